@@ -176,7 +176,7 @@ def as_losscurv(words: list[str]) -> int:
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background ignores it
     suite.PLANTED = ()
-    suite._derivations = list
+    suite._derivations = lambda *_: []
 
     fly = Calls._fly
 

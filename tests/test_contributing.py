@@ -54,7 +54,7 @@ tests, report = json.load(sys.stdin)
 status = pytest.main(tests)  # first: it would load what the report uses
 from verify import cli
 from verify.running import suite
-suite.PLANTED, suite._derivations = (), list
+suite.PLANTED, suite._derivations = (), lambda *_: []
 sys.exit(status or cli.main(report))
 """
 """In one process: each would load the libraries and admit all claims anew.

@@ -65,7 +65,7 @@ def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spectra of few steps; and no derivations and drawings of pages, which hang on no word of what is shown."""
     monkeypatch.setattr(matrices, "DENSITY_STEPS", 8)
     monkeypatch.setattr(matrices, "DENSITY_PROBES", 2)
-    monkeypatch.setattr(suite, "_derivations", list)
+    monkeypatch.setattr(suite, "_derivations", lambda *_: [])
     monkeypatch.setattr(measure_pages, "measurement_page", lambda _: "a page")
     monkeypatch.setattr(plan_pages, "plan_page", lambda _: "a page")
     monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])

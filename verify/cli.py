@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """``losscurv``: the report, quick estimates, the inventory, plots and replays from the shell.
 
 How they end, and the exit status, stands in `verify.endings`.
@@ -15,6 +16,7 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from verify import completion
 from verify.endings import (
     AS_EXPECTED,
     BAD_INPUT,
@@ -39,6 +41,26 @@ __all__ = ["main"]
 
 
 LOADING = "loading the claims and checking what may be judged"
+
+EPILOG = """\
+Exit status: 0 as expected, 1 not as expected (a surprise, a replay that
+differs, a registered claim that is missing, too little decided), 2 bad input
+or a crash, 130 interrupted. LOSSCURV_TRACEBACK=1 in the environment shows the
+traceback of an error.
+
+Tab completion, in the start-up file of your shell:
+  eval "$(register-python-argcomplete losscurv)"
+"""
+
+
+def _near(name: str, known: Any, **options: Any) -> str:
+    """Return a suggestion for a mistyped name.
+
+    Imported here: where a user's own ``simulate.py`` comes first, the command still starts.
+    """
+    from simulate._names import did_you_mean
+
+    return did_you_mean(name, known, **options)
 
 
 def _require_ours() -> None:
@@ -69,9 +91,15 @@ def _run(words: list[str]) -> int:
         return estimate.run(words[1:])
     try:
         with Heartbeat(_tell, "loading"):
-            options, unknown = _parser().parse_known_args(words)
+            parser = _parser()
+            completion.offer(parser)
+            if not words:
+                parser.print_help()
+                return AS_EXPECTED
+            options, unknown = parser.parse_known_args(words)
         if unknown:
-            options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
+            claim = f"; did you mean --claim {unknown[0]}?" if _like_a_claim(options, unknown) else ""
+            options.refuse(f"unrecognized arguments: {' '.join(unknown)}{claim}")
     except SystemExit as end:  # after --help, --version or a wrong option
         return int(end.code or 0)
     from verify.running.options import require_words
@@ -80,8 +108,32 @@ def _run(words: list[str]) -> int:
     return options.run(options)
 
 
+def _like_a_claim(options: argparse.Namespace, unknown: Sequence[str]) -> bool:
+    """Whether the id of a claim was written without its option."""
+    return len(unknown) == 1 and "/" in unknown[0] and hasattr(options, "claim")
+
+
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Says what is wrong in one line, and which option or choice was meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse an option that there is not, before it is said that another is missing."""
+        known = [name for action in self._actions for name in action.option_strings]
+        for word in args or ():
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                break  # no options of this parser behind it
+            name = word.partition("=")[0]
+            if name.startswith("--") and name not in known and " " not in word:
+                plain = {option.lstrip("-"): option for option in known}
+                near = _near(name.lstrip("-"), plain, suggest=plain)
+                self.error(f"unrecognized arguments: {word}{near}")
+        return super().parse_known_args(args, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            near = _near(str(value), action.choices)
+            known = ", ".join(map(repr, action.choices))
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {known}){near}")
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {told(message)}; see {self.prog} --help\n")
@@ -101,15 +153,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="losscurv",
         description="Theory against simulation for the curvature of neural-network losses.",
-        epilog="Exit status: 0 as expected, 1 not as expected (a surprise, a replay that differs, a registered"
-        " claim that is missing, too little decided), 2 bad input or a"
-        " crash, 130 interrupted. LOSSCURV_TRACEBACK=1 in the environment shows the traceback of an error.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_report(commands)
     _add_claims(commands)
-    _command(commands, "estimate", _run, "evaluate a theory function; without one, list them")
+    estimate = _command(commands, "estimate", _run, "evaluate a theory function; without one, list them")
+    function = estimate.add_argument("function", nargs="?", metavar="TOPIC.FUNCTION")
+    completion.with_completer(function, completion.functions)
     _add_plot(commands)
     _add_gallery(commands)
     _add_replay(commands)
@@ -144,7 +197,10 @@ def _add_replay(commands: Any) -> None:
 
 def _add_claims(commands: Any) -> None:
     claims = _command(commands, "claims", _claims, "list every statement of the papers and where it stands")
-    claims.add_argument("--paper", action="append", metavar="NAME", help="this paper only (repeatable)")
+    paper = claims.add_argument(
+        "--paper", action="append", metavar="NAME", help="this paper only (repeatable)"
+    )
+    completion.with_completer(paper, completion.paper_names)
     claims.add_argument(
         "--status",
         action="append",
@@ -164,12 +220,13 @@ def _add_plot(commands: Any) -> None:
     )
     plot.add_argument("--output", metavar="FOLDER", help="where to draw (default: beside the results file)")
     plot.add_argument("--one-file", action="store_true", help="the whole report in report.html")
-    plot.add_argument(
+    claim = plot.add_argument(
         "--claim",
         metavar="ID",
         help="draw the figure of this claim or observation only; without RESULTS.JSON it is judged first where "
         "losscurv-report does not hold it, else nothing is run again",
     )
+    completion.with_completer(claim, completion.claim_ids)
     plot.add_argument(
         "--format", metavar="FORM", help="of that figure: pdf, svg or png (default: as --out, or svg)"
     )
@@ -178,9 +235,10 @@ def _add_plot(commands: Any) -> None:
 
 def _add_gallery(commands: Any) -> None:
     gallery = _command(commands, "gallery", _gallery, "draw pictures of the laws beside fresh draws")
-    gallery.add_argument(
+    names = gallery.add_argument(
         "names", nargs="*", metavar="PICTURE", help="these only (default: all); --list names them"
     )
+    completion.with_completer(names, completion.picture_names)
     gallery.add_argument("--list", action="store_true", help="name the pictures and draw nothing")
     gallery.add_argument(
         "--output",
@@ -202,9 +260,12 @@ def _add_gallery(commands: Any) -> None:
 def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
     from verify.running.options import OPTIONS
 
+    completers = {"--claim": completion.claim_ids, "--paper": completion.paper_names}
     for flag, keywords in OPTIONS:
         if flag not in without:
-            parser.add_argument(flag, **keywords)
+            action = parser.add_argument(flag, **keywords)
+            if flag in completers:
+                completion.with_completer(action, completers[flag])
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -337,6 +398,7 @@ def _claims(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from verify.claims import registry
+    from verify.claims.coverage import whose
     from verify.model.inventory import Status
     from verify.page import terminal
 
@@ -344,19 +406,21 @@ def _claims(options: argparse.Namespace) -> int:
     statuses = [s.value for s in Status]
     for status in asked:
         if status not in statuses:
-            raise ValueError(f"--status must be one of {', '.join(statuses)}, got {status!r}")
+            near = _near(status, statuses)
+            raise ValueError(f"--status must be one of {', '.join(statuses)}, got {status!r}{near}")
     registry.require_papers(papers)
     rows = [
         row
         for row in registry.inventory()
         if (not papers or row.paper in papers) and (not asked or row.status in asked)
     ]
+    claims = {claim.id: claim for claim in registry.claims()}
     if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
+        listed = [asdict(row) | {"whose": whose(row, claims)} for row in rows]
+        print(json.dumps(listed, indent=1, ensure_ascii=False))
     else:
-        terminal.console().print(terminal.inventory_table(rows))
-        count = {s: sum(row.status == s for row in rows) for s in statuses}
-        print(f"{len(rows)} entries: {', '.join(f'{n} {s}' for s, n in count.items() if n)}")
+        head, lines = terminal.statement_head(rows, claims), terminal.statement_lines(rows, claims)
+        print("\n".join([*head, "", *lines] if rows else ["no statement has this status"]))
     return AS_EXPECTED
 
 

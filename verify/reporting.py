@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from simulate._names import did_you_mean
 from verify.model import Tier
 from verify.page import plots, report as pages
 from verify.results import Results, load
@@ -211,10 +211,7 @@ def stored(path: str | Path) -> Results:
 
 def _some(claim: str, known: Sequence[str]) -> str:
     """All ids where they are few, else the nearest ones: a full run has some five hundred."""
-    if len(known) <= FEW:
-        return ", ".join(known)
-    near = difflib.get_close_matches(claim, known, n=FEW, cutoff=0.0)
-    return f"{len(known)} ids (the nearest: {', '.join(near)})"
+    return ", ".join(known) if len(known) <= FEW else f"{len(known)} ids{did_you_mean(claim, known, FEW)}"
 
 
 def _listed(name: str, words: Sequence[str]) -> list[str]:

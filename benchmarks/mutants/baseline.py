@@ -50,7 +50,7 @@ def is_of_this_code(folder: Path) -> bool:
 
     asked = held = 0
     with Store(folder, lambda _: None) as kept:
-        for claim in registry._listed():
+        for claim in registry.claims():
             if isinstance(claim, Claim):
                 place = claim.experiment
                 where = filed_under(place.simulate, place.id, place.points[0], SEED, "cpu")

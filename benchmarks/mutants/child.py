@@ -124,7 +124,7 @@ class _Trial:
         from verify.claims import registry
 
         self.found = Finding()
-        self.claims = {claim.id: claim for claim in registry._listed()}
+        self.claims = {claim.id: claim for claim in registry.claims()}
         self._before, self._costs, self._store, self._end, self._tell = before, costs, store, end, tell
         self._undecided = ""
 

@@ -55,9 +55,11 @@ class LackingError(ValueError):
 
 def require_file(path: Path) -> None:
     """Without opening it, so that it costs nothing to ask before other work."""
+    if not path.exists():
+        raise ValueError(f"file not found: {path}; check the path or {_SAVE_HINT}")
     if not path.is_file():
-        got = "a folder" if path.is_dir() else "none"
-        raise ValueError(f"data {path} must be an existing file, got {got}; check the path or {_SAVE_HINT}")
+        got = "a folder" if path.is_dir() else "a pipe or a device"
+        raise ValueError(f"data {path} must be a plain file, got {got}; check the path or {_SAVE_HINT}")
 
 
 def read_arrays(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from simulate._names import did_you_mean
 from simulate.objectives.batches import placed, rows
 
 __all__ = [
@@ -83,7 +84,8 @@ def named_loss(loss: Any) -> Any:
     MSELoss()
     """
     if isinstance(loss, str) and loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
+        near = did_you_mean(loss, LOSSES)
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}{near}")
     if inspect.isclass(loss) and issubclass(loss, nn.Module):
         raise ValueError(
             f"loss must be a function of outputs and targets, got a class; write {loss.__name__}()"

@@ -257,7 +257,7 @@ def test_a_newer_claim_catches_what_is_said_to_be_caught_since(
     entry: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     preload()
-    registry._listed()
+    registry.claims()
     monkeypatch.setattr(trial_module, "_forget_own_code", lambda: None)
     monkeypatch.setattr(trial_module, "_Edited", Swapped)
     (edit,) = (e for e in edits(ROOT, entry["file"]) if equivalent.reason(e, ROOT, [entry]))

@@ -10,8 +10,7 @@ import verify
 from tests.verify import toy_claims
 from tests.verify.toy_claims import require_one_copy
 from verify import cli
-from verify.claims import registry, roll
-from verify.running import suite
+from verify.claims import registry
 
 Planter = Callable[..., None]
 
@@ -39,11 +38,7 @@ def everything_loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
     importlib.import_module("simulate.data")
     require_one_copy()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "claims", lambda: (toy_claims.RIGHT,))
-        patch.setattr(registry, "observations", tuple)
-        patch.setattr(roll, "ledgers", dict)
-        patch.setattr(suite, "PLANTED", ())
-        patch.setattr(suite, "_derivations", list)
+        toy_claims.replace_all(patch, toy_claims.RIGHT)
         folder = tmp_path_factory.mktemp("loading")
         assert cli.main(["report", "--workers", "1", "--report-dir", str(folder)]) == 0
 

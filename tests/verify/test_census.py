@@ -41,7 +41,7 @@ def lost(monkeypatch: pytest.MonkeyPatch, plant: Planter) -> None:
     known = entered({}, [toy_claims.RIGHT, *others], "2026-01-01")
     plant(toy_claims.RIGHT, toy_claims.EXACT)
     known["beyond/old"]["withdrawn"] = ["2026-01-02", ""]
-    monkeypatch.setattr(roll, "ledgers", lambda: {"beyond": known, "granziol2022": {}})
+    monkeypatch.setattr(roll, "ledgers", lambda *_: {"beyond": known, "granziol2022": {}})
 
 
 def last_lines(text: str, count: int = 3) -> list[str]:
@@ -145,7 +145,7 @@ def test_a_row_tells_its_history_also_where_that_is_not_registered(
 ) -> None:
     plant(WHOLE, toy_claims.RIGHT, toy_claims.EXACT, FAR)
     known = entered({}, [replace(toy_claims.RIGHT, margin=0.7), toy_claims.EXACT], "2026-01-01")
-    monkeypatch.setattr(roll, "ledgers", lambda: {"beyond": known, "granziol2022": {}})
+    monkeypatch.setattr(roll, "ledgers", lambda *_: {"beyond": known, "granziol2022": {}})
 
     assert judged("--json") == 0
     rows = {row["id"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
@@ -164,7 +164,7 @@ def test_a_route_that_is_not_registered_is_told(
     plant(toy_claims.EXACT)
     known = entered({}, [toy_claims.EXACT], "2026-01-01")
     known["beyond/exact"]["terms"]["rivals"] = ["another"]
-    monkeypatch.setattr(roll, "ledgers", lambda: {"beyond": known})
+    monkeypatch.setattr(roll, "ledgers", lambda *_: {"beyond": known})
 
     assert judged("--json") == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
@@ -179,7 +179,7 @@ def test_a_ledger_edited_by_hand_stops_a_run_before_it_begins(
     known = entered({}, [toy_claims.RIGHT], "2026-01-01")
     known["beyond/right"]["terms"]["margin"] = 0.1
     (tmp_path / FILE).write_text(json.dumps(known))
-    monkeypatch.setattr(roll.registry, "folders", lambda: {"beyond": tmp_path})
+    monkeypatch.setattr(roll.registry, "folders", lambda *_: {"beyond": tmp_path})
     monkeypatch.setattr(roll, "ledgers", whole)
 
     assert judged("--report-dir", "out") == 2

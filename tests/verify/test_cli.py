@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,17 +14,20 @@ from typing import Any
 import pytest
 
 from tests.verify import toy_claims
-from tests.verify.command_line import Planter, elsewhere, judged, words_of
+from tests.verify.command_line import ROOT, Planter, elsewhere, judged, words_of
 from tests.verify.results.sample_results import sample
 from tests.verify.toy_claims import plant
 from verify import progress, results
 from verify.claims import registry
+from verify.claims.coverage import count_statements
 from verify.cli import main
 from verify.heartbeat import Heartbeat
 from verify.judging.guards import SKEWED, TOGETHER
+from verify.judging.judge import labels
+from verify.model import Tier
 from verify.page import report
 from verify.results import load
-from verify.running import suite
+from verify.running import request, suite
 from verify.running.engine import Progress
 from verify.running.options import OPTIONS, require_writable
 from verify.running.request import requested
@@ -224,7 +229,7 @@ def test_a_varied_seed_is_printed_and_can_be_given_again(
             "device must be present on this machine, got 'cuda:99'; use --device cpu or auto",
         ),
         ("--executor localhost:1", "executor must be dask://host:port, got 'localhost:1'"),
-        ("--replay nowhere.json", "results file nowhere.json cannot be read"),
+        ("--replay nowhere.json", "losscurv: file not found: nowhere.json"),
         ("--data nowhere.npz", "nowhere.npz"),
         ("--report-dir file/below", "--report-dir must be a folder that can be written, got file"),
         ("--report-dir file", "--report-dir must be a folder that can be written, got file"),
@@ -279,16 +284,59 @@ def test_a_report_that_cannot_be_written_still_prints_what_was_judged(
     assert output.err.splitlines()[-1] == expected
 
 
-def test_claims_lists_every_entry_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_claims_lists_every_statement_and_says_what_it_counts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["claims", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert len(listed) == len(registry.inventory())
+    assert {row["whose"] for row in listed} <= {"paper", "known elsewhere", "ours"}
+    assert all((row["whose"] == "paper") != row["ours"] for row in listed)
     assert main(["claims"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].startswith(f"{len(listed)} entries: ")
-    known = {name for row in listed for name in row["claims"]}
-    assert known
-    assert all(any(name in line for line in lines) for name in known)
+    made = sum(row["whose"] == "paper" for row in listed)
+    assert lines[0].startswith(f"{len(listed)} statements: {made} made by papers (")
+    claims = registry.claims()
+    readings = sum(len(labels(claim)) for claim in claims)
+    assert f"{len(claims)} claims judge them in {readings} readings." in lines
+    assert [line.split()[:2] for line in lines if line.startswith("A ")] == [
+        ["A", word] for word in ("statement", "claim", "reading")
+    ]
+    assert max(map(len, lines)) <= 80
+    words = {word for line in lines for word in line.split()}
+    assert set(registry.ids()) <= words
+
+
+def test_claims_say_whose_a_statement_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["claims", "--paper", "granziol2022", "--paper", "edge"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines if line.endswith("  statement")] == [
+        ["entry", "whose", "status", "statement"]
+    ] * 2
+    assert any(line.split()[:2] == ["E6", "ours"] for line in lines)
+    assert any(line.split()[:2] == ["B1", "paper"] for line in lines)
+    assert "granziol2022/law-of-the-edge (known elsewhere)" in " ".join(lines)
+
+
+def test_claims_page_and_readme_count_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["claims", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    papers = Counter(row["status"] for row in listed if row["whose"] == "paper")
+    counts = count_statements(registry.inventory())
+    assert counts == papers
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    judged, partly = papers["judged"], papers["partly judged"]
+    assert (
+        f"Of the {papers.total()} statements of these papers {judged} are judged and {partly} in part"
+        in readme
+    )
+    assert f"{len(listed) - papers.total()} more are ours" in readme
+    page = report.document(replace(sample(), inventory=registry.inventory()))
+    text = " ".join(re.sub(r"<[^>]*>", " ", page).split())
+    assert (
+        f"Of the {papers.total()} statements of the papers {judged} are judged, {partly} are judged in part"
+        in text
+    )
 
 
 def test_claims_can_be_narrowed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -339,9 +387,49 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(flag in text for flag, _ in OPTIONS)
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("losscurv ")
-    assert main([]) == 2
     assert main(["frobnicate"]) == 2
-    assert all(line.endswith("; see losscurv --help") for line in capsys.readouterr().err.splitlines())
+    assert capsys.readouterr().err.endswith("; see losscurv --help\n")
+
+
+def test_without_a_command_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    output = capsys.readouterr()
+    assert output.out.startswith("usage: losscurv ") and output.err == ""
+    assert 'eval "$(register-python-argcomplete losscurv)"' in output.out
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("clams", "claims"),
+        ("--versoin", "--version"),
+        ("claims --papre edge", "--paper"),
+        ("claims --paper edeg", "edge"),
+        ("claims --status jugded", "judged"),
+        ("report --tier smok", "smoke"),
+        ("report --paper granziol", "granziol2022"),
+        ("report --claim softmax-rank", "vysogorets2024/softmax-rank"),
+        ("report --claim granzoil2022/theorem-4", "granziol2022/theorem-4"),
+        ("report beyond/right", "--claim beyond/right"),
+        ("plot --claim edge/level", "edge/levels"),
+        ("measure --modle net.py:build --data digits", "--model"),
+        ("plan --model net.py:build --data digits --batch-sizes 16 --optimizer Sdg", "sgd"),
+        ("bench --network lenet5", "lenet-5"),
+        ("bench --only hesian", "hessian"),
+        ("gallery gama", "gamma"),
+        ("estimate softmax.gama 0.5,0.5", "softmax.gamma"),
+        ("estimate stability-limt 2", "learning_rates.stability_limit"),
+        ("estimate outlier --list", "outliers"),
+    ],
+)
+def test_a_mistyped_name_is_refused_with_the_one_that_was_meant(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    output = capsys.readouterr()
+    assert output.out == "" and re.search(
+        rf"; did you mean {re.escape(meant)}(\?| or )", output.err.splitlines()[-1]
+    )
 
 
 def test_missing_images_are_told_before_any_claim_is_loaded(
@@ -353,7 +441,7 @@ def test_missing_images_are_told_before_any_claim_is_loaded(
     monkeypatch.setattr(registry, "select", never)
     assert main(["report", "--claim", "nope", "--data", "nofile.npz"]) == 2
     told = capsys.readouterr().err
-    assert "data nofile.npz must be an existing file, got none" in told
+    assert "file not found: nofile.npz; check the path or save it with numpy.savez" in told
     assert told.rstrip().endswith("--claim nope not looked up yet")
 
 
@@ -402,9 +490,18 @@ def test_a_writable_folder_is_left_as_it_was(tmp_path: Path) -> None:
     assert list((tmp_path / "a/b").iterdir()) == []
 
 
-def test_a_plan_speaks_of_what_it_runs(plant: Planter) -> None:
-    from verify.model import Tier
+def test_workers_are_not_started_for_seconds_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "default_workers", lambda *_: 7)
 
+    def workers(**values: Any) -> int:
+        return requested(values, tier=Tier.DEFAULT, report_dir=None).settings.workers
+
+    assert workers(claim=["vysogorets2024/softmax-rank"]) == 1
+    assert workers(claim=["vysogorets2024/softmax-rank"], workers=3) == 3
+    assert workers(paper=["karakida2019"]) == 7
+
+
+def test_a_plan_speaks_of_what_it_runs(plant: Planter) -> None:
     plant(toy_claims.RIGHT)
     made = requested({"workers": 3, "seed": 4}, tier=Tier.FULL, report_dir=None)
     assert str(made) == "tier full, seed 4, 3 workers, cpu"

@@ -17,11 +17,10 @@ from hypothesis import given, settings, strategies as st
 
 from tests.verify import toy_claims
 from verify import gallery, plugin, results
-from verify.claims import registry, roll
 from verify.cli import main
 from verify.model import Tier
 from verify.page import plots, report
-from verify.running import options, request, suite
+from verify.running import options, request
 from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS
 from verify.running.request import requested
 
@@ -102,11 +101,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("COLUMNS", "100")
-        patch.setattr(registry, "claims", lambda: CLAIMS)
-        patch.setattr(registry, "observations", tuple)
-        patch.setattr(roll, "ledgers", dict)
-        patch.setattr(suite, "PLANTED", ())
-        patch.setattr(suite, "_derivations", list)
+        toy_claims.replace_all(patch, *CLAIMS)
         patch.setattr(request, "default_workers", lambda *_: 1)
         patch.setattr(report, "write", _written)
         patch.setattr(plots, "save_all", lambda made, where: [])
@@ -207,7 +202,7 @@ def test_no_option_takes_an_empty_value_a_nul_or_a_mere_dash(name: str) -> None:
         (["replay", ""], "RESULTS.JSON must be given a value"),
         (["plot", ""], "RESULTS.JSON must be given a value"),
         (["plot", "good", "--output", ""], "--output must be given a value"),
-        (["gallery", "--data", "pipe"], "data pipe must be an existing file"),
+        (["gallery", "--data", "pipe"], "data pipe must be a plain file, got a pipe or a device"),
         (["gallery", "--seed", "9" * 400], f"--seed must be at most {LARGEST_SEED}, got more"),
         (["gallery", "--output", "file"], "--output must be a folder that can be written, got file"),
         (["claims", "--status", ""], "--status must be given a value"),
@@ -215,7 +210,7 @@ def test_no_option_takes_an_empty_value_a_nul_or_a_mere_dash(name: str) -> None:
         (["report", "--seed", "1", "--vary-seed"], "--vary-seed must not stand beside --seed"),
         (["replay", "/dev/zero"], "results file /dev/zero must be a plain file, got a pipe or a device"),
         (["plot", "pipe"], "results file pipe must be a plain file, got a pipe or a device"),
-        (["report", "--data", "pipe"], "data pipe must be an existing file"),
+        (["report", "--data", "pipe"], "data pipe must be a plain file, got a pipe or a device"),
         (["report", "--report-dir", "file"], "--report-dir must be a folder that can be written, got file"),
         (["report", "--report-dir", "x" * 300], "--report-dir must be a folder that can be written, got x"),
         (["report", "--data", "x" * 300], "File name too long"),
@@ -267,9 +262,9 @@ def test_an_option_given_twice_counts_once_or_adds() -> None:
         ("seed", 10**400, "results.suite.seed must be at least 0 and below 2**128"),
         ("replicates", 0, "--replicates must be at least 96, got 0"),
         ("replicates", 10**18, "--replicates must be at most"),
-        ("data", "/dev/zero", "data /dev/zero must be an existing file"),
-        ("data", "", "data . must be an existing file"),
-        ("data", "a\0b", "must be an existing file"),
+        ("data", "/dev/zero", "data /dev/zero must be a plain file"),
+        ("data", "", "data . must be a plain file, got a folder"),
+        ("data", "a\0b", "file not found: a"),
     ],
 )
 def test_a_replay_checks_what_the_file_asks_for(field: str, value: Any, message: str) -> None:

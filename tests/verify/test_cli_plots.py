@@ -74,7 +74,7 @@ def test_the_help_of_plot_says_when_something_is_run(capsys: pytest.CaptureFixtu
     [
         (["run", "--claim", "a/nothing"], "results at run do not hold 'a/nothing': name another folder, or"),
         (["run", "--claim", CLAIM], f"or judge it first, losscurv report --claim {CLAIM}; they have "),
-        (["gone", "--claim", CLAIM], "results file gone"),
+        (["gone", "--claim", CLAIM], "file not found: gone"),
         (["--claim", "a/nothing"], "a/nothing"),
         (["run", "--claim", CLAIM, "--format", "gif"], "--format must be one of pdf, svg, png, got 'gif'"),
         (["run", "--claim", CLAIM, "--out", "x.jpeg"], "--format must be one of pdf, svg, png, got 'jpeg'"),
@@ -96,7 +96,7 @@ def test_an_id_that_a_long_file_lacks_is_told_its_neighbours() -> None:
     row = sample().rows[2]
     many = replace(sample(), rows=[replace(row, id=f"a/law-{k}") for k in range(300)], observations=[])
 
-    with pytest.raises(ValueError, match=r"these results do not hold .* 300 ids \(the nearest: a/law-17"):
+    with pytest.raises(ValueError, match=r"these results do not hold .* 300 ids; did you mean a/law-17"):
         reporting.plot(many, "a/law-17x")
 
 

@@ -137,7 +137,7 @@ def test_runs_of_named_claims_leave_the_derivations_to_others(
 ) -> None:
     asked: list[int] = []
     plant(toy_claims.RIGHT, toy_claims.EXACT)
-    monkeypatch.setattr(suite, "_derivations", lambda: asked.append(1) or [])
+    monkeypatch.setattr(suite, "_derivations", lambda *_: asked.append(1) or [])
 
     assert judged("--report-dir", "out", *words) == 0
     assert len(asked) == derived

@@ -7,10 +7,12 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 import theory
+from verify.claims import registry
 
 HEAVY = (
     "torch",
@@ -80,3 +82,41 @@ def test_commands_that_judge_nothing_are_light(words: str, after_commands: dict[
 
 def test_what_is_heavy_is_seen() -> None:
     assert heavy_after("import jinja2", command(["--version"])) == [["jinja2"], ["jinja2"]]
+
+
+def modules_after(*words: str, status: int) -> set[str]:
+    """Names of the modules that a command has loaded by its end."""
+    program = f"""
+import sys
+from verify.cli import main
+assert main({list(words)!r}) == {status}
+print("held", *sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    return set(run.stdout.splitlines()[-1].split()[1:])
+
+
+def papers_of(modules: set[str]) -> set[str]:
+    """Papers of which more is loaded than their names: modules of a paper that hold claims."""
+    rooms = {
+        name.split(".")[2] for name in modules if name.startswith("verify.claims.") and name.count(".") > 2
+    }
+    return rooms & set(registry.OWN)
+
+
+def test_a_named_claim_loads_its_paper_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    modules = modules_after("report", "--claim", "edge/oscillation", "--workers", "1", status=0)
+    assert papers_of(modules) == {"edge"}
+
+
+def test_a_mistyped_id_is_refused_before_anything_heavy_is_loaded() -> None:
+    modules = modules_after("report", "--claim", "edge/oscilation", status=2)
+    assert not {"torch", "sympy", "mpmath", "matplotlib", "hypothesis", "jinja2"} & modules
+
+
+def test_completion_is_light() -> None:
+    told = "from verify import completion\nassert completion.claim_ids('edge/')\nassert completion.paper_names('')"
+    (held,) = heavy_after(told)
+    assert set(held) <= {"scipy.optimize"}

@@ -188,7 +188,7 @@ def test_the_verify_folder_may_be_named_from_inside(
         ("--vary-seed --seed 1", "--vary-seed must not stand beside --seed"),
         ("--device tpu", "device must be auto, cpu, cuda or cuda:<index>, got 'tpu'"),
         ("--executor localhost:1", "executor must be dask://host:port, got 'localhost:1'"),
-        ("--replay nowhere.json", "results file nowhere.json cannot be read"),
+        ("--replay nowhere.json", "file not found: nowhere.json"),
         ("--report-dir file/below", "--report-dir must be a folder that can be written"),
         ("--tier huge", "invalid choice: 'huge'"),
     ],
@@ -256,17 +256,13 @@ def test_it_runs_from_anywhere_as_from_an_installed_package(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
     pytester.makeconftest("""
+        import pytest
+
         from tests.verify import toy_claims
         from verify import plugin
-        from verify.claims import registry, roll
-        from verify.running import suite
 
         plugin.EVERY = -1.0
-        roll.ledgers = dict
-        registry.claims = lambda: (toy_claims.RIGHT, toy_claims.EXACT)
-        registry.observations = tuple
-        suite.PLANTED = ()
-        suite._derivations = list
+        toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT, toy_claims.EXACT)
     """)
 
     words = ["-m", "pytest", *COMMON, "-p", "verify.plugin", "--pyargs", "verify.test_claims"]

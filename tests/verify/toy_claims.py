@@ -129,6 +129,19 @@ LOST = _observation("lost", crash)
 HALTS = _observation("halts", stop)
 
 
+def replace_all(patch: pytest.MonkeyPatch, *items: AnyClaim | Observation) -> None:
+    """Make these all that the registry holds, without rules of admission, ledgers, planted errors and derivations."""
+    claims = tuple(item for item in items if not isinstance(item, Observation))
+    seen = tuple(item for item in items if isinstance(item, Observation))
+    patch.setattr(registry, "claims", lambda *_: claims)
+    patch.setattr(registry, "observations", lambda *_: seen)
+    for name in ("admit", "admit_observations", "_admit_papers"):
+        patch.setattr(registry, name, lambda *_: None)
+    patch.setattr(roll, "ledgers", lambda *_: {})
+    patch.setattr(suite, "PLANTED", ())
+    patch.setattr(suite, "_derivations", lambda *_: [])
+
+
 def require_one_copy() -> None:
     """What is patched here is what runs: a test that forgets modules would have every claim judged instead."""
     assert sys.modules["verify.claims.registry"] is registry
@@ -148,19 +161,11 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
     left_out = (lambda *_: "no page\n"), (lambda *_: {links.REPORT: "no page\n"}), (lambda *_: {})
 
     def planted(*items: AnyClaim | Observation, page: bool = False) -> None:
-        claims = tuple(item for item in items if not isinstance(item, Observation))
-        monkeypatch.setattr(registry, "claims", lambda: claims)
-        monkeypatch.setattr(registry, "_listed", lambda: claims)
-        seen = tuple(item for item in items if isinstance(item, Observation))
-        monkeypatch.setattr(roll, "ledgers", dict)  # those of the papers know none of these
-        monkeypatch.setattr(registry, "observations", lambda: seen)
-        monkeypatch.setattr(registry, "_seen", lambda: seen)
+        replace_all(monkeypatch, *items)
         document, documents, beside = drawn if page else left_out
         monkeypatch.setattr(report, "document", document)
         monkeypatch.setattr(report, "documents", documents)
         monkeypatch.setattr(paper_pages, "beside", beside)
 
-    monkeypatch.setattr(suite, "PLANTED", ())
-    monkeypatch.setattr(suite, "_derivations", list)
     monkeypatch.setitem(os.environ, "COLUMNS", "100")
     return planted

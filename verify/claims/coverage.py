@@ -2,14 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from verify.model import AnyClaim
+from verify.model import AnyClaim, Standing
 from verify.model.inventory import Entry, Status
 from verify.model.observation import Observation
 from verify.results import InventoryRow
 
-__all__ = ["covered", "entry_of", "inventory_row"]
+__all__ = [
+    "KNOWN",
+    "OURS",
+    "PAPER",
+    "count_statements",
+    "covered",
+    "entry_of",
+    "inventory_row",
+    "whose",
+    "whose_claim",
+]
+
+PAPER, KNOWN, OURS = "paper", "known elsewhere", "ours"
+"""Whose a statement is: a paper states it, others have shown it, or neither."""
+
+ORDER = (
+    Status.JUDGED,
+    Status.PARTLY,
+    Status.OBSERVED,
+    Status.DEFINITION,
+    Status.OPEN,
+    Status.NOT_CHECKABLE,
+)
+"""Of the count, those that are judged first."""
+
+
+def count_statements(inventory: Sequence[InventoryRow]) -> dict[str, int]:
+    """Return how many statements of papers have which status; those that no paper makes are not counted.
+
+    The command line, the page and the README all give these numbers.
+    """
+    counts = Counter(entry.status for entry in inventory if not entry.ours)
+    return {status.value: counts[status] for status in ORDER if counts[status]}
+
+
+def whose_claim(claim: AnyClaim) -> str:
+    """Return whose it is what a claim judges, as its passage says: `PAPER`, `KNOWN` or `OURS`."""
+    standing = claim.passage.standing if claim.passage else None
+    return {Standing.KNOWN: KNOWN, Standing.OURS: OURS}.get(standing, PAPER) if standing else PAPER
+
+
+def whose(entry: InventoryRow, claims: Mapping[str, AnyClaim]) -> str:
+    """Return whose a statement is; `claims`, by id, are those that judge it, and maybe others."""
+    if not entry.ours:
+        return PAPER
+    known = [whose_claim(claims[name]) == KNOWN for name in entry.claims]
+    return KNOWN if known and all(known) else OURS
 
 
 def covered(items: Iterable[AnyClaim | Observation]) -> dict[tuple[str, str], list[str]]:

@@ -48,7 +48,7 @@ def _main() -> None:
     for paper in registry.OWN:
         folder = Path(__file__).parent / paper
         known = _with_commits(ledger(folder, unsealed=True), *_committed(folder))
-        found = entered(known, [c for c in registry.claims() if c.paper == paper], today)
+        found = entered(known, [c for c in registry.select() if c.paper == paper], today)
         new = sum(name not in known for name in found)
         print(f"{paper}: {len(found)} claims, {new} of them new")  # noqa: T201
         _write(folder, found)

@@ -1,9 +1,13 @@
-"""All claims, observations and entries, and the rules they must keep to be let in."""
+"""All claims, observations and entries, and the rules they must keep to be let in.
+
+Functions that take `only`, ids of papers, load these papers alone; all papers if it is empty. A plug-in that cannot be
+loaded then stops nobody who asks for another paper.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -13,6 +17,7 @@ from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
+from simulate._names import did_you_mean
 from theory.derivations import Derivation
 from verify.claims.coverage import covered, entry_of, inventory_row
 from verify.claims.glossary import in_statement
@@ -33,6 +38,8 @@ from verify.model.observation import Observation
 from verify.results import InventoryRow
 
 __all__ = [
+    "OWN",
+    "Only",
     "admit",
     "admit_observations",
     "alpha",
@@ -43,10 +50,14 @@ __all__ = [
     "entries",
     "families",
     "folders",
+    "ids",
+    "in_order",
     "intervals",
     "inventory",
     "observations",
+    "paper_ids",
     "papers",
+    "papers_with",
     "require_papers",
     "select",
     "select_observations",
@@ -71,35 +82,29 @@ OWN = (
 )
 _OWN_PLACE = "verify.claims"
 
-
-@cache
-def claims() -> tuple[AnyClaim, ...]:
-    """Every claim of the suite, admitted, in the order of the report."""
-    admit(_listed(), entries())
-    return _listed()
+TOGETHER = frozenset({"granziol2022", "beyond"})
+"""Papers that are loaded together: modules of one hold claims and observations of the other."""
 
 
-@cache
-def observations() -> tuple[Observation, ...]:
-    """Every observation of the suite, admitted, in the order of the report."""
-    admit_observations(_seen(), claims(), entries())
-    return _seen()
+Only = tuple[str, ...]
+"""Ids of papers."""
 
 
 @cache
-def _listed() -> tuple[AnyClaim, ...]:
-    """Every claim as it was written: admission evaluates all predictions, which takes seconds."""
-    return tuple(claim for module in _modules() for claim in getattr(module, "CLAIMS", ()))
+def claims(only: Only = ()) -> tuple[AnyClaim, ...]:
+    """Return every claim as it was written, in the order of the report; `select` admits those that are to be judged."""
+    return tuple(claim for module in _modules(only) for claim in getattr(module, "CLAIMS", ()))
 
 
 @cache
-def _seen() -> tuple[Observation, ...]:
-    return tuple(o for module in _modules() for o in getattr(module, "OBSERVATIONS", ()))
+def observations(only: Only = ()) -> tuple[Observation, ...]:
+    """Return every observation as it was written, in the order of the report."""
+    return tuple(o for module in _modules(only) for o in getattr(module, "OBSERVATIONS", ()))
 
 
-def _modules() -> tuple[ModuleType, ...]:
+def _modules(only: Only = ()) -> tuple[ModuleType, ...]:
     """Every module of claims, paper by paper, each in its own order."""
-    return tuple(import_module(name) for package in _packages().values() for name in _rooms(package))
+    return tuple(import_module(name) for package in _packages(only).values() for name in _rooms(package))
 
 
 def _rooms(package: ModuleType) -> list[str]:
@@ -114,20 +119,35 @@ def _rooms(package: ModuleType) -> list[str]:
 
 
 @cache
-def papers() -> tuple[Paper, ...]:
-    """Those of this package in the order of the report, then those of other distributions by name."""
-    return tuple(package.PAPER for package in _packages().values())
+def papers(only: Only = ()) -> tuple[Paper, ...]:
+    """Return those of this package in the order of the report, then those of other distributions by name."""
+    return tuple(package.PAPER for package in _packages(only).values())
+
+
+def paper_ids() -> tuple[str, ...]:
+    """Return the ids of all papers, none of which is loaded for it."""
+    return tuple(_places())
 
 
 @cache
-def _packages() -> dict[str, ModuleType]:
-    """The module or package of each paper, by the entry points of the group `GROUP`."""
-    found = {name: import_module(f"{_OWN_PLACE}.{name}") for name in OWN}  # also where nothing is installed
+def _packages(only: Only = ()) -> dict[str, ModuleType]:
+    """The module or package of each paper; of `only`, names that no paper has are left out."""
+    return {
+        name: import_module(f"{_OWN_PLACE}.{name}") if point is None else _loaded(point)
+        for name, point in _places().items()
+        if not only or name in only
+    }
+
+
+@cache
+def _places() -> dict[str, EntryPoint | None]:
+    """The entry point of each paper, by the group `GROUP`; None for those of this package."""
+    found: dict[str, EntryPoint | None] = dict.fromkeys(OWN)  # also where nothing is installed
     places = {(point.name, point.value): point for point in entry_points(group=GROUP)}
     for (name, value), point in sorted(places.items()):
         if (name, value) not in {(own, f"{_OWN_PLACE}.{own}") for own in OWN}:
             _rule_of_paper(name not in found, name, "have a name of its own", "another has it")
-            found[name] = _loaded(point)
+            found[name] = point
     return found
 
 
@@ -153,42 +173,45 @@ def _rule_of_paper(holds: bool, name: str, rule: str, got: object) -> None:
 
 def alpha(claim: AnyClaim) -> float:
     """Error of an interval of this claim: that of the family of its paper."""
-    return next((paper.alpha for paper in papers() if paper.id == claim.paper and paper.family_size), ALPHA)
+    return next((p.alpha for p in papers((claim.paper,)) if p.id == claim.paper and p.family_size), ALPHA)
 
 
-def folders() -> dict[str, Path]:
+def folders(only: Only = ()) -> dict[str, Path]:
     """Where the code of each paper lies."""
-    return {name: Path(str(package.__file__)).parent for name, package in _packages().items()}
+    return {name: Path(str(package.__file__)).parent for name, package in _packages(only).items()}
 
 
 @cache
-def claim_topics() -> dict[str, str]:
+def claim_topics(only: Only = ()) -> dict[str, str]:
     """The topic of each claim: the room of its paper that it stands in, by id; empty for a paper of one module."""
     return {
         claim.id: name.removeprefix(f"{package.__name__}").strip(".").partition(".")[0]
-        for package in _packages().values()
+        for package in _packages(only).values()
         for name in _rooms(package)
         for claim in getattr(import_module(name), "CLAIMS", ())
     }
 
 
 @cache
-def _glossaries() -> dict[str, dict[str, str]]:
+def _glossary(paper: str) -> dict[str, str]:
     """The letters that a paper lists as `SYMBOLS`, here or in a module of that name, with what they mean."""
-    return {name: dict(_beside(package, "SYMBOLS", {})) for name, package in _packages().items()}
+    package = _packages((paper,)).get(paper)
+    return {} if package is None else dict(_beside(package, "SYMBOLS", {}))
 
 
 def symbols(claim: AnyClaim) -> dict[str, str]:
     """The letters of a statement, as LaTeX, and what they mean: those that its paper lists, and first its own."""
-    return in_statement(claim.statement, {**_glossaries().get(claim.paper, {}), **claim.symbols})
+    return in_statement(claim.statement, {**_glossary(claim.paper), **claim.symbols})
 
 
-def derivations() -> list[Derivation]:
+def derivations(only: Only = ()) -> list[Derivation]:
     """What papers of other distributions derive, beside `theory.derivations`."""
-    return [derive() for package in _packages().values() for derive in getattr(package, "DERIVATIONS", ())]
+    return [
+        derive() for package in _packages(only).values() for derive in getattr(package, "DERIVATIONS", ())
+    ]
 
 
-def docs() -> dict[str, str]:
+def docs(only: Only = ()) -> dict[str, str]:
     """The page of every paper that brings one as `DOCS`, the path of a Markdown file or its text.
 
     Raises
@@ -196,7 +219,7 @@ def docs() -> dict[str, str]:
     ValueError
         If one cannot be read.
     """
-    found = {name: getattr(package, "DOCS", "") for name, package in _packages().items()}
+    found = {name: getattr(package, "DOCS", "") for name, package in _packages(only).items()}
     return {name: _read(name, page) for name, page in found.items() if page}
 
 
@@ -208,9 +231,9 @@ def _read(name: str, page: Any) -> str:
 
 
 @cache
-def entries() -> dict[str, tuple[Entry, ...]]:
+def entries(only: Only = ()) -> dict[str, tuple[Entry, ...]]:
     """Every entry of the inventory, by paper."""
-    return {name: _entries(package) for name, package in _packages().items()}
+    return {name: _entries(package) for name, package in _packages(only).items()}
 
 
 def _entries(package: ModuleType) -> tuple[Entry, ...]:
@@ -226,56 +249,109 @@ def _beside(package: ModuleType, name: str, absent: Any) -> Any:
     return getattr(import_module(f"{package.__name__}.{name.lower()}"), name)
 
 
-def inventory() -> list[InventoryRow]:
-    """Each entry with its status; one that a claim covers is judged, one that only an observation covers observed."""
-    judged, seen = covered(_listed()), covered(_seen())
-    needs = {claim.id: needed for claim in _listed() if (needed := needed_images(claim))}
+def inventory(of: Iterable[AnyClaim | Observation] | None = None) -> list[InventoryRow]:
+    """Each entry with its status; one that a claim covers is judged, one that only an observation covers observed.
+
+    With `of`, claims and observations, only the entries that they cover; papers that neither they nor these entries
+    belong to are not loaded.
+    """
+    items = None if of is None else tuple(of)
+    asked, only = (None, ()) if items is None else (covered(items), _papers_around(items))
+    judged, seen = covered(claims(only)), covered(observations(only))
+    needs = {claim.id: needed for claim in claims(only) if (needed := needed_images(claim))}
     return [
         inventory_row(paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []), needs)
-        for paper, listed in entries().items()
+        for paper, listed in entries(only).items()
         for entry in listed
+        if asked is None or (paper, entry.id) in asked
     ]
 
 
 def select(
     tier: Tier = Tier.FULL, *, claim: Sequence[str] = (), paper: Sequence[str] = ()
 ) -> tuple[AnyClaim, ...]:
-    """The claims of a tier, restricted to ids and papers; a claim named by its id is taken from any tier.
+    """Admit the claims of a tier, restricted to ids and papers; a claim named by its id is taken from any tier.
+
+    Claims named by their ids are admitted alone, else all of the papers that are asked for.
 
     Raises
     ------
     ValueError
-        If an id or a paper is unknown.
+        If an id or a paper is unknown, or a claim breaks a rule.
     """
     _require_known(claim, paper)
     if claim:
-        return tuple(c for c in claims() if c.id in claim and (not paper or c.paper in paper))
+        found = tuple(c for c in claims(papers_with(claim)) if c.id in claim)
+        admit(found, _known_to(found))
+        return tuple(c for c in found if not paper or c.paper in paper)
+    _admit_papers(tuple(paper))
     runs = _up_to(tier)
     return tuple(c for c in claims() if (not paper or c.paper in paper) and tier_of(c) in runs)
+
+
+@cache
+def _admit_papers(only: Only) -> None:
+    """Admit every claim of these papers, once: that evaluates all predictions, which takes seconds."""
+    admit([c for c in claims() if not only or c.paper in only], entries())
 
 
 def select_observations(
     tier: Tier = Tier.FULL, *, claim: Sequence[str] = (), paper: Sequence[str] = ()
 ) -> tuple[Observation, ...]:
-    """The observations of a tier, of which the smoke tier has none, restricted as `select` does it.
+    """Admit the observations of a tier, of which the smoke tier has none, restricted as `select` does it.
 
     Raises
     ------
     ValueError
-        If an id or a paper is unknown.
+        If an id or a paper is unknown, or an observation breaks a rule.
     """
     _require_known(claim, paper)
-    runs = _up_to(tier)
+    only, runs = papers_with(claim), _up_to(tier)
+    found = observations(only)
+    admit_observations(found, claims(only), _known_to(found) if only else entries())
     return tuple(
-        o
-        for o in observations()
-        if (o.id in claim if claim else o.tier in runs) and (not paper or o.paper in paper)
+        o for o in found if (o.id in claim if claim else o.tier in runs) and (not paper or o.paper in paper)
     )
 
 
-def families(listed: Sequence[AnyClaim]) -> list[tuple[str, int, int]]:
+def papers_with(names: Collection[str]) -> Only:
+    """Return the papers to load for claims and observations of these ids; empty, for all papers, if there are none.
+
+    Those are the papers that the ids begin with. All are loaded where an id is not found there: it may be unknown, or
+    stand in a module of another paper.
+
+    >>> papers_with(["vysogorets2024/softmax-rank", "edge/levels"])
+    ('vysogorets2024', 'edge')
+    """
+    only = in_order({name.partition("/")[0] for name in names})
+    return only if only and set(names) <= set(ids(only)) else ()
+
+
+def in_order(named: Collection[str]) -> Only:
+    """Return these papers as the report has them, and what must be loaded with them; names of no paper left out."""
+    whole = {*named, *TOGETHER} if TOGETHER.intersection(named) else named
+    return tuple(paper for paper in paper_ids() if paper in whole)
+
+
+def ids(only: Only = ()) -> list[str]:
+    """Return the ids of all claims and observations."""
+    return [item.id for item in (*claims(only), *observations(only))]
+
+
+def _known_to(items: Iterable[AnyClaim | Observation]) -> dict[str, tuple[Entry, ...]]:
+    """The entries of the papers of these items, and of those whose entries they cover."""
+    return entries(_papers_around(tuple(items)))
+
+
+def _papers_around(items: Sequence[AnyClaim | Observation]) -> Only:
+    """The papers to load for these items and for the entries that they cover; empty for all."""
+    loaded = papers_with([item.id for item in items])
+    return loaded and in_order({*loaded, *(paper for paper, _ in covered(items))})
+
+
+def families(listed: Sequence[AnyClaim], only: Only = ()) -> list[tuple[str, int, int]]:
     """The papers of this package together, then each with a family of its own: intervals used, and allowed."""
-    apart = [paper for paper in papers() if paper.family_size]
+    apart = [paper for paper in papers(only) if paper.family_size]
     own = {paper.id for paper in apart}
     shared = ("this package", intervals(c for c in listed if c.paper not in own), FAMILY_SIZE)
     return [shared, *((p.id, intervals(c for c in listed if c.paper == p.id), p.family_size) for p in apart)]
@@ -303,7 +379,7 @@ def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> No
             )
         for problem in problems(claim):
             raise ValueError(f"claim {claim.id} must {problem}")
-    for paper, used, most in families(listed):
+    for paper, used, most in families(listed, in_order({claim.paper for claim in listed})):
         if used > most:
             raise ValueError(f"claims of {paper} must use at most {most} intervals, got {used}")
 
@@ -378,13 +454,18 @@ def _rule(holds: bool, claim: str, rule: str) -> None:
 
 
 def _require_known(claim: Sequence[str], paper: Sequence[str]) -> None:
-    known = {c.id for c in claims()} | {o.id for o in observations()}
+    require_papers(paper)
+    known = ids(papers_with(claim)) if claim else []
     for name in claim:
         if name not in known:
-            raise ValueError(
-                f"claim must be one of those that losscurv claims lists, got {name!r}{_near(name, known)}"
-            )
-    require_papers(paper)
+            near = _near(name, known)
+            raise ValueError(f"claim must be one of those that losscurv claims lists, got {name!r}{near}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """The nearest id; its paper may have been left out."""
+    short = {other.partition("/")[2]: other for other in known}
+    return did_you_mean(name, [*short.values(), *short], suggest=short)
 
 
 def require_papers(names: Iterable[str]) -> None:
@@ -395,14 +476,9 @@ def require_papers(names: Iterable[str]) -> None:
     ValueError
         Naming it, and those that there are.
     """
-    known = [paper.id for paper in papers()]
+    known = paper_ids()
     for name in names:
         if name not in known:
-            raise ValueError(f"paper must be one of {', '.join(known)}, got {name!r}")
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {found[0]}?" if found else ""
+            raise ValueError(
+                f"paper must be one of {', '.join(known)}, got {name!r}{did_you_mean(name, known)}"
+            )

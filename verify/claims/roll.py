@@ -13,33 +13,35 @@ __all__ = ["ledgers", "missing", "registered", "withdrawn"]
 
 
 @cache
-def ledgers() -> dict[str, Ledger]:
+def ledgers(only: registry.Only = ()) -> dict[str, Ledger]:
     """What claims have declared, by paper, from the file beside each; empty where there is none.
+
+    Of `only` these papers, all if it is empty.
 
     Raises
     ------
     ValueError
         If a file is no ledger, or was edited by hand.
     """
-    return {name: ledger(folder) for name, folder in registry.folders().items()}
+    return {name: ledger(folder) for name, folder in registry.folders(only).items()}
 
 
-def missing() -> list[str]:
+def missing(only: registry.Only = ()) -> list[str]:
     """Claims that are registered and not withdrawn, and that the registry does not have: dropped or renamed."""
-    listed = {claim.id for claim in registry.claims()}
+    listed = {claim.id for claim in registry.claims(only)}
     return [
         name
-        for found in ledgers().values()
+        for found in ledgers(only).values()
         for name, entry in found.items()
         if "withdrawn" not in entry and name not in listed
     ]
 
 
-def withdrawn() -> dict[str, str]:
+def withdrawn(only: registry.Only = ()) -> dict[str, str]:
     """Claims that have been withdrawn, and when."""
     return {
         name: when(entry["withdrawn"])
-        for found in ledgers().values()
+        for found in ledgers(only).values()
         for name, entry in found.items()
         if "withdrawn" in entry
     }
@@ -59,7 +61,7 @@ def registered(claim: AnyClaim, routes: Iterable[str] | None = None) -> str:
     -------
     A sentence; empty where the paper keeps no ledger.
     """
-    known = ledgers().get(claim.paper)
+    known = ledgers((claim.paper,)).get(claim.paper)
     if not known:
         return ""
     entry = known.get(claim.id)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+from simulate._names import did_you_mean
 from theory._checks import shown
 from verify.estimate import docstrings
 from verify.estimate.catalogue import FUNCTIONS, full_name, theory_function, topics
@@ -104,7 +105,8 @@ def evaluate(name: str, words: Sequence[str]) -> Any:
 
 def _print_list(topic: str, printed: bool) -> None:
     if topic and topic not in topics():
-        raise ValueError(f"topic must be one of {', '.join(topics())}, got {shown(topic)}")
+        near = did_you_mean(topic, topics())
+        raise ValueError(f"topic must be one of {', '.join(topics())}, got {shown(topic)}{near}")
     listed = {
         name: docstrings.summary(theory_function(name))
         for name in FUNCTIONS

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import theory
+from simulate._names import did_you_mean
 from theory._checks import shown
 
-__all__ = ["FUNCTIONS", "full_name", "nearest", "theory_function", "topics"]
+__all__ = ["FUNCTIONS", "full_name", "theory_function", "topics"]
 
 NETWORK = "relu --depth 3 --weight-variance 2 --bias-variance 0.1"
 BATCH = "--sigma 0.06 --dim 226 --batch-size 64 --dataset-size 1797"
@@ -227,17 +227,11 @@ def full_name(name: str) -> str:
     if len(same) == 1:
         return same[0]
     short = {known.rpartition(".")[2]: known for known in FUNCTIONS}
-    near = [*difflib.get_close_matches(asked, FUNCTIONS, n=3), *nearest(asked.rpartition(".")[2], short)]
-    hint = f"did you mean {' or '.join(dict.fromkeys(short.get(n, n) for n in near))}?" if near else ""
-    raise ValueError(f"no function {shown(name)}; {hint or 'losscurv estimate lists all'}")
+    near = did_you_mean(asked, [*FUNCTIONS, *short], 3, suggest=short)
+    raise ValueError(f"no function {shown(name)}{near or '; losscurv estimate lists all'}")
 
 
 def theory_function(name: str) -> Callable[..., Any]:
     """The function of a full name."""
     module, _, function = name.rpartition(".")
     return getattr(importlib.import_module(f"theory.{module}"), function)
-
-
-def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The known name that is most like this one, if any is."""
-    return difflib.get_close_matches(name, list(known), n=1)

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from simulate._names import did_you_mean
 from theory._checks import shown
-from verify.estimate.catalogue import nearest
 
 __all__ = ["bind", "option_name"]
 
@@ -48,9 +48,9 @@ def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) ->
         flag, equals, value = word.partition("=")
         target = flag.lstrip("-").replace("-", "_")
         if target not in parameters:
-            near = [option_name(found) for found in nearest(target, parameters)]
-            hint = f"did you mean {near[0]}?" if near else f"there are {_options(parameters)}"
-            raise ValueError(f"no option {flag if flag.isprintable() else shown(flag)}; {hint}"[:_LONGEST])
+            near = did_you_mean(target, parameters, suggest={n: option_name(n) for n in parameters})
+            hint = near or f"; there are {_options(parameters)}"
+            raise ValueError(f"no option {flag if flag.isprintable() else shown(flag)}{hint}"[:_LONGEST])
         if isinstance(parameters[target].default, bool) and not equals:
             yield target, "true"
         elif (found := value if equals else next(rest, None)) is None:

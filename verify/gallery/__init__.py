@@ -15,6 +15,7 @@ from typing import NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from simulate._names import did_you_mean
 from simulate.monte_carlo import one_thread
 from verify.gallery import batch_sizes, networks, rates_in_training, spectra, wide_networks, wide_training
 from verify.gallery.goldilocks import (
@@ -162,7 +163,9 @@ def pictures(names: Sequence[str]) -> tuple[Picture, ...]:
     known = {picture.name: picture for picture in PICTURES}
     for name in names:
         if name not in known:
-            raise ValueError(f"picture must be one of {', '.join(known)}, got {name!r}")
+            raise ValueError(
+                f"picture must be one of {', '.join(known)}, got {name!r}{did_you_mean(name, known)}"
+            )
     return tuple(known[name] for name in dict.fromkeys(names)) or PICTURES
 
 

@@ -23,9 +23,6 @@ SCREEN = 40
 NAMES = 6
 """Names of surprises that have no room for their block."""
 
-WIDTH = 110
-"""Characters of a line of findings."""
-
 
 def tabled(results: Results, asked: bool) -> bool:
     """Whether the table of claims is printed: asked for, short, or of claims that were named one by one."""
@@ -131,7 +128,7 @@ def _names(items: Sequence[Row | Observed]) -> list[str]:
     named = ", ".join(f"{item.id} ({_state(item)})" for item in items[:NAMES]) + ", ..." * (
         len(items) > NAMES
     )
-    lines = textwrap.wrap(named, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(named, terminal.columns() - 2, break_long_words=False, break_on_hyphens=False)
     return [f"{len(items)} more, on the page and by --table:", *(f"  {line}" for line in lines), ""]
 
 
@@ -174,9 +171,10 @@ def _finding(sort: str, finding: Finding) -> list[str]:
     said = f"{what}, {finding.measure}" if sort == "holds" else f"{what}: {finding.measure}"
     return textwrap.wrap(
         said,
-        WIDTH,
+        terminal.columns(),
         initial_indent=f"  {sort:<9} ",
         subsequent_indent=" " * 12,
         max_lines=2,
         placeholder=" ...",
+        break_on_hyphens=False,
     )

@@ -7,70 +7,180 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from verify.model import raised
+from verify.claims.coverage import PAPER, count_statements, whose, whose_claim
+from verify.escapes import escaped
+from verify.judging.judge import labels
+from verify.model import AnyClaim, raised
 from verify.page import ratios, wording
 from verify.page.vocabulary import SYMBOLS
 from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
 
-__all__ = ["console", "inventory_table", "observed_block", "surprise_block", "table", "tally"]
+__all__ = [
+    "VerdictTable",
+    "columns",
+    "console",
+    "observed_block",
+    "statement_head",
+    "statement_lines",
+    "surprise_block",
+    "table",
+    "tally",
+]
 
 STYLES = {"agrees": "green", "disagrees": "blue", "undecided": "yellow", "broken": "bold magenta"}
 """Red is for surprises."""
 
 WORDS_PER_LINE = 76
-PIPE_WIDTH = 140
+PIPE_WIDTH = 80
 
 
-def table(results: Results | Sequence[Row]) -> Table:
-    """One line per row, as wide as the terminal allows; nothing in it hangs on colour.
+UNBOUNDED = 10_000
+"""Columns, where it is asked how wide a table would be: a console cuts its answer to its own width."""
+
+
+class VerdictTable:
+    """Rows of a run: a line each where the terminal is wide enough, else an id and the numbers below it.
 
     Numbers are those of the point that the verdict hangs on. The time of an experiment stands with the first row that
-    reads it, the others name that row.
+    reads it, the others name that row. Nothing hangs on colour.
     """
-    rows = results.rows if isinstance(results, Results) else results
-    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    made.add_column("verdict", no_wrap=True)
-    made.add_column("claim", overflow="fold", min_width=13, ratio=3)
-    made.add_column("reading", overflow="fold", min_width=9, max_width=18)
-    made.add_column("measured", justify="right", min_width=8)
-    made.add_column("predicted", justify="right", min_width=10)
-    made.add_column("n", justify="right", no_wrap=True)
-    made.add_column("rivals", justify="right", no_wrap=True)
-    made.add_column("CPU s", justify="right", overflow="fold", min_width=5, max_width=18)
-    first: dict[str, str] = {}
-    for row in rows:
-        spent = first.setdefault(row.experiment or row.claim, row.id)
-        made.add_row(*_cells(row, spent))
-    return made
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        first: dict[str, str] = {}
+        self._rows = [(row, first.setdefault(row.experiment or row.claim, row.id)) for row in rows]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[RenderableType]:
+        """One table, or lines."""
+        wide = self._wide()
+        needed = Measurement.get(console, options.update(max_width=UNBOUNDED), wide).maximum
+        if needed <= options.max_width:  # rich would make room by cutting ids and numbers
+            yield wide
+        else:
+            yield from (text for row, spent in self._rows for text in _narrow(row, spent, options.max_width))
+
+    def _wide(self) -> Table:
+        made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+        made.add_column("verdict", no_wrap=True)
+        made.add_column("claim", no_wrap=True)
+        made.add_column("reading", overflow="fold", min_width=9, max_width=18)
+        made.add_column("measured", justify="right", no_wrap=True)
+        made.add_column("predicted", justify="right", no_wrap=True)
+        made.add_column("n", justify="right", no_wrap=True)
+        made.add_column("rivals", justify="right", no_wrap=True)
+        made.add_column("CPU s", justify="right", overflow="fold", min_width=5, max_width=18)
+        for row, spent in self._rows:
+            made.add_row(*_cells(row, spent))
+        return made
 
 
-def inventory_table(rows: Sequence[InventoryRow]) -> Table:
-    """One line per entry of the papers: where it stands, what judges or shows it, or the reason why nothing does."""
-    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    made.add_column("paper", no_wrap=True)
-    made.add_column("entry", no_wrap=True)
-    made.add_column("status", no_wrap=True)
-    made.add_column("statement", overflow="fold", max_width=40)
-    made.add_column("claims, or why none", overflow="fold")
-    for row in rows:
-        reason = [f"({row.reason})" if row.claims else row.reason] if row.reason else []
-        why = "\n".join([*row.claims, *(f"{name} (observed)" for name in row.observations), *reason])
-        made.add_row(*(Text(cell) for cell in (row.paper, row.id, row.status, row.title, why)))
-    return made
+def _narrow(row: Row, spent: str, width: int) -> list[Text]:
+    """A row on lines of its own: verdict and id, then the numbers with their names."""
+    verdict, claim, *numbers = _cells(row, spent)
+    head = Text(f"{verdict.plain.splitlines()[0]:<11} ", style=verdict.style).append(
+        claim.plain, style="default"
+    )
+    for mark in verdict.plain.splitlines()[1:]:
+        head.append(f" {mark.strip()}")
+    reading, measured, predicted, replicates, rivals, seconds = (cell.plain for cell in numbers)
+    named = (
+        reading,
+        measured and f"measured {measured}",
+        predicted and f"predicted {predicted}",
+        replicates and f"n {replicates}",
+        rivals and f"rivals {rivals}",
+        f"{seconds} s" if spent == row.id else f"draws {seconds}",
+    )
+    below = _wrapped(", ".join(filter(None, named)), width, " " * 4)
+    return [head, *map(Text, below)]
+
+
+def table(results: Results | Sequence[Row]) -> VerdictTable:
+    """Return the verdicts of a run, or of some rows, to be printed on a console."""
+    return VerdictTable(results.rows if isinstance(results, Results) else results)
+
+
+def statement_lines(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim]) -> list[str]:
+    """Return the statements of the papers, each with what judges or shows it, or the reason why nothing does.
+
+    A claim is told with whose it is where it is not of the paper's own words. `claims` are those named by the rows, by
+    their ids, which are never cut.
+    """
+    names = {id(row): whose(row, claims) for row in rows}
+    cells = [(row.id, names[id(row)], row.status) for row in rows]
+    widths = [max(map(len, (head, *column))) for head, *column in zip(HEADS, *cells, strict=True)]
+    room, lines = columns(), list[str]()
+    for row, paper in zip(rows, [None, *(row.paper for row in rows)], strict=False):
+        if row.paper != paper:
+            lines += ["", row.paper, f"  {_columns(HEADS, widths)}  statement"]
+        first = f"  {_columns((row.id, names[id(row)], row.status), widths)}  "
+        lines += _wrapped(escaped(row.title), room, " " * len(first), first)
+        inner = " " * (4 + widths[0])
+        for name in row.claims:
+            other = whose_claim(claims[name])
+            lines.append(f"{inner}{name}" + f" ({other})" * (other not in (PAPER, names[id(row)])))
+        lines += [f"{inner}{name} (observed)" for name in row.observations]
+        reason = escaped(f"({row.reason})" if row.claims and row.reason else row.reason)
+        lines += _wrapped(reason, room, inner)
+    return lines[1:]
+
+
+HEADS = ("entry", "whose", "status")
+
+
+def _wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
+    """Lines of text, none of which ends within a word: ids have hyphens, and are searched for and copied."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
+
+
+def statement_head(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim]) -> list[str]:
+    """Return what is counted, how often it is there, and what the words mean."""
+    counts = count_statements(rows)
+    others = Counter(whose(row, claims) for row in rows if row.ours)
+    listed = ", ".join(f"{count} {status}" for status, count in counts.items())
+    papers = f"{sum(counts.values())} made by papers ({listed})" if counts else ""
+    beside = " and ".join(f"{count} {name}" for name, count in sorted(others.items()))
+    judging = {name for row in rows for name in row.claims}
+    readings = sum(len(labels(claims[name])) for name in judging)
+    told = (
+        f"{len(rows)} statements: {'; '.join(filter(None, (papers, beside)))}.",
+        f"{len(judging)} claims judge them in {readings} readings.",
+        "A statement is one entry: what a paper says, or a related law that is known elsewhere or ours.",
+        "A claim is a prediction, the measurement it is compared with, and a margin declared before the run.",
+        "A reading is a formula of a claim with its own verdict: a misprint and its correction are two readings.",
+    )
+    return [line for text in told for line in _wrapped(text, columns(), "  ", "")]
 
 
 def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Console:
-    """Where tables go; a file or a pipe gets room for whole claim names, which a search can then find."""
+    """Return where tables go, as wide as the terminal; a file or a pipe is as wide as `COLUMNS` says, else 80."""
     tty = (file or sys.stdout).isatty() or bool(colour)
     width = None if tty or "COLUMNS" in os.environ else PIPE_WIDTH
     return Console(file=file, highlight=False, width=width, force_terminal=colour)
+
+
+def columns(most: int = 110) -> int:
+    """Return the width of lines for standard output, at most what is read with ease."""
+    return min(console().width, most)
 
 
 def observed_block(observations: Sequence[Observed]) -> str:
@@ -221,6 +331,6 @@ def _block(heading: str, facts: dict[str, str]) -> str:
     for name, value in facts.items():
         # a command is one line, however long, so that it can be copied
         room = WORDS_PER_LINE - 14 if name not in ("rerun", "draw again") else len(value) + 1
-        first, *others = textwrap.wrap(value, room) or [""]
+        first, *others = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
         lines += [f"  {name:<12}{first}", *(f"  {'':<12}{line}" for line in others)]
     return "\n".join(lines)

@@ -78,13 +78,13 @@ def _add_plan(commands: Any, command: Command) -> None:
     )
     plan.add_argument(
         "--optimizer",
-        choices=("sgd", "momentum", "adam"),
+        choices=("sgd", "momentum", "adam", "adamw"),
         default="sgd",
         help="yours, with which rates are tried (default sgd; momentum is sgd with momentum 0.9)",
     )
     plan.add_argument("--momentum", type=float, metavar="BETA", help="of sgd (default 0; 0.9 of momentum)")
     plan.add_argument(
-        "--weight-decay", type=float, metavar="RATE", default=0.0, help="as torch takes it (default 0)"
+        "--weight-decay", type=float, metavar="RATE", help="as torch takes it (default 0; 0.01 of adamw)"
     )
     plan.add_argument(
         "--rate", type=float, metavar="RATE", help="where trials begin, such as the one that you use now"
@@ -94,6 +94,12 @@ def _add_plan(commands: Any, command: Command) -> None:
         type=int,
         metavar="N",
         help="of training that trials look ahead (default 200, or 5 epochs of at most 5120 samples if that is more)",
+    )
+    plan.add_argument(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="about how long trials may take: they look fewer steps ahead if they would take longer",
     )
     plan.add_argument(
         "--intended", type=int, metavar="N", help="steps that your training takes, to be told beside them"

@@ -133,6 +133,8 @@ def _content(path: Path) -> bytes:
             got = f"{status.st_size / 2**20:.0f} MiB"
             raise ValueError(f"results file {path} must have at most {LARGEST_FILE >> 20} MiB, got {got}")
         return path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError(f"file not found: {path}") from None
     except OSError as error:
         raise ValueError(f"results file {path} cannot be read: {error.strerror}") from None
 

@@ -14,15 +14,20 @@ UNSAMPLED = ("identity", "exact property", "check")
 """Kinds of rows that no interval decides."""
 
 
-def census(asked: Sequence[str], left_out: Mapping[str, int], rows: Sequence[Row]) -> Census:
-    """The count of a run that was asked for these claims; `left_out` counts the others by what left them out."""
+def census(
+    asked: Sequence[str], left_out: Mapping[str, int], rows: Sequence[Row], only: registry.Only = ()
+) -> Census:
+    """Count the claims of a run that was asked for these; `left_out` counts the others by what left them out.
+
+    What is counted are the claims of the papers `only`, of all papers if it is empty.
+    """
     return Census(
-        known=len(registry.claims()),
+        known=len(registry.claims(only)),
         asked=len(asked),
         judged=len({row.claim for row in rows}),
         left_out=dict(left_out),
-        missing=roll.missing(),
-        withdrawn=roll.withdrawn(),
+        missing=roll.missing(only),
+        withdrawn=roll.withdrawn(only),
     )
 
 
@@ -31,9 +36,9 @@ def sampled(row: Row) -> bool:
     return row.kind not in UNSAMPLED and not row.model_based
 
 
-def promises(rows: Sequence[Row]) -> list[Promise]:
+def promises(rows: Sequence[Row], only: registry.Only = ()) -> list[Promise]:
     """One for the papers of this package, then one for each paper with a family of its own that was judged."""
-    apart = {paper.id: paper.family_error for paper in registry.papers() if paper.family_size}
+    apart = {paper.id: paper.family_error for paper in registry.papers(only) if paper.family_size}
     ours = [row for row in rows if row.paper not in apart]
     found = [_promise("", FAMILY_ERROR, ours)] if ours else []
     for paper, error in apart.items():

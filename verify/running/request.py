@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulate import data
+from simulate._names import did_you_mean
 from simulate.monte_carlo import default_workers, free_memory, resolve_device
 from verify.claims import registry
 from verify.claims.images import DIGITS, images_there, on_images, unmet
@@ -34,6 +35,9 @@ from verify.running.settings import Settings
 
 __all__ = ["Request", "requested"]
 
+WORTH_STARTING = 5.0
+"""Seconds of work below which other processes are not started: each loads torch first."""
+
 NAMED = "--claim"
 """What leaves out all claims but those that it names."""
 
@@ -42,12 +46,15 @@ NAMED = "--claim"
 class Request:
     """A run as asked for: what to judge and to observe, how, where, and what to compare it with.
 
+    `named` says whether claims were asked for one by one; `papers` are those that are then loaded, empty for all.
     `waiting` is what of it is left out, with the images that it needs; `for_a_gpu` what only a GPU can draw, with what
     it takes by estimate, or why it is left out, `not_drawn` the ids of what of that is; `left_out` counts the claims
     that are not to be judged, by what leaves them out.
     """
 
     claims: tuple[AnyClaim, ...]
+    papers: registry.Only
+    named: bool
     settings: Settings
     executor: str | None
     report_dir: Path | None
@@ -89,11 +96,6 @@ class Request:
         """What is said before the start, line by line."""
         return (str(self), *self.waiting, *self.for_a_gpu)
 
-    @property
-    def named(self) -> bool:
-        """Whether claims were asked for one by one, others being left out."""
-        return NAMED in self.left_out
-
     def __str__(self) -> str:
         s = self.settings
         where = self.executor or f"{s.workers} worker{'s' * (s.workers > 1)}"
@@ -117,12 +119,13 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     chosen_tier = _tier(values.get("tier") or (replay.suite.tier if replay else tier))
     folder = values.get("report_dir") or (None if replay else report_dir)
     device = _device(values.get("device") or "cpu", here=not values.get("executor"))
-    workers = default_workers(device) if values.get("workers") is None else values["workers"]
-    workers = require_between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers)
+    if values.get("workers") is not None:
+        require_between("--workers", 1, WORKERS_PER_CORE * default_workers(), values["workers"])
     replicates = replay.suite.replicates if replay else values.get("replicates")
     images = values.get("data") or (replay.suite.data if replay else DIGITS)
     _require_images(images, values.get("claim") or ())
     asked = _selected(values, replay, chosen_tier)
+    workers = values.get("workers") or _workers(asked, device)
     waiting = {item.id: needed for item in asked if (needed := unmet(item, images))}
     if waiting and (values.get("claim") or replay or len(waiting) == len(asked)):
         raise ValueError(_not_run(waiting, images))
@@ -131,7 +134,10 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     absent = {*waiting, *programme.left_out}
     asked = (*(item for item in asked if not isinstance(item, Observation)), *programme.observations)
     selected = on_images([item for item in asked if item.id not in absent], images)
+    papers = registry.papers_with(values.get("claim") or ())
     return Request(
+        papers=papers,
+        named=bool(values.get("claim")),
         claims=tuple(item for item in selected if not isinstance(item, Observation)),
         observations=tuple(item for item in selected if isinstance(item, Observation)),
         waiting=_waiting(waiting),
@@ -154,7 +160,7 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
         selection=_selection(values, replay),
         one_file=bool(values.get("one_file")),
         table=bool(values.get("table")),
-        left_out=_left_out(values, {item.id for item in selected}, waiting, chosen_tier),
+        left_out=_left_out(values, {item.id for item in selected}, waiting, chosen_tier, papers),
     )
 
 
@@ -239,9 +245,13 @@ def _recorded(replay: Results) -> dict[str, set[str]]:
 
 
 def _left_out(
-    values: Mapping[str, Any], selected: Collection[str], waiting: Collection[str], tier: Tier
+    values: Mapping[str, Any],
+    selected: Collection[str],
+    waiting: Collection[str],
+    tier: Tier,
+    loaded: registry.Only,
 ) -> dict[str, int]:
-    """How many claims are not to be judged, by the first option that leaves them out."""
+    """How many claims of the papers that are loaded are not to be judged, by the first option that leaves them out."""
     names, papers = values.get("claim"), values.get("paper")
 
     def reason(claim: AnyClaim) -> str:
@@ -253,7 +263,7 @@ def _left_out(
             return NAMED
         return "--replay" if values.get("replay") else f"--tier {tier}"
 
-    return dict(Counter(reason(claim) for claim in registry.claims() if claim.id not in selected))
+    return dict(Counter(reason(claim) for claim in registry.claims(loaded) if claim.id not in selected))
 
 
 def _not_run(waiting: Mapping[str, str], images: str) -> str:
@@ -278,7 +288,7 @@ def _waiting(waiting: Mapping[str, str]) -> tuple[str, ...]:
 
 def _replayed(names: list[str], recorded: list[str]) -> list[str]:
     """The recorded claims and observations to repeat."""
-    known = {item.id for item in (*registry.claims(), *registry.observations())}
+    known = set(registry.ids())
     absent = [name for name in names if name not in recorded]
     unknown = [name for name in names or recorded if name not in known]
     if absent:
@@ -298,6 +308,19 @@ def _device(name: str, *, here: bool) -> str:
     )  # the rest is torch's to answer, and it loads slowly
 
 
+def _workers(asked: Sequence[AnyClaim | Observation], device: str) -> int:
+    """One per core or GPU, but this process alone where others would take longer to start than all work takes."""
+    costs: dict[str, float] = {}
+    for item in asked:
+        if isinstance(item, Claim):  # several may read one experiment, whose seconds are those of a point
+            costs[item.experiment.id] = item.experiment.seconds * len(item.experiment.points)
+        elif isinstance(item, Observation):
+            costs[item.id] = item.seconds * len(item.points) * item.replicates
+        else:
+            costs[item.id] = item.seconds
+    return 1 if sum(costs.values()) < WORTH_STARTING else default_workers(device)
+
+
 def _seed(values: Mapping[str, Any], replay: Results | None) -> int:
     if values.get("vary_seed"):
         return secrets.randbits(32)
@@ -308,7 +331,7 @@ def _seed(values: Mapping[str, Any], replay: Results | None) -> int:
 
 def _tier(word: str) -> Tier:
     if word not in list(Tier):
-        raise ValueError(f"--tier must be one of {', '.join(Tier)}, got {word!r}")
+        raise ValueError(f"--tier must be one of {', '.join(Tier)}, got {word!r}{did_you_mean(word, Tier)}")
     return Tier(word)
 
 

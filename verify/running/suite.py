@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import importlib.metadata
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
@@ -58,7 +58,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     ValueError, OSError
         If the folder of the report cannot be written, the workers cannot be had or a ledger was edited by hand.
     """
-    roll.ledgers()
+    roll.ledgers(request.papers)
     if request.report_dir is not None:
         require_writable(request.report_dir)
     with (
@@ -102,7 +102,8 @@ def collect(
     """Everything the report is drawn from; after an interruption, as far as the run came.
 
     The derivations, which take longer than most claims and stand on the page alone, are left out where it is not
-    `paged` and where claims are named one by one. What is being done is told to `doing`.
+    `paged` and where claims are named one by one; else those of the papers that were asked for are checked. What is
+    being done is told to `doing`.
     """
     suite = _suite(session, request, interrupted)  # first: what follows is none of the time of the run
     if session.settings.device != "cpu" and not interrupted:
@@ -115,13 +116,13 @@ def collect(
     derivations: list[dict[str, str]] = []
     if paged and not request.named:
         doing("checking the derivations")
-        derivations = _derivations()
+        derivations = _derivations({item.paper for item in (*request.claims, *request.observations)})
     doing("collecting the results")
     return Results(
         suite=suite,
-        rows=_told(session.finished_rows()),
+        rows=_told(session.finished_rows(), request.papers),
         runs=session.records(),
-        inventory=registry.inventory(),
+        inventory=registry.inventory([*request.claims, *request.observations] if request.named else None),
         planted=planted,
         derivations=derivations,
         unread=unread.listed(),
@@ -129,12 +130,12 @@ def collect(
     )
 
 
-def _told(rows: Sequence[Row]) -> list[Row]:
+def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
     """With what is known of each claim beside what was judged, and its history.
 
     The history is of the claim as the registry has it: images in place of the digits change nothing of it.
     """
-    listed = {claim.id: claim for claim in registry.claims()}
+    listed = {claim.id: claim for claim in registry.claims(only)}
     routes = {
         row.claim: [rival.name for rival in row.points[0].rivals]
         for row in rows
@@ -144,7 +145,7 @@ def _told(rows: Sequence[Row]) -> list[Row]:
         name: {
             "registered": roll.registered(listed[name], routes.get(name)),
             "says": listed[name].says,
-            "topic": registry.claim_topics().get(name, ""),
+            "topic": registry.claim_topics(only).get(name, ""),
             "code": code_of(listed[name]),
             "symbols": registry.symbols(listed[name]),
         }
@@ -240,21 +241,26 @@ def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
         draws=settings.drawn_by,
         alpha=ALPHA,
         family_error=FAMILY_ERROR,
-        intervals=registry.families(registry.claims())[0][1],
+        intervals=registry.families(registry.claims(request.papers), request.papers)[0][1],
         intervals_allowed=FAMILY_SIZE,
         selection=request.selection + INTERRUPTED * interrupted,
         replicates=settings.replicates,
         data=settings.data,
         host=_host(session, request),
-        papers=_papers(),
-        ledger=digest(roll.ledgers().values()),
-        census=census([claim.id for claim in request.claims], request.left_out, session.finished_rows()),
-        promises=promises(session.finished_rows()),
+        papers=_papers(request.papers),
+        ledger=digest(roll.ledgers(request.papers).values()),
+        census=census(
+            [claim.id for claim in request.claims],
+            request.left_out,
+            session.finished_rows(),
+            request.papers,
+        ),
+        promises=promises(session.finished_rows(), request.papers),
     )
 
 
-def _papers() -> list[PaperRow]:
-    used = {name: (count, most) for name, count, most in registry.families(registry.claims())}
+def _papers(only: registry.Only) -> list[PaperRow]:
+    used = {name: (count, most) for name, count, most in registry.families(registry.claims(only), only)}
     return [
         PaperRow(
             id=paper.id,
@@ -264,7 +270,7 @@ def _papers() -> list[PaperRow]:
             intervals=used.get(paper.id, (0, 0))[0],
             intervals_allowed=paper.family_size,
         )
-        for paper in registry.papers()
+        for paper in registry.papers(only)
     ]
 
 
@@ -287,12 +293,13 @@ def _host(session: Session, request: Request) -> dict[str, Any]:
     }
 
 
-def _derivations() -> list[dict[str, str]]:
-    """The symbolic derivations as LaTeX."""
+def _derivations(papers: Collection[str]) -> list[dict[str, str]]:
+    """The symbolic derivations as LaTeX: those of `theory` for papers of this package, of other papers their own."""
     from sympy import latex
 
     from theory.derivations import every_derivation
 
+    ours = () if set(registry.OWN).isdisjoint(papers) else every_derivation()
     return [
         {
             "name": d.name,
@@ -300,5 +307,5 @@ def _derivations() -> list[dict[str, str]]:
             "expression": latex(d.expression),
             "steps": "\n".join(d.steps),
         }
-        for d in (*every_derivation(), *registry.derivations())
+        for d in (*ours, *registry.derivations(tuple(papers)))
     ]

@@ -37,10 +37,11 @@ def test_letters_that_stand_for_something_else_are_not_explained(latex: str, fou
 
 
 def test_most_claims_have_letters_that_are_explained_and_every_listed_one_is_used() -> None:
-    claims = registry._listed()
+    claims = registry.claims()
     explained = {claim.id: registry.symbols(claim) for claim in claims}
     assert sum(map(bool, explained.values())) > 0.8 * len(claims)
-    for paper, letters in registry._glossaries().items():
+    for paper in registry.paper_ids():
+        letters = registry._glossary(paper)
         used = {
             letter
             for claim in claims
@@ -53,7 +54,7 @@ def test_most_claims_have_letters_that_are_explained_and_every_listed_one_is_use
 
 
 def test_a_letter_means_what_its_claim_says_before_what_its_paper_lists() -> None:
-    claims = {claim.id: claim for claim in registry._listed()}
+    claims = {claim.id: claim for claim in registry.claims()}
     bound = registry.symbols(claims["granziol2022/kaniel-paige-saad"])
     assert bound[r"\phi_1"] == "angle between the start and the eigenvector of the largest eigenvalue"
     assert registry.symbols(claims["granziol2022/theorem-10"])[r"\phi_1"].startswith("eigenvector")
@@ -66,7 +67,7 @@ def test_every_claim_names_the_line_where_its_scores_are_made() -> None:
     from verify.claims.glossary import _line, code_of
 
     root = Path(__file__).parents[3]
-    for claim in registry._listed():
+    for claim in registry.claims():
         file, _, line = code_of(claim).rpartition(":")
         lines = (root / file).read_text(encoding="utf-8").splitlines()
         assert (
@@ -78,5 +79,5 @@ def test_every_claim_names_the_line_where_its_scores_are_made() -> None:
 
 
 def test_every_claim_has_a_topic() -> None:
-    assert {claim.id for claim in registry._listed()} == set(registry.claim_topics())
+    assert {claim.id for claim in registry.claims()} == set(registry.claim_topics())
     assert registry.claim_topics()["granziol2022/theorem-4"] == "outliers"

@@ -94,7 +94,7 @@ def test_the_inventory_says_what_is_run_on_given_images_alone(
 ) -> None:
     plant(toy_claims.RIGHT, COLOURED)
     entries = {"beyond": (Entry("D1", "one", "open", scope="half of it"), Entry("D2", "two", "open", "why"))}
-    monkeypatch.setattr(registry, "entries", lambda: entries)
+    monkeypatch.setattr(registry, "entries", lambda *_: entries)
     one, two = registry.inventory()
     assert one.status == "partly judged"
     assert one.reason == "half of it; on images of 3 x 6 x 5 (--data) alone: beyond/colours"

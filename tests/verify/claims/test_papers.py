@@ -12,9 +12,11 @@ from types import ModuleType
 
 import pytest
 
+import theory.derivations
 from verify.claims import registry
 from verify.model import ALPHA
 from verify.model.inventory import Entry, Paper
+from verify.running import suite
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "a_paper_of_your_own"
@@ -39,7 +41,7 @@ import json, sys
 from verify import cli
 from verify.running import suite
 
-suite.PLANTED, suite._derivations = (), list
+suite.PLANTED, suite._derivations = (), lambda *_: []
 if __name__ == "__main__":
     for words in json.loads(sys.argv[1]):
         status = cli.main(words)
@@ -84,10 +86,34 @@ def test_a_paper_of_ones_own_is_listed_judged_shown_and_replayed(installed: Path
     assert "every score and verdict is the same" in again
 
 
+def test_a_paper_that_cannot_be_loaded_stops_no_claim_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("_places", "_packages", "papers", "claims", "observations", "entries"):
+        monkeypatch.setattr(registry, name, getattr(registry, name).__wrapped__)
+    broken = EntryPoint("broken2020", "no_such_module", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [broken])
+
+    assert [claim.id for claim in registry.select(claim=["edge/oscillation"])] == ["edge/oscillation"]
+    with pytest.raises(ValueError, match="paper broken2020 must load from no_such_module"):
+        registry.select(claim=["broken2020/law"])
+
+
+def test_a_paper_of_others_does_not_check_the_derivations_of_this_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: list[str] = []
+    monkeypatch.setattr(theory.derivations, "every_derivation", lambda: checked.append("theory") or [])
+    monkeypatch.setattr(registry, "derivations", lambda only: checked.extend(only) or [])
+
+    assert suite._derivations({"wigner1955"}) == [] and checked == ["wigner1955"]
+    assert suite._derivations({"granziol2022"}) == [] and checked == ["wigner1955", "theory", "granziol2022"]
+
+
 def test_the_error_of_a_claim_is_that_of_its_family(monkeypatch: pytest.MonkeyPatch) -> None:
     own = registry.claims()[0]
     assert registry.alpha(own) == ALPHA
-    monkeypatch.setattr(registry, "papers", lambda: (Paper(own.paper, "A", "B", 1e-2, 10),))
+    monkeypatch.setattr(registry, "papers", lambda *_: (Paper(own.paper, "A", "B", 1e-2, 10),))
     assert registry.alpha(own) == 1e-3
 
 
@@ -113,6 +139,7 @@ def test_a_paper_that_cannot_be_taken_is_refused_by_name(
     vars(module).update(PAPER=paper, ENTRIES=(Entry("E1", "one", "open"),))
     monkeypatch.setitem(sys.modules, "a_paper", module)
     place = "no_such_module" if name == "absent" else "a_paper"
+    monkeypatch.setattr(registry, "_places", registry._places.__wrapped__)
     monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint(name, place, group)])
     with pytest.raises(ValueError, match=message):
         registry._packages.__wrapped__()
@@ -120,7 +147,7 @@ def test_a_paper_that_cannot_be_taken_is_refused_by_name(
 
 def test_a_family_of_its_own_holds_no_more_than_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = registry.claims()
-    monkeypatch.setattr(registry, "papers", lambda: (Paper(listed[0].paper, "A", "B", 1e-3, 1),))
+    monkeypatch.setattr(registry, "papers", lambda *_: (Paper(listed[0].paper, "A", "B", 1e-3, 1),))
     (_, shared, _), (name, used, most) = registry.families(listed)
     assert name == listed[0].paper and used > most == 1 and shared > 0
     with pytest.raises(ValueError, match=f"claims of {name} must use at most 1 intervals"):

@@ -10,6 +10,7 @@ import pytest
 
 from simulate.monte_carlo import SerialExecutor
 from verify.claims import registry
+from verify.claims.coverage import entry_of
 from verify.claims.registry import select
 from verify.judging.estimands import components
 from verify.judging.judge import SEPARATION, applies, readings, separation
@@ -137,6 +138,44 @@ def test_a_selection_keeps_the_order_of_the_report() -> None:
     assert [c.id for c in everything if c in select(Tier.DEFAULT)] == [c.id for c in select(Tier.DEFAULT)]
     names = [everything[-1].id, everything[0].id]
     assert select(claim=names) == (everything[0], everything[-1])
+
+
+def test_a_claim_named_by_its_id_is_admitted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    admitted: list[str] = []
+    monkeypatch.setattr(registry, "problems", lambda claim: admitted.append(claim.id) or [])
+    named = registry.claims()[3].id
+
+    assert [c.id for c in select(claim=[named])] == admitted == [named]
+
+
+def test_papers_that_are_asked_for_are_admitted_without_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    admitted: list[str] = []
+    monkeypatch.setattr(registry, "problems", lambda claim: admitted.append(claim.paper) or [])
+    monkeypatch.setattr(registry, "_admit_papers", registry._admit_papers.__wrapped__)
+
+    assert select(paper=["edge"]) and set(admitted) == {"edge"}
+    assert select(Tier.SMOKE) and set(admitted) == {paper.id for paper in registry.papers()}
+
+
+def test_a_named_claim_that_breaks_a_rule_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "problems", lambda claim: ["be another"])
+    with pytest.raises(ValueError, match=f"claim {registry.claims()[0].id} must be another"):
+        select(claim=[registry.claims()[0].id])
+
+
+def test_a_paper_is_loaded_with_all_its_claims_and_observations() -> None:
+    for paper in registry.papers():
+        names = [name for name in registry.ids() if name.startswith(f"{paper.id}/")]
+        assert set(names) <= set(registry.ids(registry.in_order([paper.id])))
+
+
+def test_the_inventory_of_some_items_holds_the_entries_that_they_cover() -> None:
+    whole = {(row.paper, row.id): row for row in registry.inventory()}
+    for item in (*registry.claims()[::40], *registry.observations()):
+        rows = registry.inventory([item])
+        assert {(row.paper, row.id) for row in rows} == {entry_of(item, name) for name in item.entries}
+        assert all(row.status == whole[row.paper, row.id].status for row in rows)
+        assert all({item.id} & {*row.claims, *row.observations} for row in rows)
 
 
 def test_a_paper_selects_its_claims() -> None:

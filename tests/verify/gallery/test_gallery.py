@@ -214,8 +214,8 @@ def test_a_width_has_losses_at_every_rate_and_its_line() -> None:
         (["semicircle", "--output", "/proc/none"], "--output must be a folder that can be written"),
         (["semicircle", "--seed", "-1"], "--seed must be at least 0, got -1"),
         (["semicircle", "--seed", "9" * 60], "--seed must be at most"),
-        (["network", "--data", "missing.npz"], "missing.npz must be an existing file"),
-        (["--data", "missing.npz"], "missing.npz must be an existing file"),
+        (["network", "--data", "missing.npz"], "file not found: missing.npz"),
+        (["--data", "missing.npz"], "file not found: missing.npz"),
         (
             ["network", "--data", "few.npz"],
             "--data few.npz must hold at least 512 images to draw from, got 70",

@@ -35,7 +35,7 @@ SENTENCE = "What is claimed, in a sentence that is as long as such sentences are
 @cache
 def full_size() -> Results:
     """The run."""
-    rows = [row for claim in registry._listed() for row in _rows(claim)]
+    rows = [row for claim in registry.claims() for row in _rows(claim)]
     return dataclasses.replace(sample(), rows=rows, inventory=registry.inventory())
 
 

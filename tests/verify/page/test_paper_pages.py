@@ -123,6 +123,6 @@ def test_a_paper_without_a_page_has_no_link() -> None:
 def test_a_page_that_cannot_be_read_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, docs: Path) -> None:
     package = ModuleType("a_paper")
     vars(package).update(DOCS=docs)
-    monkeypatch.setattr(registry, "_packages", lambda: {"a_paper": package})
+    monkeypatch.setattr(registry, "_packages", lambda *_: {"a_paper": package})
     with pytest.raises(ValueError, match="paper a_paper must have DOCS that can be read, got "):
         registry.docs()

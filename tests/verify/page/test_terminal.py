@@ -9,8 +9,13 @@ from rich.console import Console
 
 from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import point, row
+from tests.verify.toy_claims import RIGHT
 from verify.judging.intervals import FEWEST
+from verify.model import Passage, Standing
 from verify.page import terminal, wording
+from verify.results import InventoryRow
+
+LONG = dataclasses.replace(RIGHT, id="beyond/of-the-largest-of-several-eigenvalues-in-the-mean")
 
 
 def printed(table: object, width: int) -> str:
@@ -46,6 +51,32 @@ def test_every_row_has_its_line_and_none_is_too_wide(width: int) -> None:
 
     assert max(map(len, lines)) <= width
     assert verdicts == [item.verdict for item in rows]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_ids_and_numbers_are_whole_at_every_width(width: int) -> None:
+    long = "karakida2019/batch-normalised-fluctuations-over-trace"
+    rows = [*sample().rows, row(long, points=[point({"dim": 30}, 1.5, 0.1, 1.53, 0.1)])]
+    lines = printed(terminal.table(rows), width).splitlines()
+
+    assert max(map(len, lines)) <= width
+    assert all(any(item.claim in line for line in lines) for item in rows)
+    text = " ".join(" ".join(lines).split())
+    assert "2.158 ± 0.022" in text and "12.41 ± 0.37" in text and "3/4" in text
+
+
+def test_statements_keep_ids_whole_and_say_whose_they_are() -> None:
+    made = InventoryRow(
+        paper="a_paper", id="E1", title="a title of many words, " * 8, status="judged", reason="",
+        claims=[LONG.id], observations=[], ours=True,
+    )  # fmt: skip
+    for standing, whose in ((Standing.KNOWN, "known elsewhere"), (Standing.OURS, "ours")):
+        claims = {LONG.id: dataclasses.replace(LONG, passage=Passage(standing, "", ""))}
+        lines = terminal.statement_lines([made], claims)
+        assert lines[0] == "a_paper" and lines[1].split() == ["entry", "whose", "status", "statement"]
+        assert " ".join(lines[2].split()).startswith(f"E1 {whose} judged a title of many words")
+        assert lines[-1].strip() == LONG.id and max(map(len, lines)) <= 80
+        assert terminal.statement_head([made], claims)[0] == f"1 statements: 1 {whose}."
 
 
 def test_the_whole_of_a_run_and_its_rows_give_the_same_table() -> None:

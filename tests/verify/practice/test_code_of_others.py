@@ -152,16 +152,16 @@ ENDS = {
 
 DRIVER = textwrap.dedent("""
     import atexit, contextlib, json, os, signal, sys
+    import pytest
     import rich.progress, torch.fx.experimental.symbolic_shapes  # found late, which takes each child a second
     import torch._dynamo, simulate.data, verify.practice.plan, verify.page.terminal, verify.page.report
     from tests.verify import toy_claims
     from verify import cli
-    from verify.claims import registry, roll
+    from verify.claims import registry
     from verify.page import report
     from verify.practice import measure
     from verify.practice.measure import matrices, pages
     from verify.practice.plan import pages as plan_pages
-    from verify.running import suite
 
     measure.VARIANCE_PROBES = matrices.DENSITY_STEPS = matrices.DENSITY_PROBES = 2
     pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
@@ -169,8 +169,7 @@ DRIVER = textwrap.dedent("""
     report.documents = lambda *words: {"report.html": "a page"}
     report.paper_pages.beside = lambda *words: {}
     registry.inventory()  # loads all claims, of which a report tells; to judge one takes milliseconds
-    registry.claims, registry.observations = lambda: (toy_claims.RIGHT,), tuple
-    roll.ledgers, suite.PLANTED, suite._derivations = dict, (), list
+    toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT)
 
     def child(folder, words, err):
         signal.alarm(300)
@@ -391,7 +390,7 @@ def test_a_stream_that_is_closed_leads_nowhere(closing: str) -> None:
     run = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
 
     assert Path("status").read_text() == "0\n"
-    assert run.stderr == "" and ("entries" in run.stdout) == (closing == "2>&-")
+    assert run.stderr == "" and ("statements" in run.stdout) == (closing == "2>&-")
 
 
 @pytest.mark.parametrize("where", ["/dev/full", ">(true)"])

@@ -139,7 +139,7 @@ def test_any_json_in_any_place_loads_or_is_one_error(tmp_path_factory, place_: t
 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"nowhere\.json cannot be read: No such file or directory"):
+    with pytest.raises(ValueError, match=r"^file not found: .*nowhere\.json$"):
         load(tmp_path / "nowhere.json")
     with pytest.raises(ValueError, match="cannot be read: Is a directory"):
         load(tmp_path)

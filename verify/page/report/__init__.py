@@ -45,7 +45,8 @@ def write(results: Results, folder: Path, each: Each = map, *, one_file: bool = 
         folder.mkdir(parents=True, exist_ok=True)
         shown = Contents(wording.legible(results), NO_PAGES)
         inventory = REPORT if one_file else ABOUT
-        pages = paper_pages.beside(results, registry.docs(), shown.anchors, inventory)
+        docs = registry.docs(tuple(paper.id for paper in results.suite.papers))
+        pages = paper_pages.beside(results, docs, shown.anchors, inventory)
         texts = {"results.json": dumps(results)} | {made.file: made.html for made in pages.values()}
         texts |= {REPORT: document(results, each, pages)} if one_file else documents(results, each, pages)
         for name in texts:

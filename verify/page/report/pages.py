@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from jinja2 import Template
 from markupsafe import Markup
 
+from verify.claims.coverage import count_statements
 from verify.judging.campaign import campaigns
 from verify.page import plots, ratios, wording
 from verify.page.cards import Card, centre, span
@@ -208,7 +209,7 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         crashed=[made for made in results.observations if made.error],
         observations=len(results.observations),
         theory=summary.reading_theory(results.rows),
-        coverage=summary.coverage(results.inventory),
+        coverage=count_statements(results.inventory),
         fuller=[entry for entry in findings.left_to_a_fuller(results) if not entry.ours],
         census=census_line(suite.census),
         promises=[summary.sentence(line) for line in promise_lines(suite.promises)],

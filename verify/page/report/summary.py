@@ -10,19 +10,17 @@ from typing import NamedTuple
 
 from verify.judging.power import factor
 from verify.model import Verdict, raised
-from verify.model.inventory import Status
 from verify.page import wording
 from verify.page.cards import EXACT, sensitivity
 from verify.page.counts import chance, percent
 from verify.page.report.find import upshot
 from verify.page.vocabulary import STANDINGS
-from verify.results import InventoryRow, PaperRow, Row, Suite
+from verify.results import PaperRow, Row, Suite
 
 __all__ = [
     "Headline",
     "Margin",
     "after_pilots",
-    "coverage",
     "duration",
     "error_of_one",
     "headline",
@@ -81,22 +79,6 @@ def headline(rows: Sequence[Row]) -> Headline:
         exact=sum(row.kind in EXACT for row in rows),
         rows=len(rows),
     )
-
-
-def coverage(inventory: Sequence[InventoryRow]) -> dict[str, int]:
-    """How many statements of the papers have which status, those that are judged first; our own are not counted."""
-    counts = Counter(entry.status for entry in inventory if not entry.ours)
-    return {status: counts[status] for status in _COVERED if counts[status]}
-
-
-_COVERED = (
-    Status.JUDGED,
-    Status.PARTLY,
-    Status.OBSERVED,
-    Status.DEFINITION,
-    Status.OPEN,
-    Status.NOT_CHECKABLE,
-)
 
 
 def _standings(rows: Sequence[Row]) -> dict[str, int]:

@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from simulate import _checks
+from simulate._names import did_you_mean
 from simulate.monte_carlo import resolve_device
 from simulate.objectives.restoring import as_found
 from verify.practice.bench.networks import NETWORKS, BenchNetwork
@@ -165,7 +166,9 @@ def _chosen(only: Sequence[str], network: BenchNetwork) -> list[Benchmark]:
     names = [work.name for work in works]
     for name in only:
         if name not in names:
-            raise ValueError(f"only must name some of {', '.join(names)}, got {name!r}")
+            raise ValueError(
+                f"only must name some of {', '.join(names)}, got {name!r}{did_you_mean(name, names)}"
+            )
     return [work for work in works if not only or work.name in only]
 
 
@@ -297,7 +300,9 @@ def run_bench(options: argparse.Namespace) -> int:
 
 def _network(name: str) -> BenchNetwork:
     if name not in NETWORKS:
-        raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {name!r}")
+        raise ValueError(
+            f"network must be one of {', '.join(NETWORKS)}, got {name!r}{did_you_mean(name, NETWORKS)}"
+        )
     return NETWORKS[name]
 
 

@@ -156,8 +156,8 @@ def _nested(found: Any, where: tuple[str, ...]) -> Iterator[_State]:
 
 def _read(path: str) -> Any:
     if not Path(path).is_file():
-        got = "a folder" if Path(path).is_dir() else "none"
-        raise ValueError(f"checkpoint {path} must be an existing file, got {got}")
+        folder = f"checkpoint {path} must be a file, got a folder"
+        raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong is told below

@@ -15,7 +15,9 @@ from typing import Any, NoReturn, TextIO
 
 from torch import nn
 
+from simulate._names import did_you_mean
 from simulate.lanczos.precision import in_full_precision
+from simulate.objectives.losses import LOSSES
 from simulate.objectives.restoring import as_found, seed_generators
 from verify.practice.loading.own_modules import PREFIX, imported
 from verify.signals import by_signal
@@ -110,7 +112,8 @@ def function(words: str) -> Callable[..., Any]:
         If there is none.
     """
     if ":" not in words:
-        raise ValueError(f"loss must be cross-entropy, mse, bce or pkg.module:function, got {words!r}")
+        near = did_you_mean(words, LOSSES)
+        raise ValueError(f"loss must be {', '.join(LOSSES)} or pkg.module:function, got {words!r}{near}")
     found = _named("loss", words)
     if inspect.isclass(found):
         _require_no_arguments(f"loss {words}", found)

@@ -67,8 +67,10 @@ def from_configuration(words: str) -> nn.Module:
 def _file(words: str) -> Path:
     path = Path(words.removeprefix(PREFIX))
     file = path / "config.json" if path.is_dir() else path
-    if not words.removeprefix(PREFIX) or not file.is_file():
-        raise ValueError(f"model {words} must be hf: and an existing configuration file, got no file {file}")
+    if not words.removeprefix(PREFIX):
+        raise ValueError(f"model {words} must be hf: and a configuration file, such as hf:config.json")
+    if not file.is_file():
+        raise ValueError(f"file not found: {file}")
     return file
 
 
@@ -152,8 +154,8 @@ def _most(config: Any) -> int | None:
 
 def _text(path: str) -> str:
     if not Path(path).is_file():
-        got = "a folder" if Path(path).is_dir() else "none"
-        raise ValueError(f"data {path} must be an existing file, got {got}")
+        folder = f"data {path} must be a file, got a folder"
+        raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
     try:
         return Path(path).read_bytes().decode("utf-8")  # as it is, ends of lines too
     except (OSError, UnicodeDecodeError) as error:

@@ -40,6 +40,8 @@ def imported(place: str) -> ModuleType:
 
     Raises
     ------
+    ValueError
+        If there is no such file.
     Exception
         Whatever the import raises.
     """
@@ -49,7 +51,7 @@ def imported(place: str) -> ModuleType:
         if path is None:
             return importlib.import_module(_meant(place, folder / "__init__.py"))
         if not path.is_file():
-            raise FileNotFoundError("no such file")
+            raise ValueError(f"file not found: {place}")
         name = _name(str(path.resolve()), path.stem)
         return _loaded(spec_from_file_location(name, path.resolve()))
 

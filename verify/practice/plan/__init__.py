@@ -455,6 +455,7 @@ def run_plan(options: argparse.Namespace) -> int:
                 weight_decay=options.weight_decay,
                 rate=options.rate,
                 steps=options.steps,
+                seconds=options.seconds,
                 intended=options.intended,
                 drop_last=options.drop_last,
                 evaluation=options.evaluation,

@@ -10,6 +10,8 @@ from typing import Any
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
+from simulate._names import did_you_mean
+
 __all__ = ["NAMES", "Chosen", "Factory", "chosen_optimizer"]
 
 NAMES = ("sgd", "momentum", "adam", "adamw")
@@ -122,7 +124,7 @@ _RULE = (
 
 def _named(name: str, momentum: float | None, weight_decay: float | None, rate: float | None) -> Chosen:
     if name not in NAMES:
-        raise ValueError(f"optimizer must be {_RULE}, got {name!r}")
+        raise ValueError(f"optimizer must be {_RULE}, got {name!r}{did_you_mean(name, NAMES)}")
     if name in ("sgd", "momentum"):
         inertia = (_MOMENTUM if name == "momentum" else 0.0) if momentum is None else momentum
         return _of_class(SGD, {"momentum": inertia, "weight_decay": weight_decay or 0.0}, rate)
