@@ -51,12 +51,15 @@ def _advice(name: str, file: Path, in_place: bool) -> str:
 
     fault, cure = f"{file} hides it", "rename that file, or its folder if it is a package"
     if in_place:
-        fault, cure = f"{file} is missing or not ours", "pip install --force-reinstall losscurv"
+        fault, cure = (
+            f"{file} is missing or not ours",
+            "install losscurv again with pip install --force-reinstall",
+        )
     for other in packages_distributions().get(name, ()):
         site = Path(str(distribution(other).locate_file(""))).resolve()
         if other != "losscurv" and site in file.resolve().parents:
             fault = f"the distribution {other!r} hides it with {file}"
-            cure = f"pip uninstall {other}, then pip install --force-reinstall losscurv"
+            cure = f"pip uninstall {other}, then install losscurv again with pip install --force-reinstall"
     return f"losscurv needs its own package {name!r}, but {fault}: {cure}"
 
 

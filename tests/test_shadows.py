@@ -81,7 +81,7 @@ def test_a_distribution_that_writes_over_ours_is_named(name: str, installed: Pat
 
     assert last_line(tmp_path, "-c", "import losscurv", path=installed) == (
         f"ImportError: losscurv needs its own package '{name}', but the distribution 'another' hides it with {file}:"
-        " pip uninstall another, then pip install --force-reinstall losscurv"
+        " pip uninstall another, then install losscurv again with pip install --force-reinstall"
     )
 
 
@@ -97,7 +97,7 @@ def test_what_a_removed_distribution_took_along_is_named(installed: Path, tmp_pa
     # -S: without what else is installed, where there may be one of ours too
     assert last_line(tmp_path, "-S", "-c", "import losscurv", path=installed) == (
         f"ImportError: losscurv needs its own package 'simulate', but {file} is missing or not ours:"
-        " pip install --force-reinstall losscurv"
+        " install losscurv again with pip install --force-reinstall"
     )
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["claim_ids", "functions", "offer", "papers", "pictures", "with_completer"]
+__all__ = ["claim_ids", "functions", "offer", "paper_names", "picture_names", "with_completer"]
 
 
 def offer(parser: argparse.ArgumentParser) -> None:

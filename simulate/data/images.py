@@ -114,7 +114,7 @@ def digits(size: tuple[int, int, int] = (1, 28, 28)) -> Images:
 
 def _digits() -> NDArray[np.float64]:
     """Return pixels and label of each digit, (1797, 65)."""
-    with (files(__package__) / "digits.csv.gz").open("rb") as packed, gzip.open(packed, "rt") as lines:
+    with (files("simulate.data") / "digits.csv.gz").open("rb") as packed, gzip.open(packed, "rt") as lines:
         return np.loadtxt(lines, delimiter=",")
 
 
