@@ -106,7 +106,7 @@ class Extremes(Result):
     stopped: str
 
     def _headline(self) -> str:
-        count, others = len(self.values), f"all others in [{self.floor:.4g}, {self.ceiling:.4g}]"
+        count, others = len(self.values), f"all others in [{self.floor + 0.0:.4g}, {self.ceiling + 0.0:.4g}]"
         said = f"{count} eigenvalue{'s' * (count != 1)} of {len(self.vectors)}, {others}"
         return f"{said}; {self.products} products, {self.stopped}"
 

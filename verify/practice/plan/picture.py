@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def draw_rates(axes: Axes, made: Plan) -> None:
     elif made.batch_curvature:
         _draw_batches(axes, made)
     else:
-        axes.set_title("no rates were asked for")
+        axes.set_title("no rates: summary() says why")
 
 
 def _draw_trials(axes: Axes, made: Plan) -> None:
@@ -98,6 +99,9 @@ def _draw_adam(axes: Axes, found: Linearised) -> None:
 def _draw_batches(axes: Axes, made: Plan) -> None:
     sizes = np.array([at.batch_size for at in made.batch_curvature], dtype=float)
     curve(axes, sizes, [at.rate for at in made.batch_curvature], "", role="rival", dash=1)
+    # a curve of one batch size is a point
+    known = [(at.batch_size, at.rate) for at in made.batch_curvature if math.isfinite(at.rate)]
+    _marks(axes, known, "", marker="o", ms=4)
     _axes(axes, sizes)
     axes.set_title("2 / E λ₁(H_B), with the statistics of each batch")
 

@@ -154,7 +154,7 @@ class Plan(Result):
         # names of the columns by fields: of a trial, of the bracket, of the curvature of batches
         sections: tuple[tuple[Any, dict[str, str]], ...] = (
             (self.trials, {"start": "start with", "trains": "trains at", "fails": "fails at"}),
-            (rates, {"lower": "stable below", "upper": "unstable above"}),
+            (rates, {"lower": "SGD stable below", "upper": "SGD unstable above"}),
             (self.batch_curvature, {"rate": "2/E l1(H_B)"}),
         )
         for section, names in sections:

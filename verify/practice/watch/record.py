@@ -129,7 +129,7 @@ def record_line(record: CurvatureRecord) -> str:
 
     Examples
     --------
-    >>> line = record_line(CurvatureRecord(step=1, outcome="diverged: the loss is nan", loss=math.nan))
+    >>> line = record_line(CurvatureRecord(step=1, outcome="diverged: the loss is nan", loss=float("nan")))
     >>> json.loads(line)["loss"], record_of(json.loads(line)).diverged
     (None, True)
     """
