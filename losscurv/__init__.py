@@ -7,6 +7,8 @@
 `hessian`              of an objective, as an operator; also `h_term`,
                        `gauss_newton`, `fisher`, `empirical_fisher`
 `extremes`             extreme eigenvalues of a matrix, with error bounds
+`trace`                its trace; `density` of all its eigenvalues
+`projected`            Hessian and its terms along the columns of a frame
 `solve`                product of the inverse of a matrix with a vector
 `hessian_diagonal`     its diagonal; also `gauss_newton_diagonal`, and
                        `estimated_diagonal` of any matrix

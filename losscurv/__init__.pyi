@@ -9,6 +9,7 @@ from simulate.modules.diagonals import (
     hessian_diagonal as hessian_diagonal,
 )
 from simulate.modules.empirical_kernel import empirical_kernel as empirical_kernel
+from simulate.modules.projected import projected as projected
 from simulate.objectives import Objective as Objective
 from simulate.operators import (
     empirical_fisher as empirical_fisher,
@@ -17,6 +18,7 @@ from simulate.operators import (
     h_term as h_term,
     hessian as hessian,
 )
+from simulate.spectra import density as density, trace as trace
 from verify.estimate import estimate as estimate
 from verify.practice.measure import measure as measure
 from verify.practice.plan import plan as plan

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
-from simulate.objectives import Batch, Objective
+from simulate.objectives import Batch, Objective, require_objective
 from simulate.objectives.head_products import Matrix, head_product
 from simulate.objectives.output_curvature import Bend, logistic_curvature, output_curvature, softmax_curvature
 from simulate.objectives.parameters import Leaves
@@ -96,6 +96,7 @@ def hessian(objective: Objective) -> CurvatureOperator:
     tensor([[10., -1.],
             [-1.,  5.]], dtype=torch.float64)
     """
+    require_objective("hessian", objective)
 
     def loss(leaves: Leaves, batch: Batch) -> Tensor:
         return objective.loss(objective.outputs(leaves, batch.inputs), batch)
@@ -111,6 +112,7 @@ def h_term(objective: Objective) -> CurvatureOperator:
     ValueError
         As `hessian`.
     """
+    require_objective("h_term", objective)
 
     def weighed(leaves: Leaves, batch: Batch) -> Tensor:
         outputs = objective.outputs(leaves, batch.inputs)
@@ -133,6 +135,7 @@ def gauss_newton(objective: Objective) -> CurvatureOperator:
     ----------
     Schraudolph (2002), Fast curvature matrix-vector products for second-order gradient descent.
     """
+    require_objective("gauss_newton", objective)
     return _operator(
         objective, about_outputs(objective, partial(output_curvature, objective)), "gauss_newton"
     )
@@ -150,6 +153,7 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
     ValueError
         As `hessian`.
     """
+    require_objective("empirical_fisher", objective)
 
     def bend(outputs: Tensor, batch: Batch) -> Bend:
         slope = _slope(objective, outputs, batch)
@@ -179,6 +183,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
     ValueError
         If `likelihood` is unknown, or None for another loss; and as `hessian`.
     """
+    require_objective("fisher", objective)
     family = likelihood_of(objective, likelihood)
 
     def bend(outputs: Tensor, _: Batch) -> Bend:

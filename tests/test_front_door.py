@@ -6,10 +6,15 @@ import ast
 import pydoc
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import losscurv
 import simulate
@@ -139,3 +144,55 @@ def test_what_stands_for_a_module_is_that_module_to_all_who_use_it() -> None:
     """
     ran = subprocess.run([sys.executable, "-c", FRESH + THREADS], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+# --- first calls of a new user ------------------------------------------------------------------------------------
+
+
+def _objective() -> losscurv.Objective:
+    torch.manual_seed(0)
+    return losscurv.Objective(nn.Linear(3, 2), (torch.eye(3), torch.tensor([0, 1, 0])))
+
+
+@pytest.mark.parametrize("seed", [(), (0,), (np.random.default_rng(0),)])
+def test_seeds_are_optional(seed: tuple[Any, ...]) -> None:
+    matrix = losscurv.hessian(_objective())
+    expected = float(torch.linalg.eigvalsh(matrix.dense().double())[-1])
+    assert losscurv.extremes(matrix, *seed).values[0] == pytest.approx(expected, rel=1e-3)
+    assert abs(losscurv.trace(matrix, *seed).value / float(matrix.dense().trace()) - 1) < 0.5
+    found = losscurv.density(matrix, *seed)
+    assert np.trapezoid(found.value, found.x) == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda o: losscurv.hessian(o.model),
+            r"hessian takes an Objective, got Linear: call hessian\(Objective\(",
+        ),
+        (lambda o: losscurv.gauss_newton(o.model), "gauss_newton takes an Objective, got Linear"),
+        (lambda o: losscurv.fisher(o.model), "fisher takes an Objective, got Linear"),
+        (lambda o: losscurv.kfac(o.model), "kfac takes an Objective, got Linear"),
+        (lambda o: losscurv.hessian_diagonal(o.model), "hessian_diagonal takes an Objective, got Linear"),
+        (lambda o: losscurv.projected(o.model, [[1.0]]), "projected takes an Objective, got Linear"),
+        (
+            lambda o: losscurv.extremes(o),
+            r"got Objective; for an Objective give .* such as hessian\(objective\)",
+        ),
+        (lambda o: losscurv.trace(o.model), "matrix must be an operator or a symmetric array, got Linear"),
+        (
+            lambda o: losscurv.extremes(losscurv.hessian(o), "a"),
+            "seed must be an integer >= 0 or a numpy Gen",
+        ),
+    ],
+)
+def test_a_wrong_call_is_told_the_right_one(call: Callable[[Any], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(_objective())
+
+
+def test_one_claim_is_reported_by_its_id() -> None:
+    assert {row.claim for row in losscurv.report("vysogorets2024/softmax-rank").rows} == {
+        "vysogorets2024/softmax-rank"
+    }

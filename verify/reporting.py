@@ -28,9 +28,9 @@ FEW = 4
 
 
 def report(
+    claim: str | Sequence[str] = (),
     *,
-    claim: Sequence[str] = (),
-    paper: Sequence[str] = (),
+    paper: str | Sequence[str] = (),
     tier: str = "default",
     seed: int | None = None,
     replicates: int | None = None,
@@ -45,7 +45,7 @@ def report(
     Parameters
     ----------
     claim, paper
-        Ids of claims or observations, and papers; all if empty.
+        Ids of claims or observations, and of papers, one or several; all if empty.
     tier
         smoke, default or full.
     seed
@@ -75,13 +75,13 @@ def report(
 
     Examples
     --------
-    >>> found = report(claim=["vysogorets2024/softmax-rank"])
+    >>> found = report("vysogorets2024/softmax-rank")
     >>> [(row.id, row.verdict) for row in found.rows]
     [('vysogorets2024/softmax-rank', 'agrees'), ('vysogorets2024/softmax-rank [as our copy reads]', 'disagrees')]
     """
     given = {
-        "claim": _listed("claim", claim),
-        "paper": _listed("paper", paper),
+        "claim": _listed(claim),
+        "paper": _listed(paper),
         "tier": tier,
         "seed": seed,
         "replicates": replicates,
@@ -214,7 +214,5 @@ def _some(claim: str, known: Sequence[str]) -> str:
     return ", ".join(known) if len(known) <= FEW else f"{len(known)} ids{did_you_mean(claim, known, FEW)}"
 
 
-def _listed(name: str, words: Sequence[str]) -> list[str]:
-    if isinstance(words, str):
-        raise ValueError(f"{name} must be a sequence of names, got the string {words!r}")
-    return list(words)
+def _listed(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

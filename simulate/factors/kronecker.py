@@ -16,7 +16,7 @@ from simulate.factors.cotangents import Kind, root_of
 from simulate.factors.layers import Sharing, corrected, factored
 from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
-from simulate.objectives import Objective
+from simulate.objectives import Objective, require_objective
 from simulate.operators import Likelihood
 from simulate.results import Columns, Result, draw_bars
 
@@ -212,6 +212,7 @@ def kfac(
             [0.0000, 0.6670, 0.0000],
             [0.0000, 0.0000, 0.6670]], dtype=torch.float64))
     """
+    require_objective("kfac", objective)
     with in_full_precision():
         root = root_of(objective, kind, seed=seed, draws=draws, likelihood=likelihood)
         return _operator(objective, factored(objective, root, sharing), f"KFAC, {kind}, {sharing}")
@@ -260,6 +261,7 @@ def ekfac(
     >>> bool(abs(ekfac(objective).trace() - gauss_newton_diagonal(objective).sum()) < 1e-12)
     True
     """
+    require_objective("ekfac", objective)
     with in_full_precision():
         root = root_of(objective, kind, seed=seed, draws=draws, likelihood=likelihood)
         if factors is not None and dict(factors.places) != dict(objective.blocks()):

@@ -301,6 +301,11 @@ def as_operator(matrix: AnyMatrix) -> Operator:
         and hasattr(matrix, "__matmul__")
     ):
         return _of_another_library(matrix)
+    if not isinstance(matrix, Tensor | np.ndarray | list | tuple):
+        raise ValueError(
+            f"matrix must be an operator or a symmetric array, got {type(matrix).__name__}; for an Objective give one of"
+            " its matrices, such as hessian(objective)"
+        )
     dense = _real("matrix", matrix)
     dense = dense if dense.dtype in PRECISIONS else dense.to(torch.float64)
     _require_square(dense.shape)

@@ -25,7 +25,7 @@ from simulate.modules.sample_grams import curved_tensors
 from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
 from simulate.modules.samples import CoupledError, Outer
 from simulate.modules.sites import Site
-from simulate.objectives import Objective
+from simulate.objectives import Objective, require_objective
 from simulate.objectives.batches import rows as samples_of
 from simulate.objectives.derivatives import slopes
 from simulate.operators import gauss_newton, hessian
@@ -160,6 +160,7 @@ def gauss_newton_diagonal(objective: Objective) -> Tensor:
     >>> gauss_newton_diagonal(line).round(decimals=9)
     tensor([10., 16.], dtype=torch.float64)
     """
+    require_objective("gauss_newton_diagonal", objective)
     total, coupled = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device), False
     with objective.ranks.together("a diagonal"), objective.measured(), torch.enable_grad():
         try:
@@ -217,6 +218,7 @@ def hessian_diagonal(objective: Objective, *, most: int = 10_000) -> Tensor:
     >>> hessian_diagonal(cube)  # 6 p times the mean of x
     tensor([9.], dtype=torch.float64)
     """
+    require_objective("hessian_diagonal", objective)
     most, places = _checks.natural("most", most), objective.blocks()
     numbers = {name: i for i, name in enumerate(places)}
     curved = {numbers[name]: places[name] for name in curved_tensors(objective)}

@@ -28,7 +28,7 @@ from simulate.lanczos.precision import in_full_precision
 from simulate.modules import sites
 from simulate.modules.homogeneous import Terms
 from simulate.modules.sites import Site
-from simulate.objectives import Batch, Objective
+from simulate.objectives import Batch, Objective, require_objective
 from simulate.objectives.batches import cuts, rows
 from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.parameters import Leaves
@@ -98,6 +98,7 @@ def projected(objective: Objective, frame: Any) -> Projected:
     Hessian  Gauss-Newton  H-term
          13            13       0
     """
+    require_objective("projected", objective)
     terms = projected_terms(objective, frame)
     return Projected(g_term=terms.g_term, h_term=terms.h_term)
 

@@ -51,7 +51,7 @@ from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found, in_mode
 from simulate.objectives.sharing import few_of_group, of_one, pieces_of_group
 
-__all__ = ["Objective", "Reduction"]
+__all__ = ["Objective", "Reduction", "require_objective"]
 
 _FEW = 3
 """Samples that questions about a model are put to."""
@@ -653,6 +653,25 @@ class Objective:
         model = "a function" if self.model is None else type(self.model).__name__
         loss = getattr(self.criterion, "__name__", type(self.criterion).__name__)
         return f"Objective({model}, P = {self.dim}, N = {self.rows}, loss {loss})"
+
+
+def require_objective(call: str, objective: Any) -> None:
+    """Refuse a module, or whatever else, in the place of an `Objective`.
+
+    Raises
+    ------
+    ValueError
+        With the call that is meant.
+
+    Examples
+    --------
+    >>> require_objective("hessian", nn.Linear(1, 1))
+    Traceback (most recent call last):
+    ValueError: hessian takes an Objective, got Linear: call hessian(Objective(model, data, loss))
+    """
+    if not isinstance(objective, Objective):
+        got = type(objective).__name__
+        raise ValueError(f"{call} takes an Objective, got {got}: call {call}(Objective(model, data, loss))")
 
 
 def _one(inputs: Any, targets: Any) -> tuple[Any, Any]:
