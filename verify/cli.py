@@ -107,7 +107,9 @@ def _like_a_claim(options: argparse.Namespace, unknown: Sequence[str]) -> bool:
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and which option or choice was meant."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - of its overloads only the general one
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
         """Refuse an option that there is not, before it is said that another is missing."""
         known = [name for action in self._actions for name in action.option_strings]
         for word in args or ():
