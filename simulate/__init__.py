@@ -13,6 +13,7 @@
 `training`             gradient descent at many learning rates at once; short runs of any module
 `networks`             the networks of the papers and their initial scales; `activations` theirs
 `data`                 images and labels
+`results`              how all that is measured shows itself: text, table with picture, plain data, data frame
 `monte_carlo`          replicates with streams of their own, blocks of them, and who runs these
 =====================  =============================================================================================
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         objectives,
         operators,
         perceptrons,
+        results,
         spectra,
         training,
         wide,
@@ -58,6 +60,7 @@ __all__ = [
     "objectives",
     "operators",
     "perceptrons",
+    "results",
     "spectra",
     "training",
     "wide",

@@ -11,7 +11,19 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-__all__ = ["finite_logits", "labelled", "layer_sizes", "natural", "natural_or_zero", "positive_numbers"]
+__all__ = [
+    "Seed",
+    "finite_logits",
+    "generator",
+    "labelled",
+    "layer_sizes",
+    "natural",
+    "natural_or_zero",
+    "positive_numbers",
+]
+
+Seed = int | np.random.Generator
+"""What random numbers come from: a seed, or a generator that goes on from where it is."""
 
 _LARGEST_COUNT = 1 << 63
 
@@ -43,6 +55,15 @@ def natural(name: str, value: Any) -> int:
 def natural_or_zero(name: str, value: Any) -> int:
     """A count that may be zero."""
     return 0 if _integral(value) and value == 0 else natural(name, value)
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """The generator itself, or a new one from an integer."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if not _integral(seed) or seed < 0:
+        raise ValueError(f"seed must be an integer >= 0 or a numpy Generator, got {_shown(seed)}")
+    return np.random.default_rng(int(seed))
 
 
 def layer_sizes(widths: Sequence[int]) -> Iterator[tuple[int, int]]:

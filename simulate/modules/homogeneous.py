@@ -13,7 +13,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from simulate import _checks, _softmax
+from simulate import _checks
+from simulate.modules import softmax
 
 __all__ = ["Homogeneous", "Terms"]
 
@@ -49,7 +50,7 @@ class Homogeneous:
         self.logits, self.labels, self.jacobian, self.depth = logits, labels, jacobian, depth
         # one entry per ordered pair of layers; the second derivative is this plus its transpose
         self._half = half
-        self._contrasts = _softmax.contrasts(jacobian, logits)
+        self._contrasts = softmax.contrasts(jacobian, logits)
 
     @property
     def second_derivatives(self) -> Tensor:
@@ -78,7 +79,7 @@ class Homogeneous:
             If `alpha` or `temperature` is not positive, or the scaled logits overflow.
         """
         scale, temperature, logits = self._scaled_logits(alpha, temperature)
-        factor, log_scale = _softmax.covariance_factor(logits, self._contrasts)
+        factor, log_scale = softmax.covariance_factor(logits, self._contrasts)
         factor = factor.flatten(-3, -2)
         jacobian_scale = _power(scale, self.depth - 1) / temperature
         g_term = factor.mT @ factor * (jacobian_scale**2 / len(self.logits))[..., None, None]
@@ -87,7 +88,7 @@ class Homogeneous:
     def h_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Tensor:
         """The H-term of `terms` by itself."""
         scale, temperature, logits = self._scaled_logits(alpha, temperature)
-        weighted = _softmax.residuals(logits, self.labels).flatten(-2) @ self._half.flatten(0, 1).flatten(1)
+        weighted = softmax.residuals(logits, self.labels).flatten(-2) @ self._half.flatten(0, 1).flatten(1)
         # alpha^(L - 2) as a quotient: L = 1 has no second derivative, but its power would be -1
         h_scale = _power(scale, self.depth) / scale**2 / temperature / len(self.logits)
         h_term = weighted.unflatten(-1, self._half.shape[-2:]) * h_scale[..., None, None]

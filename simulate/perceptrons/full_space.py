@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulate import _checks, _memory, _softmax
+from simulate import _checks, _memory
+from simulate.modules import softmax
 from simulate.networks import Weights
 from simulate.perceptrons import _relu
 
@@ -101,10 +102,10 @@ class _FullMlp:
         logits = _checks.finite_logits(logits / temperature, alpha)
         self.samples = len(x)
         signals = [signal / temperature for signal in _relu.logit_signals(self.weights, self.masks, logits)]
-        residuals = _softmax.residuals(logits, labels)
+        residuals = softmax.residuals(logits, labels)
         self.errors = [(residuals[:, None] @ signal).squeeze(1) for signal in signals]
         moved = self.hidden[-1].any(-1, keepdim=True)  # by the last layer, and through it by all below
-        factors = [_softmax.covariance_factor(logits, _softmax.contrasts(s, logits), moved) for s in signals]
+        factors = [softmax.covariance_factor(logits, softmax.contrasts(s, logits), moved) for s in signals]
         self.rows, self.log_scale = [rows for rows, _ in factors], float(factors[0][1])
 
     def g_gram(self) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simulate import _softmax
+from simulate.modules import softmax
 
 __all__ = ["gram_excess", "gram_spectrum"]
 
@@ -78,4 +78,4 @@ def _weighed(gram: Tensor, logits: Tensor) -> tuple[Tensor, float]:
 
 
 def _rows(jacobian: Tensor, logits: Tensor) -> Tensor:
-    return _softmax.covariance_factor(logits, _softmax.contrasts(jacobian, logits))[0]
+    return softmax.covariance_factor(logits, softmax.contrasts(jacobian, logits))[0]

@@ -24,7 +24,8 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from simulate import _checks, _memory, _softmax
+from simulate import _checks, _memory
+from simulate.modules import softmax
 from simulate.networks import Weights
 from simulate.perceptrons import _relu
 
@@ -156,11 +157,11 @@ def layer_block(
     for _ in weights:  # products, not a power, which would overflow by itself
         logits = alpha * logits
     logits = _checks.finite_logits(logits / temperature, alpha)
-    contrasts = _softmax.contrasts(signals, logits)
+    contrasts = softmax.contrasts(signals, logits)
     moved = contrasts.any(2) & hidden[layer].any(1, keepdim=True)
     if not moved.any():
         raise ValueError("weights must move the logits by this layer at some input, got a block of zero")
-    rows, log_scale = _softmax.covariance_factor(logits, contrasts, moved)
+    rows, log_scale = softmax.covariance_factor(logits, contrasts, moved)
     power = 2 * ((depth - 1) * math.log(alpha) - math.log(temperature))
     return _longest(rows, hidden[layer], log_scale.item() + power - math.log(len(x)))
 

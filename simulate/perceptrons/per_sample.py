@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory, _softmax, networks
+from simulate import _checks, _memory, networks
+from simulate.modules import softmax
 from simulate.modules.logit_derivatives import LogitDerivatives
 from simulate.networks import Weights
 from simulate.perceptrons import _flat, _relu
@@ -185,7 +186,7 @@ def gauss_newtons(
     _require_memory("Gauss-Newton matrices", numbers, inputs, theta)
     jacobians = torch.func.vmap(torch.func.jacrev(logits), in_dims=(None, 0))(theta, inputs)
     values = logits(theta, inputs)
-    rows, log_scale = _softmax.covariance_factor(values, _softmax.contrasts(jacobians, values))
+    rows, log_scale = softmax.covariance_factor(values, softmax.contrasts(jacobians, values))
     return rows.mT @ rows * log_scale.exp()
 
 

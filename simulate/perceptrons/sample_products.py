@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory, _softmax, activations
+from simulate import _checks, _memory, activations
+from simulate.modules import softmax
 from simulate.perceptrons import _flat
 
 __all__ = ["DenseSamples", "Matrix", "PerceptronSamples", "Samples"]
@@ -377,7 +378,7 @@ def _passes(
         pre.append(below[-1] @ weight.mT)
         if index + 1 < len(weights):
             below.append(function(pre[-1]))
-    gradient = _softmax.residuals(pre[-1], classes)
+    gradient = softmax.residuals(pre[-1], classes)
     layers: list[_Layer] = []
     empty = inputs.new_zeros(len(inputs), 0)
     slope = bend = empty

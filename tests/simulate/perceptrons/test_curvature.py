@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from torch import Tensor
 
-from simulate import _softmax, networks
+from simulate import networks
+from simulate.modules import softmax
 from simulate.modules.projected import projected_terms
 from simulate.perceptrons import _relu, curvature
 from simulate.perceptrons.curvature import ProjectedMlp
@@ -285,7 +286,7 @@ def test_scaled_g_term_survives_where_the_g_term_is_zero_in_float64() -> None:
 @pytest.mark.parametrize("shift", [0.0, 30.0, 700.0])
 def test_residuals_of_confident_predictions_keep_their_digits(shift: float) -> None:
     logits, labels = torch.tensor([[shift, 0.0, 0.5]]).double(), torch.tensor([0])
-    residuals = _softmax.residuals(logits, labels)
+    residuals = softmax.residuals(logits, labels)
     others = np.exp([-shift, 0.5 - shift]) / (1 + np.exp(-shift) + np.exp(0.5 - shift))
     assert_allclose(residuals[0].numpy(), [-others.sum(), *others], rtol=1e-14)
 

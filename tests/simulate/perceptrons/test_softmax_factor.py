@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import _softmax
+from simulate.modules import softmax
 
 GAPS = ((0.0, 0.0, -1.5, -1.6), (-1.40, 0.0, -1.45, -1.46), (0.0, 0.0, 0.0, 0.0))
 """Two classes tied in the first sample, all of them in the last."""
@@ -41,7 +41,7 @@ def product(rows: Tensor) -> Tensor:
 @pytest.mark.parametrize("scale", [1.0, 20.0, 1000.0])
 def test_ties_that_do_not_move_neither_set_the_unit_nor_fall_out(scale: float) -> None:
     jacobian, logits = derivatives(), scale * torch.tensor(GAPS, dtype=torch.float64)
-    rows, log_scale = _softmax.covariance_factor(logits, _softmax.contrasts(jacobian, logits))
+    rows, log_scale = softmax.covariance_factor(logits, softmax.contrasts(jacobian, logits))
     with mp.workdps(2000):
         expected = in_many_digits(logits, jacobian) * mp.exp(-mp.mpf(float(log_scale)))
         dense = np.array(expected.tolist(), dtype=float)
@@ -52,26 +52,26 @@ def test_ties_that_do_not_move_neither_set_the_unit_nor_fall_out(scale: float) -
 def test_scales_beside_each_other_are_those_alone() -> None:
     jacobian, scales = derivatives(), torch.tensor([1.0, 300.0], dtype=torch.float64)
     logits = torch.tensor(GAPS, dtype=torch.float64)
-    contrasts = _softmax.contrasts(jacobian, logits)
-    together, units = _softmax.covariance_factor(scales[:, None, None] * logits, contrasts)
+    contrasts = softmax.contrasts(jacobian, logits)
+    together, units = softmax.covariance_factor(scales[:, None, None] * logits, contrasts)
     for i, scale in enumerate(scales):
-        alone, unit = _softmax.covariance_factor(scale * logits, contrasts)
+        alone, unit = softmax.covariance_factor(scale * logits, contrasts)
         assert torch.equal(together[i], alone) and torch.equal(units[i], unit)
 
 
 def test_nothing_that_moves_is_a_factor_of_zero() -> None:
     logits = torch.tensor(GAPS, dtype=torch.float64)
-    rows, log_scale = _softmax.covariance_factor(logits, torch.zeros(3, 4, 5, dtype=torch.float64))
+    rows, log_scale = softmax.covariance_factor(logits, torch.zeros(3, 4, 5, dtype=torch.float64))
     assert not rows.any() and log_scale == 0
 
 
 def test_a_layer_may_move_what_others_do_not() -> None:
     """Layers of one network share the unit that their moved classes together set."""
     jacobian, logits = derivatives(), 100 * torch.tensor(GAPS, dtype=torch.float64)
-    contrasts = _softmax.contrasts(jacobian, logits)
+    contrasts = softmax.contrasts(jacobian, logits)
     moved = torch.tensor([[True], [True], [False]])
-    whole, unit = _softmax.covariance_factor(logits, contrasts, moved)
-    parts = [_softmax.covariance_factor(logits, part, moved) for part in contrasts.split((2, 3), dim=-1)]
+    whole, unit = softmax.covariance_factor(logits, contrasts, moved)
+    parts = [softmax.covariance_factor(logits, part, moved) for part in contrasts.split((2, 3), dim=-1)]
     assert unit == np.log(0.5) and all(torch.equal(unit, other) for _, other in parts)
     torch.testing.assert_close(torch.cat([rows for rows, _ in parts], dim=-1), whole, rtol=1e-14, atol=0)
     assert not whole[2].any() and whole[0].any()
