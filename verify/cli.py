@@ -16,7 +16,7 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from verify import completion
 from verify.endings import (
     AS_EXPECTED,
@@ -155,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_claims(commands)
     estimate = _command(commands, "estimate", _run, "evaluate a theory function; without one, list them")
     function = estimate.add_argument("function", nargs="?", metavar="TOPIC.FUNCTION")
-    completion.with_completer(function, completion.functions)
+    completion.with_completer(function, completion.function_names)
     _add_plot(commands)
     _add_gallery(commands)
     _add_replay(commands)
@@ -193,7 +193,7 @@ def _add_claims(commands: Any) -> None:
     paper = claims.add_argument(
         "--paper", action="append", metavar="NAME", help="this paper only (repeatable)"
     )
-    completion.with_completer(paper, completion.papers)
+    completion.with_completer(paper, completion.paper_names)
     claims.add_argument(
         "--status",
         action="append",
@@ -231,7 +231,7 @@ def _add_gallery(commands: Any) -> None:
     names = gallery.add_argument(
         "names", nargs="*", metavar="PICTURE", help="these only (default: all); --list names them"
     )
-    completion.with_completer(names, completion.pictures)
+    completion.with_completer(names, completion.picture_names)
     gallery.add_argument("--list", action="store_true", help="name the pictures and draw nothing")
     gallery.add_argument(
         "--output",
@@ -253,7 +253,7 @@ def _add_gallery(commands: Any) -> None:
 def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
     from verify.running.options import OPTIONS
 
-    completers = {"--claim": completion.claim_ids, "--paper": completion.papers}
+    completers = {"--claim": completion.claim_ids, "--paper": completion.paper_names}
     for flag, keywords in OPTIONS:
         if flag not in without:
             action = parser.add_argument(flag, **keywords)

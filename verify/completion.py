@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["claim_ids", "functions", "offer", "papers", "pictures", "with_completer"]
+__all__ = ["claim_ids", "function_names", "offer", "paper_names", "picture_names", "with_completer"]
 
 
 def offer(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def with_completer(action: argparse.Action, completer: Any) -> None:
     action.completer = completer  # pyright: ignore[reportAttributeAccessIssue] - where argcomplete looks for it
 
 
-def papers(prefix: str, **_: Any) -> Iterable[str]:
+def paper_names(prefix: str, **_: Any) -> Iterable[str]:
     """Return the ids of papers."""
     from verify.claims import registry
 
@@ -40,19 +40,19 @@ def claim_ids(prefix: str, **_: Any) -> Iterable[str]:
     from verify.claims import registry
 
     if "/" not in prefix:
-        return [f"{name}/" for name in papers(prefix)]
+        return [f"{name}/" for name in paper_names(prefix)]
     only = registry.in_order([prefix.partition("/")[0]])
     return [name for name in registry.ids(only) if name.startswith(prefix)] if only else []
 
 
-def functions(prefix: str, **_: Any) -> Iterable[str]:
+def function_names(prefix: str, **_: Any) -> Iterable[str]:
     """Return the names of theory functions."""
     from verify.estimate import FUNCTIONS
 
     return [name for name in FUNCTIONS if name.startswith(prefix)]
 
 
-def pictures(prefix: str, **_: Any) -> Iterable[str]:
+def picture_names(prefix: str, **_: Any) -> Iterable[str]:
     """Return the names of pictures of the gallery."""
     from verify import gallery
 

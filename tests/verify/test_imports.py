@@ -118,6 +118,6 @@ def test_a_mistyped_id_is_refused_before_anything_heavy_is_loaded() -> None:
 
 
 def test_completion_is_light() -> None:
-    told = "from verify import completion\nassert completion.claim_ids('edge/')\nassert completion.papers('')"
+    told = "from verify import completion\nassert completion.claim_ids('edge/')\nassert completion.paper_names('')"
     (held,) = heavy_after(told)
     assert set(held) <= {"scipy.optimize"}

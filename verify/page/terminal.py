@@ -28,7 +28,7 @@ __all__ = [
     "VerdictTable",
     "columns",
     "console",
-    "fitted",
+    "fitted_table",
     "observed_block",
     "statement_head",
     "statement_lines",
@@ -184,13 +184,13 @@ def columns(most: int = 110) -> int:
     return min(console().width, most)
 
 
-def fitted(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
+def fitted_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
     """Return a table as lines no wider than the terminal, and no cell cut.
 
     Headings take several lines where that helps; else each row has its first cell on a line, and the others below it
     with their headings.
 
-    >>> fitted(["B", "rate"], [["16", "0.4"], ["128", "0.8"]], right=True)
+    >>> fitted_table(["B", "rate"], [["16", "0.4"], ["128", "0.8"]], right=True)
     ['  B  rate', ' 16   0.4', '128   0.8']
     """
     room, gaps = columns(), 2 * (len(head) - 1)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 
 __all__ = ["LOSSES", "fitting", "loss_of", "named_loss"]
 

@@ -120,7 +120,7 @@ def _layers(found: Measurement) -> Iterator[str]:
         )
         for layer in found.layers
     ]
-    yield from terminal.fitted(head, rows)
+    yield from terminal.fitted_table(head, rows)
     rest = f"{100 * share_between_layers(found):.1f} %"
     yield f"share: of the squared Frobenius norm, of which {rest} is between layers"
     yield ""
@@ -135,7 +135,7 @@ def _factors(found: Measurement) -> Iterator[str]:
     ]
     rows.append(("whole", str(found.parameters), value(own.kfac), value(own.ekfac)))
     rows.append(("eigenvalue 1, of G", "", f"{own.kfac_largest:.3f}", f"{own.ekfac_largest:.3f}"))
-    yield from terminal.fitted(("|G - K| / |G|", "P", "KFAC", "EKFAC"), rows)
+    yield from terminal.fitted_table(("|G - K| / |G|", "P", "KFAC", "EKFAC"), rows)
     yield f"between layers: {value(own.between)} of |G|^2"
     yield ""
 

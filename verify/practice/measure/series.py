@@ -97,7 +97,7 @@ def series_text(found: Sequence[Checkpoint]) -> str:
     """A table, one line for each checkpoint."""
     head = ("checkpoint", "loss", "eigenvalue 1 of H", "of G", "lowest of H", "trace / Frobenius", "zone")
     rows = [(escaped(each.file), *_cells(each.found)) for each in found]
-    lines = [*terminal.fitted(head, rows), *_doubted(found)]
+    lines = [*terminal.fitted_table(head, rows), *_doubted(found)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

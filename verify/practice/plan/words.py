@@ -386,4 +386,4 @@ def _bounded(value: float, bound: float) -> str:
 
 def _fitted(table: Table) -> list[str]:
     head, *rows = table
-    return terminal.fitted(head, rows, right=True)
+    return terminal.fitted_table(head, rows, right=True)
