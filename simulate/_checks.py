@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
-from torch import Tensor
+
+if TYPE_CHECKING:  # it takes a second, and who only mistypes a name should not wait for it
+    from torch import Tensor
 
 __all__ = [
     "Seed",
+    "did_you_mean",
     "finite_logits",
     "generator",
     "labelled",
@@ -25,7 +28,41 @@ __all__ = [
 Seed = int | np.random.Generator
 """What random numbers come from: a seed, or a generator that goes on from where it is."""
 
+_NEAR = 0.65
+"""Share of their letters that two names have in common, from which one may stand for the other."""
+
 _LARGEST_COUNT = 1 << 63
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], count: int = 1, *, suggest: Mapping[str, str] | None = None
+) -> str:
+    """Return the end of an error message that suggests the nearest known names; empty if none is near.
+
+    Parameters
+    ----------
+    name
+        What was given.
+    known
+        What it may be.
+    count
+        Most suggestions.
+    suggest
+        What to suggest for a known name where that is another word.
+
+    Examples
+    --------
+    >>> did_you_mean("crossentropy", ["mse", "cross-entropy"])
+    '; did you mean cross-entropy?'
+    >>> did_you_mean("SGD", ["sgd", "adam"]), did_you_mean("hinge", ["mse", "cross-entropy"])
+    ('; did you mean sgd?', '')
+    >>> did_you_mean("gama", ["gamma"], suggest={"gamma": "softmax.gamma"})
+    '; did you mean softmax.gamma?'
+    """
+    others = suggest or {}
+    plain = {word.lower(): others.get(word, word) for word in known}
+    near = [plain[word] for word in difflib.get_close_matches(name.lower(), plain, n=count, cutoff=_NEAR)]
+    return f"; did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
 
 
 def positive_numbers(name: str, value: ArrayLike) -> np.ndarray:
@@ -75,6 +112,8 @@ def layer_sizes(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Inputs (N, width), of the type and on the device of `like`, and their classes (N,)."""
+    import torch  # takes a second: whoever mistypes a name on the command line need not wait for it
+
     inputs = torch.as_tensor(x, dtype=like.dtype, device=like.device)
     if inputs.ndim != 2 or len(inputs) == 0 or inputs.shape[1] != width:
         raise ValueError(f"x must be of shape (N, {width}) with N >= 1, got {tuple(inputs.shape)}")

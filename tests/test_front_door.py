@@ -178,7 +178,7 @@ def test_seeds_are_optional(seed: tuple[Any, ...]) -> None:
         (lambda o: losscurv.projected(o.model, [[1.0]]), "projected takes an Objective, got Linear"),
         (
             lambda o: losscurv.extremes(o),
-            r"got Objective; for an Objective give .* such as hessian\(objective\)",
+            r"got Objective; of an Objective take .* such as hessian\(objective\)",
         ),
         (lambda o: losscurv.trace(o.model), "matrix must be an operator or a symmetric array, got Linear"),
         (

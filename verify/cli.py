@@ -58,7 +58,7 @@ def _near(name: str, known: Any, **options: Any) -> str:
 
     Imported here: where a user's own ``simulate.py`` comes first, the command still starts.
     """
-    from simulate._names import did_you_mean
+    from simulate._checks import did_you_mean
 
     return did_you_mean(name, known, **options)
 
@@ -116,7 +116,9 @@ def _like_a_claim(options: argparse.Namespace, unknown: Sequence[str]) -> bool:
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and which option or choice was meant."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - of its overloads only the general one
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
         """Refuse an option that there is not, before it is said that another is missing."""
         known = [name for action in self._actions for name in action.option_strings]
         for word in args or ():
@@ -162,7 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_claims(commands)
     estimate = _command(commands, "estimate", _run, "evaluate a theory function; without one, list them")
     function = estimate.add_argument("function", nargs="?", metavar="TOPIC.FUNCTION")
-    completion.with_completer(function, completion.functions)
+    completion.with_completer(function, completion.function_names)
     _add_plot(commands)
     _add_gallery(commands)
     _add_replay(commands)

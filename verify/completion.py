@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["claim_ids", "functions", "offer", "paper_names", "picture_names", "with_completer"]
+__all__ = ["claim_ids", "function_names", "offer", "paper_names", "picture_names", "with_completer"]
 
 
 def offer(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def claim_ids(prefix: str, **_: Any) -> Iterable[str]:
     return [name for name in registry.ids(only) if name.startswith(prefix)] if only else []
 
 
-def functions(prefix: str, **_: Any) -> Iterable[str]:
+def function_names(prefix: str, **_: Any) -> Iterable[str]:
     """Return the names of theory functions."""
     from verify.estimate import FUNCTIONS
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from verify.model import Tier
 from verify.page import plots, report as pages
 from verify.results import Results, load

@@ -303,7 +303,7 @@ def as_operator(matrix: AnyMatrix) -> Operator:
         return _of_another_library(matrix)
     if not isinstance(matrix, Tensor | np.ndarray | list | tuple):
         raise ValueError(
-            f"matrix must be an operator or a symmetric array, got {type(matrix).__name__}; for an Objective give one of"
+            f"matrix must be an operator or a symmetric array, got {type(matrix).__name__}; of an Objective take one of"
             " its matrices, such as hessian(objective)"
         )
     dense = _real("matrix", matrix)

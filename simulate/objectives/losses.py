@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from simulate.objectives.batches import placed, rows
 
 __all__ = [

@@ -165,7 +165,7 @@ def test_any_command_line_is_done_or_refused_in_one_line(words: list[str]) -> No
 
 
 @settings(deadline=None, max_examples=40, derandomize=True)
-@given(st.lists(st.text(max_size=8), max_size=4))
+@given(st.lists(st.text(max_size=8), min_size=1, max_size=4))
 def test_any_words_are_refused_in_one_line(words: list[str]) -> None:
     if words[:1] != ["estimate"]:
         done = run(*words)

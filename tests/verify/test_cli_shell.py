@@ -65,6 +65,41 @@ def test_a_terminal_without_greek_letters_gets_question_marks() -> None:
     assert "?" in run.stdout
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("losscurv re", {"report", "replay"}),
+        ("losscurv report --cl", {"--claim"}),
+        ("losscurv report --tier ", {"smoke", "default", "full"}),
+        ("losscurv claims --paper gr", {"granziol2022"}),
+        ("losscurv report --claim ed", {"edge/"}),
+        (
+            "losscurv report --claim granziol2022/theorem-1",
+            {"granziol2022/theorem-1", "granziol2022/theorem-10"},
+        ),
+        ("losscurv report --claim beyond/own-directions-f", {"beyond/own-directions-full-batch"}),
+        ("losscurv estimate softmax.gamma_f", {"softmax.gamma_from_logits"}),
+        ("losscurv gallery ga", {"gamma"}),
+    ],
+)
+def test_tab_completes_what_was_begun(typed: str, offered: set[str], tmp_path: Path) -> None:
+    answer = tmp_path / "answer"
+    asked = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "COMP_LINE": typed,
+        "COMP_POINT": str(len(typed)),
+        "_ARGCOMPLETE_IFS": "\n",
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "verify.cli"], env={**os.environ, **asked}, capture_output=True
+    )
+
+    assert (done.stdout, done.stderr) == (b"", b"")
+    assert {word.strip() for word in answer.read_text().split("\n")} == offered
+
+
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_an_interruption_stops_the_workers_at_once_and_quietly(name: str, tmp_path: Path) -> None:

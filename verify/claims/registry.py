@@ -17,7 +17,7 @@ from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from theory.derivations import Derivation
 from verify.claims.coverage import covered, entry_of, inventory_row
 from verify.claims.glossary import in_statement

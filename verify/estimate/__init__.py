@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from theory._checks import shown
 from verify.estimate import docstrings
 from verify.estimate.catalogue import FUNCTIONS, full_name, theory_function, topics

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import theory
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from theory._checks import shown
 
 __all__ = ["FUNCTIONS", "full_name", "theory_function", "topics"]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from theory._checks import shown
 
 __all__ = ["bind", "option_name"]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from simulate.monte_carlo import one_thread
 from verify.gallery import batch_sizes, networks, rates_in_training, spectra, wide_networks, wide_training
 from verify.gallery.goldilocks import (

@@ -28,6 +28,7 @@ __all__ = [
     "VerdictTable",
     "columns",
     "console",
+    "fitted_table",
     "observed_block",
     "statement_head",
     "statement_lines",
@@ -181,6 +182,40 @@ def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Conso
 def columns(most: int = 110) -> int:
     """Return the width of lines for standard output, at most what is read with ease."""
     return min(console().width, most)
+
+
+def fitted_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = False) -> list[str]:
+    """Return a table as lines no wider than the terminal, and no cell cut.
+
+    Headings take several lines where that helps; else each row has its first cell on a line, and the others below it
+    with their headings.
+
+    >>> fitted_table(["B", "rate"], [["16", "0.4"], ["128", "0.8"]], right=True)
+    ['  B  rate', ' 16   0.4', '128   0.8']
+    """
+    room, gaps = columns(), 2 * (len(head) - 1)
+    cells = [max((len(row[k]) for row in rows), default=0) for k in range(len(head))]
+    for height in range(1, 1 + max(len(name.split()) for name in head)):
+        widths = [_narrowest(name, least, height) for name, least in zip(head, cells, strict=True)]
+        if sum(widths) + gaps <= room:
+            break
+    else:
+        return [line for row in rows for line in _labelled(head, row, room)]
+    titles = [textwrap.wrap(name, width) for name, width in zip(head, widths, strict=True)]
+    above = zip(*([""] * (height - len(title)) + title for title in titles), strict=True)
+    place = str.rjust if right else str.ljust
+    return ["  ".join(map(place, line, widths)).rstrip() for line in (*above, *rows)]
+
+
+def _narrowest(name: str, least: int, height: int) -> int:
+    """Width of a column of such cells whose heading takes so many lines."""
+    widths = range(max(least, *map(len, name.split())), 1 + max(least, len(name)))
+    return next(width for width in widths if len(textwrap.wrap(name, width)) <= height)
+
+
+def _labelled(head: Sequence[str], row: Sequence[str], room: int) -> list[str]:
+    named = (f"{name} {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell)
+    return [f"{head[0]} {row[0]}", *_wrapped(", ".join(named), room, " " * 4)]
 
 
 def observed_block(observations: Sequence[Observed]) -> str:

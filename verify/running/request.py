@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulate import data
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from simulate.monte_carlo import default_workers, free_memory, resolve_device
 from verify.claims import registry
 from verify.claims.images import DIGITS, images_there, on_images, unmet

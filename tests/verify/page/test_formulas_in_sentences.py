@@ -6,11 +6,11 @@ import pytest
 from markupsafe import Markup
 
 from verify.claims import registry
+from verify.claims.coverage import count_statements
 from verify.model import Claim
 from verify.model.inventory import Status
 from verify.page.formulas import lettered, typeset
 from verify.page.report.balance import stands_left
-from verify.page.report.summary import coverage
 from verify.page.vocabulary import inputs_named
 from verify.results import InventoryRow
 
@@ -88,4 +88,4 @@ def test_statements_of_papers_are_counted_by_where_they_stand() -> None:
         return InventoryRow(paper="p", id="A1", title="", status=status, reason="", claims=[], ours=ours)
 
     listed = [entry(Status.OPEN), entry(Status.JUDGED), entry(Status.JUDGED), entry(Status.OPEN, ours=True)]
-    assert list(coverage(listed).items()) == [("judged", 2), ("open", 1)]
+    assert list(count_statements(listed).items()) == [("judged", 2), ("open", 1)]

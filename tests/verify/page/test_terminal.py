@@ -79,6 +79,20 @@ def test_statements_keep_ids_whole_and_say_whose_they_are() -> None:
         assert terminal.statement_head([made], claims)[0] == f"1 statements: 1 {whose}."
 
 
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
+def test_a_table_fits_and_keeps_its_cells_whole(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    head = ("layer", "parameters of it", "largest eigenvalue", "trace")
+    rows = [("a-name", "1300", "1.854e-05", "9.2 exact"), ("b", "", "0.35", "4.7")]
+    lines = terminal.fitted_table(head, rows)
+
+    assert max(map(len, lines)) <= width
+    words = {word.rstrip(",") for line in lines for word in line.split()}
+    assert {part for row in rows for cell in row for part in cell.split()} <= words
+    assert {part for name in head for part in name.split()} <= words
+    assert (len(lines) == 1 + len(rows)) == (width >= 60)
+
+
 def test_the_whole_of_a_run_and_its_rows_give_the_same_table() -> None:
     results = sample()
 

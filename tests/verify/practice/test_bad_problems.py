@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from simulate import _memory
+from simulate.objectives.losses import named_loss
 from tests.verify.practice.user_models import N, furnish, load, save
 from verify import cli
 from verify.practice.loading import load_problem, problem
@@ -147,6 +148,15 @@ def test_a_file_that_is_no_archive_is_told(folder: Path, content: bytes | None, 
 
     with pytest.raises(ValueError, match=line):
         load(data="no.npz")
+
+
+@pytest.mark.parametrize("name", ["crossentropy", "Cross-Entropy", "cross_entropy"])
+def test_a_mistyped_loss_is_told_with_the_one_that_was_meant(folder: Path, name: str) -> None:
+    save("good", np.ones((4, 3), "float32"), np.zeros(4, "int64"))
+    with pytest.raises(ValueError, match=r"; did you mean cross-entropy\?$"):
+        load("net", "good.npz", loss=name)
+    with pytest.raises(ValueError, match=r"; did you mean cross-entropy\?$"):
+        named_loss(name)
 
 
 def test_a_folder_in_place_of_a_file_is_told(folder: Path) -> None:

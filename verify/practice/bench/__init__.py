@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from simulate import _checks
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from simulate.monte_carlo import resolve_device
 from simulate.objectives.restoring import as_found
 from verify.practice.bench.networks import NETWORKS, BenchNetwork

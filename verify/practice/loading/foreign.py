@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TextIO
 
 from torch import nn
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 from simulate.lanczos.precision import in_full_precision
 from simulate.objectives.losses import LOSSES
 from simulate.objectives.restoring import as_found, seed_generators

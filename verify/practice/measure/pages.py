@@ -8,7 +8,7 @@ from pathlib import Path
 
 from verify.escapes import escaped
 from verify.files import replace_files
-from verify.page import wording
+from verify.page import terminal, wording
 from verify.page.markup import template, themed
 from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.measure import plots as measure_plots
@@ -104,15 +104,21 @@ def _column(name: str, matrix: Matrix) -> list[str]:
 def _layers(found: Measurement) -> Iterator[str]:
     if not found.layers:
         return
-    names = [escaped(layer.name) for layer in found.layers]
-    width = max(len("between layers"), *map(len, names))
-    yield f"{'layer':<{width}}  {'P':>8}  {'share':>6}  {'eigenvalue 1':<24}{'trace':<24}trace / Frobenius"
-    for name, layer in zip(names, found.layers, strict=True):
-        first, trace = _eigenvalue(layer.largest), value(layer.trace)
-        share = f"{100 * layer.share.value:.1f} %"
-        yield f"{name:<{width}}  {layer.parameters:>8}  {share:>6}  {first:<24}{trace:<24}{value(layer.excess)}"
+    head = ("layer", "P", "share", "eigenvalue 1", "trace", "trace / Frobenius")
+    rows = [
+        (
+            escaped(layer.name),
+            str(layer.parameters),
+            f"{100 * layer.share.value:.1f} %",
+            _eigenvalue(layer.largest),
+            value(layer.trace),
+            value(layer.excess),
+        )
+        for layer in found.layers
+    ]
+    yield from terminal.fitted_table(head, rows)
     rest = f"{100 * share_between_layers(found):.1f} %"
-    yield f"{'between layers':<{width}}  {'':>8}  {rest:>6}  share: of the squared Frobenius norm"
+    yield f"share: of the squared Frobenius norm, of which {rest} is between layers"
     yield ""
 
 
@@ -120,14 +126,13 @@ def _factors(found: Measurement) -> Iterator[str]:
     if found.factors is None:
         return
     own = found.factors
-    rows = [(escaped(layer.name), str(layer.parameters), layer.kfac, layer.ekfac) for layer in own.layers]
-    rows.append(("whole", str(found.parameters), own.kfac, own.ekfac))
-    width = max(len("eigenvalue 1, of G"), *(len(row[0]) for row in rows))
-    yield f"{'|G - K| / |G|':<{width}}  {'P':>8}  {'KFAC':<24}EKFAC"
-    for name, parameters, plain, corrected in rows:
-        yield f"{name:<{width}}  {parameters:>8}  {value(plain):<24}{value(corrected)}"
-    yield f"{'eigenvalue 1, of G':<{width}}  {'':>8}  {own.kfac_largest:<24.3f}{own.ekfac_largest:.3f}"
-    yield f"{'between layers':<{width}}  {'':>8}  {value(own.between)} of |G|^2"
+    rows = [
+        (escaped(each.name), str(each.parameters), value(each.kfac), value(each.ekfac)) for each in own.layers
+    ]
+    rows.append(("whole", str(found.parameters), value(own.kfac), value(own.ekfac)))
+    rows.append(("eigenvalue 1, of G", "", f"{own.kfac_largest:.3f}", f"{own.ekfac_largest:.3f}"))
+    yield from terminal.fitted_table(("|G - K| / |G|", "P", "KFAC", "EKFAC"), rows)
+    yield f"between layers: {value(own.between)} of |G|^2"
     yield ""
 
 

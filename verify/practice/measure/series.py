@@ -12,7 +12,7 @@ from typing import Any
 
 from verify.escapes import escaped
 from verify.files import replace_files
-from verify.page import wording
+from verify.page import terminal, wording
 from verify.page.markup import template, themed
 from verify.practice.measure import plots
 from verify.practice.measure.measurement import Measurement
@@ -95,21 +95,15 @@ def series_json(found: Sequence[Checkpoint]) -> str:
 
 def series_text(found: Sequence[Checkpoint]) -> str:
     """A table, one line for each checkpoint."""
-    lines = [*_table(found), *_doubted(found)]
+    head = ("checkpoint", "loss", "eigenvalue 1 of H", "of G", "lowest of H", "trace / Frobenius", "zone")
+    rows = [(escaped(each.file), *_cells(each.found)) for each in found]
+    lines = [*terminal.fitted_table(head, rows), *_doubted(found)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _doubted(found: Sequence[Checkpoint]) -> list[str]:
     """What looks like a mistake at any of them, each line once."""
     return list(dict.fromkeys(line for each in found for line in each.found.doubts))
-
-
-def _table(found: Sequence[Checkpoint]) -> Iterator[str]:
-    width = max(len("checkpoint"), *(len(escaped(each.file)) for each in found))
-    heads = ("loss", "eigenvalue 1 of H", "of G", "lowest of H", "trace / Frobenius", "zone")
-    yield f"{'checkpoint':<{width}}  " + "".join(f"{head:<22}" for head in heads)
-    for each in found:
-        yield f"{escaped(each.file):<{width}}  " + "".join(f"{cell:<22}" for cell in _cells(each.found))
 
 
 def _cells(found: Measurement) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from simulate._names import did_you_mean
+from simulate._checks import did_you_mean
 
 __all__ = ["NAMES", "Chosen", "Factory", "chosen_optimizer"]
 

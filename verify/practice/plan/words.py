@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from simulate.spectra import Estimate
 from verify.escapes import escaped
+from verify.page import terminal
 from verify.page.wording import numeral
 from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.plan.gradient_noise import NoiseScales
@@ -49,10 +50,10 @@ def plan_text(made: Plan) -> str:
     """What the command prints."""
     blocks = [[*facts(made), *state_lines(made.state)]]
     if made.trials:
-        blocks += [list(_columns(trial_table(made))), list(trial_notes(made))]
+        blocks += [_fitted(trial_table(made)), list(trial_notes(made))]
     if section_title(made):
         blocks.append([section_title(made)])
-        blocks += [list(_columns(batch_table(made)))] if batch_table(made) else []
+        blocks += [_fitted(batch_table(made))] if batch_table(made) else []
         blocks.append(list(curvature_notes(made)))
     blocks.append([_ending(made)])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
@@ -383,7 +384,6 @@ def _bounded(value: float, bound: float) -> str:
     return f"{numeral(value)} (error below {numeral(bound, 1)})"
 
 
-def _columns(table: Table) -> Iterator[str]:
-    widths = [max(len(row[k]) for row in table) for k in range(len(table[0]))]
-    for row in table:
-        yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+def _fitted(table: Table) -> list[str]:
+    head, *rows = table
+    return terminal.fitted_table(head, rows, right=True)
