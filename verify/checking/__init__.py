@@ -31,7 +31,7 @@ from verify.checking.replicates import (
     require_processes,
     returned_numbers,
 )
-from verify.checking.results import Checked, CheckedPoint
+from verify.checking.results import Checked, CheckedPoint, overall
 from verify.judging.admission import rival_problems, size_problems
 from verify.judging.guards import SKEWED, SKEWEST, STILL
 from verify.judging.intervals import FEWEST, multiplier, widened
@@ -153,7 +153,7 @@ def check(
     """
     of = _kind(kind)
     _require_numbers(margin, error, budget, workers, seed, absolute=of in ABSOLUTE)
-    named = _rivals_by_name(rivals)
+    margin, error, named = float(margin), float(error), _rivals_by_name(rivals)
     given, strategies = _split(points)
     places = [Place(parameters) for parameters in given]
     if workers > 1:
@@ -169,26 +169,34 @@ def check(
         if not strategies:
             _require_rivals_apart(questions)  # before anything is drawn
         found = [task.answer(question) for question in questions]
-        explored = [_explore(task, strategy) for strategy in strategies]
-    found += [judged for judged, _ in explored for judged in judged]
-    failing = next((simplest for _, simplest in explored if simplest), None)
-    if failing and failing.error:
-        raise failing.error
+        failing = None
+        for strategy in strategies:
+            judged, simplest = explore(
+                task.safe_answer, strategy, _drawn_place, seed=seed, max_examples=EXAMPLES
+            )
+            if simplest and simplest.error:
+                raise simplest.error
+            found += judged
+            failing = failing or simplest
     if strategies:
         _require_rivals_apart([judged.question for judged in found if judged.question])
-    usual = check.__kwdefaults__ or {}
-    options = {"kind": kind, "budget": budget, "vectorised": vectorised}
-    options = {name: value for name, value in options.items() if value != usual[name]}
+    draws = sum(judged.draws for judged in found)
+    if failing:  # of all that failed on the way only the simplest is shown, last, where a reader looks for it
+        found = [one for one in found if one.verdict is not Verdict.DISAGREES or one.question in questions]
+        found.append(failing)
+    options = {"margin": margin, "relative": relative, "kind": kind, "error": share, "budget": budget}
+    options |= {"vectorised": vectorised, "seed": seed}
+    defaults = {**(check.__kwdefaults__ or {}), "seed": None}
     return Checked(
         points=tuple(point for judged in found for point in judged.points),
         kind=str(of),
         margin=margin,
         relative=task.relative,
         error=error,
-        draws=sum(judged.draws for judged in found),
+        draws=draws,
         seed=seed,
         failing=failing.question.place.parameters if failing and failing.question else None,
-        call=(predict, simulate, named, {"error": share, **options}),
+        call=(predict, simulate, named, {k: v for k, v in options.items() if v != defaults.get(k)}),
     )
 
 
@@ -286,7 +294,7 @@ class _Task:
             if all(trial.decided for trial in trials):
                 break
         points = [trial.point(place, shape) for trial in trials]
-        return _Judged(_worst(point.verdict for point in points), points, len(replicates.values), question)
+        return _Judged(overall(point.verdict for point in points), points, len(replicates.values), question)
 
     def safe_answer(self, place: Place | Exception) -> _Judged:
         """The same where hypothesis has chosen the point: an exception is an outcome, which it makes simpler too."""
@@ -439,16 +447,6 @@ def _component(values: Any, at: Any) -> Any:
     return float(values.flat[at.component] if values.ndim else values)
 
 
-def _explore(task: _Task, strategy: Any) -> tuple[list[_Judged], _Judged | None]:
-    """All that was judged at examples of a strategy, the failing one in its simplest form."""
-    judged, failing = explore(task.safe_answer, strategy, _drawn_place, seed=task.seed, max_examples=EXAMPLES)
-    if (
-        failing
-    ):  # of those that failed on the way only the simplest is shown, last, where a reader looks for it
-        judged = [j for j in judged if j.verdict not in (Verdict.DISAGREES, Verdict.BROKEN)] + [failing]
-    return judged, failing
-
-
 def _drawn_place(drawn: Any) -> Place | Exception:
     try:
         if not isinstance(drawn, Mapping):
@@ -456,12 +454,6 @@ def _drawn_place(drawn: Any) -> Place | Exception:
         return Place(drawn)
     except (TypeError, ValueError) as error:  # hypothesis would add to it what it has drawn
         return error
-
-
-def _worst(verdicts: Iterable[str]) -> Verdict:
-    """One that disagrees is enough; all must agree."""
-    found = set(verdicts)
-    return next((v for v in (Verdict.DISAGREES, Verdict.UNDECIDED) if v in found), Verdict.AGREES)
 
 
 def _split(points: Any) -> tuple[list[Mapping[str, Any]], list[Any]]:
@@ -495,7 +487,7 @@ def _is_strategy(value: Any) -> bool:
 
 
 def _kind(name: Any) -> Kind:
-    if name not in KINDS:
+    if not isinstance(name, str) or name not in KINDS:
         hint = near(name, KINDS) if isinstance(name, str) else ""
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {name!r}{hint}")
     return KINDS[name]

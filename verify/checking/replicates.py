@@ -21,8 +21,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +65,7 @@ class Place:
             if not isinstance(name, str):
                 raise TypeError(f"points must be mappings from names of parameters, got the name {name!r}")
         self.parameters = dict(parameters)
-        values = {name: _plain(name, value) for name, value in self.parameters.items()}
-        self.stream = Point(point=json.dumps(values, sort_keys=True))
+        self.stream = Point(point=json.dumps(self.parameters, sort_keys=True, default=_listed))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Place) and self.stream == other.stream
@@ -86,16 +85,6 @@ class Place:
     def at(self) -> str:
         """Where something went wrong, as the end of a sentence."""
         return f" at {self}" if self.parameters else ""
-
-
-class _Draws(NamedTuple):
-    """What a worker needs to draw replicates."""
-
-    simulate: Callable[..., Any]
-    place: Place
-    seed: int
-    vectorised: bool
-    events: bool
 
 
 class Replicates:
@@ -120,8 +109,9 @@ class Replicates:
         vectorised: bool,
         events: bool,
     ) -> None:
-        self._draws = _Draws(simulate, place, seed, vectorised, events)
-        self._executor, self._workers = executor, workers
+        draw = _draw if workers == 1 else _draw_in_process
+        self._draw = partial(draw, simulate, place, seed, vectorised, events)
+        self._place, self._executor, self._workers = place, executor, workers
         self.values: Floats = np.empty(0)
 
     def up_to(self, n: int) -> Floats:
@@ -130,12 +120,9 @@ class Replicates:
         blocks = range(have, n, BLOCK)
         share = max(1, -(-len(blocks) // self._workers))
         starts = [blocks[i] for i in range(0, len(blocks), share)]
-        draw = _draw if self._workers == 1 else _draw_in_process
         try:
-            futures = [
-                self._executor.submit(draw, self._draws, start, min(start + share * BLOCK, n))
-                for start in starts
-            ]
+            ends = [*starts[1:], n]
+            futures = [self._executor.submit(self._draw, *ab) for ab in zip(starts, ends, strict=True)]
             parts = [future.result() for future in futures]
         except BrokenProcessPool as error:
             raise RuntimeError(
@@ -143,7 +130,7 @@ class Replicates:
             ) from error
         for start, part in zip(starts, parts, strict=True):
             first = self.values if have else parts[0]
-            _require_shape(part.shape[1:], first.shape[1:], self._draws.place, start)
+            _require_shape(part.shape[1:], first.shape[1:], self._place, start)
         self.values = np.concatenate([self.values, *parts] if have else parts)
         return self.values
 
@@ -156,15 +143,12 @@ IMPORTABLE = (
 
 def require_processes(simulate: Callable[..., Any], workers: int) -> None:
     """Refuse a simulate that no other process could load."""
-    typed = getattr(simulate, "__module__", "") == "__main__" and not hasattr(
-        sys.modules["__main__"], "__file__"
-    )
     try:
+        if simulate.__module__ == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
+            raise AttributeError("it was typed in")
         pickle.dumps(simulate)
     except Exception as error:  # pickle raises whatever the object does
         raise ValueError(f"workers={workers} got {function_name(simulate)}, but {IMPORTABLE}") from error
-    if typed:
-        raise ValueError(f"workers={workers} got {function_name(simulate)}, but {IMPORTABLE}")
 
 
 def require_call(function: Any, what: str, place: Place, *leading: str) -> None:
@@ -230,9 +214,16 @@ def returned_numbers(value: Any, what: str, at: str) -> Floats:
     return array.astype(np.float64)
 
 
-def _draw(draws: _Draws, start: int, stop: int) -> Floats:
+def _draw(
+    simulate: Callable[..., Any],
+    place: Place,
+    seed: int,
+    vectorised: bool,
+    events: bool,
+    start: int,
+    stop: int,
+) -> Floats:
     """Replicates `start` to `stop` - 1, whole blocks."""
-    simulate, place, seed, vectorised, events = draws
     size, rows = BLOCK if vectorised else 1, list[Floats]()
     leading = (BLOCK,) if vectorised else ()
     for i in range(start, stop, size):
@@ -261,10 +252,10 @@ def _draw(draws: _Draws, start: int, stop: int) -> Floats:
     return values
 
 
-def _draw_in_process(draws: _Draws, start: int, stop: int) -> Floats:
+def _draw_in_process(*arguments: Any) -> Floats:
     """The same on one thread: there are as many workers as there are cores to use."""
     with one_thread():
-        return _draw(draws, start, stop)
+        return _draw(*arguments)
 
 
 def _require_shape(shape: tuple[int, ...], first: tuple[int, ...], place: Place, replicate: int) -> None:
@@ -293,16 +284,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def _plain(name: str, value: Any) -> Any:
-    """A value as JSON holds it."""
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(value, list | tuple):
-        return [_plain(name, part) for part in value]
-    if isinstance(value, Mapping):
-        return {str(key): _plain(name, part) for key, part in value.items()}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
+def _listed(value: Any) -> Any:
+    """What JSON does not know: arrays, tensors and numbers of numpy are lists and plain numbers there."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
     raise ValueError(
-        f"{name} must be a number, a string, None, or an array, list or mapping of these, because it names the random "
-        f"streams; got {_short(value)}. Pass a name instead and look the object up inside predict and simulate"
+        "points must hold numbers, strings, None, and arrays, lists and mappings of these, because they name the "
+        f"random streams; got {_short(value)}. Pass a name instead and look the object up in predict and simulate"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +15,24 @@ from verify.judging.guards import unseen_rate
 from verify.model import ABSOLUTE, MODEL_BASED, Kind, Verdict
 from verify.page import wording
 from verify.page.theme import PALETTE
-from verify.results import PointOutcome
+from verify.results import PointOutcome, RivalOutcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Checked", "CheckedPoint"]
+__all__ = ["Checked", "CheckedPoint", "overall"]
+
+Formula = Callable[..., Any]
 
 LINES = 8
 """Points that a `repr` shows."""
 
 RIVALS = 3
 """Rivals that a line names."""
+
+COLUMNS = ("verdict", "predicted", "margin", "measured", "lower", "upper", "replicates")
+
+WORST_FIRST = (Verdict.DISAGREES, Verdict.UNDECIDED, Verdict.AGREES)
 
 CURVE = 200
 """Places at which a formula is drawn."""
@@ -97,15 +103,12 @@ class Checked(Result):
     draws: int
     seed: int
     failing: Mapping[str, Any] | None = None
-    call: tuple[Callable[..., Any], Callable[..., Any], Mapping[str, Any], Mapping[str, Any]] = field(
-        compare=False
-    )
+    call: tuple[Formula, Formula, Mapping[str, Formula], Mapping[str, Any]] = field(compare=False)
 
     @property
     def verdict(self) -> Verdict:
         """Disagrees if one point does, agrees if all do, else undecided."""
-        found = {point.verdict for point in self.points}
-        return next((v for v in (Verdict.DISAGREES, Verdict.UNDECIDED) if v in found), Verdict.AGREES)
+        return overall(point.verdict for point in self.points)
 
     @property
     def agrees(self) -> bool:
@@ -125,40 +128,33 @@ class Checked(Result):
         if self.failing is None:
             return ""
         predict, simulate, _, options = self.call
-        told = [
-            f"margin={self.margin!r}",
-            *([] if self.relative or self.kind in ABSOLUTE else ["relative=False"]),
-        ]
-        told += [f"{name}={value!r}" for name, value in options.items()]
-        arguments = [
-            function_name(predict, "predict"),
-            function_name(simulate, "simulate"),
-            repr([dict(self.failing)]),
-            *told,
-            f"seed={self.seed}",
-        ]
-        return f"losscurv.check({', '.join(arguments)})"
+        functions = function_name(predict, "predict"), function_name(simulate, "simulate")
+        told = [f"{name}={value!r}" for name, value in options.items()]
+        return f"losscurv.check({', '.join([*functions, repr([dict(self.failing)]), *told])})"
 
     def __bool__(self) -> bool:
         raise TypeError("a check has three outcomes: use result.agrees (or result.verdict)")
 
     def __repr__(self) -> str:
-        order = [Verdict.DISAGREES, Verdict.UNDECIDED, Verdict.AGREES]
         shown = self.points
         if len(shown) > LINES:  # then what needs a look comes first
-            shown = sorted(shown, key=lambda point: order.index(Verdict(point.verdict)))[:LINES]
+            shown = sorted(shown, key=lambda point: WORST_FIRST.index(Verdict(point.verdict)))[:LINES]
         more = len(self.points) - len(shown)
-        lines = [self._headline(), *self._lines(shown)]
-        lines += [f"  ... {more:,} more: summary()"] if more else []
-        lines += [f"  reproduce: {self.reproduce}"] if self.failing is not None else []
-        return "\n".join([*lines, self._unseen().partition(", nor")[0]])
+        return "\n".join(
+            [
+                self._headline(),
+                *self._lines(shown),
+                *([f"  ... {more:,} more: summary()"] if more else []),
+                *([f"  reproduce: {self.reproduce}"] if self.reproduce else []),
+                self._unseen().partition(", nor")[0],
+            ]
+        )
 
     def summary(self) -> str:
         """Return every point as a line of text, with what helps where there is no verdict."""
-        lines = [self._headline(), *self._lines(self.points)]
-        helps = dict.fromkeys(wording.undecided(p) for p in self.points if p.verdict == Verdict.UNDECIDED)
-        lines += [f"  {text}" for text in helps if text != "budget"]
-        lines += [f"  reproduce: {self.reproduce}"] if self.failing is not None else []
+        helps = dict.fromkeys(wording.undecided(p) for p in self.points if p.reason not in ("", "budget"))
+        lines = [self._headline(), *self._lines(self.points), *(f"  {text}" for text in helps)]
+        lines += [f"  reproduce: {self.reproduce}"] if self.reproduce else []
         return "\n".join([*lines, self._unseen()]) + "\n"
 
     def _headline(self) -> str:
@@ -197,132 +193,108 @@ class Checked(Result):
         return f"  not seen: {wording.unseen([most], most.error).replace(' would not be seen', '')}"
 
     def _columns(self) -> Columns:
-        names = [*dict.fromkeys(name for point in self.points for name in point.parameters)]
-        columns: dict[str, Sequence[Any]] = {
-            name: [_cell(point.parameters.get(name)) for point in self.points] for name in names
-        }
+        columns: dict[str, list[Any]] = {}
+        for name in dict.fromkeys(name for point in self.points for name in point.parameters):
+            title = f"parameter {name}" if name in COLUMNS else name
+            columns[title] = [_cell(point.parameters.get(name)) for point in self.points]
         if any(point.component for point in self.points):
             columns["component"] = [", ".join(map(str, point.component)) for point in self.points]
-        for name in ("verdict", "predicted", "margin", "measured", "lower", "upper", "replicates"):
-            columns[name] = [getattr(point, name) for point in self.points]
-        columns["verdict"] = [str(verdict) for verdict in columns["verdict"]]
+        for name in COLUMNS:
+            columns[name] = [_cell(getattr(point, name)) for point in self.points]
         for rival in self.call[2]:
-            columns[rival] = [
-                next(
-                    ("rejected" if r.rejected else "not rejected" for r in point.rivals if r.name == rival),
-                    "",
-                )
-                for point in self.points
-            ]
+            words = ["rejected" if _rival(point, rival).rejected else "not rejected" for point in self.points]
+            columns[f"rival {rival}"] = words
         if any(point.why for point in self.points):
             columns["reason"] = [point.why for point in self.points]
         return columns
 
     def _record(self) -> Mapping[str, Any]:
-        kept = (
-            "point",
-            "component",
+        points = [
+            {name: getattr(p, name) for name in ("point", "component", *COLUMNS, "why", "needed", "rivals")}
+            for p in self.points
+        ]
+        for point in points:
+            point["reason"] = point.pop("why")
+        own = (
             "verdict",
-            "predicted",
+            "kind",
             "margin",
-            "measured",
-            "lower",
-            "upper",
-            "replicates",
+            "relative",
+            "error",
+            "draws",
+            "seed",
+            "rivals",
+            "failing",
+            "reproduce",
         )
-        return {
-            "verdict": str(self.verdict),
-            **{
-                name: getattr(self, name) for name in ("kind", "margin", "relative", "error", "draws", "seed")
-            },
-            "rivals": self.rivals,
-            "failing": self.failing,
-            "reproduce": self.reproduce,
-            "points": [
-                {
-                    **{name: getattr(p, name) for name in kept},
-                    "verdict": str(p.verdict),
-                    "reason": p.why,
-                    "needed": p.needed,
-                    "rivals": p.rivals,
-                }
-                for p in self.points
-            ],
-        }
+        return {**{name: getattr(self, name) for name in own}, "points": points}
 
     def _draw(self, axes: Axes) -> None:
         axis = self._axis()
         x = [float(point.parameters[axis]) if axis else float(i) for i, point in enumerate(self.points)]
         if self.kind in ABSOLUTE:
             axes.axhline(self.margin, color=PALETTE["muted"], linewidth=0.8, label="margin")
-        elif axis:
-            self._draw_curves(axes, axis, x)
         else:
-            axes.plot(
-                x, [p.predicted for p in self.points], "_", color=PALETTE["theory"], ms=14, label="predicted"
-            )
-            for k, name in enumerate(self.call[2]):
-                values = [next((r.value for r in p.rivals if r.name == name), math.nan) for p in self.points]
-                axes.plot(x, values, "_", color=f"C{k + 1}", ms=10, label=name)
+            self._draw_formulas(axes, axis, x)
         for verdict in dict.fromkeys(point.verdict for point in self.points):
-            chosen = [i for i, point in enumerate(self.points) if point.verdict == verdict]
-            mid = np.array([self.points[i].measured for i in chosen])
-            ends = np.array([[self.points[i].lower, self.points[i].upper] for i in chosen]).T
-            bars = np.nan_to_num(
-                np.abs(ends - mid), nan=0.0, posinf=0.0
-            )  # where there is no interval only the point
-            axes.errorbar(
-                [x[i] for i in chosen], mid, bars, fmt="o", ms=4, capsize=2, color=PALETTE[str(verdict)],
-                label=f"measured: {verdict}",
-            )  # fmt: skip
+            for i, point in enumerate(self.points):
+                if point.verdict == verdict:
+                    ends = np.array([[point.measured - point.lower], [point.upper - point.measured]])
+                    bars = np.where(np.isfinite(ends), ends, 0.0)  # without an interval only the point
+                    axes.errorbar(
+                        x[i], point.measured, bars, fmt="o", ms=4, capsize=2, color=PALETTE[verdict]
+                    )
+            axes.plot([], [], "o", ms=4, color=PALETTE[verdict], label=f"measured: {verdict}")
         if not axis:
-            labels = [point.label or "all" for point in self.points]
             few = range(0, len(x), max(1, len(x) // 8))
-            axes.set_xticks([x[i] for i in few], [labels[i] for i in few])
+            axes.set_xticks([x[i] for i in few], [self.points[i].label for i in few])
         axes.set(xlabel=axis, title=self._headline().partition(" (")[0])
         axes.legend(frameon=False)
 
     def _axis(self) -> str:
         """The one parameter that varies, if it is a number."""
-        if any(point.component for point in self.points):
-            return ""
-        names = {name for point in self.points for name in point.parameters}
-        values = {name: [point.parameters.get(name) for point in self.points] for name in names}
-        varying = [name for name, found in values.items() if any(str(v) != str(found[0]) for v in found)]
-        numbers = [
-            name for name in varying if all(isinstance(v, int | float | np.number) for v in values[name])
+        points = [point.parameters for point in self.points]
+        varying = [
+            name for name in points[0] if any(str(p.get(name)) != str(points[0][name]) for p in points)
         ]
-        return varying[0] if len(varying) == 1 and numbers else ""
-
-    def _draw_curves(self, axes: Axes, axis: str, x: Sequence[float]) -> None:
-        """The formulas between the points: whole numbers only where the points are whole."""
-        fixed = self.points[0].parameters
-        ends = min(x), max(x)
-        grid = (
-            np.geomspace(*ends, CURVE)
-            if ends[0] > 0 and ends[1] > 30 * ends[0]
-            else np.linspace(*ends, CURVE)
+        if len(varying) != 1 or any(point.component for point in self.points):
+            return ""
+        return (
+            varying[0] if all(isinstance(p.get(varying[0]), int | float | np.number) for p in points) else ""
         )
-        if all(isinstance(point.parameters[axis], int | np.integer) for point in self.points):
-            grid = np.unique(np.round(grid)).astype(int)
+
+    def _draw_formulas(self, axes: Axes, axis: str, x: Sequence[float]) -> None:
+        """Lines between the points, at whole numbers only where the points are whole; else a mark at each point."""
         predict, _, rivals, _ = self.call
-        for name, formula in {"predicted": predict, **rivals}.items():
-            own = name == "predicted" and formula is predict
-            drawn = [_value(formula, {**fixed, axis: at.item()}) for at in grid]
-            axes.plot(
-                grid, drawn, color=PALETTE["theory"] if own else f"C{list(rivals).index(name) + 1}",
-                linestyle="-" if own else "--", linewidth=1.2, label=name,
-            )  # fmt: skip
-        if len(grid) and ends[0] > 0 and ends[1] > 30 * ends[0]:
-            axes.set_xscale("log")
+        grid = np.linspace(min(x), max(x), CURVE)
+        if axis and all(isinstance(point.parameters[axis], int | np.integer) for point in self.points):
+            grid = np.unique(np.round(grid)).astype(int)
+        for k, (name, formula) in enumerate({"predicted": predict, **rivals}.items()):
+            colour = f"C{k}" if k else PALETTE["theory"]
+            if axis:
+                drawn = [_value(formula, {**self.points[0].parameters, axis: at.item()}) for at in grid]
+                axes.plot(grid, drawn, "--" if k else "-", color=colour, linewidth=1.2, label=name)
+            else:
+                marks = [_rival(point, name).value if k else point.predicted for point in self.points]
+                axes.plot(x, marks, "_", color=colour, ms=14, label=name)
 
 
-def _value(formula: Callable[..., Any], parameters: Mapping[str, Any]) -> float:
+def overall(verdicts: Iterable[str]) -> Verdict:
+    """Return the verdict on all: one that disagrees is enough, all must agree."""
+    found = set(verdicts)
+    return next((verdict for verdict in WORST_FIRST if verdict in found), Verdict.AGREES)
+
+
+def _value(formula: Formula, parameters: Mapping[str, Any]) -> float:
     """A formula between the points; NaN, which is not drawn, where it has no value there."""
     try:
         return float(formula(**parameters))
     except Exception:  # it need not be defined between the points that were asked for
         return math.nan
+
+
+def _rival(point: CheckedPoint, name: str) -> RivalOutcome:
+    return next(rival for rival in point.rivals if rival.name == name)
 
 
 def _rivals(point: CheckedPoint) -> list[str]:
@@ -339,4 +311,4 @@ def _measured(point: CheckedPoint) -> str:
 
 
 def _cell(value: Any) -> Any:
-    return value if isinstance(value, int | float | str) else str(value)
+    return value if isinstance(value, int | float) else str(value)

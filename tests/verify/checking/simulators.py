@@ -1,7 +1,6 @@
 """Formulas and simulations for tests of `check`, at the top level so that other processes can load them."""
 
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,3 @@ def normal(rng: np.random.Generator, size: int = 0, mean: Any = 1.0, sd: float =
 
 def constant(mean: Any = 1.0, sd: float = 0.1) -> Any:
     return mean
-
-
-def crash(rng: np.random.Generator) -> float:
-    os._exit(3)

@@ -3,6 +3,9 @@
 import math
 import sys
 import types
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,9 @@ import pytest
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.verify.checking.simulators import constant, crash, harmonic, largest, logarithm, normal
+from simulate.monte_carlo import SerialExecutor
+from tests.verify.checking.simulators import constant, harmonic, largest, logarithm, normal
+from verify import checking
 from verify.checking import check
 
 POINT = [{"n": 10}]
@@ -121,9 +126,7 @@ def test_a_wrong_call_is_refused(
 
 
 def test_what_cannot_name_a_stream_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"^law must be a number, a string, .*; got <object .*Pass a name instead"
-    ):
+    with pytest.raises(ValueError, match=r"^points must hold numbers, .*; got <object .*Pass a name instead"):
         check(lambda law: 1.0, lambda rng, law: 1.0, [{"law": object()}], margin=0.1)
 
 
@@ -344,6 +347,11 @@ def test_so_is_one_that_was_typed_in(monkeypatch: pytest.MonkeyPatch) -> None:
         check(lambda: 1.0, one, margin=0.1, workers=2)
 
 
-def test_a_worker_that_dies_says_what_may_be_wrong() -> None:
+def test_a_worker_that_dies_says_what_may_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dying(SerialExecutor):
+        def submit(self, *_: Any, **__: Any) -> Future[Any]:
+            raise BrokenProcessPool
+
+    monkeypatch.setattr(checking, "open_executor", lambda _: nullcontext(Dying()))
     with pytest.raises(RuntimeError, match=r"^a worker process crashed or could not load simulate: other"):
-        check(lambda: 1.0, crash, margin=0.1, workers=2)
+        check(harmonic, largest, POINT, margin=0.1, workers=2)

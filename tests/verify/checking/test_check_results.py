@@ -107,7 +107,7 @@ def test_a_frame_has_a_row_for_each_point(mixed: Checked) -> None:
     frame = mixed.to_frame()
 
     assert list(frame["mean"]) == [p.point["mean"] for p in mixed.points]
-    assert set(frame["half"]) == {"rejected"} and (frame["reason"] != "").sum() == 1
+    assert set(frame["rival half"]) == {"rejected"} and (frame["reason"] != "").sum() == 1
 
 
 def test_no_frame_without_pandas(found: Checked, monkeypatch: pytest.MonkeyPatch) -> None:

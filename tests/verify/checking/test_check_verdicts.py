@@ -233,11 +233,11 @@ def test_a_right_rival_is_not_rejected() -> None:
 
 
 def test_hardly_any_verdict_is_wrong() -> None:
-    """At an error of a tenth, of 200 checks of a right formula and 200 of one that is 1.5 margins off."""
-    right = [check(constant, normal, margin=0.02, error=0.1, vectorised=True, seed=s) for s in range(200)]
-    wrong = [check(lambda: 1.03, normal, margin=0.02, error=0.1, vectorised=True, seed=s) for s in range(200)]
-    assert sum(found.verdict is Verdict.DISAGREES for found in right) <= 20
-    assert sum(found.verdict is Verdict.AGREES for found in wrong) <= 20
+    """At an error of a tenth, of 80 checks of a right formula and 80 of one that is 1.5 margins off."""
+    right = [check(constant, normal, margin=0.02, error=0.1, vectorised=True, seed=s) for s in range(80)]
+    wrong = [check(lambda: 1.03, normal, margin=0.02, error=0.1, vectorised=True, seed=s) for s in range(80)]
+    assert sum(found.verdict is Verdict.DISAGREES for found in right) <= 8
+    assert sum(found.verdict is Verdict.AGREES for found in wrong) <= 8
 
 
 def test_torch_is_not_loaded_for_a_check() -> None:

@@ -99,6 +99,18 @@ def test_disagreeing_fails_with_the_table(session: Session) -> None:
     assert "Traceback" not in ran.stdout and "pytest_check.py" not in ran.stdout
 
 
+def test_a_failing_example_of_hypothesis_fails_with_the_call(session: Session) -> None:
+    text = PASSES.replace("return sum(", "return 9.0 if n > 6 else sum(").replace(
+        '"n": 10', '"n": st.integers(2, 60)'
+    )
+    ran = session.run(
+        "-p", "_hypothesis_pytestplugin", test_one=f"from hypothesis import strategies as st\n{text}"
+    )
+
+    assert ran.returncode == 1
+    assert "  reproduce: losscurv.check(harmonic, largest, [{'n': 7}], margin=0.1, error=" in ran.stdout
+
+
 def test_undecided_fails_with_the_replicates_it_would_take(session: Session) -> None:
     ran = session.run(test_one=PASSES.replace("margin=0.1", "margin=0.01, budget=2000"))
 
