@@ -26,6 +26,7 @@ from simulate.monte_carlo import Point, open_executor
 from verify.checking.replicates import (
     Place,
     Replicates,
+    call_function,
     near,
     require_call,
     require_processes,
@@ -315,10 +316,7 @@ class _Task:
     def _formula(self, function: Formula, what: str, place: Place) -> Any:
         """What a formula predicts: an array of finite numbers, or a distribution function."""
         require_call(function, what, place)
-        try:
-            value = function(**place.parameters)
-        except Exception as error:
-            raise RuntimeError(f"{what} failed{place.at}: {type(error).__name__}: {error}") from error
+        value = call_function(function, what, place.at, place.parameters)
         if self.kind is Kind.DISTRIBUTION:
             law = getattr(value, "cdf", value)
             if not callable(law):
@@ -377,12 +375,7 @@ class _Law:
 
     def __call__(self, x: Floats) -> Floats:
         at, what = self._place.at, f"the distribution function of {self._what}"
-        try:
-            value = self._law(x)
-        except Exception as error:
-            told = f"{type(error).__name__}: {error}"
-            raise RuntimeError(f"{what} failed on an array{at}: {told}") from error
-        found = returned_numbers(value, what, at)
+        found = returned_numbers(call_function(self._law, what, f" on an array{at}", {}, x), what, at)
         if found.shape != np.shape(x) or not ((found >= -1e-9) & (found <= 1 + 1e-9)).all():
             raise ValueError(
                 f"{what} must return a number in [0, 1] for each entry of an array, got {found}{at}"

@@ -33,6 +33,7 @@ from verify.page.wording import numeral
 __all__ = [
     "Place",
     "Replicates",
+    "call_function",
     "function_name",
     "near",
     "require_call",
@@ -189,6 +190,16 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {lower[found[0]]}?" if found else ""
 
 
+def call_function(
+    function: Callable[..., Any], what: str, at: str, parameters: Mapping[str, Any], *leading: Any
+) -> Any:
+    """Return what a function returns; an exception of it becomes the cause of one that says where it was raised."""
+    try:
+        return function(*leading, **parameters)
+    except Exception as error:
+        raise RuntimeError(f"{what} failed{at}: {type(error).__name__}: {error}") from error
+
+
 def returned_numbers(value: Any, what: str, at: str) -> Floats:
     """What a function returned, numpy or torch, as float64.
 
@@ -228,12 +239,9 @@ def _draw(
     leading = (BLOCK,) if vectorised else ()
     for i in range(start, stop, size):
         rng = stream(seed, "check", place.stream, i)
-        try:
-            value = simulate(rng, *leading, **place.parameters)
-        except Exception as error:
-            told = f"{type(error).__name__}: {error}"
-            raise RuntimeError(f"simulate failed{place.at}, {_numbered(i, size)}: {told}") from error
-        row = returned_numbers(value, "simulate", place.at)
+        at = f"{place.at}, replicate{f's {i} to {i + size - 1}' if vectorised else f' {i}'}"
+        value = call_function(simulate, "simulate", at, place.parameters, rng, *leading)
+        row = returned_numbers(value, "simulate", at)
         if vectorised and row.shape[:1] != (BLOCK,):
             raise ValueError(
                 f"simulate must return {BLOCK} replicates along the first axis when size is {BLOCK}, got shape "
@@ -264,10 +272,6 @@ def _require_shape(shape: tuple[int, ...], first: tuple[int, ...], place: Place,
             f"simulate must return replicates of one shape, got {first} and then {shape}{place.at}, "
             f"replicate {replicate}"
         )
-
-
-def _numbered(first: int, size: int) -> str:
-    return f"replicate {first}" if size == 1 else f"replicates {first} to {first + size - 1}"
 
 
 def function_name(function: Any, otherwise: str = "") -> str:

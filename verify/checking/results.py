@@ -236,15 +236,17 @@ class Checked(Result):
             axes.axhline(self.margin, color=PALETTE["muted"], linewidth=0.8, label="margin")
         else:
             self._draw_formulas(axes, axis, x)
-        for verdict in dict.fromkeys(point.verdict for point in self.points):
-            for i, point in enumerate(self.points):
-                if point.verdict == verdict:
-                    ends = np.array([[point.measured - point.lower], [point.upper - point.measured]])
-                    bars = np.where(np.isfinite(ends), ends, 0.0)  # without an interval only the point
-                    axes.errorbar(
-                        x[i], point.measured, bars, fmt="o", ms=4, capsize=2, color=PALETTE[verdict]
-                    )
-            axes.plot([], [], "o", ms=4, color=PALETTE[verdict], label=f"measured: {verdict}")
+        found = np.array([(point.measured, point.lower, point.upper) for point in self.points])
+        for verdict in WORST_FIRST:
+            chosen = np.array([point.verdict == verdict for point in self.points])
+            if chosen.any():
+                middle, lower, upper = found[chosen].T
+                bars = np.array([middle - lower, upper - middle]).clip(min=0.0)
+                bars[~np.isfinite(bars)] = 0.0  # without an interval there is only the point
+                axes.errorbar(
+                    np.array(x)[chosen], middle, bars, fmt="o", ms=4, capsize=2, color=PALETTE[verdict],
+                    label=f"measured: {verdict}",
+                )  # fmt: skip
         if not axis:
             few = range(0, len(x), max(1, len(x) // 8))
             axes.set_xticks([x[i] for i in few], [self.points[i].label for i in few])

@@ -188,7 +188,7 @@ def at_fifth(bad: Any) -> Any:
         (math.nan, r"simulate must return finite numbers, got not a number at n = 10, replicate 5$"),
         (-math.inf, r"simulate must return finite numbers, got .*∞ at n = 10, replicate 5$"),
         ([1.0, 2.0], r"replicates of one shape, got \(\) and then \(2,\) at n = 10, replicate 5$"),
-        (None, r"simulate must return real numbers, got None at n = 10$"),
+        (None, r"simulate must return real numbers, got None at n = 10, replicate 5$"),
     ],
 )
 def test_a_replicate_that_cannot_be_judged_is_refused(bad: Any, message: str) -> None:
