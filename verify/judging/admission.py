@@ -34,7 +34,7 @@ from verify.model import (
 )
 from verify.model.observation import Observation
 
-__all__ = ["observation_problems", "problems"]
+__all__ = ["observation_problems", "problems", "rival_problems", "size_problems"]
 
 WIDEST = 0.5
 """No relative margin may exceed this, whatever the reason."""
@@ -71,7 +71,7 @@ def problems(claim: AnyClaim) -> Iterator[str]:
         yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
         if not claim.examples:
             yield "have at least one point"
-        yield from _rival_problems(claim.claim_at(claim.examples[0]), claim.examples)
+        yield from rival_problems(claim.claim_at(claim.examples[0]), claim.examples)
     else:
         if not (0 < claim.tolerance < 1 and claim.tolerance_reason):
             yield "have a tolerance in (0, 1), with its reason"
@@ -171,13 +171,7 @@ def _claim_problems(claim: Claim) -> Iterator[str]:
     if wrong:
         return
     points = [at for p in experiment.points for at in components(claim, p)]
-    yield from (
-        _stronger_problems(claim, points)
-        if claim.kind in BOUNDS_EVERY_REPLICATE
-        else _rival_problems(claim, points)
-    )
-    if claim.kind in ONE_SIDED:
-        yield from _side_problems(claim, points)
+    yield from rival_problems(claim, points)
     if claim.axis and any(claim.axis not in p for p in points):
         yield f"have its axis {claim.axis!r} among the parameters"
     elif claim.axis and any(not isinstance(p[claim.axis], int | float) for p in points):
@@ -224,7 +218,7 @@ def _along_problems(claim: Claim) -> Iterator[str]:
         if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
             yield f"have a tuple of different values of {claim.along!r} at every point"
         elif kind in SPANS_SIZES:
-            yield from _size_problems(kind, values, count)
+            yield from size_problems(kind, values, count)
 
 
 def _ordered(claim: Claim) -> bool:
@@ -239,13 +233,24 @@ def _ordered(claim: Claim) -> bool:
     )
 
 
-def _size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[str]:
+def size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[str]:
+    """What the sizes of a claim that spans several must do and do not, with so many terms of the correction."""
     if any(b != 2 * a for a, b in pairwise(sizes)) or sizes[0] <= 0:
         yield "have sizes each twice the one before"
     # a contrast must be left when the smallest is dropped; an exponent has one value fewer than there are sizes
     least = terms + 3 if kind in MODEL_BASED else 2
     if len(sizes) < least or (kind is Kind.SETTLED and len(sizes) > 2):
         yield f"have {'two' if kind is Kind.SETTLED else f'at least {least}'} sizes"
+
+
+def rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
+    """What the rivals of a claim must do and do not: lie far enough from the theory at one of the points."""
+    if claim.kind in BOUNDS_EVERY_REPLICATE:
+        yield from _stronger_problems(claim, points)
+    else:
+        yield from _far_problems(claim, points)
+    if claim.kind in ONE_SIDED:
+        yield from _side_problems(claim, points)
 
 
 def _stronger_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
@@ -278,7 +283,7 @@ def _margin_problems(margin: float, relative: bool, reason: str) -> Iterator[str
         yield "say why its margin is as wide as it is"
 
 
-def _rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
+def _far_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
     claim = replace(claim, predict=cache(claim.predict))  # asked for twice with each rival
     for point in points:
         if not claim.margin_at(point) > 0:

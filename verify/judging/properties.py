@@ -9,15 +9,18 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from simulate.monte_carlo import Point, fixture
 from verify.model import Claim, ExactProperty, StatisticalProperty, Verdict
-from verify.model.domains import Domain, strategy
+from verify.model.domains import strategy
 from verify.results import PointOutcome, RivalOutcome
 
-__all__ = ["Explored", "explore_exact", "explore_statistical"]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["SHRINKS", "Explored", "explore", "explore_exact", "explore_statistical"]
 
 SHRINKS = 32
 """Further examples tried to make a failing one simpler; each may cost a full set of replicates."""
@@ -80,38 +83,78 @@ def explore_statistical(
     return _explore(claim, judged, seed, max_examples)
 
 
+class _Judged(Protocol):
+    @property
+    def verdict(self) -> str: ...
+
+
+_Place = TypeVar("_Place", bound=Hashable)
+_Outcome = TypeVar("_Outcome", bound=_Judged)
+
+
+def explore(
+    judged: Callable[[_Place], _Outcome],
+    drawn: SearchStrategy[Mapping[str, Any]],
+    place: Callable[[Mapping[str, Any]], _Place],
+    *,
+    seed: int,
+    max_examples: int,
+    examples: Sequence[_Place] = (),
+) -> tuple[list[_Outcome], _Outcome | None]:
+    """Judge every example that hypothesis draws, and shrink the first one that disagrees or is broken.
+
+    Returns all outcomes, and the simplest failing one, if any.
+    """
+    known: dict[_Place, _Outcome] = {}
+    failing: list[_Outcome] = []
+    most = math.inf
+
+    def check(point: _Place) -> None:
+        nonlocal most
+        if point not in known:
+            if len(known) >= most:
+                return
+            known[point] = judged(point)
+        if known[point].verdict in (Verdict.DISAGREES, Verdict.BROKEN):
+            most = min(most, len(known) + SHRINKS)
+            failing.append(known[point])
+            raise _CounterexampleError
+
+    for point in examples:
+        _tolerate(check, point)
+    if not failing:
+        _search(lambda values: check(place(values)), drawn, seed, max_examples)
+    return list(known.values()), failing[-1] if failing else None
+
+
 def _explore(
     claim: ExactProperty | StatisticalProperty,
     judged: Callable[[Point], PointOutcome],
     seed: int,
     max_examples: int,
 ) -> Explored:
+    from hypothesis import strategies as st
+
     started = time.perf_counter()
-    known: dict[Point, PointOutcome] = {}
-    failing: list[PointOutcome] = []
-    most = math.inf
-
-    def check(point: Point) -> None:
-        nonlocal most
-        if point not in known:
-            if len(known) >= most:
-                return
-            known[point] = judged(point)
-        if known[point].verdict == Verdict.DISAGREES:
-            most = min(most, len(known) + SHRINKS)
-            failing.append(known[point])
-            raise _CounterexampleError
-
-    for point in claim.examples:
-        _tolerate(check, point)
-    if not failing:
-        _search(check, claim.domain, _number(claim.id, seed), max_examples)
-    return Explored(list(known.values()), failing[-1] if failing else None, time.perf_counter() - started)
+    outcomes, failing = explore(
+        judged,
+        st.fixed_dictionaries({name: strategy(of) for name, of in claim.domain.items()}),
+        lambda drawn: Point(**drawn),
+        seed=_number(claim.id, seed),
+        max_examples=max_examples,
+        examples=claim.examples,
+    )
+    return Explored(outcomes, failing, time.perf_counter() - started)
 
 
-def _search(check: Callable[[Point], None], domain: Domain, seed: int, max_examples: int) -> None:
+def _search(
+    check: Callable[[Mapping[str, Any]], None],
+    drawn_from: SearchStrategy[Mapping[str, Any]],
+    seed: int,
+    max_examples: int,
+) -> None:
     import hypothesis
-    from hypothesis import HealthCheck, Phase, strategies as st
+    from hypothesis import HealthCheck, Phase
 
     from verify.judging.provider import BACKEND
 
@@ -126,9 +169,9 @@ def _search(check: Callable[[Point], None], domain: Domain, seed: int, max_examp
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @hypothesis.given(st.fixed_dictionaries({name: strategy(of) for name, of in domain.items()}))
+    @hypothesis.given(drawn_from)
     def search(drawn: Mapping[str, Any]) -> None:
-        check(Point(**drawn))
+        check(drawn)
 
     _tolerate(search)
 

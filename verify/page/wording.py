@@ -26,6 +26,7 @@ __all__ = [
     "differing",
     "half_parts",
     "half_width",
+    "headings",
     "legible",
     "listed_violations",
     "measurement",
@@ -179,7 +180,12 @@ def half_parts(point: PointOutcome, digits: int = 2, *, plain: bool = False) -> 
 
 def terms(row: Row) -> Headings:
     """What stands for prediction and measurement in a row of this kind."""
-    return _TERMS.get(row.kind, Headings())
+    return headings(row.kind)
+
+
+def headings(kind: str) -> Headings:
+    """The words for prediction and measurement of a kind of claim."""
+    return _TERMS.get(kind, Headings())
 
 
 def listed_violations(point: PointOutcome, *, plain: bool = False) -> str:

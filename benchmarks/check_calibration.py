@@ -1,0 +1,120 @@
+"""Does `losscurv.check` keep its promise? Thousands of checks of formulas whose truth is known, as a Markdown table.
+
+``python -m benchmarks.check_calibration --checks 2000``: every law with a formula that is true, one that is 1.5 margins
+off and one that is 5 % off, in turn too large and too small. A verdict is wrong if it agrees where the formula is off,
+or disagrees where it is true, in any component. It takes some four minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from verify.checking import check
+
+ERROR = 1e-2
+MARGIN = 0.02
+SPREAD = 0.1
+BUDGET = 20_000
+
+OFF = {"true": 0.0, "1.5 margins off": 1.5 * MARGIN, "5 % off": 0.05}
+"""By how much the formula is off."""
+
+Generator = np.random.Generator
+
+
+class Law(NamedTuple):
+    """Replicates of mean `truth`, and how they are judged."""
+
+    simulate: Callable[[Generator, int], Any]
+    truth: Any = 1.0
+    kind: str = "mean"
+
+
+def normal(rng: Generator, size: int) -> np.ndarray:
+    """Normal replicates."""
+    return 1 + SPREAD * rng.standard_normal(size)
+
+
+def exponential(rng: Generator, size: int) -> np.ndarray:
+    """Exponential replicates, skewness 2."""
+    return 1 + SPREAD * (rng.exponential(size=size) - 1)
+
+
+def lognormal(rng: Generator, size: int) -> np.ndarray:
+    """Lognormal replicates, skewness 6.2."""
+    mean, spread = math.exp(0.5), math.sqrt(math.exp(2) - math.exp(1))
+    return 1 + SPREAD * (rng.lognormal(size=size) - mean) / spread
+
+
+def bernoulli(rng: Generator, size: int) -> np.ndarray:
+    """Events of probability 0.95."""
+    return rng.random(size) < 0.95
+
+
+def vector(rng: Generator, size: int) -> np.ndarray:
+    """Five components that share a third of their variance."""
+    shared, own = rng.standard_normal((size, 1)), rng.standard_normal((size, 5))
+    return np.arange(1, 6) * (1 + SPREAD * (math.sqrt(1 / 3) * shared + math.sqrt(2 / 3) * own))
+
+
+LAWS = {
+    "normal": Law(normal),
+    "exponential": Law(exponential),
+    "lognormal(1)": Law(lognormal),
+    "Bernoulli(0.95)": Law(bernoulli, 0.95, "probability"),
+    "vector of 5, one off": Law(vector, np.arange(1.0, 6.0)),
+}
+
+
+def formula(truth: Any, off: float, seed: int) -> Any:
+    """A formula that is off, of a vector in one component only."""
+    factor = 1 + off * (-1) ** seed
+    return truth * factor if np.ndim(truth) == 0 else truth * np.where(np.arange(5) == seed % 5, factor, 1.0)
+
+
+def row(name: str, words: str, checks: int) -> tuple[str, int]:
+    """One line of the table, and how many checks had a wrong verdict."""
+    law, off = LAWS[name], OFF[words]
+    wrong, undecided, draws = 0, 0, list[int]()
+    for seed in range(checks):
+        predicted = formula(law.truth, off, seed)
+        found = check(
+            partial(lambda value: value, predicted), law.simulate, margin=MARGIN, kind=law.kind, error=ERROR,
+            budget=BUDGET, vectorised=True, seed=seed,
+        )  # fmt: skip
+        right = np.ravel(np.asarray(predicted) == law.truth)
+        never = {True: "disagrees", False: "agrees"}
+        wrong += any(p.verdict == never[bool(r)] for p, r in zip(found.points, right, strict=True))
+        undecided += found.verdict == "undecided"
+        draws.append(found.draws)
+    text = f"| {name} | {words} | {wrong} | {undecided} | {statistics.median(draws):,.0f} |"
+    return text, wrong
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the table; the exit status is 1 if a row breaks the promise."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--checks", type=int, default=2000)
+    options = parser.parse_args(words)
+    print(f"| replicates | formula | wrong verdicts of {options.checks:,} | undecided | median draws |")
+    print("|---|---|---|---|---|")
+    broken = False
+    for name in LAWS:
+        for off in OFF:
+            text, wrong = row(name, off, options.checks)
+            print(text, flush=True)
+            broken |= wrong > ERROR * options.checks
+    return int(broken)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

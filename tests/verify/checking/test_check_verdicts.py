@@ -1,0 +1,249 @@
+"""What `check` finds: agrees where a formula is right, disagrees where it is wrong, whatever the kind."""
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from simulate.monte_carlo import BLOCK, Point, stream
+from tests.verify.checking.simulators import constant, harmonic, largest, logarithm, many_largest, normal
+from verify.checking import FIXED, KINDS, check
+from verify.judging import judge as judging
+from verify.model import Verdict
+
+POINTS = [{"n": 10}, {"n": 30}]
+
+
+def test_a_right_formula_agrees_and_its_rival_is_rejected() -> None:
+    found = check(harmonic, many_largest, POINTS, margin=0.05, rivals={"log n": logarithm}, vectorised=True)
+
+    assert found.agrees and found.verdict is Verdict.AGREES
+    assert [point.point for point in found.points] == POINTS
+    assert found.rivals == {"log n": True}
+    assert found.draws == sum(point.replicates for point in found.points)
+
+
+@pytest.mark.parametrize("factor", [1.5, 0.9])
+def test_a_wrong_formula_disagrees_after_few_draws(factor: float) -> None:
+    found = check(lambda n: factor * harmonic(n), many_largest, POINTS, margin=0.02, vectorised=True)
+
+    assert found.verdict is Verdict.DISAGREES and not found.agrees
+    assert found.draws < 8000
+
+
+def test_one_wrong_point_is_enough() -> None:
+    found = check(lambda mean: abs(mean), normal, [{"mean": 1.0}, {"mean": -1.0}], margin=0.1)
+
+    assert [point.verdict for point in found.points] == ["agrees", "disagrees"]
+    assert found.verdict is Verdict.DISAGREES
+
+
+def test_undecided_says_how_many_replicates_it_would_take() -> None:
+    found = check(harmonic, largest, POINTS, margin=0.02, budget=1000)
+    needed = found.points[0].needed
+
+    assert found.verdict is Verdict.UNDECIDED and needed > 1000
+    assert (
+        f"the budget of 1,008 replicates ended; it would take about {needed:,.0f} at the present estimate"
+        in repr(found)
+    )
+    more = check(harmonic, many_largest, POINTS[:1], margin=0.02, budget=int(3 * needed), vectorised=True)
+    assert more.agrees
+
+
+def test_undecided_for_skewness_says_it_too() -> None:
+    found = check(harmonic, largest, POINTS, margin=0.05, budget=96).points[0]
+
+    assert found.reason == "outside the calibrated laws: too skewed"
+    assert found.why == f"{found.reason}; it would take about {found.needed:,.0f} at the present estimate"
+    assert 96 < found.needed < 100_000
+
+
+def test_a_value_at_the_edge_of_the_margin_is_out_of_reach() -> None:
+    found = check(lambda: 1.0, lambda rng: rng.choice([0.9, 1.3]), margin=0.1, budget=1600)
+
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.points[0].needed > 1600
+
+
+def test_heavy_tails_come_out_undecided_with_the_reason() -> None:
+    found = check(
+        lambda: 1.0, lambda rng, size: rng.standard_cauchy(size), margin=0.1, vectorised=True, budget=4000
+    )
+
+    assert found.verdict is Verdict.UNDECIDED
+    assert "outside the calibrated laws" in repr(found)
+    assert "what helps: " in found.summary()
+
+
+# --- arrays --------------------------------------------------------------------------------------------------
+
+
+def test_every_component_is_judged() -> None:
+    found = check(lambda mean, sd: np.array(mean) * [1, 1, 1.5], normal, [{"mean": [1.0, 2.0, 3.0], "sd": 0.1}],
+                  margin=0.1, vectorised=True)  # fmt: skip
+
+    assert [(point.component, str(point.verdict)) for point in found.points] == [
+        ((0,), "agrees"), ((1,), "agrees"), ((2,), "disagrees"),
+    ]  # fmt: skip
+    assert "disagrees at 1 of 3 components" in repr(found)
+
+
+def test_a_number_is_the_prediction_for_every_component() -> None:
+    found = check(lambda: 1.0, lambda rng: rng.normal(1.0, 0.1, (2, 2)), margin=0.1)
+
+    assert [point.component for point in found.points] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_components_and_points_share_the_error() -> None:
+    found = check(constant, normal, [{"mean": [1.0, 2.0]}, {"mean": 3.0}], margin=0.1, error=1e-2)
+
+    assert [point.error for point in found.points] == [1e-2 / 4, 1e-2 / 4, 1e-2 / 2]
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_tensors_are_as_good_as_arrays(dtype: torch.dtype, vectorised: bool) -> None:
+    def simulate(rng: np.random.Generator, size: int = 0) -> torch.Tensor:
+        return torch.from_numpy(rng.normal(1.0, 0.1, (size, 2) if size else 2)).to(dtype).requires_grad_()
+
+    def predict() -> torch.Tensor:
+        return torch.ones(2, dtype=dtype)
+
+    assert check(predict, simulate, margin=0.05, vectorised=vectorised).agrees
+
+
+# --- streams -------------------------------------------------------------------------------------------------
+
+
+def test_a_replicate_depends_on_seed_point_and_number_alone() -> None:
+    seen: dict[Any, list[float]] = {}
+
+    def simulate(rng: np.random.Generator, n: int) -> float:
+        value = rng.exponential(size=n).max()
+        seen.setdefault(n, []).append(value)
+        return value
+
+    check(harmonic, simulate, POINTS, margin=0.3)
+    first = {n: values[:96] for n, values in seen.items()}
+    seen.clear()
+    check(lambda n: 2.0 * n, simulate, POINTS[::-1], margin=0.1, budget=128, error=1e-6)
+    assert {n: values[:96] for n, values in seen.items()} == first
+    assert first[10][7] == largest(stream(0, "check", Point(point='{"n": 10}'), 7), 10)
+    seen.clear()
+    check(harmonic, simulate, POINTS, margin=0.3, seed=1)
+    assert seen[10][:96] != first[10]
+
+
+def test_a_block_is_one_call() -> None:
+    sizes: list[int] = []
+
+    def simulate(rng: np.random.Generator, size: int) -> np.ndarray:
+        sizes.append(size)
+        return rng.normal(1.0, 0.1, size)
+
+    found = check(lambda: 1.0, simulate, margin=0.1, vectorised=True)
+    assert set(sizes) == {BLOCK} and len(sizes) == found.draws // BLOCK
+
+
+def test_workers_change_nothing() -> None:
+    alone, shared = (
+        check(harmonic, largest, POINTS[:1], margin=0.2, workers=workers, seed=3).to_dict()
+        for workers in (1, 2)
+    )
+    assert alone == shared
+
+
+def test_the_suite_and_check_share_one_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever decides the claims of the suite decides here."""
+    monkeypatch.setattr(judging, "decide", lambda *_: Verdict.DISAGREES)
+
+    assert check(constant, normal, margin=0.5).verdict is Verdict.DISAGREES
+
+
+# --- kinds ---------------------------------------------------------------------------------------------------
+
+SIZES = [{"sizes": (40, 80, 160, 320, 640)}]
+
+
+def growing(rng: np.random.Generator, sizes: tuple[int, ...]) -> np.ndarray:
+    m = np.array(sizes, dtype=float)
+    return m**1.5 * (1 + 1 / m) * (1 + 0.01 * rng.standard_normal(len(m)))
+
+
+CASES: dict[str, tuple[Any, Any, Any, Any, dict[str, Any]]] = {
+    "probability": (lambda: 0.3, lambda: 0.5, lambda rng: rng.random() < 0.3, [{}], {"margin": 0.2}),
+    "bound": (lambda: 1.5, lambda: 0.5, lambda rng: rng.exponential(), [{}], {"margin": 0.1}),
+    "upper bound": (lambda: 1.5, lambda: 0.5, lambda rng: rng.exponential(), [{}], {"margin": 0.1}),
+    "lower bound": (lambda: 0.5, lambda: 1.5, lambda rng: rng.exponential(), [{}], {"margin": 0.1}),
+    "upper bound on every replicate": (lambda: 1.0, lambda: 0.9, lambda rng: rng.random(), [{}], {"margin": 0.05}),
+    "lower bound on every replicate": (lambda: 0.0, lambda: 0.1, lambda rng: rng.random(), [{}], {"margin": 0.05}),
+    "distribution": (
+        lambda: stats.expon(), lambda: stats.norm().cdf, lambda rng: rng.exponential(), [{}], {"margin": 0.1},
+    ),
+    "exponent": (lambda sizes: 1.5, lambda sizes: 1.0, growing, SIZES, {"margin": 0.05}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_every_kind_tells_right_from_wrong(kind: str) -> None:
+    right, wrong, simulate, points, options = CASES[kind]
+
+    assert check(right, simulate, points, kind=kind, **options).agrees
+    assert check(wrong, simulate, points, kind=kind, **options).verdict is Verdict.DISAGREES
+
+
+def test_the_names_of_the_suite_are_known() -> None:
+    assert {str(kind) for kind in KINDS.values()} <= set(KINDS)
+
+
+def test_an_exponent_is_judged_once_and_says_on_what_it_rests() -> None:
+    found = check(lambda sizes: 1.5, growing, SIZES, margin=0.05, kind="exponent")
+
+    assert found.draws == FIXED
+    assert "if its correction falls as 1/size" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "rival", "simulate"),
+    [
+        ("probability", lambda: 0.3, lambda: 0.5, lambda rng: rng.random() < 0.3),
+        ("distribution", lambda: stats.expon(), lambda: stats.norm(), lambda rng: rng.exponential()),
+        ("upper bound", lambda: 1.2, lambda: 0.5, lambda rng: rng.exponential()),
+        ("upper bound on every replicate", lambda: 1.0, lambda: 0.9, lambda rng: rng.random()),
+    ],
+)
+def test_a_rival_of_every_kind_is_rejected(kind: str, right: Any, rival: Any, simulate: Any) -> None:
+    found = check(right, simulate, margin=0.1, kind=kind, rivals={"other": rival})
+
+    assert found.agrees and found.rivals == {"other": True}
+
+
+def test_a_right_rival_is_not_rejected() -> None:
+    found = check(lambda: 1.5, lambda rng: rng.normal(1.0, 0.1), margin=0.1, rivals={"one": lambda: 1.0})
+
+    assert found.verdict is Verdict.DISAGREES and found.rivals == {"one": False}
+
+
+# --- the promise ---------------------------------------------------------------------------------------------
+
+
+def test_hardly_any_verdict_is_wrong() -> None:
+    """At an error of a tenth, of 80 checks of a right formula and 80 of one that is 1.5 margins off."""
+    right = [check(constant, normal, margin=0.02, error=0.1, vectorised=True, seed=s) for s in range(80)]
+    wrong = [check(lambda: 1.03, normal, margin=0.02, error=0.1, vectorised=True, seed=s) for s in range(80)]
+    assert sum(found.verdict is Verdict.DISAGREES for found in right) <= 8
+    assert sum(found.verdict is Verdict.AGREES for found in wrong) <= 8
+
+
+def test_torch_is_not_loaded_for_a_check() -> None:
+    program = (
+        "import sys\nfrom verify.checking import check\n"
+        "assert check(lambda: 1.0, lambda rng: rng.normal(1.0, 0.1), margin=0.1).agrees\n"
+        "assert not {'torch', 'matplotlib', 'hypothesis', 'pandas'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
