@@ -14,6 +14,7 @@
                        `estimated_diagonal` of any matrix
 `kfac`                 Kronecker factors; also `ekfac`, `factor_errors`
 `empirical_kernel`     inner products of per-sample gradients
+`check`                a verdict on your own formula by simulation
 `measure`              the curvature of your network, with errors
 `plan`                 learning rates for your network by batch size
 `watch`                curvature against 2 / learning rate in training

@@ -19,6 +19,7 @@ from simulate.operators import (
     hessian as hessian,
 )
 from simulate.spectra import density as density, trace as trace
+from verify.checking import check as check
 from verify.estimate import estimate as estimate
 from verify.practice.measure import measure as measure
 from verify.practice.plan import plan as plan

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simulate._checks import did_you_mean
 from simulate.monte_carlo import Point, open_executor
 from verify.checking.replicates import (
     Place,
     Replicates,
     call_function,
-    near,
     require_call,
     require_processes,
     returned_numbers,
@@ -481,7 +481,7 @@ def _is_strategy(value: Any) -> bool:
 
 def _kind(name: Any) -> Kind:
     if not isinstance(name, str) or name not in KINDS:
-        hint = near(name, KINDS) if isinstance(name, str) else ""
+        hint = did_you_mean(name, KINDS) if isinstance(name, str) else ""
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {name!r}{hint}")
     return KINDS[name]
 

@@ -13,12 +13,11 @@ sixteen: one generator and one call draw all of it, so that a block never depend
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import json
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
 from functools import cached_property, partial
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulate._checks import did_you_mean
 from simulate.monte_carlo import BLOCK, Point, one_thread, stream
 from verify.page.wording import numeral
 
@@ -35,7 +35,6 @@ __all__ = [
     "Replicates",
     "call_function",
     "function_name",
-    "near",
     "require_call",
     "require_processes",
     "returned_numbers",
@@ -172,22 +171,11 @@ def require_call(function: Any, what: str, place: Place, *leading: str) -> None:
         signature.bind(*leading, **place.parameters)
     except TypeError as error:
         unknown = [name for name in place.parameters if name not in signature.parameters]
-        meant = "".join(near(name, signature.parameters) for name in unknown)
+        meant = "".join(did_you_mean(name, signature.parameters) for name in unknown)
         given = ", ".join([*leading, *(f"{k}={_short(v)}" for k, v in place.parameters.items())])
         plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         takes = signature.replace(parameters=plain, return_annotation=signature.empty)
         raise TypeError(f"{what}{takes} cannot be called as {what}({given}): {error}{meant}") from None
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence on an unknown name: the nearest known one, if there is one.
-
-    >>> near("N", ["rng", "n"]), near("x", ["rng", "n"])
-    ('; did you mean n?', '')
-    """
-    lower = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), list(lower), n=1)
-    return f"; did you mean {lower[found[0]]}?" if found else ""
 
 
 def call_function(

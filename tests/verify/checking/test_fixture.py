@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import verify
-from verify.pytest_check import MOST
+from losscurv_pytest import MOST
 
 FOLDER = Path(verify.__file__).parents[1]
 
@@ -49,7 +49,7 @@ class Session:
             "-m",
             "pytest",
             "-p",
-            "verify.pytest_check",
+            "losscurv_pytest",
             "-p",
             "no:cacheprovider",
             *words,
@@ -73,8 +73,8 @@ def session(tmp_path: Path) -> Session:
 
 def test_loading_the_plugin_loads_nothing_but_pytest() -> None:
     program = (
-        "import pytest, sys\nbefore = set(sys.modules)\nimport verify.pytest_check\n"
-        "assert set(sys.modules) - before == {'verify', 'verify.pytest_check'}, set(sys.modules) - before\n"
+        "import pytest, sys\nbefore = set(sys.modules)\nimport losscurv_pytest\n"
+        "assert set(sys.modules) - before == {'losscurv_pytest'}, set(sys.modules) - before\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
@@ -96,7 +96,7 @@ def test_disagreeing_fails_with_the_table(session: Session) -> None:
         in ran.stdout
     )
     assert "  n = 10   disagrees   predicted 4.39   measured " in ran.stdout
-    assert "Traceback" not in ran.stdout and "pytest_check.py" not in ran.stdout
+    assert "Traceback" not in ran.stdout and "losscurv_pytest.py" not in ran.stdout
 
 
 def test_a_failing_example_of_hypothesis_fails_with_the_call(session: Session) -> None:
@@ -157,7 +157,7 @@ def test_a_check_too_many_fails_with_a_sentence(session: Session) -> None:
     )
 
 
-FEWER = "import verify.pytest_check\nverify.pytest_check.MOST = 6\n"
+FEWER = "import losscurv_pytest\nlosscurv_pytest.MOST = 6\n"
 
 
 @pytest.mark.parametrize(("checks", "status"), [(6, 0), (7, 1)])
@@ -203,4 +203,4 @@ def test_the_plugin_of_the_suite_may_be_there_too(session: Session) -> None:
 
 def test_the_installed_package_brings_the_fixture() -> None:
     text = (FOLDER / "pyproject.toml").read_text(encoding="utf-8")
-    assert '[project.entry-points.pytest11]\nlosscurv = "verify.pytest_check"\n' in text
+    assert '[project.entry-points.pytest11]\nlosscurv = "losscurv_pytest"\n' in text
