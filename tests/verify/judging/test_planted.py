@@ -85,6 +85,8 @@ def test_planted_errors_are_caught_in_a_run_of_few_replicates_too() -> None:
         fresh=True,
         strict_undecided=False,
         selection="",
+        papers=(),
+        named=False,
     )
     rows = suite.planted_rows(request)
     assert [row.claim for row in rows] == [claim.id for claim in PLANTED]
