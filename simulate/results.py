@@ -126,15 +126,15 @@ class Result:
         return pandas.DataFrame({name: list(cells) for name, cells in self._columns().items()})
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the result into `ax`, or into a new figure, and return the axes.
+        """Draw the result into `ax`, or into a new figure of pyplot, and return the axes.
 
-        The figure of new axes is ``ax.figure``; no window opens.
+        A notebook shows a new figure; a script shows it by ``plt.show()`` or writes it by ``ax.figure.savefig(file)``.
         """
         with _style({"text.parse_math": False} if ax is not None else _STYLE):
             if ax is None:
-                from matplotlib.figure import Figure
+                from matplotlib import pyplot
 
-                ax = Figure(figsize=self._inches(), layout="constrained").add_subplot()
+                ax = pyplot.figure(figsize=self._inches(), layout="constrained").add_subplot()
             self._draw(ax)
             return ax
 
@@ -156,7 +156,12 @@ class Result:
 
     def _picture(self) -> str:
         with _style(_STYLE), io.BytesIO() as png:
-            figure: Any = self.plot().figure
+            from matplotlib.figure import Figure
+
+            figure = Figure(
+                figsize=self._inches(), layout="constrained"
+            )  # none of pyplot: a notebook would show it
+            self._draw(figure.add_subplot())
             figure.savefig(png, format="png", dpi=160)
             data = base64.b64encode(png.getvalue()).decode("ascii")
         width, name = round(96 * figure.get_size_inches()[0]), type(self).__name__

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import nn
@@ -155,9 +156,11 @@ def test_all_of_it_is_plain_data_a_frame_and_text(name: str) -> None:
 def test_a_plot_is_of_its_own_or_in_axes_that_are_given(name: str) -> None:
     alone = made(name).plot()
     assert isinstance(alone, Axes) and alone.has_data()
+    assert pyplot.gcf() is alone.figure  # what a notebook shows, and plt.show()
+    pyplot.close(alone.figure)
     given = Figure().add_subplot()
     assert made(name).plot(ax=given) is given and given.has_data()
-    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+    assert made(name)._repr_html_() and not pyplot.get_fignums()
 
 
 @pytest.mark.parametrize(

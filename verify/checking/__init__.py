@@ -268,8 +268,12 @@ class _Task:
         )  # fmt: skip
         return _Question(place, claim, shape)
 
-    def answer(self, question: _Question) -> _Judged:
-        """Draw until every component is decided, or until the budget ends."""
+    def answer(self, question: _Question, *, drawn: bool = False) -> _Judged:
+        """Draw until every component is decided, or until the budget ends.
+
+        A simulation that does not vary is refused at a point that was asked for. At one that hypothesis has drawn,
+        often a corner where nothing is random, it is undecided.
+        """
         place, claim, shape = question
         replicates = Replicates(
             self.simulate, place, self.seed, self.executor,
@@ -286,13 +290,14 @@ class _Task:
             columns = values[:, None] if spans else values.reshape(n, -1).T
             for trial in trials:
                 trial.look(values if spans else columns[trial.component])
-            if self.kind in (Kind.MEAN, *ONE_SIDED) and all(trial.still for trial in trials):
+            still = self.kind in (Kind.MEAN, *ONE_SIDED) and all(trial.still for trial in trials)
+            if still and not drawn:
                 raise ValueError(
                     f"simulate must vary, got {values.flat[0]:.6g} in all of {n} replicates{place.at}: either it does "
                     "not use rng, or nothing is random and the two numbers can be compared as they are; for the rate "
                     "of a rare event use kind='probability'"
                 )
-            if all(trial.decided for trial in trials):
+            if still or all(trial.decided for trial in trials):
                 break
         points = [trial.point(place, shape) for trial in trials]
         return _Judged(overall(point.verdict for point in points), points, len(replicates.values), question)
@@ -302,7 +307,7 @@ class _Task:
         try:
             if isinstance(place, Exception):
                 raise place
-            return self.answer(self.question(place))
+            return self.answer(self.question(place), drawn=True)
         except Exception as error:  # raised again once the simplest point is known
             return _Judged(Verdict.BROKEN, [], 0, None, error)
 
@@ -466,12 +471,17 @@ def _split(points: Any) -> tuple[list[Mapping[str, Any]], list[Any]]:
             from hypothesis import strategies as st
 
             fixed = {name: value if _is_strategy(value) else st.just(value) for name, value in one.items()}
-            strategies.append(st.fixed_dictionaries(fixed))
+            names = list(one)  # hypothesis draws them in an order of its own
+            strategies.append(st.fixed_dictionaries(fixed).map(partial(_in_order, names)))
         else:
             plain.append(one)
     if not plain and not strategies:
         raise ValueError("points must not be empty; leave them out for a formula without parameters")
     return plain, strategies
+
+
+def _in_order(names: Sequence[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: drawn[name] for name in names}
 
 
 def _is_strategy(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import strategies as st
 from scipy import stats
 
 from simulate.monte_carlo import BLOCK, Point, stream
@@ -247,3 +248,18 @@ def test_torch_is_not_loaded_for_a_check() -> None:
         "assert not {'torch', 'matplotlib', 'hypothesis', 'pandas'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_corner_where_nothing_is_random_is_undecided_if_hypothesis_draws_it() -> None:
+    points = {"scale": st.just(0.0), "mean": st.just(1.0)}
+    found = check(lambda mean, scale: mean, scaled, points, margin=0.1)
+
+    assert found.verdict is Verdict.UNDECIDED and found.failing is None
+    assert [list(point.point) for point in found.points] == [["scale", "mean"]]
+    assert found.points[0].replicates == 96
+    with pytest.raises(ValueError, match="simulate must vary"):
+        check(lambda mean, scale: mean, scaled, {"scale": 0.0, "mean": 1.0}, margin=0.1)
+
+
+def scaled(rng: np.random.Generator, mean: float, scale: float) -> float:
+    return mean + scale * rng.standard_normal()
