@@ -369,7 +369,8 @@ def test_plot_draws_from_the_file_alone(capsys: pytest.CaptureFixture[str]) -> N
     )
     assert capsys.readouterr().err == expected
     assert main(["plot"]) == 2
-    assert "losscurv-report" in capsys.readouterr().err
+    told = "losscurv: no results in losscurv-report: run losscurv report first, or name a results file\n"
+    assert capsys.readouterr().err == told
 
 
 @pytest.mark.parametrize("command", COMMANDS)
