@@ -102,8 +102,8 @@ def collect(
     """Everything the report is drawn from; after an interruption, as far as the run came.
 
     The derivations, which take longer than most claims and stand on the page alone, are left out where it is not
-    `paged`, where claims are named one by one and after an interruption; else those of the papers that were asked for are checked. What is
-    being done is told to `doing`.
+    `paged`, where claims are named one by one and after an interruption; else those of the papers that were asked for
+    are checked. What is being done is told to `doing`.
     """
     suite = _suite(session, request, interrupted)  # first: what follows is none of the time of the run
     if session.settings.device != "cpu" and not interrupted:
