@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command ``losscurv``, also ``python -m losscurv``."""
 
 import sys

@@ -439,6 +439,8 @@ def _plot(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} must stand beside --claim, which says what it is the figure of")
     file = Path(options.file or REPORT_DIR)
+    if options.file is None and not file.exists():
+        raise ValueError(f"no results in {file}: run losscurv report first, or name a results file")
     results = load_results(str(file))
     if edited(results):
         _tell(f"results file {file} was edited after its run: its sha256 does not fit; the page says so")

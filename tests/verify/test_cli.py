@@ -298,7 +298,7 @@ def test_claims_lists_every_statement_and_says_what_it_counts(
     assert lines[0].startswith(f"{len(listed)} statements: {made} made by papers (")
     claims = registry.claims()
     readings = sum(len(labels(claim)) for claim in claims)
-    assert f"{len(claims)} claims judge them in {readings} readings." in lines
+    assert f"They are judged by {len(claims)} claims, in {readings} readings." in lines
     assert [line.split()[:2] for line in lines if line.startswith("A ")] == [
         ["A", word] for word in ("statement", "claim", "reading")
     ]
@@ -369,7 +369,8 @@ def test_plot_draws_from_the_file_alone(capsys: pytest.CaptureFixture[str]) -> N
     )
     assert capsys.readouterr().err == expected
     assert main(["plot"]) == 2
-    assert "losscurv-report" in capsys.readouterr().err
+    told = "losscurv: no results in losscurv-report: run losscurv report first, or name a results file\n"
+    assert capsys.readouterr().err == told
 
 
 @pytest.mark.parametrize("command", COMMANDS)

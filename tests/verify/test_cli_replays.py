@@ -14,6 +14,7 @@ from tests.verify.results.sample_results import sample
 from tests.verify.toy_claims import plant
 from verify import results
 from verify.cli import main
+from verify.model import AnyClaim
 from verify.results import load
 from verify.running import suite
 
@@ -131,13 +132,26 @@ def test_a_replay_of_nothing_is_refused(plant: Planter, capsys: pytest.CaptureFi
 # --- what a run leaves out
 
 
-@pytest.mark.parametrize(("words", "derived"), [((), 1), (("--claim", "beyond/right"), 0)])
-def test_runs_of_named_claims_leave_the_derivations_to_others(
-    plant: Planter, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], derived: int
+@pytest.mark.parametrize(
+    ("words", "last", "status", "derived"),
+    [
+        ((), toy_claims.EXACT, 0, 1),
+        (("--claim", "beyond/right"), toy_claims.EXACT, 0, 0),
+        ((), toy_claims.STOPS, 130, 0),
+    ],
+    ids=["all", "named", "interrupted"],
+)
+def test_only_whole_runs_check_the_derivations(
+    plant: Planter,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    last: AnyClaim,
+    status: int,
+    derived: int,
 ) -> None:
     asked: list[int] = []
-    plant(toy_claims.RIGHT, toy_claims.EXACT)
+    plant(toy_claims.RIGHT, last)
     monkeypatch.setattr(suite, "_derivations", lambda *_: asked.append(1) or [])
 
-    assert judged("--report-dir", "out", *words) == 0
+    assert judged("--report-dir", "out", *words) == status
     assert len(asked) == derived

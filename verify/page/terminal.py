@@ -134,6 +134,10 @@ def statement_lines(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim]
     return lines[1:]
 
 
+def _many(count: int, name: str) -> str:
+    return f"{count} {name}{'s' * (count != 1)}"
+
+
 HEADS = ("entry", "whose", "status")
 
 
@@ -163,8 +167,8 @@ def statement_head(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim])
     judging = {name for row in rows for name in row.claims}
     readings = sum(len(labels(claims[name])) for name in judging)
     told = (
-        f"{len(rows)} statements: {'; '.join(filter(None, (papers, beside)))}.",
-        f"{len(judging)} claims judge them in {readings} readings.",
+        f"{_many(len(rows), 'statement')}: {'; '.join(filter(None, (papers, beside)))}.",
+        f"They are judged by {_many(len(judging), 'claim')}, in {_many(readings, 'reading')}.",
         "A statement is one entry: what a paper says, or a related law that is known elsewhere or ours.",
         "A claim is a prediction, the measurement it is compared with, and a margin declared before the run.",
         "A reading is a formula of a claim with its own verdict: a misprint and its correction are two readings.",

@@ -102,8 +102,8 @@ def collect(
     """Everything the report is drawn from; after an interruption, as far as the run came.
 
     The derivations, which take longer than most claims and stand on the page alone, are left out where it is not
-    `paged` and where claims are named one by one; else those of the papers that were asked for are checked. What is
-    being done is told to `doing`.
+    `paged`, where claims are named one by one and after an interruption; else those of the papers that were asked for
+    are checked. What is being done is told to `doing`.
     """
     suite = _suite(session, request, interrupted)  # first: what follows is none of the time of the run
     if session.settings.device != "cpu" and not interrupted:
@@ -114,7 +114,7 @@ def collect(
     doing("judging the planted errors")
     planted = planted_rows(request)
     derivations: list[dict[str, str]] = []
-    if paged and not request.named:
+    if paged and not request.named and not interrupted:  # who has pressed Ctrl-C does not wait for them
         doing("checking the derivations")
         derivations = _derivations({item.paper for item in (*request.claims, *request.observations)})
     doing("collecting the results")

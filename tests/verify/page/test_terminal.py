@@ -76,7 +76,7 @@ def test_statements_keep_ids_whole_and_say_whose_they_are() -> None:
         assert lines[0] == "a_paper" and lines[1].split() == ["entry", "whose", "status", "statement"]
         assert " ".join(lines[2].split()).startswith(f"E1 {whose} judged a title of many words")
         assert lines[-1].strip() == LONG.id and max(map(len, lines)) <= 80
-        assert terminal.statement_head([made], claims)[0] == f"1 statements: 1 {whose}."
+        assert terminal.statement_head([made], claims)[0] == f"1 statement: 1 {whose}."
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 200])

@@ -390,7 +390,7 @@ def test_a_stream_that_is_closed_leads_nowhere(closing: str) -> None:
     run = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
 
     assert Path("status").read_text() == "0\n"
-    assert run.stderr == "" and ("statements" in run.stdout) == (closing == "2>&-")
+    assert run.stderr == "" and ("statement" in run.stdout) == (closing == "2>&-")
 
 
 @pytest.mark.parametrize("where", ["/dev/full", ">(true)"])

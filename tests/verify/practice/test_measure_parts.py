@@ -35,6 +35,9 @@ def test_layers_are_the_blocks_of_the_hessian(budget: int) -> None:
         within(layer.frobenius, float(np.linalg.norm(block)))
         share = float((np.linalg.norm(block) / np.linalg.norm(dense)) ** 2)
         assert abs(layer.share.value - share) <= SIGMAS * layer.share.error + 1e-9
+    lines = pages.measurement_text(found).splitlines()
+    table = lines[next(k for k, line in enumerate(lines) if line.startswith("layer ")) :]
+    assert max(map(len, table[: table.index("")])) <= 80
     assert "between layers" in pages.measurement_text(found) and "Layer by layer" in pages.measurement_page(
         found
     )

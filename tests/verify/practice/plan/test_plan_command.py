@@ -17,11 +17,12 @@ from torch import nn
 
 from tests.verify.practice.plan.small_plans import SIZES, small_network
 from verify import cli
+from verify.page import terminal
 from verify.practice import work
 from verify.practice.loading import Problem, problem
 from verify.practice.measure import measure_problem
 from verify.practice.measure.pages import measurement_page, measurement_text
-from verify.practice.plan import Plan, pages as plan_pages, plan_problem
+from verify.practice.plan import Plan, pages as plan_pages, plan_problem, words as plan_words
 
 
 @pytest.fixture(scope="module")
@@ -195,8 +196,9 @@ def words(tmp_path: Path) -> list[str]:
 
 
 def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
-    words: list[str], tmp_path: Path, capsys: Any
+    words: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     more = ["--adam-rate", "1e-3", "--adam-batch", "3", "--steps", "20"]
     assert cli.main([*words, "--batch-sizes", "1,3,9", *more]) == 0
     printed = capsys.readouterr()
@@ -292,6 +294,18 @@ def test_batch_sizes_must_be_given(words: list[str], capsys: Any) -> None:
 
 
 # --- pages -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [50, 80, 100])
+def test_tables_fit_the_terminal(width: int, made: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    tables = [table for table in (plan_words.trial_table(made), plan_words.batch_table(made)) if table]
+    printed = plan_pages.plan_text(made)
+
+    assert tables
+    for head, *rows in tables:
+        lines = terminal.fitted_table(head, rows, right=True)
+        assert max(map(len, lines)) <= width and "\n".join(lines) in printed
 
 
 def test_the_picture_has_a_panel_for_each_section(made: Plan) -> None:
