@@ -134,6 +134,8 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             near = _near(str(value), action.choices)
+            if value == "bench" and self._subparsers is not None:
+                near = "; it is now python -m benchmarks.products, in a clone"
             known = ", ".join(map(repr, action.choices))
             raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {known}){near}")
 

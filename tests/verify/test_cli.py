@@ -34,7 +34,7 @@ from verify.running.request import requested
 
 __all__ = ["elsewhere", "plant"]
 
-COMMANDS = ("report", "claims", "estimate", "plot", "gallery", "replay", "measure", "plan", "bench")
+COMMANDS = ("report", "claims", "estimate", "plot", "gallery", "replay", "measure", "plan")
 
 
 def test_as_expected_is_status_0_and_leaves_a_report(
@@ -392,6 +392,14 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.endswith("; see losscurv --help\n")
 
 
+def test_the_command_that_has_become_a_script_says_which(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--network", "tiny"]) == 2
+    told = capsys.readouterr().err
+    assert (
+        "invalid choice: 'bench'" in told and "; it is now python -m benchmarks.products, in a clone" in told
+    )
+
+
 def test_without_a_command_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     output = capsys.readouterr()
@@ -415,8 +423,6 @@ def test_without_a_command_help_is_shown(capsys: pytest.CaptureFixture[str]) -> 
         ("plot --claim edge/level", "edge/levels"),
         ("measure --modle net.py:build --data digits", "--model"),
         ("plan --model net.py:build --data digits --batch-sizes 16 --optimizer Sdg", "sgd"),
-        ("bench --network lenet5", "lenet-5"),
-        ("bench --only hesian", "hessian"),
         ("gallery gama", "gamma"),
         ("estimate softmax.gama 0.5,0.5", "softmax.gamma"),
         ("estimate stability-limt 2", "learning_rates.stability_limit"),

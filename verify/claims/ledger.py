@@ -33,7 +33,6 @@ __all__ = [
     "retold",
     "rivals",
     "sealed",
-    "what_is_lost",
     "when",
 ]
 
@@ -137,23 +136,6 @@ def entered(known: Mapping[str, Any], listed: Iterable[AnyClaim], date: str, com
     for name in found.keys() - {claim.id for claim in listed}:
         found[name].setdefault("withdrawn", [date, commit])
     return {name: sealed(name, entry) for name, entry in sorted(found.items())}
-
-
-def what_is_lost(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What a later state of a ledger no longer holds of an earlier one, a line each; none if it was only added to."""
-    found: list[str] = []
-    for name, entry in before.items():
-        if name not in after:
-            found.append(f"{name} is gone")
-            continue
-        now = after[name]
-        if now["declared"][0] > entry["declared"][0]:
-            found.append(f"{name} was declared {entry['declared'][0]}, now {now['declared'][0]}")
-        if len(now["changes"]) < len(entry["changes"]):
-            found.append(f"{name} had {len(entry['changes'])} changes, now {len(now['changes'])}")
-        elif len(now["changes"]) == len(entry["changes"]) and changes(entry["terms"], now["terms"]):
-            found.append(f"{name} has other terms and no change that tells them")
-    return found
 
 
 def history(entry: Mapping[str, Any]) -> str:

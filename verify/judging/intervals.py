@@ -108,7 +108,6 @@ def mean_interval(
     alpha: float,
     numerical: float = 0.0,
     exact: bool = False,
-    fewest: int = FEWEST,
     in_order: bool = True,
 ) -> Interval:
     r"""Interval for the mean of iid replicates, valid at every number of replicates at once.
@@ -142,13 +141,13 @@ def mean_interval(
     spread = float(values.std(ddof=1)) if n > 1 else math.inf
     # a spread at the level of rounding is no spread: its "shape" would be the shape of rounding errors
     if spread <= 1e-14 * max(abs(mean), numerical) or spread == 0.0:
-        if exact and n >= fewest:
+        if exact and n >= FEWEST:
             return Interval(
                 estimate=mean, lower=mean - numerical, upper=mean + numerical, numerical=numerical
             )
         return Interval(estimate=mean, numerical=numerical, obstacle=STILL)
     skewness = float((((values - mean) / spread) ** 3).mean())
-    k = multiplier(n, alpha) if n >= fewest else math.inf
+    k = multiplier(n, alpha) if n >= FEWEST else math.inf
     if math.isinf(k):
         return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle="too few replicates")
     k = widened(k, n, skewness)
@@ -200,7 +199,7 @@ def widened(k: float, n: int, skewness: float) -> float:
     return high
 
 
-def ratio_interval(numerator: Floats, denominator: Floats, *, alpha: float, fewest: int = FEWEST) -> Interval:
+def ratio_interval(numerator: Floats, denominator: Floats, *, alpha: float) -> Interval:
     r"""Interval for E[A] / E[B], B of positive mean: all r for which the mean of A - rB may be 0.
 
     Parameters
@@ -216,16 +215,16 @@ def ratio_interval(numerator: Floats, denominator: Floats, *, alpha: float, fewe
     >>> bool(interval.lower < 2.0 < interval.upper)
     True
     """
-    positive = mean_interval(denominator, alpha=alpha, fewest=fewest, exact=True)
+    positive = mean_interval(denominator, alpha=alpha, exact=True)
     estimate = float(numerator.mean()) / positive.estimate if positive.estimate else math.nan
     if positive.obstacle or positive.lower <= 0:
         return Interval(estimate=estimate, obstacle=positive.obstacle or "denominator not resolved from 0")
-    centre = mean_interval(numerator - estimate * denominator, alpha=alpha, fewest=fewest)
+    centre = mean_interval(numerator - estimate * denominator, alpha=alpha)
     if centre.obstacle:
         return Interval(estimate=estimate, skewness=centre.skewness, obstacle=centre.obstacle)
 
     def excluded(r: float) -> bool:
-        at = mean_interval(numerator - r * denominator, alpha=alpha, fewest=fewest)
+        at = mean_interval(numerator - r * denominator, alpha=alpha)
         return not at.obstacle and (at.lower > 0 or at.upper < 0)
 
     step = centre.half_width / positive.lower
@@ -237,7 +236,7 @@ def ratio_interval(numerator: Floats, denominator: Floats, *, alpha: float, fewe
     )
 
 
-def proportion_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST) -> Interval:
+def proportion_interval(hits: int, n: int, *, alpha: float) -> Interval:
     r"""Interval for a probability, valid at every n at once.
 
     The set of p with :math:`B(h+\frac12, n-h+\frac12)/B(\frac12,\frac12) < p^h(1-p)^{n-h}/\alpha`.
@@ -250,7 +249,7 @@ def proportion_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST
     """
     special = import_module("scipy.special")
     estimate = hits / n
-    if n < fewest:
+    if n < FEWEST:
         return Interval(estimate=estimate, obstacle="too few replicates")
     mixture = special.betaln(hits + 0.5, n - hits + 0.5) - special.betaln(0.5, 0.5)
     threshold = float(mixture) + math.log(alpha)
@@ -263,7 +262,7 @@ def proportion_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST
     return Interval(estimate=estimate, lower=lower, upper=upper)
 
 
-def rate_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST) -> Interval:
+def rate_interval(hits: int, n: int, *, alpha: float) -> Interval:
     r"""Interval for the probability of something that should never happen, valid at every n at once.
 
     Where it did not, only an upper limit is wanted, and :math:`\ln(1/\alpha)/n` is one: had the event a larger
@@ -275,8 +274,8 @@ def rate_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST) -> I
     >>> round(rate_interval(0, 1000, alpha=1e-6).upper, 4), rate_interval(3, 1000, alpha=1e-6).lower > 0
     (0.0138, True)
     """
-    if hits or n < fewest:
-        return proportion_interval(hits, n, alpha=alpha, fewest=fewest)
+    if hits or n < FEWEST:
+        return proportion_interval(hits, n, alpha=alpha)
     return Interval(estimate=0.0, lower=0.0, upper=min(1.0, -math.log(alpha) / n))
 
 

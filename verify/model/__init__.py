@@ -12,7 +12,7 @@ What is reported and never judged stands in `verify.model.observation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -392,4 +392,3 @@ class StatisticalProperty(_Stated):
 
 
 AnyClaim = Claim | Identity | ExactProperty | StatisticalProperty
-Claims = Sequence[AnyClaim]

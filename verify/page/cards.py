@@ -198,13 +198,12 @@ class ReadRow:
 
 @dataclass(frozen=True)
 class Card:
-    """All readings of one claim; `mended` is what stands, where it agrees, beside one that fails."""
+    """All readings of one claim."""
 
     claim: str
     anchor: str
     readings: list[ReadRow]
     entries: list[EntryLead]
-    mended: Row | None = None
 
     @property
     def first(self) -> Row:

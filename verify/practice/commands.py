@@ -15,7 +15,6 @@ def add(commands: Any, command: Command) -> None:
     """Put the commands beside the others."""
     _add_measure(commands, command)
     _add_plan(commands, command)
-    _add_bench(commands, command)
 
 
 def _add_measure(commands: Any, command: Command) -> None:
@@ -127,36 +126,6 @@ def _add_plan(commands: Any, command: Command) -> None:
     plan.add_argument("--adam-batch", type=int, metavar="B", help="the batch size that it is good at")
 
 
-def _add_bench(commands: Any, command: Command) -> None:
-    bench = command(
-        commands, "bench", _bench, "time curvature products beside those of other libraries, if installed"
-    )
-    bench.add_argument(
-        "--only",
-        action="append",
-        metavar="NAME",
-        help="hessian, gauss-newton, columns, projected, eigenvalue, eigenvalues or density; of a perceptron"
-        " trace or gram, of the tiny one dense (repeatable)",
-    )
-    bench.add_argument(
-        "--network",
-        metavar="NAME",
-        default="lenet-300-100",
-        help="lenet-300-100 (default), lenet-5, vgg, residual, attention or tiny",
-    )
-    bench.add_argument(
-        "--samples", type=int, metavar="N", help="digits in a pass (default 1000 for perceptrons, else fewer)"
-    )
-    bench.add_argument(
-        "--repeats", type=int, metavar="N", default=30, help="calls of each; slow ones fewer (default 30)"
-    )
-    bench.add_argument("--threads", type=int, metavar="N", default=1, help="threads to use (default 1)")
-    bench.add_argument(
-        "--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index> or auto"
-    )
-    bench.add_argument("--json", action="store_true", help="print JSON instead of the table")
-
-
 def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
     """The options that say what is measured and where the results go: `loading.from_options` reads them."""
     parser.add_argument(
@@ -241,9 +210,3 @@ def _plan(options: argparse.Namespace) -> int:
     from verify.practice.processes import run_together
 
     return run_together(options, plan.run_plan, patience=plan.PATIENCE)
-
-
-def _bench(options: argparse.Namespace) -> int:
-    from verify.practice import bench
-
-    return bench.run_bench(options)

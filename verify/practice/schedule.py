@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from simulate.objectives import Objective
@@ -35,8 +34,6 @@ from verify.practice.moved import moved_groups
 from verify.practice.ritz_values import ritz_spectrum, with_decay, without_bulk
 
 __all__ = ["CurvatureReading", "CurvatureSchedule"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

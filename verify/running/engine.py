@@ -23,7 +23,7 @@ from typing import NamedTuple
 from simulate.monte_carlo import Point
 from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Identity
 from verify.model.observation import Observation
-from verify.results import Observed, PointOutcome, Row, RunRecord
+from verify.results import Observed, Row, RunRecord
 from verify.running.drawn_again import Again, draw_again, left_by_rounding, roundings_of
 from verify.running.explored import exact_row, statistical_row
 from verify.running.forecast import Costs, forecast, remaining
@@ -32,11 +32,11 @@ from verify.running.observe import Watch, kinds_of, watched
 from verify.running.origin import refresh
 from verify.running.pump import Pump, traceback_of
 from verify.running.rows import broken_row
-from verify.running.sampled import Alpha, Sampled, judged_alone
+from verify.running.sampled import Alpha, Sampled
 from verify.running.settings import Settings
 from verify.running.store import Store
 
-__all__ = ["Progress", "Session", "Settings", "judge_claim"]
+__all__ = ["Progress", "Session", "Settings"]
 
 
 NO_COSTS: Costs = {}
@@ -237,16 +237,3 @@ def _cpu_seconds() -> float:
     """Seconds of processors that this process and those it has seen the end of have used."""
     used = os.times()
     return used.user + used.system + used.children_user + used.children_system
-
-
-def judge_claim(
-    claim: Claim,
-    settings: Settings,
-    executor: Executor,
-    *,
-    replicates: int | None = None,
-    alpha: float = ALPHA,
-) -> list[PointOutcome]:
-    """Judge one claim by itself; see `verify.running.sampled.judged_alone`."""
-    refresh()
-    return judged_alone(claim, Pump(executor, settings), settings, replicates, alpha)

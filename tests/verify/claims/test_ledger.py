@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ from simulate.monte_carlo import Point
 from tests.verify import toy_claims
 from verify import claims
 from verify.claims import ledger, registry
-from verify.claims.ledger import changes, declared, digest, entered, history, rivals, sealed, what_is_lost
+from verify.claims.ledger import changes, declared, digest, entered, history, rivals, sealed
 from verify.model import Kind, Verdict
 
 FOLDERS = {paper: Path(claims.__path__[0]) / paper for paper in registry.OWN}
@@ -113,6 +114,23 @@ def test_entries_of_before_there_were_seals_are_given_one(tmp_path: Path) -> Non
     without = {name: {k: v for k, v in entry.items() if k != "seal"} for name, entry in found.items()}
     kept = ledger.ledger(_registered(tmp_path, without), unsealed=True)
     assert entered(kept, [toy_claims.RIGHT], "2026-01-02") == found
+
+
+def what_is_lost(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What a later state of a ledger no longer holds of an earlier one, a line each; none if it was only added to."""
+    found: list[str] = []
+    for name, entry in before.items():
+        if name not in after:
+            found.append(f"{name} is gone")
+            continue
+        now = after[name]
+        if now["declared"][0] > entry["declared"][0]:
+            found.append(f"{name} was declared {entry['declared'][0]}, now {now['declared'][0]}")
+        if len(now["changes"]) < len(entry["changes"]):
+            found.append(f"{name} had {len(entry['changes'])} changes, now {len(now['changes'])}")
+        elif len(now["changes"]) == len(entry["changes"]) and changes(entry["terms"], now["terms"]):
+            found.append(f"{name} has other terms and no change that tells them")
+    return found
 
 
 def test_what_a_ledger_loses_is_told() -> None:

@@ -18,13 +18,14 @@ from tests.verify.judging.kinds_of_claims import (
     law,
     spread_evenly,
 )
+from tests.verify.running.engine_runs import judge_claim
 from verify.judging import estimands
 from verify.judging.estimands import components, estimated, variance
 from verify.judging.intervals import FEWEST
 from verify.judging.judge import judge, readings, replicates_fixed
 from verify.model import ALPHA, Claim, Experiment, Kind, Tier, Verdict
 from verify.results import Row
-from verify.running.engine import Session, Settings, judge_claim
+from verify.running.engine import Session, Settings
 from verify.running.sampled import at_component
 
 # --- vector scores
@@ -142,7 +143,7 @@ CLAIM_OF = {c.id: c for c in TOGETHER}
 
 
 def test_a_model_based_claim_by_itself_is_judged_on_no_more_than_its_budget() -> None:
-    (found,) = judge_claim(LIMIT, Settings(seed=5), SerialExecutor(), replicates=256)
+    (found,) = judge_claim(LIMIT, Settings(seed=5), replicates=256)
     assert found.replicates == 112 and [look.replicates for look in found.looks] == [112]
 
 

@@ -10,12 +10,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, Point, SerialExecutor, fixture, stream
+from tests.verify.running.engine_runs import judge_claim
 from verify.judging import properties
 from verify.judging.properties import CONTINUED, SHRINKS, Explored, explore_exact, explore_statistical
 from verify.model import ALPHA, Claim, ExactProperty, StatisticalProperty, Verdict
 from verify.model.domains import Between, OneOf
 from verify.results import PointOutcome, Row
-from verify.running.engine import Session, Settings, judge_claim
+from verify.running.engine import Session, Settings
 
 COMMON = {
     "entries": ("A1",),
@@ -214,7 +215,7 @@ def test_a_real_failing_example_has_its_own_stream_continued() -> None:
     row = row_of(statistical(examples=(point,)))
     (outcome,) = row.points
     tested = statistical().claim_at(point)
-    first = judge_claim(tested, Settings(seed=1), SerialExecutor(), alpha=ALPHA / 11)[0]
+    first = judge_claim(tested, Settings(seed=1), alpha=ALPHA / 11)[0]
     assert (row.verdict, first.verdict, outcome.verdict) == ("disagrees", "disagrees", "disagrees")
     assert outcome.replicates == 4 * first.replicates == outcome.looks[0].replicates
 

@@ -9,9 +9,12 @@ import numpy as np
 import torch
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
-from verify.model import Claim, Experiment, Identity, Kind
-from verify.results import Row
+from verify.model import ALPHA, Claim, Experiment, Identity, Kind
+from verify.results import PointOutcome, Row
 from verify.running.engine import Session, Settings
+from verify.running.origin import refresh
+from verify.running.pump import Pump
+from verify.running.sampled import judged_alone
 
 SETTINGS = Settings(seed=7)
 
@@ -144,3 +147,11 @@ SKEWED_RIVAL = Claim(
     rivals={"the skewed one": lambda p: p.far},
 )
 """Decided at once, while the interval of its rival, a lognormal variable, is blocked at first."""
+
+
+def judge_claim(
+    tested: Claim, settings: Settings, replicates: int | None = None, alpha: float = ALPHA
+) -> list[PointOutcome]:
+    """Judge one claim by itself, in this process."""
+    refresh()
+    return judged_alone(tested, Pump(SerialExecutor(), settings), settings, replicates, alpha)

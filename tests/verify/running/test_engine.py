@@ -19,6 +19,7 @@ from tests.verify.running.engine_runs import (
     SKEWED_RIVAL,
     claim,
     identity,
+    judge_claim,
     run,
     session,
     timeless,
@@ -27,7 +28,7 @@ from verify.judging.intervals import FEWEST, mean_interval
 from verify.judging.judge import PRINTED, decide, looks
 from verify.model import ALPHA, Claim, Experiment, Tier, Verdict
 from verify.running import engine
-from verify.running.engine import Progress, Settings, judge_claim
+from verify.running.engine import Progress, Settings
 
 
 def columns(
@@ -51,7 +52,7 @@ def test_replicates_go_on_until_a_rival_is_told_apart_and_the_verdict_stays(verd
     off = 0.0 if verdict is Verdict.AGREES else 0.5
     tested = dataclasses.replace(SKEWED_RIVAL, predict=lambda p: p.near + off, expected=verdict)
     row = run(tested)[0]
-    alone = judge_claim(tested, SETTINGS, SerialExecutor())
+    alone = judge_claim(tested, SETTINGS)
     assert [p.verdict for p in row.points] == [verdict, verdict]
     assert not any(rival.rejected for p in alone for rival in p.rivals)
     assert any(rival.rejected for p in row.points for rival in p.rivals)
@@ -105,7 +106,7 @@ def test_a_verdict_does_not_depend_on_what_else_is_selected() -> None:
 
 @pytest.mark.parametrize("tested", ALL, ids=lambda c: c.id)
 def test_a_claim_alone_is_judged_as_in_a_session(tested: Claim) -> None:
-    assert judge_claim(tested, SETTINGS, SerialExecutor()) == run(tested)[0].points
+    assert judge_claim(tested, SETTINGS) == run(tested)[0].points
 
 
 def test_scores_are_those_of_the_named_streams() -> None:
@@ -174,8 +175,8 @@ def test_the_full_tier_has_eight_times_the_budget(tier: Tier, budget: int) -> No
 
 
 def test_exactly_so_many_replicates_are_judged_where_asked() -> None:
-    first = judge_claim(MEAN, SETTINGS, SerialExecutor())[0].replicates
-    for outcome in judge_claim(MEAN, SETTINGS, SerialExecutor(), replicates=4 * first):
+    first = judge_claim(MEAN, SETTINGS)[0].replicates
+    for outcome in judge_claim(MEAN, SETTINGS, replicates=4 * first):
         assert outcome.replicates == 4 * first and len(outcome.looks) == 1
 
 

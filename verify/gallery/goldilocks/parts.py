@@ -30,12 +30,10 @@ SECOND, THIRD = PALETTE["disagrees"], PALETTE["broken"]
 """Colours of a second and a third measured quantity beside that of the first."""
 
 
-def shaded_median(
-    axes: Axes, x: Any, rows: Any, label: str, *, colour: str = MEASURED, shade: float = 0.2
-) -> None:
+def shaded_median(axes: Axes, x: Any, rows: Any, label: str, *, colour: str = MEASURED) -> None:
     """Median over networks, a row each, and a shade from the smallest to the largest."""
     rows = np.asarray(rows, dtype=float)
-    axes.fill_between(x, rows.min(0), rows.max(0), color=colour, alpha=shade, lw=0, zorder=2)
+    axes.fill_between(x, rows.min(0), rows.max(0), color=colour, alpha=0.2, lw=0, zorder=2)
     axes.plot(x, np.median(rows, 0), color=colour, lw=1.3, label=label, zorder=3.5)
 
 

@@ -16,7 +16,6 @@ from verify.page import plots, wording
 from verify.page.cards import Card, EntryLead, ReadRow, replicates_drawn
 from verify.page.markup import themed
 from verify.page.report import paper_pages
-from verify.page.report.findings import corrections
 from verify.page.report.statements import misprinted
 from verify.results import InventoryRow, Observed, Results, Row
 
@@ -125,7 +124,6 @@ class Contents:
                 anchor=self.anchors[f"claim/{claim}"],
                 readings=[self._reading(row, figures) for row in rows],
                 entries=self.entries(rows[0]),
-                mended=corrections(rows).get(claim),
             )
             for claim, rows in groups.items()
         ]

@@ -95,16 +95,14 @@ class PaperFindings(NamedTuple):
     not_run: list[Finding]
 
 
-def paper_findings(results: Results, most: int = MOST) -> list[PaperFindings]:
+def paper_findings(results: Results) -> list[PaperFindings]:
     """What was found, paper by paper, in the order of the run: main theorems first."""
     papers = [paper.id for paper in results.suite.papers]
     shown = {item.paper for item in (*results.rows, *results.observations, *left_to_a_fuller(results))}
-    return [
-        _on_paper(results, paper, most) for paper in (*papers, *sorted(shown - {*papers})) if paper in shown
-    ]
+    return [_on_paper(results, paper) for paper in (*papers, *sorted(shown - {*papers})) if paper in shown]
 
 
-def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
+def _on_paper(results: Results, paper: str) -> PaperFindings:
     rows = [row for row in results.rows if row.paper == paper]
     entries = [entry for entry in results.inventory if entry.paper == paper]
     titles, places = {e.id: e.title for e in entries}, {e.id: k for k, e in enumerate(entries)}
@@ -139,7 +137,7 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
                 networks=_elsewhere(row, results),
             )
             for row in first(hold, results, places)
-        )[:most],
+        )[:MOST],
         all_hold=len(hold),
         misprints=[failure(row) for row in wrong],
         all_misprints=len({stands(row, results) for row in misprinted(rows)}),

@@ -1,4 +1,4 @@
-"""Networks of `losscurv bench`, of the kinds that people measure, on digits in the shape that each takes."""
+"""Networks of the kinds that people measure, on digits in the shape that each takes."""
 
 from __future__ import annotations
 

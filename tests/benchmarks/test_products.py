@@ -1,4 +1,4 @@
-"""``losscurv bench``: every way gives what derivatives in float64 give; absent and broken libraries are told."""
+"""``benchmarks.products``: every way gives what derivatives in float64 give; absent and broken libraries are told."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from verify.cli import main
-from verify.practice import bench as command
-from verify.practice.bench import Bench, Timing, bench, peers as bench_peers
-from verify.practice.bench.networks import NETWORKS, bench_perceptron
-from verify.practice.bench.peers import Library
-from verify.practice.bench.works import COLUMNS, EIGENVALUES, OURS, WORKS, Case, Way
+from benchmarks import products
+from benchmarks.products import Bench, Timing, __main__ as command, bench, peers as bench_peers
+from benchmarks.products.networks import NETWORKS, bench_perceptron
+from benchmarks.products.peers import Library
+from benchmarks.products.works import COLUMNS, EIGENVALUES, OURS, WORKS, Case, Way
 
 NAMES = [work.name for work in WORKS]
 PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]
@@ -98,8 +97,8 @@ def test_truths_are_those_of_the_dense_matrices(small: Case) -> None:
 
 
 def test_truth_of_the_gram_matrix_is_that_of_all_gradients(small: Case) -> None:
-    parameters = list(small.single.parameters())
-    gradients = [torch.autograd.grad(small.single(x[None])[0, 0], parameters) for x in small.x]
+    parameters = list(small.of_one_output.parameters())
+    gradients = [torch.autograd.grad(small.of_one_output(x[None])[0, 0], parameters) for x in small.x]
     rows = torch.stack([torch.cat([part.flatten() for part in parts]) for parts in gradients]).double()
     torch.testing.assert_close(truth("gram", small), rows @ rows.T, rtol=1e-5, atol=1e-5)
 
@@ -201,10 +200,10 @@ def test_slow_calls_are_repeated_less_often(small: Case, monkeypatch: pytest.Mon
         return expected
 
     monkeypatch.setattr(bench_peers, "LIBRARIES", fake(slow))
-    monkeypatch.setattr(command, "BUDGET", 0.005)
+    monkeypatch.setattr(products, "BUDGET", 0.005)
     found = bench(small, only=["trace"], repeats=4, tell=silent)
     assert len(found.results[-1].seconds) == len(calls) == 2  # the first call counts if it is long
-    monkeypatch.setattr(command, "BUDGET", 60.0)
+    monkeypatch.setattr(products, "BUDGET", 60.0)
     assert len(bench(small, only=["trace"], repeats=4, tell=silent).results[-1].seconds) == 4
 
 
@@ -247,8 +246,8 @@ def test_a_busy_machine_is_told(units: list[float], busy: bool) -> None:
 
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     threads = torch.get_num_threads()
-    words = ["bench", "--samples", "5", "--repeats", "1", "--only", "gauss-newton", "--only", "hessian"]
-    assert main([*words, "--threads", str(threads + 1)]) == 0
+    words = ["--samples", "5", "--repeats", "1", "--only", "gauss-newton", "--only", "hessian"]
+    assert command.main([*words, "--threads", str(threads + 1)]) == 0
     told = capsys.readouterr().out
     assert "LeNet-300-100 on 5 digits, float32" in told
     assert [line.split("|")[1].strip() for line in told.splitlines() if "losscurv" in line] == [
@@ -260,8 +259,8 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["bench", "--samples", "5", "--repeats", "2", "--only", "hessian", "--json", "--device", "auto"]
-    assert main(words) == 0
+    words = ["--samples", "5", "--repeats", "2", "--only", "hessian", "--json", "--device", "auto"]
+    assert command.main(words) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["setting"]["samples"] == 5 and told["setting"]["threads"] == 1
     assert told["missing"] == PEERS
@@ -282,6 +281,8 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
             ["--network", "vgg", "--only", "gram"],
             "columns, projected, eigenvalue, eigenvalues, density, got 'gram'",
         ),
+        (["--only", "hesian"], "; did you mean hessian?"),
+        (["--network", "lenet5"], "; did you mean lenet-5"),
         (
             ["--network", "alexnet"],
             "network must be one of lenet-300-100, lenet-5, vgg, residual, attention, tiny",
@@ -294,6 +295,6 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_bad_words_are_refused(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", *words]) == 2
+    assert command.main(words) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and told in lines[0]

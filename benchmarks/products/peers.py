@@ -1,4 +1,4 @@
-"""The works of `losscurv bench` done by other libraries, each as its documentation shows; none of them is needed."""
+"""The works done by other libraries, each as its documentation shows; none of them is needed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks.products.works import COLUMNS, EIGENVALUES, OURS, PROBES, STEPS, TOLERANCE, Call, Case, Way
 from simulate import _memory
-from verify.practice.bench.works import COLUMNS, EIGENVALUES, OURS, PROBES, STEPS, TOLERANCE, Call, Case, Way
 
 __all__ = ["LIBRARIES", "Library", "installed"]
 

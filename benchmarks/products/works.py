@@ -1,4 +1,4 @@
-"""What `losscurv bench` times: a network, the work to be done on it, and in float64 what should come of it.
+"""What is timed: a network, the work to be done on it, and in float64 what should come of it.
 
 Every work has its result from plain derivatives in float64, which share no code with what is timed: products by
 differentiating twice, eigenvalues of those by ARPACK, traces and Gram matrices layer by layer.
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.products.networks import NETWORKS, BenchNetwork
 from simulate import data
 from simulate.eigenvalues import extremes
 from simulate.lanczos import quadrature
@@ -27,7 +28,6 @@ from simulate.operators import gauss_newton, hessian
 from simulate.perceptrons.curvature import haar
 from simulate.wide import fisher_gram
 from simulate.wide.signals import WideNetwork
-from verify.practice.bench.networks import NETWORKS, BenchNetwork
 
 __all__ = [
     "BLOCK",

@@ -1,4 +1,6 @@
-"""``losscurv bench``: the cost of our curvature products beside those of other libraries, in one process.
+"""The cost of our curvature products beside those of other libraries, in one process.
+
+    python -m benchmarks.products --network lenet-5 --only hessian
 
 The unit is one forward and one backward pass of the same network on the same samples, timed right before every call,
 so that a machine that is slow for a while is slow for both. What can be prepared once and used again, operators and
@@ -7,13 +9,9 @@ the graphs they keep, is ready before. Every result is compared with one in floa
 
 from __future__ import annotations
 
-import argparse
 import gc
 import io
-import json
 import math
-import os
-import platform
 import statistics
 import time
 import warnings
@@ -24,19 +22,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 
+from benchmarks.products.networks import BenchNetwork
+from benchmarks.products.peers import Library, installed
+from benchmarks.products.works import WORKS, Benchmark, Call, Case, Way
 from simulate import _checks
 from simulate._checks import did_you_mean
-from simulate.monte_carlo import resolve_device
 from simulate.objectives.restoring import as_found
-from verify.practice.bench.networks import NETWORKS, BenchNetwork
-from verify.practice.bench.peers import Library, installed
-from verify.practice.bench.works import WORKS, Benchmark, Call, Case, Way
-from verify.practice.work import Tell, Work, on_terminal
+from verify.practice.work import Tell, Work
 
-__all__ = ["REPEATS", "Bench", "Timing", "bench", "run_bench"]
+__all__ = ["OURS", "REPEATS", "Bench", "Timing", "bench", "chosen"]
 
 REPEATS = 30
 
@@ -46,9 +42,6 @@ BUDGET, LEAST = 2.0, 2
 OURS = "losscurv"
 _FIRST = 0.3
 """About the share of the time that first calls take, for the progress bar."""
-
-_SHOWN = 60
-"""Characters of what a library raised, in the table."""
 
 BUSY = 1.2
 """Half of the passes took longer than the fastest by this factor: others use the machine."""
@@ -147,7 +140,7 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = REPEATS, tell:
     ValueError
         If a work is unknown or not of this network, or `repeats` is not positive.
     """
-    works, repeats = _chosen(only, case.network), _checks.natural("repeats", repeats)
+    works, repeats = chosen(only, case.network), _checks.natural("repeats", repeats)
     found: Found = list(installed())
     sides = {work: _sides(case, work, found) for work in works}
     parts = Work({work.name: len(sides[work]) for work in works}, tell)
@@ -161,7 +154,8 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = REPEATS, tell:
     )
 
 
-def _chosen(only: Sequence[str], network: BenchNetwork) -> list[Benchmark]:
+def chosen(only: Sequence[str], network: BenchNetwork) -> list[Benchmark]:
+    """Return the works of these names that this network allows; all that it allows if no name is given."""
     works = [work for work in WORKS if work.suits(network)]
     names = [work.name for work in works]
     for name in only:
@@ -273,145 +267,3 @@ def _quietly() -> Iterator[None]:
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), as_found(None, training=False):
         warnings.simplefilter("ignore")
         yield
-
-
-# --- the command ------------------------------------------------------------------------------------------------
-
-
-def run_bench(options: argparse.Namespace) -> int:
-    """Time what the options ask for and print the table, or JSON."""
-    threads, network = _checks.natural("threads", options.threads), _network(options.network)
-    if options.samples is None:
-        options.samples = network.samples
-    samples = _checks.natural("samples", options.samples)
-    only, repeats, device = options.only or (), options.repeats, resolve_device(options.device)
-    _chosen(only, network)
-    _checks.natural("repeats", repeats)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with threadpool_limits(threads), on_terminal("curvature products") as tell:
-            found = bench(Case(samples, device, network=network), only=only, repeats=repeats, tell=tell)
-    finally:
-        torch.set_num_threads(before)
-    print(_json(found, options, device) if options.json else _text(found, options, device))
-    return 0
-
-
-def _network(name: str) -> BenchNetwork:
-    if name not in NETWORKS:
-        raise ValueError(
-            f"network must be one of {', '.join(NETWORKS)}, got {name!r}{did_you_mean(name, NETWORKS)}"
-        )
-    return NETWORKS[name]
-
-
-def _json(found: Bench, options: argparse.Namespace, device: str) -> str:
-    record = {
-        "setting": {
-            **_setting(device),
-            "network": options.network,
-            "threads": options.threads,
-            "samples": options.samples,
-        },
-        "unit": {"best": min(found.units), "median": statistics.median(found.units), "busy": found.busy},
-        "missing": found.missing,
-        "results": [_record(result) for result in found.results],
-    }
-    return json.dumps(record, indent=1, allow_nan=False)
-
-
-def _setting(device: str) -> dict[str, Any]:
-    return {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu",
-        "cores": os.cpu_count(),
-    }
-
-
-def _record(result: Timing) -> dict[str, Any]:
-    told = {name: getattr(result, name) for name in ("work", "library", "version", "method", "exact")}
-    if result.failed:
-        return {**told, "failed": result.failed}
-    numbers = {
-        "passes": result.passes,
-        "median": result.median,
-        "quartiles": result.quartiles,
-        "runs": len(result.seconds),
-    }
-    return {**told, **numbers, "relative error": max(result.errors)}
-
-
-def _text(found: Bench, options: argparse.Namespace, device: str) -> str:
-    setting, title = _setting(device), NETWORKS[options.network].title
-    best, median = (1000 * seconds for seconds in (min(found.units), statistics.median(found.units)))
-    lines = [
-        f"{title} on {options.samples} digits, float32; Python {setting['python']}, torch {setting['torch']};"
-        f" {setting['device']}, {options.threads} of {setting['cores']} cores",
-        f"unit: one forward and backward pass, {best:.3g} ms at best, {median:.3g} ms in the median",
-        "",
-        _table(found.results),
-        "",
-    ]
-    if not math.isnan(found.farthest):
-        lines.append(f"largest relative error of what is exact but for rounding: {found.farthest:.0e}")
-    lines += [f"ahead of us: {line}" for line in _ahead(found.results)]
-    if found.missing:
-        lines.append(f"not installed: {', '.join(found.missing)}")
-    if found.busy:
-        lines.append("the machine was busy with something else: compare medians, or repeat on a quiet one")
-    return "\n".join(lines)
-
-
-def _ahead(results: Sequence[Timing]) -> list[str]:
-    """Who is faster at what, by the best of all calls."""
-    lines: list[str] = []
-    for work in WORKS:
-        done = [r for r in results if r.work == work.name and not r.failed]
-        ours = min((r.passes for r in done if r.library == OURS), default=0.0)
-        lines += [
-            f"{r.library} by {r.method}, {work.title}: {_ratio(r.passes / ours)} of our time,"
-            f" relative error {max(r.errors):.0e}"
-            for r in done
-            if r.library != OURS and r.passes < ours
-        ]
-    return lines
-
-
-def _table(results: Sequence[Timing]) -> str:
-    """In Markdown that reads well as text."""
-    head = ["work", "library", "by", "best", "median", "quartiles", "times ours", "relative error", "runs"]
-    rows = [head, *(_cells(result, results) for result in results)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
-    lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    lines.insert(1, " | ".join("-" * width for width in widths))
-    return "\n".join(f"| {line} |" for line in lines)
-
-
-def _cells(result: Timing, results: Sequence[Timing]) -> list[str]:
-    ours = next(r for r in results if r.work == result.work)
-    title = next(work.title for work in WORKS if work.name == result.work) if result is ours else ""
-    names = [
-        title,
-        f"{result.library} {result.version}".strip() if result.library != OURS else OURS,
-        result.method,
-    ]
-    if result.failed:
-        return [*names, "-", "-", "-", "-", result.failed[:_SHOWN], "0"]
-    times = "" if result is ours else _ratio(result.passes / ours.passes)
-    spread = "-".join(map(_ratio, result.quartiles))
-    error = f"{max(result.errors):.1e}"
-    return [
-        *names,
-        _ratio(result.passes),
-        _ratio(result.median),
-        spread,
-        times,
-        error,
-        str(len(result.seconds)),
-    ]
-
-
-def _ratio(times: float) -> str:
-    return f"{times:.2f}" if times < 10 else f"{times:.1f}" if times < 100 else f"{times:.0f}"
