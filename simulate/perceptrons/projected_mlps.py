@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from simulate import _memory
-from simulate.modules import softmax
+from simulate.modules import softmax as _softmax
 from simulate.perceptrons import _relu
 from simulate.perceptrons.curvature import Terms
 
@@ -69,7 +69,7 @@ def projected_mlps(
 
 def _terms(weights: list[Tensor], x: Tensor, labels: Tensor, directions: list[Tensor]) -> Terms:
     hidden, masks, logits = _relu.linear_piece(weights, x)
-    slope = softmax.residuals(logits, labels).to(directions[0]) / len(x)
+    slope = _softmax.residuals(logits, labels).to(directions[0]) / len(x)
     weights, hidden, masks = ([t.to(directions[0]) for t in tensors] for tensors in (weights, hidden, masks))
     tangents = _relu.tangents(weights, hidden, masks, directions)
     h_term = _relu.weighted_second_derivative(weights, directions, tangents, masks, slope).double()
@@ -78,7 +78,7 @@ def _terms(weights: list[Tensor], x: Tensor, labels: Tensor, directions: list[Te
 
 def _g_term(jacobian: Tensor, logits: Tensor) -> Tensor:
     """Mean over samples of J' (diag(p) - p p') J."""
-    rows, log_scale = softmax.covariance_factor(logits, softmax.contrasts(jacobian, logits))
+    rows, log_scale = _softmax.covariance_factor(logits, _softmax.contrasts(jacobian, logits))
     flat = rows.flatten(0, 1)
     return flat.T @ flat * (log_scale.exp() / len(logits))
 

@@ -205,7 +205,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "one number for all": (lambda: (X, torch.tensor(1)), "got a single number"),
     "a tensor": (lambda: X, r"data must be a pair \(inputs, targets\)"),
-    "words": (lambda: "data", "data data must be an existing file, got none"),
+    "words": (lambda: "data", "file not found: data"),
     "nothing": (list, "data must hold at least one sample, got none"),
     "an iterator over nothing": (lambda: iter(()), "data must hold at least one sample, got none"),
     "samples in a list": (
