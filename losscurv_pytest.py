@@ -56,7 +56,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.fixture
+@pytest.fixture(
+    scope="session"
+)  # for fixtures of classes and modules, and for tests with hypothesis's @given
 def losscurv_check(request: pytest.FixtureRequest) -> Callable[..., Checked]:
     """`losscurv.check` that fails the test unless the formula agrees; returns the result if it does."""
 

@@ -13,6 +13,7 @@ sixteen: one generator and one call draw all of it, so that a block never depend
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import pickle
@@ -112,6 +113,7 @@ class Replicates:
         draw = _draw if workers == 1 else _draw_in_process
         self._draw = partial(draw, simulate, place, seed, vectorised, events)
         self._place, self._executor, self._workers = place, executor, workers
+        self._vectorised = vectorised
         self.values: Floats = np.empty(0)
 
     def up_to(self, n: int) -> Floats:
@@ -132,7 +134,18 @@ class Replicates:
             first = self.values if have else parts[0]
             _require_shape(part.shape[1:], first.shape[1:], self._place, start)
         self.values = np.concatenate([self.values, *parts] if have else parts)
+        if self._vectorised and not have:
+            self._require_own_draws()
         return self.values
+
+    def _require_own_draws(self) -> None:
+        """Refuse blocks that are all the same: replicates of a generator that is made anew in each call."""
+        blocks = self.values.reshape(-1, BLOCK, *self.values.shape[1:])
+        if len(blocks) > 1 and (blocks == blocks[0]).all() and (blocks[0] != blocks[0][0]).any():
+            raise ValueError(
+                f"simulate must draw from rng, got the same {BLOCK} replicates for each rng{self._place.at}: look for "
+                "a seed or a generator of its own"
+            )
 
 
 IMPORTABLE = (
@@ -182,8 +195,11 @@ def call_function(
     function: Callable[..., Any], what: str, at: str, parameters: Mapping[str, Any], *leading: Any
 ) -> Any:
     """Return what a function returns; an exception of it becomes the cause of one that says where it was raised."""
+    own = copy.deepcopy(
+        dict(parameters)
+    )  # what it changes in a list or an array must not reach the next call
     try:
-        return function(*leading, **parameters)
+        return function(*leading, **own)
     except Exception as error:
         raise RuntimeError(f"{what} failed{at}: {type(error).__name__}: {error}") from error
 

@@ -139,7 +139,8 @@ def test_what_can_name_one_is_handed_on_as_it_is(value: Any) -> None:
         return 1.0
 
     assert check(predict, lambda rng, law: one(rng), [{"law": value}], margin=0.1).agrees
-    assert seen[0] is value
+    assert type(seen[0]) is type(value)
+    np.testing.assert_equal(seen[0], value)
 
 
 @pytest.mark.parametrize(
@@ -234,6 +235,31 @@ def test_a_constant_simulation_is_refused(vectorised: bool) -> None:
         ValueError, match=r"^simulate must vary, got 2\.5 in all of 96 replicates: either it does not"
     ):
         check(lambda: 2.5, simulate, margin=0.1, vectorised=vectorised)
+
+
+@pytest.mark.parametrize("kind", ["mean", "probability"])
+def test_a_generator_of_its_own_is_refused(kind: str) -> None:
+    def simulate(_: Any, size: int, n: int) -> np.ndarray:
+        numbers = np.random.default_rng(n).normal(1.0, 1.0, size)
+        return numbers > 1 if kind == "probability" else numbers
+
+    with pytest.raises(
+        ValueError, match=r"^simulate must draw from rng, got the same 16 replicates for each rng at n = 10: "
+    ):
+        check(
+            lambda n: 1.0 if kind == "mean" else 0.5, simulate, POINT, margin=0.1, kind=kind, vectorised=True
+        )
+
+
+@pytest.mark.parametrize("value", [[0.0, 0.0], np.zeros(2)])
+def test_what_a_call_changes_in_a_parameter_does_not_reach_the_next(value: Any) -> None:
+    def simulate(rng: np.random.Generator, state: Any) -> float:
+        for i in range(2):
+            state[i] += rng.normal(0.5, 0.1)
+        return state[0] + state[1]
+
+    found = check(lambda state: 1.0, simulate, [{"state": value}], margin=0.1)
+    assert found.agrees
 
 
 def test_a_constant_component_is_undecided_and_no_error() -> None:

@@ -87,6 +87,31 @@ def test_agreeing_passes_and_uses_its_part_of_the_error(session: Session) -> Non
     assert ran.returncode == 0, ran.stdout
 
 
+def test_fixtures_of_a_class_and_examples_of_hypothesis_may_use_it(session: Session) -> None:
+    text = (
+        FORMULAS
+        + """
+import pytest
+from hypothesis import given, settings, strategies as st
+
+class TestHarmonic:
+    @pytest.fixture(scope="class")
+    def found(self, losscurv_check):
+        return losscurv_check(harmonic, largest, [{"n": 10}], margin=0.1, vectorised=True)
+
+    def test_it(self, found):
+        assert found.agrees
+
+@given(n=st.integers(1, 5))
+@settings(max_examples=2, deadline=None, database=None)
+def test_examples(losscurv_check, n):
+    losscurv_check(harmonic, largest, [{"n": n}], margin=0.1, vectorised=True)
+"""
+    )
+    ran = session.run("-p", "_hypothesis_pytestplugin", test_one=text)
+    assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout
+
+
 def test_disagreeing_fails_with_the_table(session: Session) -> None:
     ran = session.run(test_one=PASSES.replace("return sum(", "return 1.5 * sum("))
 
