@@ -68,6 +68,8 @@ def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
             f"data must be a pair (inputs, targets) or batches of such pairs, got a single {type(data).__name__};"
             " for other batches give loss(model, batch)"
         )
+    if isinstance(data, Mapping):
+        return [pair(data)]  # which says what it lacks
     if not isinstance(data, Iterable):
         raise ValueError(
             f"data must be batches (inputs, targets) or one such pair, got {type(data).__name__}"

@@ -345,6 +345,11 @@ def _step(training: Training, model: nn.Module, optimiser: Any, step: int, chose
         return loss
 
     optimiser.step(closure)
+    if not found:
+        raise ValueError(
+            f"optimizer must call the closure that its step is given, got {type(optimiser).__name__} that does not:"
+            " begin step with loss = closure() under torch.enable_grad()"
+        )
     return found[0]
 
 

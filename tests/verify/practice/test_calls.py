@@ -78,6 +78,9 @@ def test_the_batch_size_of_a_plan_is_that_of_the_loader() -> None:
     loader = DataLoader(TensorDataset(*samples()), 16)
     found = losscurv.plan(network(), loader, steps=20, linearised=False)
     assert [at.batch_size for at in found.trials] == [16]
+    loader = DataLoader(TensorDataset(*samples()), 64)
+    found = losscurv.plan(network(), loader, steps=20, linearised=False)
+    assert [at.batch_size for at in found.trials] == [SAMPLES]
     whole = losscurv.plan(network(), samples(), steps=20, linearised=False)
     assert [at.batch_size for at in whole.trials] == [SAMPLES]
 
@@ -105,6 +108,20 @@ def test_samples_that_are_not_asked_for_are_not_read(shuffle: bool | None) -> No
     found = losscurv.measure(network(), given, samples=128, top=1, budget=0, seed=3)
     assert found.samples == len(data.read) == 128
     assert sorted(data.read) == sorted(np.random.default_rng(3).choice(20_000, 128, replace=False).tolist())
+
+
+class Scaling(DataLoader[Any]):
+    """A loader that changes what it loads."""
+
+    def __iter__(self) -> Any:
+        return ((10 * x, y) for x, y in super().__iter__())
+
+
+def test_samples_of_a_loader_are_as_that_loader_gives_them() -> None:
+    x, y = samples()
+    found = losscurv.measure(network(), Scaling(TensorDataset(x, y), 16), samples=20, top=1, budget=0)
+    same = losscurv.measure(network(), (10 * x, y), samples=20, top=1, budget=0)
+    assert found.loss.value == pytest.approx(same.loss.value, rel=1e-12)
 
 
 def test_who_measures_in_single_precision_says_so() -> None:
@@ -149,6 +166,75 @@ def test_an_optimizer_in_use_gives_its_class_groups_and_settings() -> None:
     assert settings == [(1.0, 0.3, (0.8, 0.9)), (0.5, 0.0, (0.8, 0.9))]
     assert [p is q for g in made.param_groups for p, q in zip(g["params"], copies, strict=False)]
     assert [p for g in made.param_groups for p in g["params"]] == copies
+
+
+class Handing(torch.optim.AdamW):
+    """A class that hands on what it is given."""
+
+    def __init__(self, params: Any, **settings: Any) -> None:
+        super().__init__(params, **{"eps": 1e-6, **settings})
+
+
+class Scaled(torch.optim.SGD):
+    """A class with a setting that is in no group."""
+
+    def __init__(self, params: Any, scale: float, lr: float = 0.1) -> None:
+        self.scale = scale
+        super().__init__(params, lr=lr)
+
+
+def test_settings_are_taken_that_a_class_hands_on_or_keeps_for_itself() -> None:
+    model = network()
+    places = {id(p): place for place, p in enumerate(model.parameters())}
+    handing = Handing(model.parameters(), lr=1e-3, betas=(0.5, 0.6), weight_decay=0.3, amsgrad=True)
+    made = chosen_optimizer(handing, places=places).make(list(model.parameters()), 1e-3)
+    assert type(made) is Handing and made.state_dict() == handing.state_dict()
+    scaled: Any = chosen_optimizer(Scaled(model.parameters(), 3.0), places=places).make(
+        [*model.parameters()], 0.1
+    )
+    assert scaled.scale == 3.0
+
+
+def test_a_rate_of_zero_is_that_from_which_its_scheduler_starts() -> None:
+    model = network()
+    places = {id(p): place for place, p in enumerate(model.parameters())}
+    groups = [{"params": model[0].parameters(), "lr": 2e-3}, {"params": model[2].parameters()}]
+    own = torch.optim.AdamW(groups, lr=1e-3)
+    torch.optim.lr_scheduler.LambdaLR(own, lambda step: step / 10)
+    assert [group["lr"] for group in own.param_groups] == [0.0, 0.0]
+    found = chosen_optimizer(own, places=places)
+    assert found.rate == 2e-3
+    assert [g["lr"] for g in found.make([*model.parameters()], 1.0).param_groups] == [1.0, 0.5]
+
+    still = torch.optim.SGD(
+        [{"params": model[0].parameters(), "lr": 0.0}, {"params": model[2].parameters()}], lr=0.1
+    )
+    found = chosen_optimizer(still, places=places)
+    assert [g["lr"] for g in found.make([*model.parameters()], 1.0).param_groups] == [0.0, 1.0]
+
+    none = torch.optim.SGD(model.parameters(), lr=0.0)
+    with pytest.raises(ValueError, match="optimizer must have a positive learning rate, got 0; give rate="):
+        chosen_optimizer(none, places=places)
+    assert (
+        chosen_optimizer(none, places=places, rate=0.1).make([*model.parameters()], 0.3).param_groups[0]["lr"]
+        == 0.3
+    )
+
+
+def test_an_optimizer_of_part_of_what_is_measured_is_refused() -> None:
+    model = network()
+    head = torch.optim.SGD(model[2].parameters(), lr=0.1)
+    with pytest.raises(
+        ValueError, match=r"optimizer must hold all parameters that are measured, got 2 of 4: .*"
+    ):
+        losscurv.plan(losscurv.Objective(model, samples()), optimizer=head, batch_sizes=8, steps=20)
+
+
+class Ignoring(torch.optim.SGD):
+    """A class whose step leaves the gradient to its caller."""
+
+    def step(self, closure: Any = None) -> Any:
+        return super().step()
 
 
 def test_a_plan_with_an_optimizer_in_use_is_that_of_its_settings() -> None:
@@ -228,6 +314,43 @@ PLAN, MEASURE = losscurv.plan, losscurv.measure
             (losscurv.Objective(network(), samples()),),
             {"dtype": "float32"},
             "dtype must be set where the Obj",
+        ),
+        (
+            PLAN,
+            (network(), samples(), nn.CrossEntropyLoss()),
+            {},
+            r"got CrossEntropyLoss\(\); a loss goes by name, loss=CrossEntropyLoss\(\)",
+        ),
+        (
+            PLAN,
+            (network(), samples(), Ignoring),
+            {"batch_sizes": 8, "steps": 20},
+            "optimizer must call the closure that its step is given, got Ignoring that does not: begin step with",
+        ),
+        (
+            MEASURE,
+            (losscurv.Objective(network(), samples()), samples()[0]),
+            {},
+            r"data must be set where .*\(objective\)",
+        ),
+        (
+            MEASURE,
+            (losscurv.Objective(network(), samples()),),
+            {"field": 0},
+            "field must be set where the Objective is made",
+        ),
+        (
+            MEASURE,
+            (network(), dict(zip("xy", samples(), strict=True))),
+            {},
+            "data must give batches .*, or mappings with labels, got dict of x, y",
+        ),
+        (MEASURE, (network(), samples()), {"samples": 9.0}, r"samples must be an integer, got 9\.0"),
+        (
+            MEASURE,
+            (network(), TensorDataset(*samples())),
+            {"samples": True},
+            "samples must be an integer, got True",
         ),
         (MEASURE, (network(), samples()), {"samples": 41}, "samples must be 1 to the 40 there are, got 41"),
         (

@@ -284,7 +284,9 @@ def asked_problem(call: str, model: Any, data: Any, loss: Any, **options: Any) -
         return problem(model, data, loss=loss, **options)
     own = {"data": data, "loss": loss, **options}
     # a seed belongs to the call; what is None or False was left out
-    given = ", ".join(name for name, value in own.items() if name != "seed" and value not in (None, False))
+    given = ", ".join(
+        n for n, value in own.items() if n != "seed" and value is not None and value is not False
+    )
     if given:
         raise ValueError(f"{given} must be set where the Objective is made, got both; call {call}(objective)")
     return problem_of(model)

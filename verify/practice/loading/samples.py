@@ -43,18 +43,24 @@ def fewer(data: Any, samples: int, seed: int) -> Any:
     """
     source: Any = data
     loader: DataLoader[Any] | None = None
-    # a loader over all samples of a data set, in whatever order: one with a sampler of its own gives others
-    if isinstance(data, DataLoader) and isinstance(data.sampler, SequentialSampler | RandomSampler):
+    # a loader over all samples of a data set, in whatever order: one with a sampler or batches of its own gives others
+    if _is_plain(data):
         drawn = getattr(data.sampler, "replacement", False) or data.batch_size is None
         source, loader = data.dataset, None if drawn else data
     if not of_samples(source) or (isinstance(data, DataLoader) and loader is None):
         return data
-    if not isinstance(samples, int) or not 1 <= samples < len(source):
+    if type(samples) is bool or not isinstance(samples, int | np.integer) or not 1 <= samples < len(source):
         return data
     some = Subset(source, _draw(len(source), samples, seed).tolist())
     if loader is None:
         return some
     return DataLoader(some, batch_size=loader.batch_size, collate_fn=loader.collate_fn)
+
+
+def _is_plain(data: Any) -> bool:
+    if not isinstance(data, DataLoader) or type(data).__iter__ is not DataLoader.__iter__:
+        return False
+    return type(data.sampler) in (SequentialSampler, RandomSampler)
 
 
 def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False) -> tuple[Any, Any]:
@@ -120,7 +126,11 @@ def _whole(part: Tensor) -> Tensor:
 
 def subsample(inputs: Any, targets: Any, samples: int | None, seed: int) -> tuple[Any, Any]:
     """So many of the samples, or all, in their order; as they are where `fewer` has drawn them."""
-    if samples is None or rows(targets) == samples:
+    if samples is None:
+        return inputs, targets
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer):
+        raise ValueError(f"samples must be an integer, got {samples!r}")
+    if rows(targets) == samples:
         return inputs, targets
     if not 1 <= samples <= rows(targets):
         raise ValueError(f"samples must be 1 to the {rows(targets)} there are, got {samples}")

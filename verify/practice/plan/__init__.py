@@ -150,8 +150,8 @@ def plan(
         device=device,
         dtype=dtype,
     )
-    given = getattr(data, "batch_size", None) if batch_sizes is None else batch_sizes
-    given = min(_USUAL_SIZE, problem.samples) if given is None else given
+    usual = min(getattr(data, "batch_size", None) or _USUAL_SIZE, problem.samples)
+    given = usual if batch_sizes is None else batch_sizes
     sizes = [int(given)] if isinstance(given, int | np.integer) else given
     with progress("plan") as tell:
         return plan_problem(

@@ -108,9 +108,10 @@ def chosen_optimizer(
         return _in_use(optimizer, rate, places or {})
     if inspect.isclass(optimizer) and issubclass(optimizer, Optimizer):
         return _of_class(optimizer, {}, rate)
-    if isinstance(optimizer, list | tuple | int | float) or not callable(optimizer):
+    if isinstance(optimizer, list | tuple | int | float | nn.Module) or not callable(optimizer):
         sizes = isinstance(optimizer, list | tuple | int)
         hint = f"; batch sizes go by name, batch_sizes={optimizer!r}" if sizes else ""
+        hint = f"; a loss goes by name, loss={optimizer!r}" if isinstance(optimizer, nn.Module) else hint
         raise ValueError(f"optimizer must be {_RULE}, got {optimizer!r}{hint}")
     name = getattr(optimizer, "__name__", type(optimizer).__name__)
     make: Any = optimizer
@@ -153,34 +154,38 @@ def _of_class(kind: type[Optimizer], settings: Mapping[str, Any], rate: float | 
 def _in_use(optimizer: Optimizer, rate: float | None, places: Mapping[int, int]) -> Chosen:
     """A new one of the class, with the groups and settings of one that is in use."""
     kind, first = type(optimizer), optimizer.param_groups[0]
-    taken = set(inspect.signature(kind).parameters) - {"params", "lr"}
+    taken = _taken(kind)
     groups = [
         ([places[id(p)] for p in group["params"] if id(p) in places], group)
         for group in optimizer.param_groups
     ]
-    if not any(chosen for chosen, _ in groups):
+    held = {place for chosen, _ in groups for place in chosen}
+    if not held:
         raise ValueError("optimizer must hold parameters of the model, got one that holds others")
-    if not float(first["lr"]) > 0:
+    if len(held) < len(set(places.values())):
         raise ValueError(
-            f"optimizer must have a positive learning rate, got {float(first['lr']):g}; give rate="
+            f"optimizer must hold all parameters that are measured, got {len(held)} of {len(set(places.values()))}:"
+            " name those that it moves by parameters="
         )
-    lead = float(first["lr"])
+    rates = _rates(optimizer, rate)
+    lead = next(each for each in rates if each)
 
     def make(parameters: Sequence[nn.Parameter], lr: float) -> Optimizer:
         made = [
             {
                 "params": [parameters[place] for place in chosen],
-                "lr": lr * float(group["lr"]) / lead,
-                **{name: value for name, value in group.items() if name in taken},
+                "lr": lr * each / lead,
+                **_settings(group, taken),
             }
-            for chosen, group in groups
+            for (chosen, group), each in zip(groups, rates, strict=True)
             if chosen
         ]
-        own = {name: value for name, value in optimizer.defaults.items() if name in taken}
-        return kind(made, lr=lr, **own)  # type: ignore[call-arg]
+        # the groups have all that is theirs: a class that hands on what it is given may set some of it itself
+        own = set(inspect.signature(kind).parameters) & taken
+        return kind(made, lr=lr, **_settings({**vars(optimizer), **optimizer.defaults}, own))  # type: ignore[call-arg]
 
     alike = all(_settings(group, taken) == _settings(first, taken) for _, group in groups)
-    one = alike and all(group["lr"] == first["lr"] for _, group in groups)
+    one = alike and all(each == lead for each in rates)
     measured = _hold_out_kind(kind, first) if one else None
     return Chosen(
         name=_words(kind, first) + ("" if one else f", {len(groups)} groups of parameters"),
@@ -189,6 +194,30 @@ def _in_use(optimizer: Optimizer, rate: float | None, places: Mapping[int, int])
         rate=rate or lead,
         make=make,
     )
+
+
+def _taken(kind: type[Optimizer]) -> set[str]:
+    """Settings that the class takes by name; one that hands on what it is given takes those of its base too."""
+    taken = set[str]()
+    for each in kind.__mro__:
+        if "__init__" not in vars(each):
+            continue
+        parameters = inspect.signature(each.__init__).parameters.values()
+        taken |= {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            break
+    return taken - {"self", "params", "lr", "defaults"}
+
+
+def _rates(optimizer: Optimizer, rate: float | None) -> list[float]:
+    """Learning rates of the groups: those from which a scheduler starts where it has them at zero as yet."""
+    for name in ("lr", "initial_lr"):
+        rates = [float(group.get(name, 0.0)) for group in optimizer.param_groups]
+        if any(each > 0 for each in rates):
+            return rates
+    if rate is None:
+        raise ValueError("optimizer must have a positive learning rate, got 0; give rate=")
+    return [rate] * len(optimizer.param_groups)
 
 
 def _settings(group: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
