@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "counted_by",
     "default_loss",
     "fitting",
+    "loss_of",
     "named_loss",
     "of_classes",
     "reduction_of",
@@ -116,6 +118,31 @@ def require_order(call: str, model: Any, data: Any, loss: Any) -> None:
         )
 
 
+def loss_of(loss: Any, outputs: Tensor, targets: Any) -> Any:
+    """What a loss function returns; one of model and batch that was not known as such is told how to be.
+
+    Raises
+    ------
+    ValueError
+        If it calls the outputs.
+
+    Examples
+    --------
+    >>> loss_of(lambda net_, batch: net_(batch), torch.ones(2), torch.ones(2))
+    Traceback (most recent call last):
+    ValueError: loss must take (outputs, targets), got one that calls the first as a model: name it model for ...
+    """
+    try:
+        return loss(outputs, targets)
+    except TypeError as error:
+        if "'Tensor' object is not callable" not in str(error):
+            raise
+        raise ValueError(
+            "loss must take (outputs, targets), got one that calls the first as a model: name it model for"
+            " loss(model, batch)"
+        ) from error
+
+
 _MODEL_NAMES = ("model", "net", "network", "module")
 """Names of a first argument that is the model."""
 
@@ -150,15 +177,17 @@ class BatchLoss:
     def __init__(self, function: Callable[[Any, Any], Tensor], model: nn.Module) -> None:
         self.function, self.model = function, model
         self._field: str | int | None = None
+        self.reduction = getattr(function, "reduction", "mean")
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     @staticmethod
     def takes_model(loss: Any) -> bool:
-        """Whether the first argument of a function is the model, by its name or its annotation."""
-        if loss is None or isinstance(loss, str | nn.Module | BatchLoss):
+        """Whether the first argument of a function, or of a module, is the model, by its name or its annotation."""
+        if loss is None or isinstance(loss, str | BatchLoss):
             return False
         try:
-            first = next(iter(inspect.signature(loss).parameters.values()), None)
+            called = loss.forward if isinstance(loss, nn.Module) else loss
+            first = next(iter(inspect.signature(called).parameters.values()), None)
         except (TypeError, ValueError):  # written in C, say
             return False
         if first is None:
@@ -181,7 +210,7 @@ class BatchLoss:
             If the function returns without a call of the model.
         """
         try:
-            with torch.no_grad():
+            with torch.no_grad(), _standing_in(self.__name__):
                 self.function(_Asked(self.model), _by_attribute(batch))
         except _CalledError as call:
             return _as_inputs(self.model, call.given, call.keywords)
@@ -191,7 +220,8 @@ class BatchLoss:
         """The loss of a batch for these outputs of the model."""
         returned = outputs if self._field is None else _Returned(self._field, outputs)
         answering = _Answering(self.model, returned)
-        loss = self.function(answering, _by_attribute(batch))
+        with _standing_in(self.__name__):
+            loss = self.function(answering, _by_attribute(batch))
         if answering.calls != 1:
             raise ValueError(
                 f"loss must call the model once for a batch, got {answering.calls} calls in {self.__name__}"
@@ -251,6 +281,20 @@ class _Answering(_Standing):
         return self._returned
 
 
+@contextmanager
+def _standing_in(name: str) -> Iterator[None]:
+    """Say what a function may do with the model, where it does something else with what stands in its place."""
+    try:
+        yield
+    except TypeError as error:
+        if not any(kind.__name__ in str(error) for kind in (_Asked, _Answering)):
+            raise
+        raise ValueError(
+            f"loss must call the model and use it in no other way, got {name} that does: {error}; if it is a function"
+            " of outputs and targets, name its first argument outputs"
+        ) from error
+
+
 class _Returned:
     """What a model with several outputs returns, of which one is known: the others would be constants in silence."""
 
@@ -290,7 +334,17 @@ def _by_attribute(batch: Any) -> Any:
 
 def _as_inputs(model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     if keywords:
-        return dict(inspect.signature(model.forward).bind(*args, **keywords).arguments)
+        signature = inspect.signature(model.forward)
+        given = dict(signature.bind(*args, **keywords).arguments)
+        for parameter in signature.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                given |= given.pop(parameter.name, {})
+            elif parameter.kind is parameter.VAR_POSITIONAL and parameter.name in given:
+                raise ValueError(
+                    f"loss must call the model with arguments by name, got {len(args)} without a name: its forward"
+                    f" takes any number as *{parameter.name}"
+                )
+        return given
     return args[0] if len(args) == 1 and not isinstance(args[0], tuple) else args
 
 

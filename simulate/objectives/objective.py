@@ -40,6 +40,7 @@ from simulate.objectives.losses import (
     Reduction,
     counted_by,
     default_loss,
+    loss_of,
     named_loss,
     reduction_of,
     require_order,
@@ -509,7 +510,7 @@ class Objective:
         ValueError
             If the loss function does not give one finite number.
         """
-        loss = self.criterion(outputs, batch.targets)
+        loss = loss_of(self.criterion, outputs, batch.targets)
         if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
             shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
             raise ValueError(

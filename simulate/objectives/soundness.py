@@ -33,6 +33,7 @@ from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, copied, tensors
 from simulate.objectives.derivatives import alike, behind
 from simulate.objectives.differences import contradicted
+from simulate.objectives.losses import loss_of
 from simulate.objectives.parameters import HALVES
 from simulate.objectives.restoring import as_found
 
@@ -193,7 +194,7 @@ class _Calls:
         inputs, targets = self._given
         with as_found(self._objective.model, self._objective.training):
             outputs = self._objective.outputs(self._leaves, inputs)
-            return outputs.detach().clone(), self._objective.criterion(outputs, targets)
+            return outputs.detach().clone(), loss_of(self._objective.criterion, outputs, targets)
 
     def require_unchanged(self) -> None:
         """Refuse what was written into."""
@@ -245,7 +246,7 @@ def _backward(objective: Asked, batch: Batch, *, again: bool) -> tuple[Sequence[
     leaves = objective.leaves()
     with ExitStack() as stack:
         stack.enter_context(as_found(objective.model, objective.training))
-        loss = objective.criterion(objective.outputs(leaves, batch.inputs), batch.targets)
+        loss = loss_of(objective.criterion, objective.outputs(leaves, batch.inputs), batch.targets)
         if not loss.requires_grad:
             rule = "loss must depend on the parameters, got one that does not"
             raise ValueError(f"{rule}: look for no_grad and detach")

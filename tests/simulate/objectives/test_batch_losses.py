@@ -79,6 +79,54 @@ def test_a_loss_takes_one_of_several_outputs() -> None:
     assert found.value() == pytest.approx(Objective(network(), (X, LABELS)).value(), rel=1e-12)
 
 
+class Named(nn.Module):
+    """Takes whatever it is given by name, as wrappers of language models do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = network()
+
+    def forward(self, *_: Any, **given: Any) -> Tensor:
+        return self.body(given["x"])
+
+
+class OfBatch(nn.Module):
+    """A loss of model and batch that is a module."""
+
+    def forward(self, model: Any, batch: Any) -> Tensor:
+        return cross_entropy(model(batch[0]), batch[1])
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "loss"),
+    [
+        (Named(), {"x": X, "y": LABELS}, lambda model, batch: cross_entropy(model(x=batch.x), batch.y)),
+        (network(), (X, LABELS), OfBatch()),
+    ],
+)
+def test_arguments_of_any_name_and_losses_that_are_modules_go(model: Any, data: Any, loss: Any) -> None:
+    usual = Objective(network(), (X, LABELS))
+    found = Objective(model, data, loss)
+    assert found.value() == pytest.approx(usual.value(), rel=1e-12)
+    assert_allclose(hessian(found).dense(), hessian(usual).dense(), atol=1e-12)
+
+
+def _layer(model: Any, batch: Any) -> Tensor:
+    return cross_entropy(model(batch[0]), batch[1]) + model[0](batch[0]).mean()
+
+
+def _outputs(net: Any, targets: Any) -> Tensor:
+    return cross_entropy(net, targets)
+
+
+def _unnamed(m: Any, batch: Any) -> Tensor:
+    return cross_entropy(m(batch[0]), batch[1])
+
+
+def _mixed(model: Any, batch: Any) -> Tensor:
+    return cross_entropy(model(batch[0], x=batch[0]), batch[1])
+
+
 def _twice(model: Any, batch: Any) -> Tensor:
     return cross_entropy(model(batch[0]), batch[1]) + model(batch[0]).square().mean()
 
@@ -105,6 +153,22 @@ def _unpacked(model: Any, batch: Any) -> Tensor:
     ("model", "loss", "message"),
     [
         (network(), _twice, "loss must call the model once for a batch, got 2 calls in _twice"),
+        (network(), _layer, "loss must call the model and use it in no other way, got _layer that does: "),
+        (
+            network(),
+            _outputs,
+            "; if it is a function of outputs and targets, name its first argument outputs",
+        ),
+        (
+            network(),
+            _unnamed,
+            "loss must take .* calls the first as a model: name it model for loss.model, batch",
+        ),
+        (
+            Named(),
+            _mixed,
+            r"loss must call the model with arguments by name, got 1 without .* number as \*_$",
+        ),
         (network(), _never, "loss must call the model, got _never that returns without a call of it"),
         (network(), _penalised, "must reach the parameters through the call of the model alone"),
         (
