@@ -182,9 +182,10 @@ def pair(item: Any) -> tuple[Any, Any]:
         return {key: part for key, part in item.items() if key != name}, item[name]
     if not isinstance(item, tuple | list) or len(item) != 2:
         length = f" of length {len(item)}" if isinstance(item, tuple | list) else ""
+        alone = "; one pair is a tuple (inputs, targets)" if isinstance(item, Tensor | np.ndarray) else ""
         raise ValueError(
-            f"data must give batches (inputs, targets), got {type(item).__name__}{length}; for batches of another form"
-            " give loss(model, batch)"
+            f"data must give batches (inputs, targets), got {type(item).__name__}{length}{alone}; for batches of"
+            " another form give loss(model, batch)"
         )
     return item[0], item[1]
 

@@ -68,7 +68,7 @@ class Work:
 @contextmanager
 def progress(heading: str) -> Iterator[Tell | None]:
     """A live bar as in `on_terminal` where somebody looks at a terminal; in scripts and notebooks nothing."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():  # none where Python runs without a console
         yield None
         return
     with on_terminal(heading) as tell:

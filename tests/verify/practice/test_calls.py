@@ -1,5 +1,6 @@
 """The calls that a new user tries first: each works, or one sentence has the right call in it."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,11 @@ def test_who_measures_in_single_precision_says_so() -> None:
     for dtype in ("float32", torch.float32):
         assert losscurv.measure(network(), samples(), top=1, budget=0, dtype=dtype).dtype == "float32"
     assert losscurv.measure(network().bfloat16(), samples(), top=1, budget=0).dtype == "float32"
+
+
+def test_a_program_without_a_console_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert losscurv.measure(network(), samples(), top=1, budget=0).samples == SAMPLES
 
 
 # --- optimizers --------------------------------------------------------------------------------------------------
@@ -344,6 +350,18 @@ PLAN, MEASURE = losscurv.plan, losscurv.measure
             (network(), dict(zip("xy", samples(), strict=True))),
             {},
             "data must give batches .*, or mappings with labels, got dict of x, y",
+        ),
+        (
+            MEASURE,
+            (network(), list(samples())),
+            {},
+            r"got Tensor; one pair is a tuple \(inputs, targets\); for batches",
+        ),
+        (
+            MEASURE,
+            (network(), DataLoader(TensorDataset(*samples()), None)),
+            {},
+            "samples first, got a single number; stack samples, as a DataLoader does",
         ),
         (MEASURE, (network(), samples()), {"samples": 9.0}, r"samples must be an integer, got 9\.0"),
         (

@@ -115,6 +115,8 @@ def _tensor(name: str, part: Any) -> Tensor:
         part = as_tensor(part)
     if not isinstance(part, Tensor) or part.is_complex() or part.ndim == 0:
         got = f"an array of {part.dtype}" if isinstance(part, Tensor | np.ndarray) else type(part).__name__
+        if isinstance(part, Tensor) and not part.is_complex():
+            got = "a single number; stack samples, as a DataLoader does"
         raise ValueError(f"{name} must be tensors or arrays of real numbers, samples first, got {got}")
     return part
 
