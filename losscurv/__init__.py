@@ -27,6 +27,7 @@ for the Fisher information are in ``losscurv.theory.fisher``.
 """
 
 import ast
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,7 +84,8 @@ def __getattr__(name: str) -> Any:
         return import_module("theory")
     if name in _ROOMS:
         return getattr(import_module(_ROOMS[name]), name)
-    raise AttributeError(f"module 'losscurv' has no attribute {name!r}")
+    # with its name and the module Python adds the nearest name that there is
+    raise AttributeError(f"module 'losscurv' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from simulate._checks import did_you_mean
-from simulate.objectives.batches import placed, rows
+from simulate.objectives.batches import placed, rows, tensors
 
 __all__ = [
     "IGNORED",
@@ -207,10 +207,10 @@ class BatchLoss:
         Raises
         ------
         ValueError
-            If the function returns without a call of the model.
+            If the function returns without a call of the model, or calls it where no gradients are recorded.
         """
         try:
-            with torch.no_grad(), _standing_in(self.__name__):
+            with torch.enable_grad(), _standing_in(self.__name__):
                 self.function(_Asked(self.model), _by_attribute(batch))
         except _CalledError as call:
             return _as_inputs(self.model, call.given, call.keywords)
@@ -243,9 +243,21 @@ class _Pairs:
         return len(self.data)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for item in self.data:
+        for place, item in enumerate(self.data):
             batch = placed(item, self._like)
-            yield placed(self._loss.inputs(batch), self._like), batch
+            inputs = placed(self._loss.inputs(batch), self._like)
+            # noise would be one draw that is held fixed: two calls in a row draw differently
+            if not place and not _equal(inputs, placed(self._loss.inputs(batch), self._like)):
+                raise ValueError(
+                    "loss must call the model with the same inputs each time, got others at a second call: draw what"
+                    " is random before, and put it into the data"
+                )
+            yield inputs, batch
+
+
+def _equal(one: Any, other: Any) -> bool:
+    pairs = zip(tensors(one), tensors(other), strict=True)
+    return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs)
 
 
 class _CalledError(BaseException):
@@ -268,6 +280,10 @@ class _Standing:
 
 class _Asked(_Standing):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if not torch.is_grad_enabled():
+            raise ValueError(
+                "loss must call the model where gradients are recorded, got a call within no_grad"
+            )
         raise _CalledError(args, keywords)
 
 

@@ -149,9 +149,29 @@ def _unpacked(model: Any, batch: Any) -> Tensor:
     return cross_entropy(logits, batch[1])
 
 
+def _noisy(model: Any, batch: Any) -> Tensor:
+    return cross_entropy(model(batch[0] + 0.1 * torch.randn_like(batch[0])), batch[1])
+
+
+def _without_gradients(model: Any, batch: Any) -> Tensor:
+    with torch.no_grad():
+        outputs = model(batch[0])
+    return cross_entropy(outputs, batch[1])
+
+
 @pytest.mark.parametrize(
     ("model", "loss", "message"),
     [
+        (
+            network(),
+            _noisy,
+            "loss must call the model with the same inputs each time, got others at a second call",
+        ),
+        (
+            network(),
+            _without_gradients,
+            "loss must call the model where gradients are recorded, got a call within",
+        ),
         (network(), _twice, "loss must call the model once for a batch, got 2 calls in _twice"),
         (network(), _layer, "loss must call the model and use it in no other way, got _layer that does: "),
         (
