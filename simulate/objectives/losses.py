@@ -7,6 +7,7 @@ loss needs all of a batch: see `BatchLoss`.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -26,6 +27,7 @@ __all__ = [
     "Count",
     "Loss",
     "Reduction",
+    "by_element",
     "counted_by",
     "default_loss",
     "fitting",
@@ -394,6 +396,27 @@ def of_classes(loss: Loss) -> bool:
     return isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) or any(loss is known for known in _FUNCTIONS)
 
 
+_BY_ELEMENT = (
+    (nn.MSELoss, functional.mse_loss),
+    (nn.L1Loss, functional.l1_loss),
+    (nn.SmoothL1Loss, functional.smooth_l1_loss),
+    (nn.HuberLoss, functional.huber_loss),
+    (nn.BCEWithLogitsLoss, functional.binary_cross_entropy_with_logits),
+)
+"""Losses that compare outputs with targets element by element, and would spread one of them over the other."""
+
+
+def by_element(loss: Loss) -> bool:
+    """Whether it is a loss of torch that compares outputs with targets of the same shape.
+
+    Examples
+    --------
+    >>> by_element(nn.MSELoss()), by_element(functional.huber_loss), by_element(nn.CrossEntropyLoss())
+    (True, True, False)
+    """
+    return any(isinstance(loss, kind) or loss is function for kind, function in _BY_ELEMENT)
+
+
 def counted_by(loss: Loss) -> Count:
     """What a mean over a batch divides by, up to a constant factor."""
     if not of_classes(loss):
@@ -427,7 +450,8 @@ def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.d
     if isinstance(loss, nn.CrossEntropyLoss):
         return _classes(loss, outputs, targets)
     if not isinstance(loss, nn.MSELoss | nn.BCEWithLogitsLoss):
-        return targets
+        single = by_element(loss) and math.prod(outputs) == 1 == math.prod(targets.shape[1:])
+        return targets.reshape(len(targets), *outputs) if single else targets
     values = shaped(targets.to(dtype), outputs, _LABELS * _like_labels(targets, outputs))
     if isinstance(loss, nn.BCEWithLogitsLoss) and not bool(((values >= 0) & (values <= 1)).all()):
         raise ValueError(f"targets must be 0..1 for bce, got {values.min():g}..{values.max():g}")

@@ -38,6 +38,7 @@ from simulate.objectives.losses import (
     Count,
     Loss,
     Reduction,
+    by_element,
     counted_by,
     default_loss,
     loss_of,
@@ -633,7 +634,7 @@ class Objective:
     def _target_shape(self, inputs: Any, targets: Any) -> tuple[int, ...] | None:
         """Shape of the output of a sample where single numbers are to be given it: torch would spread them over all."""
         single = isinstance(targets, Tensor) and targets.numel() == len(targets)
-        if not single or not isinstance(self.criterion, nn.MSELoss | nn.BCEWithLogitsLoss):
+        if not single or not by_element(self.criterion):
             return None
         with torch.no_grad():
             shape = tuple(self.form.turned(picked(self._call(self._own, inputs), self.form.field)).shape[1:])

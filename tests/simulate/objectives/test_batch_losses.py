@@ -229,11 +229,13 @@ def test_a_loss_has_a_name_or_follows_from_the_targets(targets: Any, loss: Any, 
     assert isinstance(Objective(model, (X, targets), loss).criterion, kind)
 
 
-@pytest.mark.parametrize("loss", [None, "mse", nn.MSELoss()])
+@pytest.mark.parametrize(
+    "loss", [None, "mse", nn.MSELoss(), nn.functional.mse_loss, nn.SmoothL1Loss(), nn.functional.huber_loss]
+)
 @pytest.mark.filterwarnings("error")
 def test_single_numbers_are_not_spread_over_all_outputs(loss: Any) -> None:
     model, values = nn.Linear(X.shape[1], 1, dtype=torch.float64), X[:, 0]
-    expected = Objective(model, (X, values[:, None]), nn.MSELoss())
+    expected = Objective(model, (X, values[:, None]), loss)
     assert Objective(model, (X, values), loss).value() == expected.value()
     assert Objective(model, [(X[:4], values[:4]), (X[4:], values[4:])], loss).value() == pytest.approx(
         expected.value()
