@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.check_calibration --checks 2000``: every law with a formula that is true, one that is 1.5 margins
 off and one that is 5 % off, in turn too large and too small. A verdict is wrong if it agrees where the formula is off,
-or disagrees where it is true, in any component. It takes some four minutes on one core.
+or disagrees where it is true, in any component. It takes a quarter of an hour on a busy core.
 """
 
 from __future__ import annotations
