@@ -18,11 +18,6 @@ from verify.model import NoTheory
 CLAIM = toy_claims.RIGHT
 
 
-@pytest.fixture(scope="module")
-def readings() -> dict[str, Reads]:
-    return {claim.id: reading(claim) for claim in registry.claims()}
-
-
 # --- the laws ------------------------------------------------------------------------------------------------
 
 
