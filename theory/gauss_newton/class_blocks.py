@@ -12,15 +12,20 @@ name                    symbol                                      source
 `hidden_ratio`          likewise for the weights of ReLU neurons    ours; C^(-1/2) as in Dong et al.
 ======================  ==========================================  =================================================
 
-A block is (1/N) sum_n a_n x_n x_n' with a_n = p_1 p_2 or p_1 (1 - p_1). Where a and x are independent, which in high
-dimension they are but for O(1/d), its mean squared Frobenius norm is d/N times (d + 2) E a^2 + (N - 1) (E a)^2.
+A block between classes is (1/N) sum_n a_n x_n x_n' with a_n = p_1 p_2 or p_1 (1 - p_1). Where a and x are independent,
+which in high dimension they are but for O(1/d), its mean squared Frobenius norm is d/N times
+(d + 2) E a^2 + (N - 1) (E a)^2.
 Since the entries of p sum to 1, E p_1 p_2 is E p_1 (1 - p_1) over C - 1 **whatever the logits**: that they are not
 equal shows in E a^2 alone, so in samples that are not many more than dimensions.
 """
 
+# pyright: reportMissingTypeStubs=false
+# scipy ships none; its objects are Any here.
+
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +41,9 @@ _WIDEST = 8.0
 
 _MOST_CLASSES = 10**6
 """Beyond them the rounding of one logarithm, times their number, would show."""
+
+_MOST_COUNTED = 2**63 - 1
+"""Classes where only their number counts: larger ones are no machine's, and no float's."""
 
 _NODES = 1200
 """Of both trapezoidal rules, which then agree with finer ones to ten digits."""
@@ -71,7 +79,7 @@ def uniform_ratio(classes: int) -> float:
     >>> uniform_ratio(5)
     0.25
     """
-    return 1 / (integer("classes", classes, least=2) - 1)
+    return 1 / (integer("classes", classes, least=2, most=_MOST_COUNTED) - 1)
 
 
 def output_ratio(classes: int, *, logit_std: float, dim: int, samples: int) -> float:
@@ -125,7 +133,14 @@ def hidden_ratio(classes: int, *, dim: int, samples: int, centred: bool) -> floa
 
     A block is v_1.v_2 times the mean of 1_1 1_2 x x', with read-out weights v of one neuron to the C outputs and 1 for
     an active neuron. For the squared error :math:`E(v_1 \cdot v_2)^2/E|v_1|^4 = 1/(C + 2)`; for cross-entropy at equal
-    probabilities the v are centred over the outputs, which leaves C - 1 dimensions: 1/(C + 1).
+    probabilities the v are centred over the outputs, which leaves C - 1 dimensions: 1/(C + 1). Two inputs whose
+    directions have the cosine c activate a neuron together with probability :math:`g = 1/4 + \arcsin(c)/(2\pi)`, two
+    neurons with :math:`g^2`, so that the ratio is
+
+    .. math:: \frac{1}{C + 2} \cdot \frac{(d + 2)/4 + (N - 1) s}{(d + 2)/2 + (N - 1)/4},\qquad
+        s = d\, E\, c^2 g^2 = \frac{1}{16} + \frac{\psi_1(d/2)/2 + 2 (d - 1)/d^2}{4 \pi^2}
+
+    with the trigamma function :math:`\psi_1`. It is exact for the squared error.
 
     Parameters
     ----------
@@ -151,12 +166,20 @@ def hidden_ratio(classes: int, *, dim: int, samples: int, centred: bool) -> floa
 
     Examples
     --------
-    >>> round(hidden_ratio(10, dim=10, samples=10**6, centred=False) * 12**0.5, 4)
-    0.5
+    Against one half if activity did not depend on the inputs:
+
+    >>> round(hidden_ratio(10, dim=10, samples=10**9, centred=False) * 12**0.5, 4)
+    0.5286
     """
-    c = integer("classes", classes, least=2)
+    from scipy import special
+
+    functions: Any = special
+    c = integer("classes", classes, least=2, most=_MOST_COUNTED)
     d, n = count("dim", dim), count("samples", samples)
-    two, one = ((d + 2) * share + (n - 1) * share**2 for share in (1 / 4, 1 / 2))
+    # E c^2 arcsin(c)^2 by parts, with Var(arcsin c) = psi_1(d/2)/2; what is odd in c has no mean
+    angles = float(functions.polygamma(1, d / 2)) / 2 + 2 * (d - 1) / d**2
+    two = (d + 2) / 4 + (n - 1) * (1 / 16 + angles / (4 * np.pi**2))
+    one = (d + 2) / 2 + (n - 1) / 4
     return float(np.sqrt(two / one / (c + 1 if centred else c + 2)))
 
 

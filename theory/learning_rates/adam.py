@@ -293,6 +293,7 @@ def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike
         return (beta ** (size / known))[()]
 
 
+@np.errstate(over="ignore")
 def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Rate at which the mean loss after one step of sign descent is least, for independent normal noise.
 
@@ -332,13 +333,16 @@ def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batc
     from scipy import special
 
     g, h, sigma = _signs(gradient, hessian, noise)
-    size = positive("batch_size", batch_size)
-    signs: Floats = special.erf(np.sqrt(size / 2)[..., None] * (g / sigma))
-    bend = np.trace(h) + np.einsum("...i,ij,...j->...", signs, h - np.diag(np.diag(h)), signs)
+    arguments, power = _arguments(g, sigma, positive("batch_size", batch_size))
+    signs: Floats = special.erf(np.ldexp(arguments, power[..., None]))
+    (g, g_power), (h, h_power) = _scaled(g), _scaled(h)
+    bend = np.trace(h) + _coupling(h, signs)
     require(bend > 0, "hessian", "such that the mean loss has a minimum", hessian)
-    return representable((signs @ g) / bend, gradient=gradient, hessian=hessian)
+    rate = np.ldexp((signs @ g) / bend, g_power - h_power)
+    return representable(rate, gradient=gradient, hessian=hessian)
 
 
+@np.errstate(over="ignore")
 def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) -> float:
     r"""Batch size at which `surge_rate` is largest.
 
@@ -368,14 +372,14 @@ def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) ->
     157.08
     """
     g, h, sigma = _signs(gradient, hessian, noise)
-    slope = g / sigma
-    coupled = slope @ (h - np.diag(np.diag(h))) @ slope
-    require(
-        coupled > 0 and np.trace(h) > 0, "hessian", "of positive trace and coupling of the gradient", hessian
+    arguments, power = _arguments(g, sigma, np.asarray(1.0))
+    bend, coupled = _trace_and_coupling(_scaled(h)[0], arguments, hessian)
+    return float(
+        representable(np.ldexp(np.pi / 4 * bend / coupled, -2 * power), gradient=gradient, noise=noise)
     )
-    return float(representable(np.pi / 2 * np.trace(h) / coupled, gradient=gradient, hessian=hessian))
 
 
+@np.errstate(over="ignore")
 def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""`sign_rate` while batches are small: :math:`\eta_{max} / (\frac12(\sqrt{B_{noise}/B} + \sqrt{B/B_{noise}}))`.
 
@@ -408,11 +412,15 @@ def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, bat
     array([0.0099, 0.0609])
     """
     g, h, sigma = _signs(gradient, hessian, noise)
-    scale = surge_scale(gradient, hessian=hessian, noise=noise)
-    largest = np.sqrt(2 / np.pi * scale) * (g @ (g / sigma)) / np.trace(h) / 2
-    size = positive("batch_size", batch_size)
+    arguments, power = _arguments(g, sigma, positive("batch_size", batch_size))
+    (g, g_power), (h, h_power) = _scaled(g), _scaled(h)
+    bend, coupled = _trace_and_coupling(h, arguments, hessian)
+    # `sign_rate` with 2 x/sqrt(pi) for erf x; the larger of the two terms of the curvature is not scaled up
+    down = np.maximum(power, 0)
+    curvature = np.ldexp(bend, -2 * down) + 4 / np.pi * np.ldexp(coupled, 2 * (power - down))
+    rate = 2 / np.sqrt(np.pi) * (arguments @ g) / curvature
     return representable(
-        largest / ((np.sqrt(scale / size) + np.sqrt(size / scale)) / 2), gradient=gradient, hessian=hessian
+        np.ldexp(rate, power - 2 * down + g_power - h_power), gradient=gradient, hessian=hessian
     )
 
 
@@ -465,3 +473,30 @@ def _signs(gradient: ArrayLike, hessian: ArrayLike, noise: ArrayLike) -> tuple[F
     require(np.allclose(h, h.T, rtol=1e-9, atol=0), "hessian", "symmetric", hessian)
     require(sigma.shape == g.shape, "noise", f"of shape ({len(g)},)", sigma.shape)
     return g, h, sigma
+
+
+def _scaled(values: Floats) -> tuple[Floats, int]:
+    """Numbers of which the largest is near 1, and the power of two that they are to be multiplied by."""
+    power = int(np.frexp(np.abs(values).max())[1])
+    return np.ldexp(values, -power), power
+
+
+def _arguments(gradient: Floats, noise: Floats, size: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Arguments of the error function, (..., P), over the power of two that makes the largest near 1; (...)."""
+    root, root_power = np.frexp(np.sqrt(size) * np.sqrt(0.5))
+    (g, g_power), (sigma, sigma_power) = np.frexp(gradient), np.frexp(noise)
+    each = g / sigma
+    powers: NDArray[np.int64] = np.where(each == 0, -(10**5), g_power.astype(np.int64) - sigma_power)
+    top = powers.max()
+    return root[..., None] * np.ldexp(each, powers - top), root_power + top
+
+
+def _coupling(hessian: Floats, signs: Floats) -> Floats:
+    """The sum over two different weights, (...)."""
+    return np.einsum("...i,ij,...j->...", signs, hessian - np.diag(np.diag(hessian)), signs)
+
+
+def _trace_and_coupling(hessian: Floats, arguments: Floats, given: ArrayLike) -> tuple[Floats, Floats]:
+    trace, coupled = np.trace(hessian), _coupling(hessian, arguments)
+    require((coupled > 0) & (trace > 0), "hessian", "of positive trace and coupling of the gradient", given)
+    return trace, coupled

@@ -124,11 +124,24 @@ def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
         (top + small * pair) * others + 4 * top * pair,
         pair * (1 - small * pair) + 4 * small * both,
     )
+    # between nearly equal probabilities the constant part of the other variable would leave no digit of its changes
+    excess, even = _excess((logits - first) / heat[..., None])
+    kept = where(
+        even, (excess[..., i] + excess[..., j] - (excess[..., i] - excess[..., j]) ** 2) / small, kept
+    )
     total = weights.sum(axis=-1, keepdims=True)
     shares = weights / total
     centred = sums - (shares * sums).sum(axis=-1, keepdims=True)
     found = (shares * centred * kept).sum(axis=-1) / (2 * top * total)[..., 0]
     return _checks.representable(found, z=z, temperature=temperature)
+
+
+def _excess(exponents: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Probabilities minus 1/K without cancellation where exponents differ by less than 1, else 0; and where they do."""
+    even = exponents.min(axis=-1, keepdims=True) > -1
+    grown = np.expm1(exponents - exponents.mean(axis=-1, keepdims=True))
+    mean = grown.mean(axis=-1, keepdims=True)
+    return where(even, (grown - mean) / (exponents.shape[-1] * (1 + mean)), np.zeros(())), even
 
 
 def _by_the_runner_up(logits: Floats, heat: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:

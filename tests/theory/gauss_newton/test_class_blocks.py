@@ -64,27 +64,48 @@ def test_many_classes_have_independent_lognormal_probabilities() -> None:
     assert classes * found == pytest.approx(limit, rel=1e-3)
 
 
+@pytest.mark.parametrize(("dim", "samples"), [(1, 30), (3, 120), (10, 200), (400, 50)])
 @pytest.mark.parametrize("centred", [False, True])
-def test_hidden_blocks_by_drawn_weights(centred: bool) -> None:
-    rng, classes, dim, samples = np.random.default_rng(6), 6, 400, 50
+def test_hidden_blocks_by_drawn_weights(dim: int, samples: int, centred: bool) -> None:
+    """Whether neurons are active depends on the inputs of the block: in few dimensions that shows."""
+    rng, classes = np.random.default_rng(6), 6
     v = rng.standard_normal((2, 20_000, classes))
     if centred:
         v -= v.mean(2, keepdims=True)
     outward = ((v[0] * v[1]).sum(1) ** 2).mean() / ((v[0] ** 2).sum(1) ** 2).mean()
     norms = np.zeros(2)
-    for _ in range(60):
+    for _ in range(60 if dim > 100 else 2500):
         x = rng.standard_normal((samples, dim))
         active = (x @ rng.standard_normal((dim, 2)) > 0).astype(float)
         for i, a in enumerate((active[:, 0] * active[:, 1], active[:, 0])):
-            norms[i] += np.square((x * a[:, None]) @ x.T * a).sum()
+            some = x[a > 0]
+            norms[i] += np.square(some @ some.T if dim > samples else some.T @ some).sum()
     found = class_blocks.hidden_ratio(classes, dim=dim, samples=samples, centred=centred)
     assert found**2 == pytest.approx(outward * norms[0] / norms[1], rel=0.07)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 10, 57, 10**6])
+def test_very_many_samples_leave_the_angle_between_two_inputs(dim: int) -> None:
+    """d E c^2 (1/4 + asin(c)/(2 pi))^2 over that of one neuron, 1/4, by quadrature over the cosine."""
+    width = min(1.0, 12 / math.sqrt(dim))
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    angles = np.pi / 2 * width * nodes
+    density = weights * np.exp((dim - 2) * np.log(np.cos(angles)))
+    both = (1 / 4 + angles / (2 * np.pi)) ** 2
+    share = dim * (density * np.sin(angles) ** 2 * both).sum() / density.sum()
+    found = class_blocks.hidden_ratio(5, dim=dim, samples=2**62, centred=False)
+    assert found == pytest.approx(math.sqrt(4 * share / 7), rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: class_blocks.uniform_ratio(1), "classes must be an integer >= 2, got 1"),
+        (lambda: class_blocks.uniform_ratio(10**400), f"classes must be at most {2**63 - 1}, got 1000"),
+        (
+            lambda: class_blocks.hidden_ratio(10**400, dim=3, samples=3, centred=True),
+            f"classes must be at most {2**63 - 1}, got 1000",
+        ),
         (
             lambda: class_blocks.output_ratio(1, logit_std=1.0, dim=3, samples=3),
             "classes must be an integer >= 2",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -160,3 +161,45 @@ def test_edge_is_where_an_oscillation_keeps_its_length(momentum: float) -> None:
 def test_arguments_out_of_their_domain_are_refused(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         call()
+
+
+def _by_many_digits(g: list[float], h: list[list[float]], sigma: list[float], size: float) -> list[Any]:
+    """`sign_rate`, `surge_scale` and `surge_rate` as they are written in the paper."""
+    with mpmath.workdps(60):
+        slopes = [mpmath.mpf(a) / b for a, b in zip(g, sigma, strict=True)]
+        signs = [mpmath.erf(mpmath.sqrt(mpmath.mpf(size) / 2) * slope) for slope in slopes]
+        trace = mpmath.fsum(mpmath.mpf(row[i]) for i, row in enumerate(h))
+
+        def coupled(x: list[Any]) -> Any:
+            return mpmath.fsum(h[i][j] * x[i] * x[j] for i in range(len(g)) for j in range(len(g)) if i != j)
+
+        def along(x: list[Any]) -> Any:
+            return mpmath.fsum(a * b for a, b in zip(g, x, strict=True))
+
+        scale = mpmath.pi / 2 * trace / coupled(slopes)
+        largest = mpmath.sqrt(2 / mpmath.pi * scale) * along(slopes) / trace / 2
+        surge = largest / ((mpmath.sqrt(scale / size) + mpmath.sqrt(size / scale)) / 2)
+        return [along(signs) / (trace + coupled(signs)), scale, surge]
+
+
+@pytest.mark.parametrize("unit_of_gradient", [1e-300, 1e-150, 1.0, 1e150, 1e300])
+@pytest.mark.parametrize("unit_of_loss", [1e-290, 1.0, 1e290])
+@pytest.mark.parametrize("size", [1e-300, 3.0, 1e300])
+def test_rates_hold_in_all_units_without_a_warning(
+    unit_of_gradient: float, unit_of_loss: float, size: float
+) -> None:
+    """What overflows on the way does not in the end; what does in the end is refused."""
+    g, sigma = [0.3 * unit_of_gradient, -0.5 * unit_of_gradient], [2.0, 0.7]
+    h = [[2.0 * unit_of_loss, -1.0 * unit_of_loss], [-1.0 * unit_of_loss, 3.0 * unit_of_loss]]
+    given: dict[str, Any] = {"hessian": h, "noise": sigma}
+    calls = [
+        lambda: adam.sign_rate(g, **given, batch_size=size),
+        lambda: adam.surge_scale(g, **given),
+        lambda: adam.surge_rate(g, **given, batch_size=size),
+    ]
+    for call, exact in zip(calls, _by_many_digits(g, h, sigma, size), strict=True):
+        if exact > 1e308:
+            with pytest.raises(ValueError, match="must be such that the result does not overflow"):
+                call()
+        elif exact > 1e-290:
+            assert float(call() / exact) == pytest.approx(1.0, rel=1e-12)

@@ -40,6 +40,17 @@ def test_slope_is_the_derivative_however_confident(z: list[float], beta: float) 
     )
 
 
+@pytest.mark.parametrize("temperature", [3.0, 1e3, 1e9, 1e15, 1e100])
+@pytest.mark.parametrize("z", [[0.3, -1.2, 0.4], [7.0, 6.5, 6.0, 5.0], [1e8 + 1, 1e8, 1e8 - 1.5, 1e8, 1e8]])
+def test_slope_keeps_its_digits_at_high_temperatures(z: list[float], temperature: float) -> None:
+    """Near equal probabilities its terms nearly cancel."""
+    with mpmath.workdps(800):
+        beta = 1 / mpmath.mpf(temperature)
+        exact = float(mpmath.diff(lambda b: inverse_square(z, b), beta, h=mpmath.mpf(10) ** -200))
+
+    assert_allclose(softmax.ray_slope(z, temperature=temperature), exact, rtol=1e-13)
+
+
 def test_slope_is_never_negative_and_vanishes_for_two_classes() -> None:
     z = 3 * np.random.default_rng(0).standard_normal((200, 6))
     assert np.all(softmax.ray_slope(z) > 0)

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
-from simulate.objectives.batches import window
+from simulate.objectives.batches import cuts, window
 from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
 from verify.practice.loading import Problem
 from verify.practice.loading.foreign import calling
@@ -280,6 +281,13 @@ class _Scored(TrialRun):
 
     def final(self, *, last: int | None = None) -> float:
         return super().final(last=last or _last(self.steps, self.training.batches.size))
+
+    def largest_change(self) -> float:
+        """Largest difference, over tenths of the steps, of the mean loss and the untrained network's."""
+        return max(
+            abs(float(np.mean(self.losses[part])) - self.training.untrained(part.start, part.stop))
+            for part in cuts(self.steps, tail(self.steps))
+        )
 
 
 def _last(steps: int, size: int) -> int:

@@ -39,7 +39,7 @@ _MOVED = 0.99
 """A rung that leaves the loss above this share of the first has hardly moved: below it nothing is looked for."""
 
 _STILL = 1e-3
-"""A rung whose loss is within this share of the first has not moved: lower ones would not either."""
+"""A rung whose loss is within this share of the first throughout has not moved: lower ones would not either."""
 
 _MOST = 14
 """Rungs in one direction: a factor of 16,000."""
@@ -61,6 +61,10 @@ class Continued(Protocol):
 
     def final(self) -> float:
         """Mean loss of the last steps; infinite if it is lost."""
+        ...
+
+    def largest_change(self) -> float:
+        """Largest difference, over the parts of the run, of its mean loss and the untrained network's."""
         ...
 
 
@@ -194,6 +198,8 @@ def walked(
     ...         self.steps = steps
     ...     def final(self):
     ...         return math.inf if self.lost else abs(math.log(self.rate / 0.4)) / 10
+    ...     def largest_change(self):
+    ...         return abs(self.final() - 1.0)
     >>> found = walked(Run, lambda _: 1.0, rate=0.1, constant=1.0, ladder=Ladder(200))
     >>> found.start.rate, found.largest.rate, found.failed.rate, found.steps
     (0.4, 1.6, 3.2, 660)
@@ -250,7 +256,8 @@ class _Walk:
     def _look_everywhere(self, best: int) -> None:
         """Where no rung has left the constant, as with dead units: all rungs that move the loss."""
         for place in range(best - 1, best - _MOST, -1):
-            if self._score(place) > _MOVED * self._at_first(self.ladder.rung):
+            hardly = self._score(place) > _MOVED * self._at_first(self.ladder.rung)
+            if hardly and not self._came_back(place):
                 break
         for place in range(best + 1, best + _MOST):
             if self._failed(place):
@@ -348,6 +355,15 @@ class _Walk:
         return run.lost or not run.final() < self._at_first(run.steps)
 
     def _still(self, place: int) -> bool:
+        """Whether the loss stayed at the first one throughout."""
+        run = self._run(place)
+        return self._ends_at_first(place) and run.largest_change() <= _STILL * abs(self._at_first(run.steps))
+
+    def _came_back(self, place: int) -> bool:
+        """Whether the loss left the first one and ended there: such a rate is too high, and lower ones may train."""
+        return self._ends_at_first(place) and not self._still(place)
+
+    def _ends_at_first(self, place: int) -> bool:
         first = self._at_first(self._run(place).steps)
         return abs(self._score(place) - first) <= _STILL * abs(first)
 

@@ -148,6 +148,20 @@ def test_only_chosen_parameters_are_trained() -> None:
     assert tried(whole, [7]).trials != tried(last, [7]).trials
 
 
+def test_rates_at_which_units_die_are_searched_below() -> None:
+    """The network gives the best constant at first, and again after training at a rate that kills all units."""
+    torch.manual_seed(10)
+    x = 30 * torch.randn(200, 10)
+    noise = torch.randn(200, 1)
+    y = noise - noise.mean() + (x[:, :1] > 0).float() - 0.5
+    last = nn.Linear(20, 1)
+    model = nn.Sequential(nn.Linear(10, 20), nn.ReLU(), nn.Linear(20, 20), nn.ReLU(), last)
+    nn.init.zeros_(last.weight)
+    nn.init.constant_(last.bias, float(y.mean()))
+    (at,) = tried(problem(model, (x, y)), [200], steps=60).trials
+    assert at.start is not None and at.start < 0.05
+
+
 def test_a_network_trains_in_its_own_mode() -> None:
     """Dropout of everything but the bias leaves nothing to learn by the inputs, in training mode alone."""
     x, y = torch.eye(3).repeat(4, 1), torch.arange(12) % 3

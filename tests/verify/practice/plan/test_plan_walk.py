@@ -22,6 +22,7 @@ class Toy:
     law: Law
     steps: int = 0
     lost: bool = field(default=False)
+    first: float = 1.0
 
     def until(self, steps: int) -> None:
         self.steps = max(steps, self.steps)
@@ -30,10 +31,18 @@ class Toy:
     def final(self) -> float:
         return math.inf if self.lost else self.law(self.rate, self.steps)
 
+    def largest_change(self) -> float:
+        return max(abs(self.law(self.rate, step) - self.first) for step in range(1, self.steps + 1))
+
 
 def go(law: Law, *, rate: float = 0.1, stride: int = 1, constant: float = 1.0, start: float = 1.0) -> Walked:
     return walked(
-        lambda at: Toy(at, law), lambda _: start, rate=rate, constant=constant, ladder=LADDER, stride=stride
+        lambda at: Toy(at, law, first=start),
+        lambda _: start,
+        rate=rate,
+        constant=constant,
+        ladder=LADDER,
+        stride=stride,
     )
 
 
@@ -141,6 +150,19 @@ def test_below_rates_that_do_not_move_the_loss_nothing_is_tried() -> None:
     found = go(lambda rate, _: 1.0 + 10 * rate)
     assert found.start is None
     assert 1e-5 < min(rung.rate for rung in found.rungs) < 1e-4
+
+
+@pytest.mark.parametrize("end", [0.9995, 1.0, 1.0005])
+def test_a_loss_that_rose_and_came_back_has_moved(end: float) -> None:
+    """Such rates are too high: below them the network trains."""
+
+    def law(rate: float, steps: int) -> float:
+        if rate > 0.03:
+            return end if steps > LADDER.rung // 2 else 2.0
+        return 0.5 + 0.1 * abs(math.log2(rate / 0.025))
+
+    found = go(law)
+    assert found.best.trains and found.best.rate == pytest.approx(0.025)
 
 
 def test_on_a_plateau_runs_go_on_until_it_ends() -> None:
