@@ -123,7 +123,7 @@ def parts(
         those of one sample do not fit into memory.
     """
     covered = sites.covers(objective) and sites.by_sample(objective)
-    apart = not objective.training and sites.apart(objective)
+    apart = not objective.training and objective.apart
     for batch in objective.batches(empty=True):
         if not batch.factor and root.asks:  # the mean over nothing
             yield _nothing(objective, batch)
