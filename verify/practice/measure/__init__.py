@@ -231,7 +231,10 @@ def measure_problem(
                 )
         if own is not None:
             with spent.part(_FACTORS):
-                near = measured_factors(spent.on(gauss_newton(objective)), own, streams[7], stopping.probes)
+                near, nothing = measured_factors(
+                    spent.on(gauss_newton(objective)), own, streams[7], stopping.probes
+                )
+                told = (*told, *nothing)
         with spent.part(_LINES):
             lines = _lines(objective, first, gradient)
         with spent.part(_PROJECTION):
