@@ -250,7 +250,9 @@ def _layers_of(matrix: Operator, factors: Sequence[KroneckerFactors]) -> list[tu
 
 def _errors(names: Sequence[tuple[str, ...]], compared: _Compared, largest: float) -> FactorErrors:
     whole, inside, layers = compared
-    left = _ratio(whole[:, 1] - inside, whole[:, 1])
+    with np.errstate(invalid="ignore"):  # the difference of two that overflow, which is refused
+        outside = whole[:, 1] - inside
+    left = _ratio(outside, whole[:, 1])
     errors = [_root(_ratio(pairs[:, 0], pairs[:, 1])) for pairs in layers]
     return FactorErrors(
         _root(_ratio(whole[:, 0], whole[:, 1])),
@@ -328,6 +330,8 @@ def _pairs(products: Tensor, nearly: Tensor) -> Pairs:
 
 def _ratio(above: Floats, below: Floats) -> Estimate:
     """Of two means over the same probes; exact of single numbers."""
+    if not (np.isfinite(above).all() and np.isfinite(below).all()):
+        raise ValueError("matrix and approximation must be such that their squares are finite, got others")
     if not below.mean() > 0:
         raise VanishingError
     value = above.mean() / below.mean()

@@ -230,3 +230,10 @@ def test_layers_that_the_budget_leaves_open_are_named() -> None:
 
     assert all(layer.short for layer in found.layers)
     assert "layer 0: errors of its trace or norm" in found.short
+
+
+def test_a_loss_whose_squares_are_no_numbers_is_refused() -> None:
+    net, loss = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)).double(), nn.CrossEntropyLoss()
+    given = problem(net, small_data(), loss=lambda z, y: 1e-200 * loss(z, y), dtype="float64")
+    with pytest.raises(ValueError, match="squares of it are no numbers; multiply the loss by a constant"):
+        measure_problem(given, top=1)
