@@ -158,8 +158,8 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
     def bend(outputs: Tensor, batch: Batch) -> Bend:
         slope = _slope(objective, outputs, batch)
         # a row of the slope has the share of its sample in the mean: once too often in the square
-        rows = slope.flatten(1) / math.sqrt(objective.share)
-        return lambda tangent: (rows * (rows * tangent.flatten(1)).sum(1, keepdim=True)).view_as(slope)
+        rows = slope.reshape(len(slope), -1) / math.sqrt(objective.share)
+        return lambda tangent: (rows * (rows * tangent.reshape_as(rows)).sum(1, keepdim=True)).view_as(slope)
 
     return _operator(objective, about_outputs(objective, bend), "empirical_fisher")
 

@@ -23,6 +23,7 @@ from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.products import EXHAUSTED
+from simulate.lanczos.rows import unit_of
 from simulate.results import Columns, Result
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-_PROBES = 30
+_probes = 30
 """Random vectors that an estimate takes unless told otherwise."""
 
 _STEPS = 100
@@ -86,7 +87,7 @@ class Estimate(NamedTuple):
     standard_error: float
 
 
-def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES, power: int = 1) -> Estimate:
+def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _probes, power: int = 1) -> Estimate:
     """Trace of a power of a symmetric matrix from random signs, without bias.
 
     Parameters
@@ -265,7 +266,7 @@ def _columns(matrix: Tensor) -> Tensor:
     return matrix / lengths.masked_fill(lengths == 0, 1.0)
 
 
-def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES) -> Estimate:
+def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _probes) -> Estimate:
     """Frobenius norm of a symmetric matrix: the root of the estimated trace of its square, one product per probe.
 
     The root makes it low by about standard_error^2 / (2 value) in the mean.
@@ -414,11 +415,11 @@ def density(
         at = np.linspace(low - 4 * sd, high + 4 * sd, _POINTS) if at is None else at
         each = _smeared(found, at, sd)
         shorter = _smeared(found.leading(steps - steps // 4), at, sd)
-        value = each.mean(0)
+        value, unit = each.mean(0), float(each.max(initial=0.0)) or 1.0
         return Density(
             x=at,
             value=value,
-            standard_error=each.std(0, ddof=1) / math.sqrt(len(each)),
+            standard_error=unit * (each / unit).std(0, ddof=1) / math.sqrt(len(each)),
             truncation=np.abs(value - shorter.mean(0)),
             dim=operator.dim,
             width=sd,
@@ -480,7 +481,9 @@ def _fewer(operator: Operator, probes: int) -> int:
 
 
 def _mean(samples: Tensor) -> Estimate:
-    return _finite_estimate(float(samples.mean()), float(samples.std()) / math.sqrt(len(samples)))
+    unit = unit_of(samples)  # squares of a spread of 1e-200 vanish, and it would seem exact
+    error = unit * float((samples / unit).std()) / math.sqrt(len(samples))
+    return _finite_estimate(float(samples.mean()), error)
 
 
 def _finite_estimate(value: float, error: float) -> Estimate:

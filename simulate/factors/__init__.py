@@ -12,7 +12,7 @@ An inverse of them is a preconditioner for `simulate.lanczos.solve`. What they a
 
 from simulate.factors.blocks import DenseBlock, FactorBlock, KroneckerBlock
 from simulate.factors.cotangents import Kind, matrix_of
-from simulate.factors.errors import FactorErrors, factor_errors, relative_error
+from simulate.factors.errors import FactorErrors, VanishingError, factor_errors, relative_error
 from simulate.factors.kronecker import KroneckerFactors, ekfac, kfac
 from simulate.factors.layers import Sharing
 
@@ -24,6 +24,7 @@ __all__ = [
     "KroneckerBlock",
     "KroneckerFactors",
     "Sharing",
+    "VanishingError",
     "ekfac",
     "factor_errors",
     "kfac",

@@ -86,7 +86,7 @@ def root_of(
 def _convex(floor: float, outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Negative eigenvalues of rounding, as a saturated softmax has, stay with their signs: they are nothing in sums."""
     found, signs = roots(outer, part, outputs)
-    sizes = found.flatten(2).square().sum(2).mT.double()
+    sizes = found.reshape(*found.shape[:2], -1).square().sum(2).mT.double()
     negative, positive = (float(sizes[sign * signs > 0].sum()) for sign in (-1, 1))
     rounding = _ROUNDINGS * torch.finfo(outputs.dtype).eps * signs.numel() * max(floor, float(sizes.max()))
     if negative > _NEGLIGIBLE * positive + rounding:

@@ -26,7 +26,7 @@ from simulate.spectra import Estimate
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = ["FactorErrors", "factor_errors", "relative_error"]
+__all__ = ["FactorErrors", "VanishingError", "factor_errors", "relative_error"]
 
 _BLOCK = 16
 """Vectors of one block of products."""
@@ -199,6 +199,8 @@ def factor_errors(
         count, most = probe_count(probes), _checks.natural_or_zero("rows", rows)
         rng = _checks.generator(seed)
         largest = float(extremes(matrix, rng).values[0])
+        if not largest:
+            raise VanishingError
         if matrix.dim <= most:
             compared = _dense(matrix, several)
         else:
@@ -213,6 +215,13 @@ def factor_errors(
             for each, pairs in zip(several, compared, strict=True)
         ]
         return found[0] if isinstance(factors, KroneckerFactors) else found
+
+
+class VanishingError(ValueError):
+    """A matrix that vanishes, or vanishes at a layer: no error is relative to it."""
+
+    def __init__(self) -> None:
+        super().__init__("matrix must not vanish where errors are relative to it, got zero")
 
 
 Pairs = NDArray[np.float64]
@@ -241,7 +250,9 @@ def _layers_of(matrix: Operator, factors: Sequence[KroneckerFactors]) -> list[tu
 
 def _errors(names: Sequence[tuple[str, ...]], compared: _Compared, largest: float) -> FactorErrors:
     whole, inside, layers = compared
-    left = _ratio(whole[:, 1] - inside, whole[:, 1])
+    with np.errstate(invalid="ignore"):  # the difference of two that overflow, which is refused
+        outside = whole[:, 1] - inside
+    left = _ratio(outside, whole[:, 1])
     errors = [_root(_ratio(pairs[:, 0], pairs[:, 1])) for pairs in layers]
     return FactorErrors(
         _root(_ratio(whole[:, 0], whole[:, 1])),
@@ -319,8 +330,10 @@ def _pairs(products: Tensor, nearly: Tensor) -> Pairs:
 
 def _ratio(above: Floats, below: Floats) -> Estimate:
     """Of two means over the same probes; exact of single numbers."""
+    if not (np.isfinite(above).all() and np.isfinite(below).all()):
+        raise ValueError("matrix and approximation must be such that their squares are finite, got others")
     if not below.mean() > 0:
-        raise ValueError("matrix must not vanish where errors are relative to it, got zero")
+        raise VanishingError
     value = above.mean() / below.mean()
     count = len(above)
     error = (above - value * below).std(ddof=1) / below.mean() / math.sqrt(count) if count > 1 else 0.0

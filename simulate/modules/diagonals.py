@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from simulate import _checks, _memory
 from simulate.lanczos import AnyMatrix, as_operator
 from simulate.lanczos.probes import probe_count, random_signs
+from simulate.lanczos.rows import unit_of
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_grams import curved_tensors
 from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
@@ -109,16 +110,18 @@ def estimated_diagonal(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int
     what = f"{3 * _BLOCK} vectors of {operator.dim} numbers"
     _memory.require_free("matrix", 8 * 3 * _BLOCK * operator.dim, what, device=operator.device)
     mean = torch.zeros(operator.dim, dtype=torch.float64, device=operator.device)
-    squares, seen = torch.zeros_like(mean), 0
+    squares, seen, unit = torch.zeros_like(mean), 0, 0.0
     while seen < probes:
         count = min(_BLOCK, probes - seen)
         signs = operator.vectors(random_signs(rng, (count, operator.dim)))
-        for entry in (signs * operator(signs)).double():
+        entries = (signs * operator(signs)).double()
+        unit = unit or unit_of(entries)  # in which squares neither overflow nor vanish
+        for entry in entries / unit:
             seen += 1
             change = entry - mean
             mean += change / seen
             squares += change * (entry - mean)
-    return DiagonalEstimate(mean, (squares / (probes - 1) / probes).sqrt())
+    return DiagonalEstimate(unit * mean, unit * (squares / (probes - 1) / probes).sqrt())
 
 
 def diagonal_by_rows(matrix: AnyMatrix, rows: Sequence[int] | Tensor | None = None) -> Tensor:

@@ -81,7 +81,7 @@ def outputs_alone(model: Any, inputs: Any, parameters: Any = None) -> Objective:
 def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
     """`empirical_kernel` of an objective with one batch, whatever its loss."""
     covered = sites.covers(objective) and sites.by_sample(objective)
-    alone = covered or sites.apart(objective)
+    alone = covered or objective.apart
     with objective.measured(), torch.enable_grad():
         (batch,) = objective.batches()
         with torch.no_grad():
@@ -122,7 +122,7 @@ def _by_sites(total: Tensor, objective: Objective, batch: Batch, count: int, tra
     steep = zip(*(slopes(outputs, nudges, unit.expand_as(outputs)) for unit in units), strict=True)
     cotangents = [(site, torch.stack(each)) for site, each in zip(found, steep, strict=True)]
     for uses in site_gradients.uses_of(cotangents).values():
-        if _once(uses):
+        if _once(uses, samples):
             _add_products(total, uses[0], samples, traced)
             continue
         for gradients in site_gradients.column_blocks(uses, samples):
@@ -131,10 +131,12 @@ def _by_sites(total: Tensor, objective: Objective, batch: Batch, count: int, tra
     return True
 
 
-def _once(uses: list[Use]) -> bool:
+def _once(uses: list[Use], samples: int) -> bool:
     """Whether a matrix of weights multiplies one input of every sample."""
     site, name, _ = uses[0]
-    return len(uses) == 1 and name == "weight" and isinstance(site.layer, nn.Linear) and site.inputs.ndim == 2
+    linear = isinstance(site.layer, nn.Linear) and site.inputs.ndim == 2
+    # positions may be folded into the rows: several of them for each sample
+    return len(uses) == 1 and name == "weight" and linear and len(site.inputs) == samples
 
 
 def _add_products(total: Tensor, use: Use, samples: int, traced: bool) -> None:

@@ -30,6 +30,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from simulate.lanczos.rows import row_lengths
 from simulate.modules.linearity import is_piecewise_linear
 from simulate.modules.sample_parts import Pair, finite_derivatives, parts
 from simulate.objectives import Objective
@@ -162,7 +163,9 @@ def curved_tensors(objective: Objective) -> Iterator[str]:
         vector = torch.zeros(objective.dim, dtype=objective.dtype)
         vector[block] = torch.randn(vector[block].shape, generator=generator, dtype=objective.dtype)
         product = matrix @ vector.to(objective.device)
-        if float(product[block].norm()) > torch.finfo(objective.dtype).eps * float(product.norm()):
+        # the norm of numbers of 1e-23 in single precision is zero
+        own, all_of_it = (row_lengths(part[None].double()) for part in (product[block], product))
+        if block.stop > block.start and float(own) > torch.finfo(objective.dtype).eps * float(all_of_it):
             yield name
 
 
@@ -183,7 +186,9 @@ def _trace(pairs: Sequence[Pair], signs: Tensor) -> Tensor:
 
 
 def _squares(left: Tensor, right: Tensor) -> Tensor:
-    return left.norm(dim=2).square() if left is right else torch.linalg.vecdot(left, right)
+    if left is right:
+        return torch.linalg.vector_norm(left, dim=2, dtype=torch.float64).square()
+    return torch.linalg.vecdot(left, right)
 
 
 def _spectrum(pairs: Sequence[Pair], signs: Tensor, dim: int) -> Tensor:

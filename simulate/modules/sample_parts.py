@@ -123,7 +123,7 @@ def parts(
         those of one sample do not fit into memory.
     """
     covered = sites.covers(objective) and sites.by_sample(objective)
-    apart = not objective.training and sites.apart(objective)
+    apart = not objective.training and objective.apart
     for batch in objective.batches(empty=True):
         if not batch.factor and root.asks:  # the mean over nothing
             yield _nothing(objective, batch)
@@ -225,7 +225,9 @@ def _by_gradients(
 ) -> SamplePart:
     """Of the outputs of one sample by all parameters."""
     rows = (objective.flat(slopes(row, leaves, cotangent)) for cotangent in cotangents)
-    gradients = torch.stack([r.norm()[None] if lengths else r for r in rows])[None]
+    gradients = torch.stack(
+        [torch.linalg.vector_norm(r, dtype=torch.float64)[None] if lengths else r for r in rows]
+    )[None]
     return SamplePart([(gradients, gradients)], signs, cotangents, lambda v: (gradients @ v.mT).double())
 
 

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from simulate import _memory
 from simulate.objectives import Batch, Objective
+from simulate.objectives.additivity import MIXED
 from simulate.objectives.batches import cuts, rows, window
-from simulate.objectives.derivatives import alike, directional, normal
+from simulate.objectives.derivatives import directional, normal
 
 __all__ = ["CoupledError", "Outer", "outer_of", "separate_batches", "windows"]
 
@@ -79,32 +80,9 @@ def separate_batches(objective: Objective) -> Iterator[Batch]:
     """All of them, those too that add nothing to the loss; samples that see each other are refused."""
     if objective.training:
         raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
-    checked = False
-    for batch in objective.batches(empty=True):
-        if batch.factor and not checked:
-            _require_blind(objective, batch)
-            checked = True
-        yield batch
-
-
-def _require_blind(objective: Objective, batch: Batch) -> None:
-    """One sample, and the first half of them, must have the same outputs without the others."""
-    size, leaves, head = rows(batch.targets), objective.leaves(), objective.head_of(batch)
-    middle = size // 2
-
-    def outputs(inputs: Any) -> Tensor:  # what goes into a head, which is blind to all else
-        return objective.outputs(leaves, inputs) if head is None else head.hidden(objective, leaves, inputs)
-
-    with torch.no_grad():
-        together = outputs(batch.inputs)
-        if together.ndim == 0 or len(together) != size:
-            return  # refused for that, see `Outer`
-        for part in (slice(middle, middle + 1), slice(0, size - middle)):
-            alone, expected = outputs(window(batch.inputs, part)), together[part]
-            if alone.numel() != expected.numel() or not alike(alone.reshape_as(expected), expected):
-                raise ValueError(
-                    "model must give each sample outputs of its own, got samples that see each other"
-                )
+    if objective.mixing == MIXED:
+        raise ValueError("model must give each sample outputs of its own, got samples that see each other")
+    yield from objective.batches(empty=True)
 
 
 def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:

@@ -19,9 +19,10 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -29,15 +30,16 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
+from simulate.objectives.additivity import spaced
 from simulate.objectives.batches import rows, window
 from simulate.objectives.derivatives import alike, behind, normal, slopes
 from simulate.objectives.restoring import draws
+from simulate.objectives.soundness import trusted
 
 __all__ = [
     "NORMALISATIONS",
     "ElsewhereError",
     "Site",
-    "apart",
     "by_sample",
     "called",
     "covers",
@@ -104,7 +106,9 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     """
     with _kept_as_usual():
         outputs, sites = _passed(objective, leaves, batch)
-    if _elsewhere(outputs, leaves):
+    samples = rows(batch.inputs)
+    uneven = objective.answers.get("by_sample") and any(len(site.nudge) % samples for site in sites)
+    if _elsewhere(outputs, leaves) or uneven:
         raise ElsewhereError(
             "model must act by its layers alone on all samples alike, got parameters that act elsewhere"
         )
@@ -194,10 +198,7 @@ def covers(objective: Objective) -> bool:
         try:
             outputs, sites = visited(objective, leaves, batch)
             return bool(sites) and _agree(objective, batch, outputs, sites)
-        except (
-            ElsewhereError,
-            RuntimeError,
-        ):  # a layer inside a transform of torch.func has no nudge, for one
+        except (ValueError, RuntimeError):  # a layer inside a transform of torch.func has no nudge, for one
             return False
 
 
@@ -219,33 +220,20 @@ def _agree(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[
     return alike(outputs, plain) and alike(objective.flat(found), objective.flat(expected))
 
 
-@_asked_once
-def apart(objective: Objective) -> bool:
-    """Whether a sample has the same outputs when it is alone: asked of one, next to a few others.
+_ASKED = 32
+"""Samples that must lie in their order at the sites."""
 
-    Examples
-    --------
-    >>> data = torch.randn(5, 3), torch.zeros(5, 2)
-    >>> apart(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), data, nn.MSELoss()))
-    False
-    """
-    with objective.measured(), torch.no_grad():
-        batch, leaves = objective.few(), objective.leaves()
-        outputs = objective.outputs(leaves, batch.inputs)
-        chosen = rows(batch.targets) // 2
-        if outputs.ndim == 0 or len(outputs) != rows(batch.targets):
-            return False
-        with suppress(Exception):  # one that takes no sample alone
-            alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
-            return alike(alone, outputs[chosen : chosen + 1])
-        return False
+_SCALES = 8
+"""Different weights of samples, powers of two: they are exact."""
 
 
 @_asked_once
 def by_sample(objective: Objective) -> bool:
     """Whether every site has the samples along its first axis, or whole blocks of rows for each, and none sees another.
 
-    Asked of a few samples: one of them must be `apart`, and the derivative of its outputs vanish at the rows of others.
+    The samples must be `Objective.apart`. Some of a batch are put into another order than they are given in.
+    Derivatives of the outputs of one half of them must vanish at the rows of the other half. If the outputs of each
+    sample are multiplied by a number of its own, so must be the derivatives at its rows.
 
     Examples
     --------
@@ -255,17 +243,58 @@ def by_sample(objective: Objective) -> bool:
     >>> by_sample(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), data, nn.MSELoss()))
     False
     """
-    if not apart(objective):
+    if not objective.apart:
         return False
+    if trusted(objective):
+        return True
+    batch = objective.few()
+    if objective.head_of(batch) is None:  # whose logits take more memory than a pass may
+        batch = objective.sized()
     with objective.measured(), torch.enable_grad():
-        batch = objective.few()
-        outputs, sites = _passed(objective, objective.leaves(), batch)
-        samples = rows(batch.targets)
-        chosen = samples // 2
-        weights = torch.zeros_like(outputs)
-        weights[chosen] = normal(outputs)[chosen]
-        found = slopes(outputs, [site.nudge for site in sites], weights)
-        return all(_only(slope, samples, chosen) for slope in found)
+        try:
+            return all(
+                _in_order(objective, window(batch.inputs, order)) for order in _orders(rows(batch.targets))
+            )
+        except (ValueError, RuntimeError):  # of outputs without derivatives by the nudges, for one
+            return False
+
+
+def _orders(count: int) -> Iterator[Tensor]:
+    """Yield numbers of samples in a random order: they may lie sorted by what the model sorts them by."""
+    some = torch.tensor(spaced(count, _ASKED))
+    if len(some) <= _SCALES:  # of so few another order may be the sorted one
+        yield some
+    yield some[torch.randperm(len(some), generator=torch.Generator().manual_seed(0))]
+
+
+def _in_order(objective: Objective, inputs: Any) -> bool:
+    outputs, found = _passed(objective, objective.leaves(), Batch(inputs, (), 0.0))
+    count, drawn = len(outputs), np.random.default_rng(0)
+    half = torch.zeros(count, dtype=torch.bool, device=outputs.device)
+    half[torch.from_numpy(drawn.permutation(count)[: count // 2])] = True
+    scale = 2.0 ** torch.from_numpy(drawn.integers(0, _SCALES, count)).to(outputs)
+    weights, nudges = normal(outputs), [site.nudge for site in found]
+    masks = (half.to(outputs), (~half).to(outputs), scale)
+    each = (slopes(outputs, nudges, weights * _column(mask, outputs)) for mask in masks)
+    return all(
+        _ordered(first, second, scaled, half, scale) for first, second, scaled in zip(*each, strict=True)
+    )
+
+
+def _column(numbers: Tensor, like: Tensor) -> Tensor:
+    return numbers.view(-1, *[1] * (like.ndim - 1))
+
+
+def _ordered(first: Tensor, second: Tensor, scaled: Tensor, half: Tensor, scale: Tensor) -> bool:
+    """Whether the derivatives of each half are nought at the other, and all are scaled as their samples are."""
+    if len(first) % len(half):
+        return False
+    blocks = [slope.unflatten(0, (len(half), -1)).flatten(1) for slope in (first, second, scaled)]
+    if bool(blocks[0][~half].any()) or bool(blocks[1][half].any()):
+        return False
+    expected = scale[:, None] * (blocks[0] + blocks[1])
+    # scales differ by factors of two: no rounding is as large, whatever the size of the numbers
+    return bool(((blocks[2] - expected).abs().amax(1) <= 0.1 * expected.abs().amax(1)).all())
 
 
 @contextmanager
@@ -402,11 +431,3 @@ def unscaled(site: Site, inputs: Tensor) -> Tensor:
 def _filled(site: Site, name: str, value: float) -> Tensor:
     """Like a parameter of the layer, of the type that it is measured in: a layer of half precision keeps its own."""
     return torch.full_like(site.layer.get_parameter(name), value, dtype=site.nudge.dtype)
-
-
-def _only(slope: Tensor, samples: int, chosen: int) -> bool:
-    if len(slope) % samples:
-        return False
-    blocks = slope.unflatten(0, (samples, -1)).flatten(1).abs().amax(1)
-    others = torch.cat([blocks[:chosen], blocks[chosen + 1 :]])
-    return not bool(others.any())

@@ -3,14 +3,15 @@
 It is not if the loss function divides by something else than the samples, as by the weights of their classes, takes a
 root of the mean or compares samples; nor if the model has other outputs for a sample beside other samples. Both are
 asked of a few samples, at most `SAMPLES`, parted in three ways: at most five forward passes of so few. Where that many
-may not fit into memory together, groups of them are asked.
+may not fit into memory together, groups of them are asked. Samples may also meet in larger batches alone, as where
+experts have a capacity: `mixing` asks the model for a batch as large as those that are used, in three forward passes.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,11 +22,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from simulate.objectives.asked import Asked
-from simulate.objectives.batches import cuttable, joined, placed, rows, tensors, window
+from simulate.objectives.batches import Batch, cuttable, joined, placed, rows, tensors, window
 from simulate.objectives.derivatives import alike
 from simulate.objectives.parameters import doubled
 
-__all__ = ["SAMPLES", "SUM", "UNKNOWN", "chosen", "coupling", "halves", "spaced"]
+__all__ = ["MIXED", "SAMPLES", "SUM", "UNKNOWN", "chosen", "coupling", "halves", "mixing", "spaced"]
 
 SAMPLES = 32
 """Most samples that are asked: two are those with the extremes of the targets."""
@@ -34,7 +35,7 @@ UNKNOWN = "the loss of a few samples cannot be had"
 """Of a model or a loss for one size of batch alone."""
 
 _FEWER = "the loss of fewer samples cannot be had"
-_MIXED = "the model gives a sample other outputs beside other samples"
+MIXED = "the model gives a sample other outputs beside other samples"
 SUM = "the loss of a batch is the sum of those of its parts"
 _NEITHER = {
     "mean": "the loss of a batch is not the mean of those of its parts",
@@ -180,6 +181,45 @@ def coupling(asked: Asked, pieces: Sequence[Piece], *, most: int = SAMPLES, loss
         return next(filter(None, (_together(asked, group, loss_alone) for group in groups)), "")
 
 
+def mixing(asked: Asked, batch: Batch) -> str:
+    """Return how a batch as a whole mixes its samples, in words: empty if its parts have the outputs of the whole.
+
+    The parts are those of two splits, so that all samples take part, and a single sample. To be used within
+    `parametric.as_found`.
+    """
+    count, leaves = rows(batch.inputs), asked.leaves()
+    if count < 2:
+        return ""
+
+    def outputs(places: Sequence[int] | slice) -> Tensor:
+        some = places if isinstance(places, slice) else torch.tensor(places)
+        return asked.outputs(leaves, window(batch.inputs, some))
+
+    with torch.no_grad():
+        try:
+            whole = outputs(slice(None))
+            if whole.ndim == 0 or len(whole) != count:
+                return ""  # one number for all of them, say
+            for side in _sides(count):
+                found, expected = outputs(side), whole[torch.tensor(side)]
+                # a single sample may come without its axis
+                if found.numel() == expected.numel() and alike(found.reshape_as(expected), expected):
+                    continue
+                return MIXED if alike(outputs(slice(None)), whole) else ""  # a model that draws
+        except Exception:  # code of others, that needs more samples
+            return _FEWER
+    return ""
+
+
+def _sides(count: int) -> Iterator[list[int]]:
+    """Yield both parts of two splits, at random, and a first third, as windows are cut; and one sample."""
+    for first in (np.random.default_rng(0).permutation(count)[: count // 2].tolist(), range(-(-count // 3))):
+        inside = set(first)
+        yield sorted(inside)
+        yield [i for i in range(count) if i not in inside]
+    yield [count // 2]
+
+
 def _together(asked: Asked, pieces: Sequence[Piece], loss_alone: bool) -> str:
     if len(pieces) < 2:
         return ""
@@ -200,7 +240,7 @@ def _together(asked: Asked, pieces: Sequence[Piece], loss_alone: bool) -> str:
         except Exception:  # code of others, that needs more samples
             return _FEWER
         if found:
-            return "" if found == _MIXED and _draws(asked, whole, pieces) else found
+            return "" if found == MIXED and _draws(asked, whole, pieces) else found
     return ""
 
 
@@ -228,7 +268,7 @@ def _coupled(
             continue
         outputs = torch.cat([own[i] for i in side])
         if not loss_alone and not alike(_part(asked, taken).outputs, outputs):
-            return _MIXED
+            return MIXED
         targets = joined([y for _, y in taken])
         parts.append(_Part(outputs, targets, asked.weight(targets)))
     return loss.coupled(parts)

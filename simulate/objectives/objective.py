@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from simulate import _checks
 from simulate.objectives import soundness
-from simulate.objectives.additivity import SUM, UNKNOWN, chosen, coupling, halves
+from simulate.objectives.additivity import MIXED, SUM, UNKNOWN, chosen, coupling, halves, mixing
 from simulate.objectives.batches import (
     Batch,
     cuts,
@@ -29,7 +29,7 @@ from simulate.objectives.batches import (
     window,
 )
 from simulate.objectives.datasets import Stacked, named_data
-from simulate.objectives.derivatives import slopes
+from simulate.objectives.derivatives import alike, slopes
 from simulate.objectives.forms import Form, asked_form, picked, returned_parts
 from simulate.objectives.heads import Few, Head, by_chunks, by_positions, head_of
 from simulate.objectives.labels import Labels
@@ -167,6 +167,7 @@ class Objective:
             self.training, self.criterion = training, loss
             self._count, self._counted = counted_by(loss) if count is None else count, count is not None
             self._coupling: str | None = None
+            self._mixing: str | None = None
             self.shapes = tuple(p.shape for p in self._own)
             self.dtype, self.device = self._own[0].dtype, self._own[0].device
             self._sizes = [p.numel() for p in self._own]
@@ -222,6 +223,7 @@ class Objective:
             self.data, self._tally, self._few = repeatable(data, self._chunk), None, None
             # of questions about the model that are put to a few of these samples, as in `simulate.modules.sites`
             self.answers: dict[str, bool] = {}
+            self._mixing = None
             if self.training and isinstance(self.data, Stacked):
                 raise ValueError(
                     "data must be batches in training mode, where each is the unit of the loss, got single samples:"
@@ -297,7 +299,7 @@ class Objective:
         other._copy(parametric(self._call if other.model is None else other.model, given))
         other.originals += self.originals
         other.dtype, other._head, other._tally, other._few = torch.float64, None, None, None
-        other.recordable, other.answers = {}, {}
+        other.recordable, other.answers, other._mixing = {}, {}, None
         return other
 
     @property
@@ -323,8 +325,8 @@ class Objective:
         """Why the loss of a batch is not that of its parts, in words; empty if it is.
 
         Asked once, of at most 32 samples of the data, no more together than a pass takes: five forward passes of so
-        few, and one through the data to pick them, see `simulate.objectives.additivity`. In training mode nobody is
-        asked: samples may see each other.
+        few, and one through the data to pick them, see `simulate.objectives.additivity`. The model is also asked
+        about one whole batch, see `mixing`. In training mode nobody is asked: samples may see each other.
         """
         if self.training:
             return "in training mode samples of a batch may see each other"
@@ -332,7 +334,54 @@ class Objective:
             pieces = self._chosen()
             with as_found(self.model, self.training):
                 self._coupling = self._coupled(pieces)
+            if not self._coupling and self.mixing == MIXED:
+                self._coupling = MIXED
         return self._coupling
+
+    @property
+    def mixing(self) -> str:
+        """How the model mixes the samples of a batch, in words; empty if it gives all of them the same in parts of it.
+
+        Asked once of each data, of one batch with as many samples as a pass takes: three forward passes, and one of a
+        single sample.
+        """
+        if self._mixing is None:
+            asked, batch = self._at_few(), self.sized()
+            with as_found(self.model, self.training):
+                known = soundness.trusted(asked) or not cuttable(batch.inputs, batch.targets)
+                self._mixing = "" if known else mixing(asked, batch)
+        return self._mixing
+
+    @property
+    def apart(self) -> bool:
+        """Whether the model gives every sample the outputs that it has alone, as a row: nothing is `mixing` them.
+
+        Examples
+        --------
+        >>> data = torch.randn(5, 3), torch.zeros(5, 2)
+        >>> Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), data, nn.MSELoss()).apart
+        False
+        """
+        if "apart" not in self.answers:
+            self.answers["apart"] = not self.mixing and self._alone()
+        return self.answers["apart"]
+
+    def _alone(self) -> bool:
+        """Whether one of a few samples has the same outputs without the others, and few samples are not coupled."""
+        asked: Any = self._at_few()
+        batch, leaves = asked.few(), self._leaves
+        if not cuttable(batch.inputs, batch.targets):
+            return False
+        if self._several and not self.training and self.coupling == MIXED:
+            return False
+        one = rows(batch.targets) // 2
+        # a model may take no sample alone
+        with as_found(self.model, self.training), torch.no_grad(), suppress(Exception):
+            outputs = asked.outputs(leaves, batch.inputs)
+            if outputs.ndim and len(outputs) == rows(batch.targets):
+                own = outputs[one : one + 1]
+                return alike(asked.outputs(leaves, window(batch.inputs, slice(one, one + 1))), own)
+        return False
 
     @property
     def _most(self) -> int:
@@ -434,6 +483,12 @@ class Objective:
             self._few = self._few if whole else found
             return found
         return self._few
+
+    def sized(self) -> Batch:
+        """Samples of the first batch that has several, as many as a pass takes."""
+        batch = self.few(whole=True)
+        cut = self._most < rows(batch.targets) and cuttable(batch.inputs, batch.targets)
+        return batch.part(slice(0, self._most)) if cut else batch
 
     def _own_few(self, whole: bool) -> Batch:
         with as_found(self.model, self.training):

@@ -168,3 +168,21 @@ def test_an_error_relative_to_nothing_is_refused() -> None:
     objective = Objective(model, (torch.eye(2).double(), torch.eye(2).double()), nn.MSELoss())
     with pytest.raises(ValueError, match="matrix must not vanish where errors are relative to it, got zero"):
         factor_errors(gauss_newton(objective), kfac(objective), rng())
+
+
+def test_errors_of_a_matrix_of_zeros_are_refused() -> None:
+    """Outputs at a critical point: a product of two zeros."""
+    model = built(lambda: nn.Linear(4, 3, bias=False))
+    model.weight.data.zero_()
+
+    class Product(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = model
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x).prod(1, keepdim=True)
+
+    objective = Objective(Product(), (torch.eye(4).double(), torch.ones(4, 1).double()), nn.MSELoss())
+    with pytest.raises(ValueError, match="matrix must not vanish where errors are relative to it, got zero"):
+        factor_errors(gauss_newton(objective), kfac(objective), rng())

@@ -80,6 +80,26 @@ def test_layers_called_twice_and_samples_that_see_each_other(kind: type[nn.Modul
     assert_allclose(empirical_kernel(model, x), by_jacobian(objective, x, 5), atol=1e-12)
 
 
+class Folded(nn.Module):
+    """Positions are folded into the samples before a layer, (N, T, d) to (N T, d)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(2, 2), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.layer(x.reshape(-1, 2)).tanh().view(len(x), 6))
+
+
+def test_a_layer_on_positions_that_are_folded_into_the_samples_has_a_kernel() -> None:
+    model, x = built(Folded), torch.from_numpy(rng(1).standard_normal((5, 3, 2)))
+    expected = by_jacobian(Objective(model, (x, model(x).detach()), nn.MSELoss()), x, 5)
+
+    assert_allclose(empirical_kernel(model, x), expected, atol=1e-12)
+    traces = expected.diagonal(dim1=1, dim2=3).sum(2)
+    assert_allclose(empirical_kernel(model, x, traced=True), traces, atol=1e-12)
+
+
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("name", ["convolution", "tied"])
 def test_blocks_within_memory_make_the_whole(

@@ -74,6 +74,20 @@ def test_factors_are_measured_against_the_gauss_newton_matrix() -> None:
     assert "EKFAC" in pages.measurement_text(found) and "Kronecker factors" in pages.measurement_page(found)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_matrix_of_zeros_has_no_errors_of_factors(whole: bool) -> None:
+    """Outputs that are logarithms of probabilities leave the loss no curvature; a dead layer has none either."""
+    last, loss = (nn.LogSoftmax(1), nn.NLLLoss()) if whole else (nn.Identity(), nn.CrossEntropyLoss())
+    net = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3), last).double()
+    if not whole:
+        net[0].bias.data.fill_(-99.0)
+    found = measure_problem(problem(net, small_data(), loss=loss, dtype="float64"), top=1, factors=True)
+
+    assert found.factors is None and found.gauss_newton.trace.value >= 0
+    assert any("no errors of Kronecker factors" in line for line in found.doubts)
+    assert "no errors of Kronecker factors" in pages.measurement_text(found)
+
+
 def test_without_factors_nothing_is_said_of_them() -> None:
     found = measure_problem(small_problem(nn.Tanh()), top=1)
 
@@ -216,3 +230,10 @@ def test_layers_that_the_budget_leaves_open_are_named() -> None:
 
     assert all(layer.short for layer in found.layers)
     assert "layer 0: errors of its trace or norm" in found.short
+
+
+def test_a_loss_whose_squares_are_no_numbers_is_refused() -> None:
+    net, loss = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)).double(), nn.CrossEntropyLoss()
+    given = problem(net, small_data(), loss=lambda z, y: 1e-200 * loss(z, y), dtype="float64")
+    with pytest.raises(ValueError, match="squares of it are no numbers; multiply the loss by a constant"):
+        measure_problem(given, top=1)

@@ -216,6 +216,7 @@ def measure_problem(
                 spent.claimed,
                 spent.expect,
             )
+            _require_size(first.matrix)
         with spent.part(_GAUSS_NEWTON):
             second = found_matrix(
                 spent.on(gauss_newton(objective)), streams[2], part, asked, spent.claimed, spent.expect
@@ -231,7 +232,10 @@ def measure_problem(
                 )
         if own is not None:
             with spent.part(_FACTORS):
-                near = measured_factors(spent.on(gauss_newton(objective)), own, streams[7], stopping.probes)
+                near, nothing = measured_factors(
+                    spent.on(gauss_newton(objective)), own, streams[7], stopping.probes
+                )
+                told = (*told, *nothing)
         with spent.part(_LINES):
             lines = _lines(objective, first, gradient)
         with spent.part(_PROJECTION):
@@ -267,6 +271,9 @@ def measure_problem(
         seconds=time.monotonic() - started,
     )
 
+
+_LARGEST = 1e140
+"""Curvature whose square, and sums of such squares, are numbers."""
 
 _TRACES, _HESSIAN, _GAUSS_NEWTON = "traces", "Hessian", "Gauss-Newton matrix"
 _H_TERM, _LAYERS, _LINES = "H-term", "layers", "loss along eigenvectors"
@@ -379,10 +386,19 @@ def _estimate(number: Number) -> Estimate:
     return Estimate(number.value, number.error)
 
 
+def _require_size(matrix: Matrix) -> None:
+    size = max((abs(each.value) for each in matrix.top), default=0.0)
+    if size and not 1 / _LARGEST < size < _LARGEST:
+        raise ValueError(
+            f"loss must have a curvature between {1 / _LARGEST:g} and {_LARGEST:g} to be measured, got {size:g}:"
+            " squares of it are no numbers; multiply the loss by a constant"
+        )
+
+
 def _rate(first: Eigenvalue) -> Number | None:
     if first.value <= first.bound:
         return None
-    return Number(value=2 / first.value, error=2 * first.bound / first.value**2, kind="bound")
+    return Number(value=2 / first.value, error=2 * (first.bound / first.value) / first.value, kind="bound")
 
 
 # --- traces and norms --------------------------------------------------------------------------------------------

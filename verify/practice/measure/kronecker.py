@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from simulate.factors import FactorErrors, KroneckerFactors, ekfac, factor_errors, kfac
+from simulate.factors import FactorErrors, KroneckerFactors, VanishingError, ekfac, factor_errors, kfac
 from simulate.lanczos import Operator
 from simulate.objectives import Objective
 from simulate.spectra import Estimate
@@ -35,8 +37,8 @@ def measured_factors(
     factors: tuple[KroneckerFactors, KroneckerFactors],
     rng: np.random.Generator,
     probes: int,
-) -> Factors:
-    """Errors of both, from the same probes.
+) -> tuple[Factors | None, Sequence[str]]:
+    """Errors of both, from the same probes; None, and why, if there is nothing that they are relative to.
 
     Parameters
     ----------
@@ -49,8 +51,13 @@ def measured_factors(
     probes
         For every layer.
     """
-    plain, corrected = factor_errors(operator, factors, rng, probes=max(probes, 2))
-    return Factors(
+    try:
+        plain, corrected = factor_errors(operator, factors, rng, probes=max(probes, 2))
+    except VanishingError:
+        return None, [
+            "no errors of Kronecker factors: the Gauss-Newton matrix is zero, as a whole or in a layer"
+        ]
+    found = Factors(
         kfac=_number(plain.whole),
         ekfac=_number(corrected.whole),
         between=_number(plain.between),
@@ -58,6 +65,7 @@ def measured_factors(
         ekfac_largest=corrected.largest,
         layers=_layers(factors[0], plain, corrected),
     )
+    return found, ()
 
 
 def _layers(
