@@ -44,7 +44,7 @@ AS_EXPECTED = {
 FAILED = {
     "agrees": ("failed", "F", ("AGREES (surprise)", {"red": True})),
     "disagrees": ("failed", "F", ("DISAGREES (surprise)", {"red": True})),
-    "undecided": ("failed", "F", ("UNDECIDED (strict)", {"red": True})),
+    "undecided": ("failed", "F", ("UNDECIDED (surprise)", {"red": True})),
     "broken": BROKEN,
 }
 """Category, letter and word of each verdict."""

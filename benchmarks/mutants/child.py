@@ -209,18 +209,15 @@ class _Trial:
                 yield name, session.rows(self.claims[name]), ""
 
     def _catch(self, name: str, rows: Sequence[Any], refused: str) -> None:
-        from verify.running.suite import lasting_obstacle
-
         found = self.found
         if refused:
             found.outcome, found.claim, found.error = "refused", name, refused
         for row in rows:
             if row.surprise or row.verdict == "broken":
                 found.outcome, found.claim = ("broken" if row.error else "disagrees"), name
+                found.outcome = "undecidable" if row.verdict == "undecided" else found.outcome
                 found.error = row.error[-300:]
             elif row.verdict == "undecided" and self._before.get(row.id, NEW).verdict != "undecided":
-                if lasting_obstacle(row):
-                    found.outcome, found.claim = "undecidable", name
                 self._undecided = self._undecided or name
 
     def _note(self, name: str, rows: Sequence[Any]) -> None:

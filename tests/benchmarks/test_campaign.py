@@ -25,7 +25,6 @@ from benchmarks.mutants.reach import ROOT
 from benchmarks.mutants.trial import Told, Trial, preload
 from verify.claims import registry
 from verify.judging.campaign import FILE, Campaign, Outcomes, Survivor, campaigns
-from verify.judging.guards import STILL
 
 FIRST = sample(edits(ROOT, "theory/own_direction.py"), 6, 3, ROOT)
 NOTHING: dict[str, Any] = {
@@ -143,7 +142,7 @@ def judged(was: str, *rows: Any, refused: str = "", blocks: float = 0.0) -> Find
         ("broken", lambda: judged("agrees", row("broken", error="Traceback", surprise=True))),
         ("refused", lambda: judged("agrees", refused="have a rival far enough away")),
         ("undecided", lambda: judged("agrees", row("undecided", 1.1, reason="budget"))),
-        ("undecidable", lambda: judged("agrees", row("undecided", 1.1, reason=STILL))),
+        ("undecidable", lambda: judged("agrees", row("undecided", 1.1, reason="budget", surprise=True))),
         ("survived", lambda: judged("undecided", row("undecided", 1.1))),
     ],
 )

@@ -114,12 +114,20 @@ def test_observations_may_be_all_there_is_or_none(
     assert {p.get("name"): p.get("value") for p in case.iter("property")} == {"observed": "3", "seed": "2024"}
 
 
+def test_what_ends_undecided_against_its_registration_fails(plant: Planter, run: Run) -> None:
+    plant(*toy_claims.MANY_RIGHT, toy_claims.UNFORESEEN)
+
+    result = run(CLAIMS, "-v")
+    result.stdout.fnmatch_lines(["*beyond/unforeseen[]] UNDECIDED (surprise)*"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
 def test_undecided_fails_where_asked(plant: Planter, run: Run) -> None:
     plant(*toy_claims.MANY_RIGHT, toy_claims.TIGHT)
 
     assert run(CLAIMS).ret == pytest.ExitCode.OK
     strict = run(CLAIMS, "--strict-undecided", "-v")
-    strict.stdout.fnmatch_lines(["*UNDECIDED (strict)*"])
+    strict.stdout.fnmatch_lines(["*UNDECIDED (surprise)*"])
     assert strict.ret == pytest.ExitCode.TESTS_FAILED
 
 

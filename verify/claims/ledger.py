@@ -3,9 +3,9 @@
     python -m verify.claims.register      # after a claim was added or changed: enters it, with the date
 
 A claim declares its kind, run points, predictions there (where nothing measured enters them), margin, rivals, the
-verdict that is expected, and what of its bound or margin pilot draws set. Entries are only added: what changes is
-listed with its date and commit, and stays. Each entry carries a seal, a hash of all else in it: one that was edited by
-hand is refused.
+verdict that is expected, why it may end undecided, and what of its bound or margin pilot draws set. Entries are only
+added: what changes is listed with its date and commit, and stays. Each entry carries a seal, a hash of all else in it:
+one that was edited by hand is refused.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ def declared(claim: AnyClaim, against: Iterable[str]) -> Terms:
         "rivals": sorted(against),
         "expected": claim.expected.value,
     }
-    if claim.pilot:
-        found["pilot"] = claim.pilot
+    for name in ("pilot", "may_be_undecided"):
+        if told := getattr(claim, name):
+            found[name] = told
     if isinstance(claim, Claim) and not claim.inputs and claim.kind is not Kind.DISTRIBUTION:
         parts = [part for point in claim.experiment.points for part in components(claim, point)]
         found["predicted"] = [float(f"{claim.prediction(part):.{DIGITS}g}") for part in parts]
@@ -224,6 +225,8 @@ def _changed(name: str, old: Any, new: Any) -> str:
         return f"prediction from {old[0]:g} to {new[0]:g}" if single else "other predictions"
     if name == "pilot":
         return f"set after pilot draws: {new}" if new else "no longer said to be set after pilot draws"
+    if name == "may_be_undecided":
+        return f"may end undecided: {new}" if new else "must be decided"
     if name == "margin" and isinstance(old, float) and isinstance(new, float):
         return f"margin {'tightened' if new < old else 'widened'} from {old:g} to {new:g}"
     return f"{name} {old} before, now {new}"

@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import BLOCK
 
 __all__ = [
+    "BY_CHANCE",
     "FAR",
     "FARTHEST",
-    "LASTING",
+    "MISFIT",
     "OUTSIDE",
     "REFUTED",
     "REMEDIES",
@@ -38,6 +39,8 @@ __all__ = [
     "SKEWEST",
     "STILL",
     "TOGETHER",
+    "UNCONFIRMED",
+    "UNTRUSTED",
     "departure",
     "events_together",
     "farthest_allowed",
@@ -59,8 +62,12 @@ TOGETHER = f"{OUTSIDE}: replicates of a block move together"
 STILL = "zero variance"
 REFUTED = "order of its correction refuted"
 
-LASTING = frozenset((SKEWED, FAR, TOGETHER, STILL, REFUTED))
-"""Obstacles of the law that is drawn: claims are registered where they do not occur."""
+UNCONFIRMED = "order of its correction not confirmed"
+UNTRUSTED = "size model not trusted"
+MISFIT = "size model refuted"
+
+BY_CHANCE = frozenset((UNTRUSTED, UNCONFIRMED))
+"""Obstacles of a model of the size that is right: its test of fit is wrong once in a thousand."""
 
 REMEDIES: Mapping[str, str] = {
     SKEWED: "judge its logarithm, the share of replicates beyond a threshold, or a statistic of groups; more "
@@ -72,6 +79,8 @@ REMEDIES: Mapping[str, str] = {
     "too: `python -m benchmarks.blocks --claim ID` names what moves",
     STILL: "all replicates are equal: nothing is drawn, or the quantity is deterministic and to be stated as exact",
     REFUTED: "the correction falls with another power than declared: look at it over the sizes",
+    UNTRUSTED: "the test of fit is wrong once in 1000: another seed tells",
+    MISFIT: "more than chance lies between sizes and the declared powers: look at it over the sizes",
 }
 """What helps where a guard stands in the way."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import BLOCK, Point
 from verify.judging.estimands import estimated, excesses, formula_distance, slack
-from verify.judging.guards import REFUTED
+from verify.judging.guards import REFUTED, UNCONFIRMED
 from verify.judging.intervals import FEWEST, Interval
 from verify.judging.profiles import profile
 from verify.model import (
@@ -209,7 +209,7 @@ def _unconfirmed(order: Claim, point: Point, scores: Scores, alpha: float) -> st
     """Why a limit is not known yet, or will not be: the order of its correction; empty if that agrees."""
     verdict = judge(order, readings(order)[0], point, scores, alpha).verdict
     why = {Verdict.AGREES: "", Verdict.DISAGREES: REFUTED}
-    return why.get(verdict, "order of its correction not confirmed")
+    return why.get(verdict, UNCONFIRMED)
 
 
 def _verdict(claim: Claim, interval: Interval, predicted: float, margin: float) -> Verdict:

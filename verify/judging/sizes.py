@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from verify.judging.guards import MISFIT, UNTRUSTED
 from verify.judging.intervals import Interval, mean_interval
 
 __all__ = ["exponent_replicates", "extrapolated"]
@@ -65,8 +66,8 @@ def extrapolated(
     )
     if interval.obstacle:
         return interval
-    if not _fits(values, design, numerical):
-        return interval.blocked_by("size model not trusted")
+    if misfit := _misfit(values, design, numerical, alpha):
+        return interval.blocked_by(misfit)
     changed = abs(float((values[:, 1:] @ fewer).mean()) - interval.estimate)
     return interval.widened_by(_next_term(sizes, terms, weights, fewer) * changed)
 
@@ -94,8 +95,11 @@ def _next_term(sizes: Sequence[float], terms: Sequence[float], weights: Floats, 
     return max(DROPPED, abs(error / (float(fewer @ missed[1:]) - error)))
 
 
-def _fits(values: Floats, design: Floats, numerical: float) -> bool:
-    """Whether all contrasts that the model sets to zero may be zero: Hotelling's test, the same for any basis."""
+def _misfit(values: Floats, design: Floats, numerical: float, alpha: float) -> str:
+    """Why not all contrasts that the model sets to zero may be zero, by Hotelling's test, the same for any basis.
+
+    Beyond the error of an interval the model is wrong; chance is no longer an answer.
+    """
     from scipy import special
 
     n, count = len(values), design.shape[0] - design.shape[1]
@@ -104,5 +108,6 @@ def _fits(values: Floats, design: Floats, numerical: float) -> bool:
     # what no replicate averages out counts as one more standard error
     fixed = numerical * math.sqrt(len(design)) + ROUNDING * float(np.abs(values).max())
     covariance = np.cov(found, rowvar=False).reshape(count, count) / n + fixed**2 * np.eye(count)
-    limit = count * (n - 1) / (n - count) * special.fdtri(count, n - count, 1 - TRUST)
-    return bool(mean @ np.linalg.solve(covariance, mean) <= limit)
+    far = mean @ np.linalg.solve(covariance, mean) * (n - count) / (count * (n - 1))
+    chance = float(special.fdtrc(count, n - count, far))
+    return "" if chance >= TRUST else UNTRUSTED if chance >= alpha else MISFIT

@@ -166,7 +166,8 @@ class _Stated:
         Formulas a careless author would have written; each must lie two margins away somewhere. Those of an identity
         are routes.
     expected
-        The verdict on the theory; anything else is a surprise, and a surprise fails the test.
+        The verdict on the theory; anything else is a surprise, and a surprise fails the test. Undecided is one too, but
+        where `may_be_undecided`, `verify.running.rows` or a lowered budget excuses it.
     finding
         For a statement that disagrees as our copy reads: what is wrong with it, in a sentence.
     passage
@@ -177,6 +178,8 @@ class _Stated:
     pilot
         What of its bound or margin was set after pilot draws, in a sentence: the card says it in place of "declared
         before the run".
+    may_be_undecided
+        Why it may end undecided at its own budget, in a sentence; where it says nothing, that fails the run.
     reads
         The formula as our copy of the paper reads, in LaTeX, beside the corrected one in `statement`.
     says
@@ -196,6 +199,7 @@ class _Stated:
     passage: Passage | None = None
     no_theory: NoTheory | None = None
     pilot: str = ""
+    may_be_undecided: str = ""
     reads: str = ""
     says: str = ""
     symbols: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)

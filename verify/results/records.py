@@ -144,9 +144,10 @@ class Row(Result):
     paper keeps no ledger. `no_theory` is why the claim reads no function of theory; empty where it reads one.
     `sensitivity` is the smallest error of the theory that a run as sharp as this one is sure to
     tell: a fraction of the prediction where the margin is `relative`, else in its unit; None without an interval.
-    `pilot` says what of its bound or margin was set after pilot draws. `says` is the claim in a sentence without
-    formulas, `topic` the room of its paper that it stands in, `code` the file and line of what draws or computes its
-    scores, and `symbols` the meaning of the letters of its statement, in LaTeX, as far as its paper lists them.
+    `pilot` says what of its bound or margin was set after pilot draws, `may_be_undecided` why it may end undecided.
+    `says` is the claim in a sentence without formulas, `topic` the room of its paper that it stands in, `code` the file
+    and line of what draws or computes its scores, and `symbols` the meaning of the letters of its statement, in LaTeX,
+    as far as its paper lists them.
     `logarithm` is the base where its numbers are logarithms; empty where they are plain.
     """
 
@@ -184,6 +185,7 @@ class Row(Result):
     registered: str = ""
     sensitivity: float | None = None
     pilot: str = ""
+    may_be_undecided: str = ""
     says: str = ""
     topic: str = ""
     code: str = ""

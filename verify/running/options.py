@@ -142,7 +142,13 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
             "help": "print a line for each claim and observation, however many there are",
         },
     ),
-    ("--strict-undecided", {"action": "store_true", "help": "an undecided claim counts as a failure"}),
+    (
+        "--strict-undecided",
+        {
+            "action": "store_true",
+            "help": "what is undecided fails the run though something excuses it",
+        },
+    ),
 )
 
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from simulate.monte_carlo import Point
 from verify.claims.images import DIGITS
-from verify.judging.judge import PRINTED, Reading, passage
+from verify.judging.guards import BY_CHANCE
+from verify.judging.judge import PRINTED, SEPARATION, Reading, passage
 from verify.judging.power import claim_power
-from verify.model import MODEL_BASED, AnyClaim, Claim, Passage, Standing, Verdict
+from verify.model import MODEL_BASED, AnyClaim, Claim, Passage, Standing, StatisticalProperty, Verdict
 from verify.results import Curve, PointOutcome, Row
 from verify.results.lines import drawn_at_points_only, spans_decades, strays
 
@@ -177,7 +178,7 @@ def row_of(
         statement=(claim.reads if label == PRINTED else "") or claim.statement,
         expected=expected.value,
         verdict=verdict.value,
-        surprise=verdict not in (expected, Verdict.UNDECIDED),
+        surprise=verdict != expected and not _excused(claim, expected, verdict, settings, facts),
         finding=claim.finding if _finds(label, told, expected) else "",
         standing=told.standing.value,
         words=told.words,
@@ -187,8 +188,38 @@ def row_of(
         rerun=rerun_command(claim.id, settings),
         seconds=round(seconds, 3),
         pilot=claim.pilot,
+        may_be_undecided=claim.may_be_undecided,
         **{**_BLANK, "experiment": claim.id, **facts},
     )
+
+
+def _excused(
+    claim: AnyClaim, expected: Verdict, verdict: Verdict, settings: Settings, facts: Mapping[str, Any]
+) -> bool:
+    """Whether a verdict other than the expected one is no surprise: what is undecided for a reason that was foreseen.
+
+    Nothing excuses a mean that a size model extrapolates to beyond two margins. Budgets that the caller lowered and
+    images of their own excuse the rest, and so does a test of fit that chance alone may have failed.
+    """
+    if verdict is not Verdict.UNDECIDED:
+        return False
+    if _lowered(claim, settings) or (facts.get("data") and settings.data != DIGITS):
+        return True
+    points: Sequence[PointOutcome] = facts.get("points", ())
+    modelled = bool(facts.get("model_based"))
+    far = (abs(at.measured - at.predicted) > SEPARATION * at.margin for at in points)
+    if modelled and expected is Verdict.AGREES and any(far):
+        return False
+    by_chance = modelled and all(at.reason in BY_CHANCE for at in points if at.verdict == Verdict.UNDECIDED)
+    return bool(claim.may_be_undecided.strip()) or by_chance
+
+
+def _lowered(claim: AnyClaim, settings: Settings) -> bool:
+    """Whether the caller allows fewer replicates than the claim declares."""
+    if settings.replicates is None or not isinstance(claim, Claim | StatisticalProperty):
+        return False
+    own = claim.experiment.budget if isinstance(claim, Claim) else claim.budget
+    return settings.replicates < own
 
 
 def _finds(label: str, told: Passage, expected: Verdict) -> bool:

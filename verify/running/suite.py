@@ -16,10 +16,9 @@ from simulate.monte_carlo import SerialExecutor
 from verify.claims import registry, roll, unread
 from verify.claims.glossary import code_of
 from verify.claims.ledger import digest
-from verify.judging.guards import LASTING, SKEWED, SKEWEST
 from verify.judging.planted import PLANTED
-from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Tier, Verdict
-from verify.results import Observed, PaperRow, PointOutcome, Results, Row, Suite
+from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
+from verify.results import Observed, PaperRow, Results, Row, Suite
 from verify.running.beside import beside_the_device
 from verify.running.census import census, promises
 from verify.running.commits import commit
@@ -28,7 +27,6 @@ from verify.running.forecast import Costs, costs_of
 from verify.running.options import require_writable
 from verify.running.replays import INTERRUPTED
 from verify.running.request import Request
-from verify.running.settings import DEFAULT_DATA
 from verify.running.store import Store, replicates_read
 from verify.running.workers import open_workers
 
@@ -37,7 +35,6 @@ __all__ = [
     "commit",
     "doubts",
     "failed",
-    "lasting_obstacle",
     "open_session",
     "planted_rows",
     "version",
@@ -164,7 +161,10 @@ def planted_rows(request: Request) -> list[Row]:
 
 
 def failed(row: Row | Observed, *, strict_undecided: bool = False) -> bool:
-    """Whether the row counts against the run; an observation does if it crashed, whatever its table says."""
+    """Whether the row counts against the run; an observation does if it crashed, whatever its table says.
+
+    What is undecided and excused counts where `strict_undecided`.
+    """
     if isinstance(row, Observed):
         return bool(row.error)
     return row.surprise or (strict_undecided and row.verdict == Verdict.UNDECIDED)
@@ -177,17 +177,11 @@ def doubts(results: Results) -> list[str]:
     undecided = sum(row.verdict == Verdict.UNDECIDED for row in results.rows)
     decided = sum(row.verdict in (Verdict.AGREES, Verdict.DISAGREES) for row in results.rows)
     found: list[str] = []
-    lasting = undecidable(results)
     found += [str(line) for line in results.suite.host.get("off_the_cpu") or ()]
     if missed:
         found.append(f"planted errors not caught, this run proves nothing: {', '.join(missed)}")
     if gone:
         found.append(f"claims that are registered are missing, dropped or renamed: {', '.join(gone)}")
-    if lasting:
-        told = ", ".join(f"{claim} ({reason})" for claim, reason in lasting.items())
-        found.append(
-            f"undecided, and more replicates would not help, so draws are others than when it was declared: {told}"
-        )
     if results.suite.census.asked and not decided:
         found.append("no verdict was decided: this run shows nothing")
     elif undecided > MOST_UNDECIDED * len(results.rows):
@@ -196,30 +190,6 @@ def doubts(results: Results) -> list[str]:
             "this run decides too little"
         )
     return found
-
-
-def undecidable(results: Results) -> dict[str, str]:
-    """Claims that a run at its own budget left undecided because of the law that was drawn, each with its obstacle.
-
-    Claims are registered where no such obstacle occurs. With other data or few replicates one may.
-    """
-    suite = results.suite
-    if suite.replicates is not None or suite.tier == Tier.SMOKE or suite.data != DEFAULT_DATA:
-        return {}
-    return {row.claim: why for row in results.rows if (why := lasting_obstacle(row))}
-
-
-def lasting_obstacle(row: Row) -> str:
-    """Of a row that is undecided, why no number of replicates would decide it; empty if one may."""
-    if row.verdict != Verdict.UNDECIDED:
-        return ""
-    return next((point.reason for point in row.points if _lasts(point)), "")
-
-
-def _lasts(point: PointOutcome) -> bool:
-    """Of skewed replicates more may help as long as the skewness is one that is judged at all."""
-    helped = point.reason == SKEWED and abs(point.skewness or 0.0) <= SKEWEST
-    return point.reason in LASTING and not helped
 
 
 @cache

@@ -55,6 +55,7 @@ def test_a_claim_is_entered_once_and_its_changes_are_added() -> None:
         ({"expected": Verdict.DISAGREES}, "expected agrees before, now disagrees"),
         ({"kind": Kind.AT_LEAST}, "kind mean before, now lower bound on a mean"),
         ({"pilot": "the margin 0.5"}, "set after pilot draws: the margin 0.5"),
+        ({"may_be_undecided": "tails"}, "may end undecided: tails"),
         (
             {"experiment": replace(toy_claims.UNIFORM, points=(Point(scale=2.7),))},
             "other run points, prediction from 0.85 to 1.35",

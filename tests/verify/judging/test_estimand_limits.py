@@ -10,6 +10,7 @@ from scipy import linalg, stats
 
 from tests.verify.judging.kinds_of_claims import SIZES, M, claim, covers, most, noisy, recorded, spread_evenly
 from verify.judging import estimands, sizes
+from verify.judging.guards import MISFIT, UNTRUSTED
 from verify.judging.intervals import mean_interval
 from verify.judging.sizes import extrapolated
 from verify.model import ALPHA, Kind
@@ -131,7 +132,7 @@ def test_a_strange_order_is_not_trusted_once_it_is_resolved(name: str) -> None:
         y = noisy(STRANGE[name], 0.01, seed)
         for theory in (3.0, float(y[:, -1].mean()), by_elimination(y.mean(0), M, (1.0, 2.0))):
             found = recorded(dataclasses.replace(tested, predict=lambda p, t=theory: t), y)
-            assert (found.verdict, found.reason) == ("undecided", "size model not trusted")
+            assert (found.verdict, found.reason) == ("undecided", MISFIT)
             assert found.lower == -math.inf and found.needed is None
 
 
@@ -155,16 +156,21 @@ def test_the_fit_does_not_depend_on_a_basis_of_the_contrasts() -> None:
     square = 256 * c.mean(0) @ linalg.solve(np.cov(c.T), c.mean(0))
     p = stats.f.sf(square * (256 - 2) / (2 * 255), 2, 254)
     assert 1e-9 < p < 0.5
-    for trust, fits in ((p / 1.01, True), (p * 1.01, False)):
+    for trust, alpha, obstacle in (
+        (p / 1.01, ALPHA, ""),
+        (p * 1.01, p / 1.01, UNTRUSTED),
+        (p * 1.01, p * 1.01, MISFIT),
+    ):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sizes, "TRUST", trust)
-            assert bool(extrapolated(y, M, (1, 2), alpha=ALPHA).obstacle) is not fits
+            assert extrapolated(y, M, (1, 2), alpha=alpha).obstacle == obstacle
 
 
 def test_a_right_model_is_mistrusted_as_rarely_as_promised() -> None:
     rng = np.random.default_rng(3)
     wrong = sum(
-        "trusted" in extrapolated(3 + 5 / M + rng.exponential(size=(128, 5)), M, (1, 2), alpha=0.05).obstacle
+        "size model"
+        in extrapolated(3 + 5 / M + rng.exponential(size=(128, 5)), M, (1, 2), alpha=0.05).obstacle
         for _ in range(1000)
     )
     assert wrong <= most(2e-3, 1000)
@@ -175,7 +181,7 @@ def test_noise_that_all_sizes_share_leaves_a_wrong_model_nowhere_to_hide() -> No
     common = spread_evenly(0.0, 0.1)[:, None]
     right, wrong = (3 + 5 / M + c / M**3 + common for c in (0.0, 0.1))
     assert not extrapolated(right, M, (1, 2), alpha=ALPHA).obstacle
-    assert extrapolated(wrong, M, (1, 2), alpha=ALPHA).obstacle == "size model not trusted"
+    assert extrapolated(wrong, M, (1, 2), alpha=ALPHA).obstacle == MISFIT
     assert not extrapolated(
         wrong, M, (1, 2), alpha=ALPHA, numerical=1e-4
     ).obstacle  # within the numerical error

@@ -15,7 +15,6 @@ from verify.judging import guards
 from verify.judging.guards import (
     FAR,
     FARTHEST,
-    LASTING,
     OUTSIDE,
     REMEDIES,
     SKEWED,
@@ -162,7 +161,6 @@ def test_an_undecided_outcome_says_which_law_it_left_and_every_one_has_a_remedy(
     found = outcome_of(claim(), drawn)
     assert (found.verdict, found.reason) == (Verdict.UNDECIDED, TOGETHER)
     assert outcome_of(claim(), scores()).reason == ""
-    assert set(REMEDIES) == LASTING
     assert {why for why in REMEDIES if why.startswith(OUTSIDE)} == {SKEWED, FAR, TOGETHER}
 
 

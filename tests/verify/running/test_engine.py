@@ -161,7 +161,7 @@ def test_readings_of_one_claim_stop_by_themselves() -> None:
 
 def test_the_budget_ends_a_run() -> None:
     row = run(claim(margin=0.001))[0]
-    assert row.verdict == "undecided" and not row.surprise
+    assert row.verdict == "undecided" and row.surprise
     assert all(p.replicates == 512 and p.reason == "budget" and p.needed > 512 for p in row.points)
     few = run(claim(margin=0.001), settings=Settings(seed=7, replicates=150))[0]
     assert [p.replicates for p in few.points] == [160, 160]  # whole blocks

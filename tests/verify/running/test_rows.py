@@ -3,11 +3,13 @@
 import math
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from simulate.monte_carlo import Point, SerialExecutor
+from verify.judging.guards import MISFIT, UNTRUSTED
 from verify.model import Claim, Experiment, Kind, Tier, Verdict
 from verify.results import Row
 from verify.running import rows
@@ -28,8 +30,10 @@ EXPERIMENT = Experiment(
     budget=256,
 )
 
+SETTINGS = Settings(seed=1)
 
-def rows_of(**changes) -> list[Row]:
+
+def rows_of(settings: Settings = SETTINGS, **changes) -> list[Row]:
     plain = {
         "id": "paper/claim",
         "entries": ("A1",),
@@ -43,7 +47,7 @@ def rows_of(**changes) -> list[Row]:
         "axis": "scale",
     }
     claim = Claim(**{**plain, **changes})
-    return Session((claim,), Settings(seed=1), SerialExecutor()).rows(claim)
+    return Session((claim,), settings, SerialExecutor()).rows(claim)
 
 
 @pytest.mark.parametrize(
@@ -66,15 +70,81 @@ def test_any_point_disagrees_and_all_must_agree(verdicts: list[str], verdict: st
         (lambda p: p.scale, Verdict.DISAGREES, "agrees", True),
         (lambda p: 2 * p.scale, Verdict.AGREES, "disagrees", True),
         (lambda p: 2 * p.scale, Verdict.DISAGREES, "disagrees", False),
-        (lambda p: 1.05 * p.scale, Verdict.AGREES, "undecided", False),
+        (lambda p: 1.05 * p.scale, Verdict.AGREES, "undecided", True),
+        (lambda p: 1.05 * p.scale, Verdict.DISAGREES, "undecided", True),
+        (lambda p: 1.05 * p.scale, Verdict.UNDECIDED, "undecided", False),
     ],
 )
-def test_a_verdict_other_than_expected_is_a_surprise_but_for_undecided(
-    predict, expected, verdict, surprise
-) -> None:
+def test_a_verdict_other_than_expected_is_a_surprise(predict, expected, verdict, surprise) -> None:
     (row,) = rows_of(predict=predict, expected=expected, margin=0.0475, finding="known")
     assert (row.verdict, row.surprise) == (verdict, surprise)
     assert row.finding == ("known" if expected is Verdict.DISAGREES else "")
+
+
+@pytest.mark.parametrize(
+    ("why", "settings", "surprise"),
+    [
+        ("", Settings(seed=1), True),
+        (" ", Settings(seed=1), True),
+        ("its margin is narrow", Settings(seed=1), False),
+        ("", Settings(seed=1, replicates=128), False),  # fewer than it declares
+        ("", Settings(seed=1, replicates=256), True),
+        ("", Settings(seed=1, data="images.npz"), True),  # reads none
+    ],
+)
+def test_undecided_is_a_surprise_unless_it_may_be_or_its_budget_was_lowered(
+    why: str, settings: Settings, surprise: bool
+) -> None:
+    (row,) = rows_of(settings, predict=lambda p: 1.05 * p.scale, margin=0.0475, may_be_undecided=why)
+    assert (row.verdict, row.surprise, row.may_be_undecided) == ("undecided", surprise, why)
+
+
+def test_other_images_than_those_that_a_claim_is_registered_with_may_leave_it_undecided() -> None:
+    on_images = replace(EXPERIMENT, data="digits")
+    off = {"predict": lambda p: 1.05 * p.scale, "margin": 0.0475, "experiment": on_images}
+    for images, surprise in (("digits", True), ("images.npz", False)):
+        (row,) = rows_of(Settings(seed=1, data=images), **off)
+        assert (row.verdict, row.surprise) == ("undecided", surprise)
+
+
+SIZES = (10, 20, 40, 80, 160)
+
+
+def misfitting(block, point) -> dict[str, np.ndarray]:
+    """Five sizes whose mean no two powers of them describe, by less than chance excludes or by more."""
+    sizes = np.array(point.sizes, dtype=float)
+    bent = np.array([0.0, 0.0, point.bent, 0.0, 0.0])
+    drawn = [3 + 5 / sizes + bent + rng.normal(0.0, 0.01, len(sizes)) for rng in block.streams]
+    return {"x": np.array(drawn)}
+
+
+@pytest.mark.parametrize(
+    ("bent", "theory", "may", "reason", "surprise"),
+    [
+        (0.0, 3.0, "", "", False),
+        (0.006, 3.0, "", UNTRUSTED, False),  # once in a thousand runs of a right model
+        (0.006, 3.5, "", UNTRUSTED, True),  # its mean lies five margins away
+        (0.006, 3.5, "the fit is poor at few sizes", UNTRUSTED, True),
+        (0.1, 3.0, "", MISFIT, True),
+        (0.1, 3.0, "the fit is poor at few sizes", MISFIT, False),
+    ],
+)
+def test_a_size_model_that_chance_may_have_refused_is_no_surprise_unless_its_mean_is_far(
+    bent: float, theory: float, may: str, reason: str, surprise: bool
+) -> None:
+    spans = replace(EXPERIMENT, simulate=misfitting, points=(Point(sizes=SIZES, bent=bent),), budget=96)
+    (row,) = rows_of(
+        experiment=spans,
+        kind=Kind.LIMIT,
+        along="sizes",
+        terms=(1, 2),
+        axis="",
+        predict=lambda _: theory,
+        margin=0.1,
+        relative=False,
+        may_be_undecided=may,
+    )
+    assert (row.points[0].reason, row.surprise) == (reason, surprise)
 
 
 def test_power_says_what_is_excluded_and_what_would_have_been_caught() -> None:

@@ -1,0 +1,74 @@
+"""What may end undecided, and that wrong theories which a guard keeps from a verdict fail the run all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulate.monte_carlo import Point, SerialExecutor
+from theory import fisher
+from verify.claims import registry
+from verify.claims.karakida2019.spectrum import cross_entropy_widths, spans
+from verify.model import Claim, Tier
+from verify.results import Row
+from verify.running.engine import Session, Settings
+
+MOST = 0.05
+"""Part of the default tier that may end undecided."""
+
+
+def judged(claim: Claim) -> Row:
+    return Session((claim,), Settings(), SerialExecutor()).rows(claim)[0]
+
+
+def of(claims: Any, name: str) -> Claim:
+    return next(claim for claim in claims if claim.id == name)
+
+
+def test_few_claims_may_end_undecided_and_each_says_why() -> None:
+    default = registry.select(Tier.DEFAULT)
+    may = [claim for claim in default if claim.may_be_undecided]
+    assert len(may) <= MOST * len(default)
+    assert all(len(claim.may_be_undecided.split()) > 3 for claim in may)
+
+
+@pytest.mark.parametrize(
+    ("kept", "verdict"), [(slice(None, 0, -1), "agrees"), (slice(-2, None, -1), "undecided")]
+)
+def test_a_wrong_slice_of_the_outliers_fails_the_run(
+    kept: slice, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All eigenvalues but the smallest, which is 0, descending; or all but the largest."""
+    right: Callable[..., Any] = fisher.cross_entropy_outliers
+
+    def outliers(*words: Any, **more: Any) -> Any:
+        return np.append(0.0, right(*words, **more)[::-1])[kept]
+
+    monkeypatch.setattr(cross_entropy_widths.fisher, "cross_entropy_outliers", outliers)
+    row = judged(of(cross_entropy_widths.CLAIMS, "karakida2019/cross-entropy-top-outlier"))
+    assert (row.verdict, row.surprise) == (verdict, verdict == "undecided")
+    if row.surprise:
+        (at,) = row.points
+        assert abs(at.measured - at.predicted) > 20 * at.margin and "outside the calibrated laws" in at.reason
+
+
+def swapped(p: Point) -> float:
+    """The limit of the second moment with kappa2 for kappa1 and kappa1 for kappa2."""
+    k = spans._kappas(p)
+    one, two, others = k.kappa2, k.kappa1, p.samples - 1
+    return (others * two**2 + one**2) / (one * (others * two + one))
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_kappas_that_are_swapped_fail_the_run(*, wrong: bool) -> None:
+    """So few networks leave the order of the right one open: its mean is near."""
+    claim = of(spans.CLAIMS, "karakida2019/second-moment")
+    few = replace(claim.experiment, budget=96)
+    formula = swapped if wrong else claim.predict
+    order = replace(spans.SECOND_MOMENT_ORDER, experiment=few, offset=formula)
+    row = judged(replace(claim, experiment=few, predict=formula, order=order))
+    assert (row.verdict, row.surprise) == ("undecided", wrong), row.points[0].reason
