@@ -1,4 +1,4 @@
-"""Pairs of a training loop whose targets are labels that the model itself moves by one position.
+"""LabelledPairs of a training loop whose targets are labels that the model itself moves by one position.
 
 A causal language model of transformers predicts the next token, and its own loss moves the labels. In a mapping with
 labels an objective does so too, see `simulate.objectives.labels`. In a pair (inputs, targets) the labels may have been
@@ -21,14 +21,14 @@ from simulate.objectives.losses import IGNORED, of_classes
 from simulate.objectives.parameters import parametric
 from simulate.objectives.restoring import as_found
 
-__all__ = ["Pairs"]
+__all__ = ["LabelledPairs"]
 
 _CLOSE = 1e-3
 """Relative difference of two losses that are the same."""
 
 
-class Pairs:
-    """Pairs for one model with its loss.
+class LabelledPairs:
+    """LabelledPairs for one model with its loss.
 
     Parameters
     ----------

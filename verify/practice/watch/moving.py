@@ -14,8 +14,7 @@ from simulate.objectives import Objective
 from simulate.objectives.batches import cuts, cuttable, pair, rows, window
 from simulate.objectives.restoring import seed_generators
 from simulate.operators import hessian
-from verify.practice.ritz_values import scaled, with_decay
-from verify.practice.step_limits import StepLimit
+from verify.practice.step_limits import StepLimit, scaled, with_decay
 
 __all__ = ["MovingCurvature", "OfBatch", "Spent", "WrongLossError"]
 

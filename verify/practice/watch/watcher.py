@@ -31,7 +31,7 @@ from simulate.results import Columns, Result
 from verify.practice.moved import moved_groups
 from verify.practice.step_limits import step_limit
 from verify.practice.watch.journal import Journal
-from verify.practice.watch.labels import Pairs
+from verify.practice.watch.labels import LabelledPairs
 from verify.practice.watch.moving import MovingCurvature, OfBatch, Spent, WrongLossError
 from verify.practice.watch.pace import Pace
 from verify.practice.watch.record import BRIEF, CurvatureRecord, record_columns, record_line
@@ -80,8 +80,9 @@ def watch(
         that are trained are float32, or all float64.
     loss
         Of outputs and targets, their mean over a batch. For a model whose own loss moves labels by one position, as
-        causal language models do, give a cross-entropy of torch: it gets the labels moved, of a batch with its labels and
-        of a pair whose targets are the tokens themselves. Targets that are the next tokens already stay as they are.
+        causal language models do, give a cross-entropy of torch: it gets the labels moved, of a batch with its labels
+        and of a pair whose targets are the tokens themselves. Targets that are the next tokens already stay as they
+        are.
     every
         Steps from one measurement to the next, at least.
     samples
@@ -195,7 +196,7 @@ class Watcher(Result):
     ) -> None:
         self._optimizer, self._model, self._loss, self._options = optimizer, model, loss, options
         self._called = model if outputs is None else _Picked(model, outputs)
-        self._pairs = Pairs(self._called, model, loss)
+        self._pairs = LabelledPairs(self._called, model, loss)
         self._samples = samples
         self._followed: Any = None
         self._journal = None if file is None else Journal(file)
