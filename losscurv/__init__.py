@@ -18,7 +18,6 @@
 `measure`              the curvature of your network, with errors
 `plan`                 learning rates for your network by batch size
 `watch`                curvature against 2 / learning rate in training
-`CurvatureSchedule`    learning rate and momentum from the curvature
 `report`               judge the claims, or some; `plot` draws one
 =====================  ====================================================
 

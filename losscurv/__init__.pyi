@@ -23,7 +23,6 @@ from verify.checking import check as check
 from verify.estimate import estimate as estimate
 from verify.practice.measure import measure as measure
 from verify.practice.plan import plan as plan
-from verify.practice.schedule import CurvatureSchedule as CurvatureSchedule
 from verify.practice.watch import watch as watch
 from verify.reporting import plot as plot, report as report
 

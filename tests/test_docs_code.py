@@ -46,7 +46,6 @@ SHOWN = {
     "docs/gallery.md": {"console": 2},
     "docs/language.md": {"console": 1, "text": 2},
     "docs/larger.md": {"console": 3},
-    "docs/schedule.md": {"console": 1},
     "docs/verdicts.md": {"text": 1},
 }
 """Blocks that do not run, by page."""

@@ -28,7 +28,7 @@ CONTEXT = 16
 SYMBOLS = len(string.ascii_lowercase) + 4
 """Letters without case, space, end of line, digits as one, and the rest as one."""
 
-_TEXTS = ("conventions.md", "measure.md", "plan.md", "schedule.md", "verdicts.md")
+_TEXTS = ("conventions.md", "measure.md", "plan.md", "verdicts.md", "watch.md")
 _DOCS = Path(__file__).parents[2] / "docs"
 _PICTURES, _SIDE = 2000, 32
 

@@ -24,7 +24,7 @@ from simulate.objectives.forms import Form, arguments
 from simulate.objectives.losses import IGNORED, of_classes
 from simulate.objectives.restoring import as_found
 
-__all__ = ["Labels"]
+__all__ = ["Labels", "movable"]
 
 Call = Callable[[Sequence[Tensor], Any], Any]
 
@@ -66,10 +66,10 @@ class Labels:
             and the loss is no cross-entropy, or it takes labels and fails with them.
         """
         inputs = self._completed(dict(inputs), labels)
-        if not _movable(labels):
+        if not movable(labels):
             return inputs, labels
         if self.shifted is None:
-            self.shifted = self._moves(inputs, labels, call, leaves)
+            self.shifted = self.moves(inputs, labels, call, leaves)
         return inputs, _moved(labels, self._ignored()) if self.shifted else labels
 
     def _completed(self, inputs: dict[str, Any], labels: Any) -> dict[str, Any]:
@@ -87,8 +87,14 @@ class Labels:
             )
         return getattr(self._loss, "ignore_index", IGNORED)
 
-    def _moves(self, inputs: dict[str, Any], labels: Tensor, call: Call, leaves: Sequence[Tensor]) -> bool:
-        """Whether the model does; of labels that are none of its positions, False."""
+    def moves(self, inputs: dict[str, Any], labels: Tensor, call: Call, leaves: Sequence[Tensor]) -> bool:
+        """Whether the model moves labels (N, T); False if they are not those of its positions.
+
+        Raises
+        ------
+        ValueError
+            If the model's own loss is no cross-entropy of its logits with them, or it takes labels and fails with them.
+        """
         kept = (labels[:, 1:] != IGNORED).any(1).nonzero()
         place = int(kept[0]) if len(kept) else 0
         one = slice(place, place + 1)
@@ -141,7 +147,8 @@ def _size(parameter: Tensor) -> float:
     return float(parameter.detach().square().mean().sqrt()) or 1.0
 
 
-def _movable(labels: Any) -> bool:
+def movable(labels: Any) -> bool:
+    """Whether they are whole numbers (N, T), one of each position of a sequence."""
     return (
         isinstance(labels, Tensor)
         and labels.ndim == 2

@@ -1,1 +1,1 @@
-"""Theory and measurement joined for a network of one's own: curvature, learning rates, a schedule; no verdicts."""
+"""Theory and measurement joined for a network of one's own: curvature and learning rates; no verdicts."""

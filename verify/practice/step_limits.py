@@ -21,14 +21,16 @@ to H; the decoupled one of AdamW is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-__all__ = ["StepLimit", "step_limit"]
+from simulate.lanczos import Operator
+
+__all__ = ["StepLimit", "scaled", "step_limit", "with_decay"]
 
 Group = Mapping[str, Any]
 Moved = Sequence[tuple[Tensor, Group]]
@@ -55,6 +57,24 @@ class StepLimit:
     note: str
     decay: tuple[float, ...]
     scaling: tuple[Tensor, ...] | None = None
+
+
+def with_decay(matrix: Operator, shapes: Sequence[torch.Size], decay: Sequence[float]) -> Operator:
+    """The curvature of weight decay added, which is diagonal."""
+    if not any(decay):
+        return matrix
+    sizes = torch.tensor([shape.numel() for shape in shapes])
+    diagonal = torch.tensor(decay, dtype=matrix.dtype).repeat_interleave(sizes).to(matrix.device)
+    return replace(matrix, product=lambda vectors: matrix(vectors) + diagonal * vectors)
+
+
+def scaled(matrix: Operator, shapes: Sequence[torch.Size], scaling: Sequence[Tensor]) -> Operator:
+    """D^(1/2) A D^(1/2), with the diagonal D of each parameter shaped like it, or one number."""
+    parts = [
+        part.to(matrix.device).expand(shape).flatten() for part, shape in zip(scaling, shapes, strict=True)
+    ]
+    root = torch.cat(parts).to(matrix.dtype).sqrt()
+    return replace(matrix, product=lambda vectors: root * matrix(root * vectors))
 
 
 def step_limit(optimizer: Optimizer, moved: Moved) -> StepLimit:

@@ -22,8 +22,7 @@ from simulate.operators import hessian
 from verify.practice.loading import Problem
 from verify.practice.plan.gradient_noise import GradientNoise
 from verify.practice.plan.optimizers import Chosen
-from verify.practice.ritz_values import scaled, with_decay
-from verify.practice.step_limits import StepLimit, step_limit
+from verify.practice.step_limits import StepLimit, scaled, step_limit, with_decay
 
 __all__ = ["OwnLimits", "own_limits"]
 

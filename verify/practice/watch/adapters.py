@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
+from simulate.objectives.batches import carries_labels
 from verify.practice.watch.record import CurvatureRecord
 from verify.practice.watch.watcher import Watcher
 
@@ -21,14 +22,15 @@ __all__ = ["lightning_callback", "trainer_callback"]
 Make = Callable[[Optimizer, nn.Module], Watcher]
 
 
-def _first_two(batch: Any) -> tuple[Any, Any]:
-    return batch[0], batch[1]
+def _parts(batch: Any) -> Any:
+    """The mapping itself, of one with labels; else the first two parts."""
+    return batch if carries_labels(batch) else (batch[0], batch[1])
 
 
 def lightning_callback(
     make: Make,
     *,
-    batch: Callable[[Any], tuple[Any, Any]] = _first_two,
+    batch: Callable[[Any], Any] = _parts,
     base: type | None = None,
 ) -> Any:
     """A callback for the ``Trainer`` of Lightning, which measures in ``on_train_batch_end``.
@@ -39,7 +41,8 @@ def lightning_callback(
         From the optimiser and the ``LightningModule`` to a watcher, called after the first batch: such as
         ``lambda optimizer, module: losscurv.watch(optimizer, module, loss, every=100)``.
     batch
-        Inputs and targets of a batch; its first two parts unless told.
+        Inputs and targets of a batch, or a mapping with labels. Unless given, the batch itself if it is such a mapping,
+        else its first two parts.
     base
         Class to inherit from; ``Callback`` of the Lightning that is imported if None.
 
@@ -61,7 +64,7 @@ def trainer_callback(make: Make, *, base: type | None = None) -> Any:
     ----------
     make
         From the optimiser and the model to a watcher, called after the first step: such as ``lambda optimizer, model:
-        losscurv.watch(optimizer, model, loss, samples=(inputs, labels), outputs=lambda out: out.logits)``.
+        losscurv.watch(optimizer, model, loss, samples=batch)`` with a batch of its collator, labels among the inputs.
     base
         Class to inherit from; ``TrainerCallback`` of transformers, if that is imported, if None.
 
@@ -85,7 +88,7 @@ class _Watching:
 
 
 class _Lightning(_Watching):
-    def __init__(self, make: Make, batch: Callable[[Any], tuple[Any, Any]]) -> None:
+    def __init__(self, make: Make, batch: Callable[[Any], Any]) -> None:
         super().__init__()
         self._make, self._batch, self._steps = make, batch, 0
 
@@ -112,7 +115,8 @@ class _Lightning(_Watching):
                     f"module must have one optimizer to be watched, got {len(trainer.optimizers)}"
                 )
             self.watcher = self._make(_plain(trainer.optimizers[0]), pl_module)
-        self.watcher.step(*self._batch(batch))
+        parts = self._batch(batch)
+        self.watcher.step(*((parts,) if carries_labels(parts) else parts))
 
 
 class _Trainer(_Watching):

@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from simulate.lanczos import Followed, Operator, follow
 from simulate.objectives import Objective
-from simulate.objectives.batches import cuts, cuttable, rows, window
+from simulate.objectives.batches import cuts, cuttable, pair, rows, window
 from simulate.objectives.restoring import seed_generators
 from simulate.operators import hessian
-from verify.practice.ritz_values import scaled, with_decay
-from verify.practice.step_limits import StepLimit
+from verify.practice.step_limits import StepLimit, scaled, with_decay
 
 __all__ = ["MovingCurvature", "OfBatch", "Spent", "WrongLossError"]
 
@@ -74,7 +73,7 @@ class MovingCurvature:
         self._names, self._training, self._seed = names, training, seed
         self._objective = Objective(model, [samples], loss, parameters=list(names), training=training)
         self._asked, self._count = False, 0
-        self._samples = rows(samples[1])
+        self._samples = rows(pair(samples)[1])
         self._vectors: dict[str, Tensor] = {}
         self.succeeded = False
 
@@ -87,7 +86,7 @@ class MovingCurvature:
         self._objective = self._objective.renewed()
         self._count += 1
 
-    def value(self, batch: tuple[Any, Any] | None) -> float:
+    def value(self, batch: Any) -> float:
         """Loss of the batch, be it finite or not."""
         objective, total = self._on(batch), 0.0
         with torch.no_grad():
@@ -116,19 +115,19 @@ class MovingCurvature:
             self._follow("scaled", scaled(matrix, objective.shapes, limit.scaling), step), self._samples
         )
 
-    def of_batch(self, batch: tuple[Any, Any], step: int, limit: StepLimit, count: Spent) -> OfBatch:
+    def of_batch(self, batch: Any, step: int, limit: StepLimit, count: Spent) -> OfBatch:
         """Largest eigenvalue of a batch, and what the gradients of its halves tell of their noise."""
-        objective, size = self._on(batch), rows(batch[1])
+        objective, size = self._on(batch), rows(pair(batch)[1])
         seed_generators(self._seed + 3 * step)
         matrix = with_decay(hessian(objective), objective.shapes, limit.decay)
         top = count.found(self._follow("batch", matrix, step), size)
-        if size < _FEWEST or not cuttable(*batch):
+        if size < _FEWEST or not cuttable(*pair(batch)):
             return OfBatch(top=top, square=None, variance=None)
         parts = list(cuts(size, -(-size // 2)))
         gradients = []
         for place, part in enumerate(parts, start=1):
             seed_generators(self._seed + 3 * step + place)  # halves drop units each for itself
-            gradients.append(self._on((window(batch[0], part), window(batch[1], part))).gradient().double())
+            gradients.append(self._on(window(batch, part)).gradient().double())
         count.rows += size
         one, other = gradients
         over = sum(1 / (part.stop - part.start) for part in parts)
@@ -136,7 +135,7 @@ class MovingCurvature:
             top=top, square=float(one @ other), variance=float((one - other).square().sum()) / over
         )
 
-    def _on(self, batch: tuple[Any, Any] | None) -> Objective:
+    def _on(self, batch: Any) -> Objective:
         return self._objective if batch is None else self._objective.on([batch])
 
     def _follow(self, what: str, matrix: Operator, step: int) -> Followed:

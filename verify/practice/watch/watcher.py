@@ -24,13 +24,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from simulate.objectives.batches import copied, placed, rows
+from simulate.objectives.batches import carries_labels, copied, pair, placed, rows
 from simulate.objectives.parameters import unwrapped
 from simulate.objectives.restoring import as_found
 from simulate.results import Columns, Result
 from verify.practice.moved import moved_groups
 from verify.practice.step_limits import step_limit
 from verify.practice.watch.journal import Journal
+from verify.practice.watch.labels import LabelledPairs
 from verify.practice.watch.moving import MovingCurvature, OfBatch, Spent, WrongLossError
 from verify.practice.watch.pace import Pace
 from verify.practice.watch.record import BRIEF, CurvatureRecord, record_columns, record_line
@@ -63,8 +64,9 @@ def watch(
 ) -> Watcher:
     r"""Watch the curvature of the loss while a model trains.
 
-    Call `Watcher.step` with inputs and targets after every step of the optimiser. It returns None, or a
-    `CurvatureRecord` where it has measured: at its first call, and then after `every` further ones at the earliest.
+    Call `Watcher.step` with inputs and targets, or a batch with its labels, after every step of the optimiser. It
+    returns None, or a `CurvatureRecord` where it has measured: at its first call, and then after `every` further ones
+    at the earliest.
     Parameters, gradients, buffers, modes and the generators of random numbers of torch, numpy and Python are left as
     found: training goes on to the last bit as it would have without.
 
@@ -77,11 +79,15 @@ def watch(
         Called with inputs as `simulate.objectives.Objective` does: a tensor, a tuple, or by name. All parameters
         that are trained are float32, or all float64.
     loss
-        Of outputs and targets, their mean over a batch.
+        Of outputs and targets, their mean over a batch. For a model whose own loss moves labels by one position, as
+        causal language models do, give a cross-entropy of torch: it gets the labels moved, of a batch with its labels
+        and of a pair whose targets are the tokens themselves. Targets that are the next tokens already stay as they
+        are.
     every
         Steps from one measurement to the next, at least.
     samples
-        Inputs and targets of which the curvature is followed; the first batch if None. Held as one batch.
+        Inputs and targets of which the curvature is followed, or a mapping with labels among its inputs, as a batch of
+        transformers; the first batch if None. Held as one batch.
     file
         To append lines of JSON to, one for each measurement, behind a line that begins a run. What it holds stays.
     most
@@ -144,8 +150,11 @@ def watch(
     reduction = getattr(loss, "reduction", "mean")
     if reduction not in ("mean", "batchmean"):
         raise ValueError(f"loss must be a mean over the samples of a batch, got reduction={reduction!r}")
-    if samples is not None and (not isinstance(samples, tuple | list) or len(samples) != 2):
-        raise ValueError(f"samples must be a pair (inputs, targets), got {type(samples).__name__}")
+    several = isinstance(samples, tuple | list) and len(samples) == 2
+    if samples is not None and not several and not carries_labels(samples):
+        raise ValueError(
+            f"samples must be a pair (inputs, targets), or a mapping with labels, got {type(samples).__name__}"
+        )
     return Watcher(optimizer, model, loss, options, samples, file, outputs, clock)
 
 
@@ -187,8 +196,9 @@ class Watcher(Result):
     ) -> None:
         self._optimizer, self._model, self._loss, self._options = optimizer, model, loss, options
         self._called = model if outputs is None else _Picked(model, outputs)
+        self._pairs = LabelledPairs(self._called, model, loss)
         self._samples = samples
-        self._followed: tuple[Any, Any] | None = None
+        self._followed: Any = None
         self._journal = None if file is None else Journal(file)
         self._time = Pace(options.every, options.most, clock)
         self._records: list[CurvatureRecord] = []
@@ -208,7 +218,8 @@ class Watcher(Result):
         Parameters
         ----------
         inputs, targets
-            The batch of this step, samples along the first axis. Without it what belongs to batches is None in the
+            The batch of this step, samples along the first axis; or a mapping with labels among its inputs, alone.
+            Without it what belongs to batches is None in the
             record, and `samples` must have been given to `watch`.
 
         Returns
@@ -293,28 +304,32 @@ class Watcher(Result):
     def _device(self) -> torch.device:
         return self._optimizer.param_groups[0]["params"][0].device
 
-    def _given(self, inputs: Any, targets: Any) -> tuple[tuple[Any, Any], tuple[Any, Any] | None]:
+    def _given(self, inputs: Any, targets: Any) -> tuple[Any, Any]:
         """The samples that are followed, and the batch: the first one is what is followed, if nothing else is."""
-        batch = None if inputs is None and targets is None else self._placed(inputs, targets)
+        batch = None
+        if targets is None and carries_labels(inputs):
+            batch = self._placed(inputs)
+        elif inputs is not None or targets is not None:
+            batch = self._placed((inputs, targets))
         if self._followed is None:
-            chosen = batch if self._samples is None else self._placed(*self._samples)
+            chosen = batch if self._samples is None else self._placed(self._samples)
             if chosen is None:
                 raise ValueError("samples must be given to watch where step is given no inputs and targets")
-            self._followed = copied(chosen[0]), copied(chosen[1])
+            self._followed = copied(chosen)
         return self._followed, batch
 
-    def _placed(self, inputs: Any, targets: Any) -> tuple[Any, Any]:
+    def _placed(self, batch: Any) -> Any:
+        """A pair, or a mapping with labels, on the device of the parameters."""
         moved = moved_groups(self._optimizer, self._called)
         like = next(p for name, p in self._called.named_parameters() if name in moved)
-        found = placed(inputs, like), placed(targets, like)
-        if not rows(found[1]):
+        inputs, targets = (placed(part, like) for part in pair(batch))
+        if not rows(targets):
             raise ValueError("targets must hold at least one sample, got none")
-        return found
+        return {**inputs, "labels": targets} if carries_labels(batch) else self._pairs.batch(inputs, targets)
 
-    def _measured(
-        self, followed: tuple[Any, Any], batch: tuple[Any, Any] | None, count: Spent
-    ) -> CurvatureRecord:
-        record = CurvatureRecord(step=self._step, outcome="measured", samples=rows((batch or followed)[1]))
+    def _measured(self, followed: Any, batch: Any, count: Spent) -> CurvatureRecord:
+        size = rows(pair(followed if batch is None else batch)[1])
+        record = CurvatureRecord(step=self._step, outcome="measured", samples=size)
         if not all(bool(p.isfinite().all()) for p in self._called.parameters()):
             return replace(record, outcome="diverged: parameters are not finite")
         mode = self._mode()
@@ -330,7 +345,7 @@ class Watcher(Result):
                 warnings.warn(f"step {self._step} was {reason}; training goes on", stacklevel=3)
             return replace(record, outcome=reason)
 
-    def _moving(self, followed: tuple[Any, Any], mode: bool) -> MovingCurvature:
+    def _moving(self, followed: Any, mode: bool) -> MovingCurvature:
         """What goes on from the measurement before, at the parameters of now."""
         names = tuple(moved_groups(self._optimizer, self._called))
         if self._curvature is None or not self._curvature.fits(names, mode):
@@ -344,7 +359,7 @@ class Watcher(Result):
         self,
         record: CurvatureRecord,
         curvature: MovingCurvature,
-        batch: tuple[Any, Any] | None,
+        batch: Any,
         count: Spent,
     ) -> CurvatureRecord:
         loss = curvature.value(batch)
@@ -392,15 +407,24 @@ class Watcher(Result):
 
 
 class _Picked(nn.Module):
-    """A model with a choice of what it returns."""
+    """A model with a choice of what it returns, and its own loss where it gives one."""
 
     def __init__(self, model: nn.Module, pick: Callable[[Any], Tensor]) -> None:
         super().__init__()
         self.model, self._pick = model, pick
 
-    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        """What is picked."""
-        return self._pick(self.model(*args, **kwargs))
+    def __getattr__(self, name: str) -> Any:
+        """What else is asked of a model of transformers, such as inputs of its decoder."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("model"), name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What is picked; under `logits`, beside the loss, where the model was given labels."""
+        found = self.model(*args, **kwargs)
+        loss = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
+        return self._pick(found) if loss is None else {"logits": self._pick(found), "loss": loss}
 
 
 def _means(latest: deque[OfBatch]) -> dict[str, Any]:

@@ -30,7 +30,10 @@ def sgd(model: nn.Module) -> Any:
         ({"most": 0.0}, r"most must be a number between 0 and 1, got 0\.0"),
         ({"most": 1}, "most must be a number between 0 and 1, got 1"),
         ({"training": "yes"}, "training must be True, False or None, got 'yes'"),
-        ({"samples": torch.ones(3)}, r"samples must be a pair \(inputs, targets\), got Tensor"),
+        (
+            {"samples": torch.ones(3)},
+            r"samples must be a pair \(inputs, targets\), or a mapping with labels, got Tensor",
+        ),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any], match: str) -> None:
