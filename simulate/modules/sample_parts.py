@@ -80,7 +80,7 @@ class SamplePart(NamedTuple):
 def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Those of the curvature of the loss, A = S'DS: of a `Root`."""
     blocks = finite_derivatives(outer.blocks(part)).double()
-    values, vectors = torch.linalg.eigh((blocks + blocks.mT) / 2)
+    values, vectors = _eigen((blocks + blocks.mT) / 2)
     order = values.abs().argsort(1, descending=True)
     values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
     none = order.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
@@ -88,6 +88,16 @@ def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     count = max(1, int((values != 0).sum(1).max()))  # softmax: one less than classes
     found = (vectors * values.abs().sqrt()[:, None])[..., :count].movedim(-1, 0)
     return found.reshape(count, *outputs[part].shape).to(outputs.dtype), values.sign()[:, :count]
+
+
+def _eigen(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of symmetric matrices (n, m, m), in any order."""
+    diagonal = blocks.diagonal(dim1=1, dim2=2)
+    if int(blocks.count_nonzero()) == int(diagonal.count_nonzero()):  # outputs that the loss takes one by one
+        return diagonal, torch.eye(blocks.shape[1], dtype=blocks.dtype, device=blocks.device).expand_as(
+            blocks
+        )
+    return torch.linalg.eigh(blocks)
 
 
 _CURVATURE = Root(roots)

@@ -197,7 +197,8 @@ def covers(objective: Objective) -> bool:
             return False  # dropout: what the sites say would be of other draws than what they are held to
         try:
             outputs, sites = visited(objective, leaves, batch)
-            return bool(sites) and _agree(objective, batch, outputs, sites)
+            full = all(site.nudge.numel() and site.inputs.numel() for site in sites)
+            return bool(sites) and full and _agree(objective, batch, outputs, sites)
         except (ValueError, RuntimeError):  # a layer inside a transform of torch.func has no nudge, for one
             return False
 
@@ -287,7 +288,7 @@ def _column(numbers: Tensor, like: Tensor) -> Tensor:
 
 def _ordered(first: Tensor, second: Tensor, scaled: Tensor, half: Tensor, scale: Tensor) -> bool:
     """Whether the derivatives of each half are nought at the other, and all are scaled as their samples are."""
-    if len(first) % len(half):
+    if len(first) % len(half) or not first.numel():
         return False
     blocks = [slope.unflatten(0, (len(half), -1)).flatten(1) for slope in (first, second, scaled)]
     if bool(blocks[0][~half].any()) or bool(blocks[1][half].any()):
@@ -306,7 +307,9 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
     def enter(layer: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
         own = {n: layer._parameters.get(n) for n in _OWN}
         places = {n: i for n, p in own.items() for i, leaf in enumerate(leaves) if p is leaf}
-        entered.append(places if len(inputs) == 1 and not options else {})  # no output size, say
+        # no output size, say, and no layer of width 0, whose derivatives have no shape to be told by
+        plain = len(inputs) == 1 and not options and all(p is None or p.numel() for p in own.values())
+        entered.append(places if plain else {})
         for name, place in entered[-1].items():
             _put(layer, name, constants[place])
 

@@ -6,7 +6,7 @@ the same each time is seen in `simulate.objectives.passes`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -39,7 +39,7 @@ __all__ = [
     "window",
 ]
 
-_MOST = 100_000
+_MOST = 20_000
 """Batches that data may give which do not tell their number: more are taken for endless."""
 
 _LABELS = ("labels", "label", "label_ids")
@@ -56,7 +56,7 @@ def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
     Raises
     ------
     ValueError
-        If they cannot be gone through at all, or are an iterator that does not end: that gives more than 100,000
+        If they cannot be gone through at all, or are an iterator that does not end: that gives more than 20,000
         batches, or more than half of the free memory holds.
     """
     if _is_pair(data) or carries_labels(data):
@@ -85,7 +85,33 @@ def is_batch(data: Any) -> bool:
 def _is_pair(data: Any) -> bool:
     if not isinstance(data, tuple) or len(data) != 2:
         return False
-    return not all(isinstance(part, tuple | list) or carries_labels(part) for part in data)
+    if not all(isinstance(part, tuple | list) for part in data):
+        return not all(isinstance(part, tuple | list) or carries_labels(part) for part in data)
+    return _is_pair_of_several(*data)
+
+
+def _is_pair_of_several(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    """Whether these are several inputs and several targets of the same samples, not two batches.
+
+    Raises
+    ------
+    ValueError
+        If they may be either.
+    """
+    every = [*first, *second]
+    if not all(isinstance(part, Tensor | np.ndarray) and part.ndim for part in every):
+        return False
+    same_samples = len({len(part) for part in every}) == 1
+    if len(first) != 2 or len(second) != 2:  # no batch is a triple
+        return same_samples
+    if any(a.shape[1:] != b.shape[1:] or a.dtype != b.dtype for a, b in zip(first, second, strict=True)):
+        return same_samples
+    if same_samples:
+        raise ValueError(
+            "data must be a list where it holds two batches, got ((a, b), (y, t)), which may also be two inputs and two"
+            " targets: give [(a, b), (y, t)] for two batches, [((a, b), (y, t))] for one"
+        )
+    return False
 
 
 def held(data: Iterable[Any]) -> list[Any]:
@@ -101,7 +127,7 @@ def held(data: Iterable[Any]) -> list[Any]:
     >>> import itertools
     >>> held(itertools.repeat((torch.ones(2, 1), torch.ones(2))))
     Traceback (most recent call last):
-    ValueError: data must end, got more than 100000 batches; pass fewer and larger ones, or a list
+    ValueError: data must end, got more than 20000 batches; pass fewer and larger ones, or a list
     """
     if _sized(data):
         return list(data)

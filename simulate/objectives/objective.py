@@ -184,7 +184,8 @@ class Objective:
         self.ranks.require_reachable(found.parameters[0].device)
         held = tuple(found.state(found.parameters).values()) or found.parameters
         self.ranks.require_same(parameters=(found.names, *held), reduction=(self.reduction,))
-        self.names, self._own, self._call = found.names, found.parameters, found.call
+        self.names, self._own = found.names, found.parameters
+        self._call = _advising(self.model, found.call)
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
@@ -729,6 +730,25 @@ def require_objective(call: str, objective: Any) -> None:
     if not isinstance(objective, Objective):
         got = type(objective).__name__
         raise ValueError(f"{call} takes an Objective, got {got}: call {call}(Objective(model, data, loss))")
+
+
+def _advising(model: nn.Module | None, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call of a model; experts of transformers, whose product takes no double precision, name what else to use."""
+    if model is None or not any(hasattr(part, "set_experts_implementation") for part in model.modules()):
+        return call
+
+    def advised(*given: Any) -> Any:
+        try:
+            return call(*given)
+        except RuntimeError as error:
+            if "mat_a" not in str(error):  # of torch's grouped product
+                raise
+            raise ValueError(
+                f"model must run its experts in the type of its parameters, got {type(error).__name__}: {error};"
+                ' call model.set_experts_implementation("eager") before it is measured'
+            ) from error
+
+    return advised
 
 
 def _one(inputs: Any, targets: Any) -> tuple[Any, Any]:

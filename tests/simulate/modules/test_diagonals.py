@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from simulate import operators
 from simulate.modules import diagonals, site_gradients
 from simulate.modules.diagonals import estimated_diagonal, gauss_newton_diagonal, hessian_diagonal
+from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.objectives import Objective
 from tests.simulate.dense_matrices import rng, rotated
 from tests.simulate.models_and_data import BUILDERS, case
@@ -114,6 +115,23 @@ def test_dropout_and_batch_statistics_are_those_of_the_products() -> None:
         gauss_newton_diagonal(objective), operators.gauss_newton(objective).dense().diagonal(), atol=1e-12
     )
     assert_allclose(hessian_diagonal(objective), operators.hessian(objective).dense().diagonal(), atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [nn.MSELoss(), nn.BCEWithLogitsLoss(), nn.HuberLoss(delta=0.5)])
+def test_outputs_that_the_loss_takes_one_by_one_need_no_eigenvectors(
+    loss: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of thousands of outputs would take a minute for a sample."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 50)).double()
+    drawn = rng(3)
+    x, y = torch.from_numpy(drawn.standard_normal((5, 4))), torch.from_numpy(drawn.random((5, 50)))
+    y[0, :3] += 9.0  # where Huber's loss is straight
+    objective = Objective(model, (x, y), loss)
+    expected = operators.gauss_newton(objective).dense().diagonal()
+    monkeypatch.setattr(torch.linalg, "eigh", None)
+
+    assert_allclose(gauss_newton_diagonal(objective), expected, rtol=1e-10, atol=1e-14)
+    assert_allclose(trace_gauss_newton(objective), expected.sum(), rtol=1e-12)
 
 
 def test_squares_of_few_samples_at_a_time_add_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,3 +231,29 @@ def test_samples_of_several_shapes_come_in_batches_of_one() -> None:
     model, data = Mean(), Ragged()
     expected = np.mean([LOSS(model(data[i][0][None]), LABELS[i : i + 1]).item() for i in range(N)])
     assert abs(Objective(model, data, LOSS).value() - expected) < 1e-14
+
+
+class Experts(nn.Module):
+    """As in transformers: one product for all experts, unless they are told to run one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights, self.implementation = nn.Parameter(torch.ones(2, 4, 3)), "grouped_mm"
+
+    def set_experts_implementation(self, implementation: str) -> None:
+        self.implementation = implementation
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.implementation == "eager":
+            return torch.cat([x[:2] @ self.weights[0], x[2:] @ self.weights[1]])
+        if x.dtype == torch.float64:  # what torch says
+            raise RuntimeError("Expected mat_a to be Float32, BFloat16 or Float16 matrix, got Double")
+        return torch.cat([x[:2] @ self.weights[0], x[2:] @ self.weights[1]])
+
+
+def test_experts_without_double_precision_are_told_to_run_one_by_one() -> None:
+    model, x, y = Experts().double(), torch.ones(4, 4).double(), torch.zeros(4, 3).double()
+    with pytest.raises(ValueError, match=r'call model.set_experts_implementation\("eager"\) before it is'):
+        Objective(model, (x, y), nn.MSELoss()).value()
+    model.set_experts_implementation("eager")
+    assert Objective(model, (x, y), nn.MSELoss()).value() == 16.0

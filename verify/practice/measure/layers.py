@@ -19,6 +19,8 @@ Places = Mapping[str, slice]
 def layers_of(blocks: Places) -> dict[str, list[slice]]:
     """Parameters by the layer that they belong to: what stands before the last dot of their names.
 
+    A parameter without numbers, as of a layer of width 0, is left out.
+
     Examples
     --------
     >>> layers_of({"0.weight": slice(0, 6), "0.bias": slice(6, 8), "scale": slice(8, 9)})
@@ -27,6 +29,8 @@ def layers_of(blocks: Places) -> dict[str, list[slice]]:
     found: dict[str, list[slice]] = {}
     for name, place in blocks.items():
         layer, dot, _ = name.rpartition(".")
+        if place.stop == place.start:
+            continue
         found.setdefault(layer if dot else name, []).append(place)
     return found
 

@@ -1,0 +1,79 @@
+"""Layers of width 0, and inputs without positions, add nothing: what is measured is that of the rest."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from simulate.modules.diagonals import gauss_newton_diagonal, hessian_diagonal
+from simulate.modules.empirical_kernel import empirical_kernel
+from simulate.modules.hessian_variance import quadratic_forms, variance_along
+from simulate.modules.projected import projected
+from simulate.modules.sample_grams import sample_grams, trace_gauss_newton
+from simulate.objectives import Objective
+from simulate.operators import gauss_newton, hessian
+from tests.simulate.small_perceptrons import assert_same
+from verify.practice.measure import measure
+
+X = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+Y = torch.arange(7) % 3
+
+
+class Beside(nn.Module):
+    """A network next to a layer of no inputs, to one of no outputs, and to one that is given no positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(4, 2), nn.Tanh(), nn.Linear(2, 3))
+        self.none, self.nothing, self.nowhere = nn.Linear(0, 3), nn.Linear(4, 0), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        empty = x[:, None, :][:, :0]
+        rest = self.nothing(x).sum(1, keepdim=True) + self.nowhere(empty).sum(1)
+        return self.net(x) + self.none(x[:, :0]) + rest
+
+
+@pytest.fixture(name="objective")
+def beside() -> Objective:
+    with torch.random.fork_rng():
+        torch.default_generator.manual_seed(0)
+        with pytest.warns(UserWarning, match="zero-element"):
+            model = Beside()
+    model = model.double()
+    return Objective(model, (X, Y), nn.CrossEntropyLoss())
+
+
+def test_layers_of_width_0_leave_the_curvature_of_the_rest(objective: Objective) -> None:
+    whole, part = hessian(objective).dense(), gauss_newton(objective).dense()
+    model = objective.model
+    assert isinstance(model, Beside)
+    assert_same(hessian_diagonal(objective), whole.diagonal())
+    assert_same(gauss_newton_diagonal(objective), part.diagonal())
+    assert_same(torch.tensor(trace_gauss_newton(objective), dtype=torch.float64), part.trace())
+    assert_same(torch.from_numpy(sample_grams(objective).traces).mean(), part.trace())
+    frame = torch.eye(objective.dim, 5).double()
+    assert_same(projected(objective, frame).hessian, frame.mT @ whole @ frame)
+    vector = torch.ones(objective.dim).double()
+    forms = quadratic_forms(objective, vector[:, None])
+    assert_same(torch.tensor(forms.mean()), vector @ whole @ vector)
+    assert variance_along(objective, vector) >= 0
+    kernel = empirical_kernel(model, X)
+    assert_same(
+        torch.linalg.eigvalsh(kernel.flatten(2).flatten(0, 1)).clamp(min=0).sum(), kernel_trace(model)
+    )
+
+
+def kernel_trace(model: nn.Module) -> Tensor:
+    leaves = list(model.parameters())
+    rows = [
+        torch.autograd.grad(z, leaves, retain_graph=True, materialize_grads=True) for z in model(X).flatten()
+    ]
+    return torch.stack([sum((g.square().sum() for g in row), torch.zeros(())) for row in rows]).sum()
+
+
+def test_layers_of_width_0_are_measured(objective: Objective) -> None:
+    found = measure(objective, top=2, layers=True)
+    whole = hessian(objective).dense()
+    assert abs(found.hessian.trace.value - float(whole.trace())) < 1e-9
+    assert [layer.name for layer in found.layers] == ["net.0", "net.2", "none", "nowhere"]
