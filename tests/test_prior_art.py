@@ -54,6 +54,10 @@ def test_laws_of_ours_inside_other_entries_name_theirs(page: str, names: tuple[s
     ("place", "names"),
     [
         ("docs/claims/beyond.md", ("2306.07850", "1712.06559", "2103.00065", "2003.02218")),
+        ("docs/claims/catapult.md", ("2110.03677", "2311.02076", "2305.13064")),
+        ("verify/claims/catapult/linear.py", ("2110.03677", "2311.02076")),
+        ("verify/claims/granziol2022/networks/hessians.py", ("2106.16225",)),
+        ("theory/fisher/cross_entropy.py", ("1910.05992",)),
         ("docs/claims/vysogorets2024.md", ("1706.03662", "1807.02581", "1812.06162")),
         (
             "docs/claims/granziol2022.md",
@@ -77,3 +81,7 @@ def test_the_literature_that_a_reader_expects_is_named_where_it_belongs(
 ) -> None:
     text = (PAGES.parents[1] / place).read_text(encoding="utf-8")
     assert [name for name in names if not re.search(rf"arXiv\s+{name}", text)] == []
+
+
+def test_a_sharpness_that_weighs_batch_gradients_is_named_beside_the_limit_of_sgd() -> None:
+    assert "Lee and Jang (2023" in " ".join(prior_art("beyond")["D2"].split())

@@ -77,7 +77,8 @@ def cross_entropy_statistics(
 
     References
     ----------
-    Ours, beside Karakida, Akaho and Amari (2019), Theorem 2.2.
+    Karakida, Akaho and Amari (2021), Pathological spectra of the Fisher information metric and its variants in deep
+    neural networks, arXiv 1910.05992, for mean and second moment; the condition on the largest is ours.
 
     Examples
     --------

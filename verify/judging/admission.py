@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 
 from simulate.monte_carlo import Point
 from verify.judging.estimands import components
-from verify.judging.judge import PRINTED, SEPARATION, labels, readings, separation
+from verify.judging.judge import PRINTED, SEPARATION, cites_others, labels, readings, separation
 from verify.model import (
     ABSOLUTE,
     BOUNDS_EVERY_REPLICATE,
@@ -47,9 +47,6 @@ SMALLEST_GROUP = 30
 
 LONGEST_QUOTATION = 30
 """Words of a paper."""
-
-CITED = re.compile(r"[A-Z][\w-]+ (et al\. )?\((19|20)\d\d\)")
-"""Authors with a year."""
 
 LOOKED = re.compile(
     r"\b(was|were|had \w+) seen\b|\bpilots?\b|\bfirst draws\b|\bwe tried\b|\bwere tried\b", re.IGNORECASE
@@ -85,12 +82,6 @@ def problems(claim: AnyClaim) -> Iterator[str]:
         yield "say what pilot draws set of its bound or margin, as pilot"
 
 
-def _without_own(claim: AnyClaim) -> str:
-    """Its source without the citation of its own paper, whose id is the first author and the year."""
-    author, year = claim.paper[:-4], claim.paper[-4:]
-    return re.sub(rf"\b{author}\b[^()]*\({year}\)", "", claim.source, flags=re.IGNORECASE)
-
-
 def _passage_problems(claim: AnyClaim) -> Iterator[str]:
     """Whoever contradicts a paper quotes it first."""
     told, printed = claim.passage, len(labels(claim)) > 1
@@ -103,7 +94,7 @@ def _passage_problems(claim: AnyClaim) -> Iterator[str]:
     if told.standing in (Standing.KNOWN, Standing.OURS):
         if printed:
             yield "say how the form as our copy reads stands to the paper, which ours does not"
-        if told.standing is Standing.KNOWN and not CITED.search(_without_own(claim)):
+        if told.standing is Standing.KNOWN and not cites_others(claim):
             yield "name in its source those who have shown it, with the year"
         return
     if not (told.words.strip() and told.place.strip()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -38,6 +39,7 @@ __all__ = [
     "Judgement",
     "Reading",
     "applies",
+    "cites_others",
     "decide",
     "judge",
     "labels",
@@ -57,6 +59,9 @@ SEPARATION = 2.0
 
 KEPT = 8
 """Violations kept by their replicate: each can be drawn again alone."""
+
+CITED = re.compile(r"[A-Z][\w-]+ (et al\. )?\((19|20)\d\d\)")
+"""Authors with a year."""
 
 Scores = Mapping[str, NDArray[np.float64]]
 
@@ -100,14 +105,26 @@ def labels(claim: AnyClaim) -> tuple[str, ...]:
     return (name, PRINTED) if _reads_otherwise(claim) else (name,)
 
 
+def cites_others(claim: AnyClaim) -> bool:
+    """Whether its source names anybody beside its own paper, whose id is the first author and the year."""
+    author, year = claim.paper[:-4], claim.paper[-4:]
+    others = re.sub(rf"\b{author}\b[^()]*\({year}\)", "", claim.source, flags=re.IGNORECASE)
+    return bool(CITED.search(others))
+
+
 def _standing(claim: AnyClaim, label: str) -> Standing:
-    """How the reading of this name stands to the paper."""
+    """How the reading of this name stands to the paper.
+
+    What stands beside a formula of the paper that fails and is no misprint is known from those whom the source names,
+    or ours.
+    """
     told = _told(claim)
     if label == PRINTED:
         return told
     if _corrects(claim):
         return Standing.CORRECTED
-    return Standing.OURS if _reads_otherwise(claim) else told
+    beside = Standing.KNOWN if cites_others(claim) else Standing.OURS
+    return beside if _reads_otherwise(claim) else told
 
 
 def passage(claim: AnyClaim, label: str) -> Passage:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from simulate.monte_carlo import SerialExecutor
+from simulate.monte_carlo import Point, SerialExecutor
 from verify.claims import registry
 from verify.claims.coverage import entry_of
+from verify.claims.granziol2022.outliers import rectangular
 from verify.claims.registry import select
 from verify.judging.estimands import components
-from verify.judging.judge import SEPARATION, applies, readings, separation
+from verify.judging.judge import SEPARATION, applies, labels, passage, readings, separation
 from verify.model import (
     ABSOLUTE,
     BOUNDS_EVERY_REPLICATE,
@@ -22,6 +23,7 @@ from verify.model import (
     Claim,
     Identity,
     Kind,
+    Standing,
     StatisticalProperty,
     Tier,
     Verdict,
@@ -217,3 +219,37 @@ def test_every_experiment_can_be_sent_to_a_worker() -> None:
 
 def test_public_names_exist() -> None:
     assert all(hasattr(registry, name) for name in registry.__all__)
+
+
+CONSISTENT = (
+    "granziol2022/theorem-7-outlier",
+    "granziol2022/theorem-7-ratios",
+    "granziol2022/theorem-7-edge",
+    "granziol2022/algorithm-1-second-term",
+    "granziol2022/mixed-moment",
+    "granziol2022/vgg-16",
+    "granziol2022/outlier-over-edge",
+    "vysogorets2024/base-rate-exponent-deep",
+    "vysogorets2024/prior-slope",
+)
+
+
+@pytest.mark.parametrize("name", CONSISTENT)
+def test_an_error_that_nothing_in_its_paper_contradicts_is_no_misprint(name: str) -> None:
+    claim = next(claim for claim in registry.claims() if claim.id == name)
+    told = passage(claim, labels(claim)[-1])
+    assert told.standing is Standing.AS_STATED and told.words and claim.finding
+
+
+@pytest.mark.parametrize(("variance", "ratio"), [(0.7, 0.27), (1.3, 4.5)])
+def test_the_threshold_of_theorem_7_put_into_its_formula_gives_its_edge(
+    variance: float, ratio: float
+) -> None:
+    def printed(spike: float) -> float:
+        at = Point(variance=variance, dim=900, samples=round(900 / ratio), spike=spike)
+        return rectangular._theorem_7(at)
+
+    ratio = 900 / round(900 / ratio)
+    threshold, edge = variance * (1 + ratio), 2 * variance * (1 + ratio)
+    assert printed(threshold * (1 + 1e-9)) == pytest.approx(edge, rel=1e-6)
+    assert printed(threshold * (1 - 1e-9)) == pytest.approx(edge)

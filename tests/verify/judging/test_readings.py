@@ -64,6 +64,23 @@ def test_only_what_stands_beside_a_misprint_is_called_corrected(
     assert passage(tested, PRINTED) == tested.passage and not passage(tested, names[0]).words
 
 
+@pytest.mark.parametrize(
+    ("source", "standing"),
+    [
+        ("Paper (2024), eq. (1)", Standing.OURS),
+        ("Paper (2024), eq. (1); Tracy and Widom (1996)", Standing.KNOWN),
+        ("eq. (1); Kalra et al. (2023)", Standing.KNOWN),
+    ],
+)
+def test_what_stands_beside_an_error_is_known_from_those_whom_its_source_names(
+    source: str, standing: Standing
+) -> None:
+    told = Passage(Standing.AS_STATED, "if wide", "Section 1")
+    tested = claim(id="paper2024/claim", source=source, printed=lambda p: 0.0, finding="wrong", passage=told)
+    assert passage(tested, "theory").standing is standing
+    assert passage(tested, PRINTED) == told
+
+
 def test_a_misprint_without_a_form_to_be_judged_leaves_the_corrected_one_with_the_words() -> None:
     words = Passage(Standing.MISPRINT, "if wide", "Section 1")
     tested = claim(passage=words)

@@ -287,7 +287,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="catapult/largest-rate-of-linear-networks",
         entries=("F3",),
-        source=f"{SOURCE}, the largest rate; that it holds at every width is ours",
+        source=f"{SOURCE}, the largest rate; at every width, up to about it, Wang et al. (2022), arXiv 2110.03677",
         passage=SAID,
         statement=r"\eta_{\max} \lambda_0 = 4",
         says="A linear network with one hidden layer and one sample converges up to a rate of four over its "
@@ -324,7 +324,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="catapult/where-the-curvature-ends",
         entries=("F5",),
-        source=f"ours, by the steps of {SOURCE}",
+        source=f"ours, by the steps of {SOURCE}; their fixed points are in Kalra et al. (2023), arXiv 2311.02076",
         passage=OURS,
         statement=r"\mathbb{E}\, \eta\lambda_{end} = \mathbb{E}\, a_\infty(\eta\lambda_0 (b - 1/2)),\quad "
         r"b \sim \mathrm{Beta}(n/2, n/2),\ z' = z |1 - a + z^2|,\ a' = a - z^2 (4 - a)",

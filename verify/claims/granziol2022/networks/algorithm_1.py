@@ -85,12 +85,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathbb{E}_v\Big[\frac1N \sum_i \lVert H_i v\rVert^2 - (v^\top \bar H v)^2\Big] = P \sigma^2",
         says="With the square of the mean quadratic form as the term taken off, Algorithm 1 estimates the noise of "
         "a network's per-sample Hessians.",
-        passage=Passage(Standing.MISPRINT, "[vT (1/N ∑N j=1Hj)v] 2", "Algorithm 1, line 9"),
+        passage=Passage(Standing.AS_STATED, "[vT (1/N ∑N j=1Hj)v] 2", "Algorithm 1, line 9"),
         expected=Verdict.DISAGREES,
-        finding="As our copy reads the second term, here with the factor 1/N of line 6 restored, is the square of "
-        "the quadratic form; the variance of "
-        "the elements, which Section 8.2 infers from it, needs the squared norm of the mean product, else "
-        "most of the mean Hessian stays in the estimate.",
+        finding="The second term, here with the factor 1/N of line 6 restored, is the square of the quadratic form; "
+        "the variance of the elements, which Section 8.2 infers from it, needs the squared norm of the mean product, "
+        "else most of the mean Hessian stays in the estimate. Nothing in the paper has it otherwise.",
         experiment=ALGORITHM_1,
         score="with_form",
         inputs={"noise_of_all_elements": 0.92, "squared_mean_product": 0.08},

@@ -360,7 +360,7 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="granziol2022/rank-bounds",
         entries=("B32",),
-        source="ours, beside section 7 of the same paper",
+        source="ours, beside section 7 of the same paper; of linear networks Singh et al. (2021), arXiv 2106.16225",
         statement=r"\mathrm{rank}\, H \le \min\big(\textstyle\sum_i \mathrm{rank}\, H_i,\ P - N_1,\ "
         r"(N + 2 N_1)(d_y - 1)\big) \text{ for a ReLU network } d_x\text{-}N_1\text{-}d_y",
         says="With one hidden ReLU layer, the rank of a data set's Hessian is at most the samples' ranks together, "

@@ -354,12 +354,12 @@ VGG = Identity(
     r"(d_y = 10,\ \textstyle\sum_l N_l = 5258,\ d_x = 3072,\ P = 15\,245\,130)",
     says="The rank bound, with units, colours and parameters of the ten-class VGG-16 counted on the network "
     "itself, gives the share of zero eigenvalues.",
-    passage=Passage(Standing.MISPRINT, "total number of neurons is 13, 416", "Section 7.1"),
+    passage=Passage(Standing.AS_STATED, "total number of neurons is 13, 416", "Section 7.1"),
     routes=vgg_16,
     points=(Point(classes=10),),
     printed="as our copy reads",
     reads=r"1 - \frac{577{,}600}{1.6 \times 10^7} = 0.9639",
-    finding="As our copy reads 577600 = 40 (13416 + 1024), which counts one colour of three and a head of "
+    finding="577600 = 40 (13416 + 1024) is right arithmetic on a wrong count: one colour of three and a head of "
     "a thousand classes. The network that has the parameters of Section 8, with ten classes, gives 0.9781, "
     "a stronger figure; with every position counted as a unit it is 0.264.",
     tolerance=1e-6,

@@ -282,7 +282,7 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/outlier-scatter",
         entries=("B39",),
-        source=f"ours, beside section 8.2.1 of {PAPER}",
+        source=f"beside section 8.2.1 of {PAPER}; Capitaine, Donati-Martin and Feral (2009)",
         statement=r"\mathrm{sd}\,\lambda_1' \sim P^{-1/2}\quad (\lambda_1 > s)",
         says="In Gaussian noise the standard deviation of an outlier falls as the inverse square root of the "
         "dimension.",
@@ -311,7 +311,7 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/edge-scatter",
         no_theory=NoTheory.CONSTANT,
         entries=("B39",),
-        source=f"ours, beside section 8.2.1 of {PAPER}; Tracy and Widom (1996)",
+        source=f"beside section 8.2.1 of {PAPER}; Tracy and Widom (1996)",
         statement=r"\mathrm{sd}\,\lambda_{\max}(\varepsilon) \sim P^{-2/3}",
         says="The standard deviation of the largest eigenvalue of Gaussian noise without a spike falls as the "
         "dimension to the power minus two thirds.",

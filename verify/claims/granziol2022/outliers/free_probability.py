@@ -158,15 +158,15 @@ FREENESS: tuple[AnyClaim, ...] = (
         r"= 3\,\sigma_A^4\sigma_B^4 + \tfrac{15}{P}\,\sigma_A^4\sigma_B^4 + O(P^{-2})",
         says="The alternating moment of the squares of two independent Gaussian matrices is that of free matrices, "
         "with its exact correction for finite dimension.",
-        passage=Passage(Standing.MISPRINT, "if they satisfy for any integers n1..nk", "Eq 35"),
+        passage=Passage(Standing.AS_STATED, "if they satisfy for any integers n1..nk", "Eq 35"),
         experiment=MIXED,
         score="moment",
         predict=_mixed_moment,
         printed=lambda p: p.sigma_a**4 * p.sigma_b**4,
         reads=r"\psi(A^{n_1} B^{n_2} A^{n_3} B^{n_4}) = \psi(A^{n_1}) \psi(B^{n_2}) \psi(A^{n_3}) \psi(A^{n_4})",
-        finding="As our copy reads alternating moments of centred matrices factorise for all powers, the "
-        "last factor one of A. Only words of centred powers do, and they vanish: two semicircles give 3, "
-        "where the product of the moments is 1.",
+        finding="Alternating moments of centred matrices are said to factorise for all powers (the last factor, which "
+        "our copy prints of A, is read as one of B). Only words of centred powers do, and they vanish: two semicircles "
+        "give 3, where the product of the moments is 1.",
         margin=0.01,
         margin_reason="exact at every size; at most 1 % for random matrices",
         rivals={

@@ -238,12 +238,12 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/theorem-7-outlier",
         entries=("B25",),
-        source=f"{PAPER}, theorem 7, eq. (16)",
+        source=f"{PAPER}, theorem 7, eq. (16); the threshold by Benaych-Georges and Nadakuditi (2011)",
         statement=r"\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1 - \beta\sigma^2}\quad "
         r"(\lambda_1 > \sigma^2 \sqrt\beta\,(1 + \sqrt\beta))",
         says="Added Wishart noise lifts a spike above the Marchenko-Pastur threshold to the outlier of Theorem 7, "
         "which exceeds the spike by more than the mean of the noise.",
-        passage=Passage(Standing.MISPRINT, "if λ1 > σ2(1 + P b )", "Theorem 7, Eq 16"),
+        passage=Passage(Standing.AS_STATED, "if λ1 > σ2(1 + P b )", "Theorem 7, Eq 16"),
         experiment=WISHART,
         score="eigenvalue",
         predict=_wishart,
@@ -251,9 +251,9 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
         reads=r"\lambda'_1 = \frac{\lambda_1 + \sigma^2 (1 - \frac Pb)}{1 - \frac{P \sigma^2}{\lambda_1 b}}\text{ "
         r"if } \lambda_1 > \sigma^2 \big(1 + \tfrac Pb\big),\quad 2 \sigma^2 \big(1 + \tfrac Pb\big) \text{ "
         r"otherwise}",
-        finding="As our copy reads the threshold is sigma^2 (1 + beta); Marchenko-Pastur noise lets an "
-        "outlier go from sigma^2 sqrt(beta) (1 + sqrt(beta)) on. At a spike between the two our copy has "
-        "the edge 2 sigma^2 (1 + beta), and an outlier is measured at another place.",
+        finding="The paper's threshold sigma^2 (1 + beta) and its edge 2 sigma^2 (1 + beta) agree with each other by "
+        "its formula, and are wrong: Marchenko-Pastur noise lets an outlier go from sigma^2 sqrt(beta) "
+        "(1 + sqrt(beta)) on. At a spike between the two thresholds an outlier is measured, elsewhere than that edge.",
         margin=0.01,
         margin_reason=MARGIN_WISHART,
         rivals={

@@ -312,7 +312,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         r"x = \frac{\lambda_j \sqrt b}{\sqrt P \sigma} > 1",
         says="The ratio of an outlier to the edge of the noise is half the sum of its spike over the threshold and "
         "the inverse of that, hence above one.",
-        passage=Passage(Standing.MISPRINT, "√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
+        passage=Passage(Standing.AS_STATED, "√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
         experiment=OUTLIERS,
         kind=Kind.RATIO,
         score=("here", "edge"),
@@ -320,9 +320,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         printed=lambda p: 2 * _over_edge(p),
         reads=r"\frac{\eta_j + \delta}{\eta_i + \delta} > \Big(\frac{\lambda_j \sqrt b}{\sqrt P \sigma} + "
         r"\frac{\sqrt P \sigma}{\sqrt b \lambda_j}\Big)",
-        finding="As our copy reads the edge of the noise is sqrt(P/b) sigma; by Theorem 4 it is twice "
-        "that, and the right-hand side half of x + 1/x. It still exceeds 1, so that what the paper "
-        "concludes for large damping stands.",
+        finding="The condition takes sqrt(P/b) sigma, from which on a spike is an outlier, for the edge of the noise; "
+        "by Theorem 4 that is twice as large, and the right-hand side half of x + 1/x. It still exceeds 1, so that "
+        "what the paper concludes for large damping stands.",
         margin=0.01,
         margin_reason=FINITE_SIZE,
         rivals={

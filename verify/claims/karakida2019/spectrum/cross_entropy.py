@@ -21,13 +21,23 @@ from verify.claims.karakida2019.small_networks import (
     small_network,
 )
 from verify.claims.karakida2019.wide_networks import setting
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, NoTheory
+from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, NoTheory
 from verify.model.domains import Between, Domain, Each, Many
 
-__all__ = ["CLAIMS", "ORDERS", "SOFTMAX_ELSEWHERE", "dual", "known", "parameters_of", "quotient"]
+__all__ = [
+    "CLAIMS",
+    "ORDERS",
+    "SOFTMAX_ELSEWHERE",
+    "SOFTMAX_THERE",
+    "dual",
+    "known",
+    "parameters_of",
+    "quotient",
+]
 
 LINEAR = "linear in the Gram matrix: unbiased up to O(1/M), 0.5 % at M = 200; at most 3 % for wide networks"
-SOFTMAX_ELSEWHERE = "softmax outputs are also in Karakida, Akaho and Amari (2021), arXiv 1910.05992"
+SOFTMAX_THERE = "Karakida, Akaho and Amari (2021), arXiv 1910.05992"
+SOFTMAX_ELSEWHERE = f"softmax outputs are also in {SOFTMAX_THERE}"
 ORDERS = "the orders at issue are 1/2, 1 and 2: less than half the way to the nearest"
 
 
@@ -139,8 +149,8 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/cross-entropy-trace",
         entries=("C57",),
-        source=f"ours, beside {PAPER}, theorem 2.2; {SOFTMAX_ELSEWHERE}",
-        passage=OURS,
+        source=f"beside {PAPER}, theorem 2.2; the mean eigenvalue under a softmax, {SOFTMAX_THERE}",
+        passage=KNOWN,
         statement=r"\mathrm{Tr}\,F = \Big(\alpha M \kappa_1 + \sum_l \tilde q_t^l\Big) "
         r"\Big\langle 1 - \sum_k g_k^2 \Big\rangle",
         says="For cross-entropy, the trace of a wide network's Fisher matrix is one output's trace for "

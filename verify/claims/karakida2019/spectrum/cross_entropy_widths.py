@@ -15,12 +15,13 @@ from verify.claims.karakida2019 import PAPER, wide_networks
 from verify.claims.karakida2019.spectrum.cross_entropy import (
     ORDERS,
     SOFTMAX_ELSEWHERE,
+    SOFTMAX_THERE,
     dual,
     known,
     quotient,
 )
 from verify.claims.karakida2019.wide_networks import kappas_at, setting
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Tier
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -222,8 +223,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/cross-entropy-second-moment",
         entries=("C57",),
-        source=f"ours, beside {PAPER}, theorem 2.2; {SOFTMAX_ELSEWHERE}",
-        passage=OURS,
+        source=f"beside {PAPER}, theorem 2.2; the second moment under a softmax, {SOFTMAX_THERE}",
+        passage=KNOWN,
         statement=r"\mathbb{E}\,\frac{\mathrm{Tr}\,F^2}{\mathrm{Tr}\,F\; v^\top K v / T} \Big/ "
         r"\frac{s_\lambda}{m_\lambda \lambda_{\max}} = 1,\quad P s_\lambda = "
         r"\Big(\frac{\alpha M}{T}\Big)^2 \sum_{s,t} \kappa_{st}^2\, \mathrm{Tr}\,Q(s) Q(t)",

@@ -272,10 +272,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         predict=lambda p: np.log(_unit_slope(p)),
         printed=lambda p: np.log(p.parameters * p.sigma_c**2),
         passage=Passage(
-            Standing.MISPRINT, "the norms follow a linear trend with the predicted slope", "Figure 5b"
+            Standing.AS_STATED, "the norms follow a linear trend with the predicted slope", "Figure 5b"
         ),
-        finding="As our copy reads, the slope is P sigma_c^2, for real networks nine times too steep and more; it is "
-        "that of the norm of eq. (9), sqrt(P) sigma_c.",
+        finding="The slope predicted after eq. (9), P sigma_c^2, is for real networks nine times too steep and more; "
+        "it is that of the norm of eq. (9), sqrt(P) sigma_c. The authors' code draws P sigma_c, which is neither.",
         margin=0.3,
         margin_reason="a third as much again, the order of the slope: eq. (9) has one mean gradient for a logit, "
         "whatever the class of the image, and networks were seen to lie 20 to 30 % above it",

@@ -118,10 +118,10 @@ LINEAR: dict[str, Any] = {
     "printed": lambda _: 1.0,
     "reads": READS,
     "passage": Passage(
-        Standing.MISPRINT, "linear separation between trainable and divergent models", "Appendix E"
+        Standing.AS_STATED, "linear separation between trainable and divergent models", "Appendix E"
     ),
-    "finding": "As our copy reads, eta_0 / alpha is the same at all scales, for LeNet-5 with its five layers too; from "
-    "the paper's own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays, linear for L = 3 alone.",
+    "finding": "The paper has eta_0 / alpha the same at all scales, for LeNet-5 with its five layers too: the case of "
+    "L = 3 said of both. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
 }
 
 
