@@ -40,7 +40,6 @@ LOST = {
     "theory.gauss_newton.gradients.gradient_scatter": FORM,
     "theory.gauss_newton.projection.ProjectedMoments.trace": PART,
     "theory.learning_rates.marchenko_pastur_exponent": REARRANGED,
-    "theory.learning_rates.adam.surge_scale": PART,
     "theory.learning_rates.mean_square.mean_square_crossover": REARRANGED,
     "theory.learning_rates.sgd_exponent": REARRANGED,
     "theory.linear_network.linear_network_edge": PART,
