@@ -18,7 +18,6 @@ from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.modules.sites import by_sample
 from simulate.objectives import Objective
 from tests.simulate.small_perceptrons import assert_same
-from verify.practice.measure import measure
 
 LOSS, OUTPUTS = nn.CrossEntropyLoss(), 3
 MIXED = "the model gives a sample other outputs beside other samples"
@@ -161,15 +160,6 @@ def test_samples_that_are_reordered_keep_their_own_matrices(name: str) -> None:
     assert_same(torch.from_numpy(quadratic_forms(objective, vector[:, None])), expected)
     with pytest.raises(ValueError, match="on every sample apart"):
         kfac(objective)
-
-
-@pytest.mark.parametrize("name", ["experts with a capacity", "mean subtracted from four samples on"])
-def test_a_measured_trace_of_samples_that_meet_is_not_called_exact(name: str) -> None:
-    _, model, x = built(name)
-    found = measure(model, (x, torch.arange(len(x)) % OUTPUTS), LOSS, top=1)
-    assert found.coupling == MIXED and found.noise is None
-    trace = found.gauss_newton.trace
-    assert abs(trace.value - float(curvature(model, x).trace())) <= max(4 * trace.error, 1e-9)
 
 
 def test_samples_that_meet_in_batches_of_the_size_that_is_used_are_found() -> None:

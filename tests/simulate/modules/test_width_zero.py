@@ -14,7 +14,6 @@ from simulate.modules.sample_grams import sample_grams, trace_gauss_newton
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
 from tests.simulate.small_perceptrons import assert_same
-from verify.practice.measure import measure
 
 X = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 Y = torch.arange(7) % 3
@@ -34,20 +33,19 @@ class Beside(nn.Module):
         return self.net(x) + self.none(x[:, :0]) + rest
 
 
-@pytest.fixture(name="objective")
-def beside() -> Objective:
+def beside() -> Beside:
+    """In double precision."""
     with torch.random.fork_rng():
         torch.default_generator.manual_seed(0)
         with pytest.warns(UserWarning, match="zero-element"):
             model = Beside()
-    model = model.double()
-    return Objective(model, (X, Y), nn.CrossEntropyLoss())
+    return model.double()
 
 
-def test_layers_of_width_0_leave_the_curvature_of_the_rest(objective: Objective) -> None:
+def test_layers_of_width_0_leave_the_curvature_of_the_rest() -> None:
+    model = beside()
+    objective = Objective(model, (X, Y), nn.CrossEntropyLoss())
     whole, part = hessian(objective).dense(), gauss_newton(objective).dense()
-    model = objective.model
-    assert isinstance(model, Beside)
     assert_same(hessian_diagonal(objective), whole.diagonal())
     assert_same(gauss_newton_diagonal(objective), part.diagonal())
     assert_same(torch.tensor(trace_gauss_newton(objective), dtype=torch.float64), part.trace())
@@ -70,10 +68,3 @@ def kernel_trace(model: nn.Module) -> Tensor:
         torch.autograd.grad(z, leaves, retain_graph=True, materialize_grads=True) for z in model(X).flatten()
     ]
     return torch.stack([sum((g.square().sum() for g in row), torch.zeros(())) for row in rows]).sum()
-
-
-def test_layers_of_width_0_are_measured(objective: Objective) -> None:
-    found = measure(objective, top=2, layers=True)
-    whole = hessian(objective).dense()
-    assert abs(found.hessian.trace.value - float(whole.trace())) < 1e-9
-    assert [layer.name for layer in found.layers] == ["net.0", "net.2", "none", "nowhere"]
