@@ -337,6 +337,7 @@ def _particulars(row: Row, point: PointOutcome) -> dict[str, str]:
     facts = {"model-based": "rests on the declared powers of the size"} if row.model_based else {}
     if row.verdict == "undecided":
         facts["why"] = wording.undecided(point)
+        facts |= {"foreseen": row.may_be_undecided} if row.may_be_undecided else {}
     if point.slack is not None:
         facts["slack"] = f"{_short(point.slack)} (measured / bound)"
     if point.violations:

@@ -46,13 +46,14 @@ def test_what_has_no_room_is_named_and_counted() -> None:
 
 
 def test_undecided_claims_have_a_block_that_says_why() -> None:
-    item = row("beyond/tight", verdict="undecided", points=[
+    item = row("beyond/tight", verdict="undecided", may_be_undecided="its tails are heavy", points=[
         point({"dim": 30}, 1, 0.1, 1.05, 0.2, verdict="undecided", reason="budget")])  # fmt: skip
     results = dataclasses.replace(surprises(0), rows=[item, *surprises(0).rows])
 
     lines = screen(results)
     assert lines[0] == "UNDECIDED beyond/tight: undecided, expected agrees"
     assert any(line.split()[:1] == ["why"] and "budget" in line for line in lines)
+    assert any(line.split() == ["foreseen", "its", "tails", "are", "heavy"] for line in lines)
 
 
 def test_findings_of_every_paper_are_there() -> None:
