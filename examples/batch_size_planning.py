@@ -5,7 +5,8 @@ Where it turns depends on network and data: `plan` measures the curvature of sin
 every batch size. Beside it stand two over the mean of the largest eigenvalue of random batches, and two over that of
 Theorem 4 of Granziol, Zohren and Roberts (2022), which sees less of the noise. The network has been trained for some
 steps. Trial training, from there on, finds other rates: where the loss grows it may bend away, and what is best is no
-matter of stability alone.
+matter of stability alone. One thread is set: with more, sums are rounded in another order, and training may end
+elsewhere.
 """
 
 import math
@@ -22,6 +23,7 @@ SIZES = (1, 4, 16, 64, 256, 500)
 
 def main() -> None:
     """Plan, print and draw."""
+    torch.set_num_threads(1)
     digits = data.digits((1, 8, 8)).tensors(dtype=torch.float32)
     found = losscurv.plan(trained(*digits), digits, batch_sizes=SIZES, samples=500)
     curvature = found.linearised

@@ -412,13 +412,16 @@ def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, bat
     array([0.0099, 0.0609])
     """
     g, h, sigma = _signs(gradient, hessian, noise)
-    arguments, power = _arguments(g, sigma, positive("batch_size", batch_size))
+    slopes, power = _arguments(g, sigma, np.asarray(2.0))
     (g, g_power), (h, h_power) = _scaled(g), _scaled(h)
-    bend, coupled = _trace_and_coupling(h, arguments, hessian)
-    # `sign_rate` with 2 x/sqrt(pi) for erf x; the larger of the two terms of the curvature is not scaled up
-    down = np.maximum(power, 0)
-    curvature = np.ldexp(bend, -2 * down) + 4 / np.pi * np.ldexp(coupled, 2 * (power - down))
-    rate = 2 / np.sqrt(np.pi) * (arguments @ g) / curvature
+    trace, _ = _trace_and_coupling(h, slopes, hessian)
+    # in units in which the largest slope g/sigma is near 1: x/(1 + x^2/scale) for the root x of the batch size
+    scale = surge_scale(slopes, hessian=h, noise=np.ones_like(slopes))
+    root, root_power = np.frexp(np.sqrt(positive("batch_size", batch_size)))
+    power = root_power + power
+    down = np.maximum(power, 0)  # of a large x the square is left as it is
+    rise = root / (np.ldexp(1.0, -2 * down) + np.ldexp(root**2 / scale, 2 * (power - down)))
+    rate = np.sqrt(2 / np.pi) * (slopes @ g) / trace * rise
     return representable(
         np.ldexp(rate, power - 2 * down + g_power - h_power), gradient=gradient, hessian=hessian
     )
