@@ -72,10 +72,11 @@ class Objective:
     data
         Batches (inputs, targets), such as a `DataLoader` or a list; or one such pair, of tensors or arrays, which is
         one batch; or the path of an ``.npz`` file with ``x_train, y_train`` or ``x, y``; or ``"digits"``. Inputs may
-        be a tuple or, by name, a mapping of tensors. A batch may also be a mapping with `labels` among its inputs, as
-        transformers have it; those of a causal language model are moved by one position, see `shifted`. A data set of
-        single samples is stacked, see `simulate.objectives.datasets`. An iterator is held in memory, and must end.
-        What loads anew for every pass must give the same samples, in whatever order.
+        be a tuple or, by name, a mapping of tensors; targets may be a tuple too, and what could then be two batches is
+        refused. A batch may also be a mapping with `labels` among its inputs, as transformers have it; those of a
+        causal language model are moved by one position, see `shifted`. A data set of single samples is stacked, see
+        `simulate.objectives.datasets`. An iterator is held in memory, and must end. What loads anew for every pass
+        must give the same samples, in whatever order.
     loss
         A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`, or its name:
         "cross-entropy", "mse" or "bce". If None, cross-entropy for targets that are whole numbers, else the squared
