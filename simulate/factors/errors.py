@@ -18,7 +18,7 @@ from simulate.factors.kronecker import KroneckerFactors
 from simulate.lanczos import AnyMatrix, Operator, as_operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
-from simulate.lanczos.rows import Floats, numbers, row_lengths
+from simulate.lanczos.rows import Floats, numbers, row_lengths, unit_of
 from simulate.objectives.batches import cuts
 from simulate.results import Columns, Result, draw_bars
 from simulate.spectra import Estimate
@@ -113,11 +113,11 @@ def relative_error(
             raise ValueError(f"approximation must be of shape {operator.shape}, got {other.shape}")
         count, rng = probe_count(probes), _checks.generator(seed)
         if operator.dim <= _checks.natural_or_zero("rows", rows):
-            (pairs,) = _units(operator, [other])
+            (pairs,) = _units(operator, [other], 1.0)
         else:
             sizes = (part.stop - part.start for part in cuts(count, _BLOCK))
             blocks = (operator.vectors(random_signs(rng, (size, operator.dim))) for size in sizes)
-            pairs = np.concatenate([_pairs(operator(signs), other(signs)) for signs in blocks])
+            pairs = np.concatenate([_pairs(operator(signs), other(signs), 1.0) for signs in blocks])
         return _root(_ratio(pairs[:, 0], pairs[:, 1]))
 
 
@@ -201,13 +201,14 @@ def factor_errors(
         largest = float(extremes(matrix, rng).values[0])
         if not largest:
             raise VanishingError
+        unit = unit_of(torch.tensor(largest, dtype=torch.float64))
         if matrix.dim <= most:
-            compared = _dense(matrix, several)
+            compared = _dense(matrix, several, unit)
         else:
-            compared = _probed(matrix, several, rng, count)
+            compared = _probed(matrix, several, rng, count, unit)
             for i, own in enumerate(names):
                 if (block := matrix.block(*own)).dim <= most:
-                    exact = _units(block, [each.block(*own) for each in several])
+                    exact = _units(block, [each.block(*own) for each in several], unit)
                     for each, pairs in zip(compared, exact, strict=True):
                         each.layers[i] = pairs
         found = [
@@ -262,23 +263,23 @@ def _errors(names: Sequence[tuple[str, ...]], compared: _Compared, largest: floa
     )
 
 
-def _dense(matrix: Operator, factors: Sequence[KroneckerFactors]) -> list[_Compared]:
+def _dense(matrix: Operator, factors: Sequence[KroneckerFactors], unit: float) -> list[_Compared]:
     whole, found = matrix.dense(), list[_Compared]()
     for each in factors:
         own, layers = each.dense(), list[Pairs]()
         for block in each.blocks:
             at = torch.cat([torch.arange(p.start, p.stop) for p in block.places.values()])
-            layers.append(_pairs(whole[at][:, at], own[at][:, at]).sum(0, keepdims=True))
+            layers.append(_pairs(whole[at][:, at], own[at][:, at], unit).sum(0, keepdims=True))
         inside = np.array([sum(pairs[0, 1] for pairs in layers)])
-        found.append(_Compared(_pairs(whole, own).sum(0, keepdims=True), inside, layers))
+        found.append(_Compared(_pairs(whole, own, unit).sum(0, keepdims=True), inside, layers))
     return found
 
 
 def _probed(
-    matrix: Operator, factors: Sequence[KroneckerFactors], rng: np.random.Generator, count: int
+    matrix: Operator, factors: Sequence[KroneckerFactors], rng: np.random.Generator, count: int, unit: float
 ) -> list[_Compared]:
     parts = [
-        _along(matrix, factors, matrix.vectors(random_signs(rng, (part.stop - part.start, matrix.dim))))
+        _along(matrix, factors, matrix.vectors(random_signs(rng, (part.stop - part.start, matrix.dim))), unit)
         for part in cuts(count, _BLOCK)
     ]
     return [
@@ -291,7 +292,9 @@ def _probed(
     ]
 
 
-def _along(matrix: Operator, factors: Sequence[KroneckerFactors], signs: Tensor) -> list[_Compared]:
+def _along(
+    matrix: Operator, factors: Sequence[KroneckerFactors], signs: Tensor, unit: float
+) -> list[_Compared]:
     nearly, total = [each(signs) for each in factors], torch.zeros_like(signs)
     layers = [list[Pairs]() for _ in factors]
     for block in factors[0].blocks:
@@ -302,9 +305,9 @@ def _along(matrix: Operator, factors: Sequence[KroneckerFactors], signs: Tensor)
         products = matrix(only)
         total += products
         for near, found in zip(nearly, layers, strict=True):
-            found.append(_pairs(_at(products, at), _at(near, at)))
+            found.append(_pairs(_at(products, at), _at(near, at), unit))
     return [
-        _Compared(_pairs(total, near), np.sum([pairs[:, 1] for pairs in found], axis=0), found)
+        _Compared(_pairs(total, near, unit), np.sum([pairs[:, 1] for pairs in found], axis=0), found)
         for near, found in zip(nearly, layers, strict=True)
     ]
 
@@ -313,18 +316,18 @@ def _at(rows: Tensor, places: Sequence[slice]) -> Tensor:
     return torch.cat([rows[:, at] for at in places], dim=1)
 
 
-def _units(matrix: Operator, approximations: Sequence[Operator]) -> list[Pairs]:
-    """Of all unit vectors, added up."""
+def _units(matrix: Operator, approximations: Sequence[Operator], unit: float) -> list[Pairs]:
+    """Of all unit vectors, added up; in a unit in which squares neither overflow nor vanish."""
     totals = [np.zeros((1, 2)) for _ in approximations]
     for units in torch.eye(matrix.dim, dtype=matrix.dtype, device=matrix.device).split(_BLOCK):
         products = matrix(units)
         for total, approximation in zip(totals, approximations, strict=True):
-            total += _pairs(products, approximation(units)).sum(0)
+            total += _pairs(products, approximation(units), unit).sum(0)
     return totals
 
 
-def _pairs(products: Tensor, nearly: Tensor) -> Pairs:
-    lengths = [row_lengths(rows.double()).square() for rows in (products - nearly, products)]
+def _pairs(products: Tensor, nearly: Tensor, unit: float) -> Pairs:
+    lengths = [(row_lengths(rows.double()) / unit).square() for rows in (products - nearly, products)]
     return numbers(torch.stack(lengths, dim=1))
 
 

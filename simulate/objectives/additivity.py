@@ -26,7 +26,7 @@ from simulate.objectives.batches import Batch, cuttable, joined, placed, rows, t
 from simulate.objectives.derivatives import alike
 from simulate.objectives.parameters import doubled
 
-__all__ = ["MIXED", "SAMPLES", "SUM", "UNKNOWN", "chosen", "coupling", "halves", "mixing", "spaced"]
+__all__ = ["MIXED", "SAMPLES", "SUM", "UNKNOWN", "alone", "chosen", "coupling", "halves", "mixing", "spaced"]
 
 SAMPLES = 32
 """Most samples that are asked: two are those with the extremes of the targets."""
@@ -209,6 +209,20 @@ def mixing(asked: Asked, batch: Batch) -> str:
         except Exception:  # code of others, that needs more samples
             return _FEWER
     return ""
+
+
+def alone(asked: Asked, batch: Batch) -> bool:
+    """Return whether one of the samples has the same row of outputs without the others.
+
+    To be used within `parametric.as_found`.
+    """
+    count, leaves = rows(batch.targets), asked.leaves()
+    one = slice(count // 2, count // 2 + 1)
+    with torch.no_grad(), suppress(Exception):  # a model may take no sample alone
+        outputs = asked.outputs(leaves, batch.inputs)
+        if outputs.ndim and len(outputs) == count:
+            return alike(asked.outputs(leaves, window(batch.inputs, one)), outputs[one])
+    return False
 
 
 def _sides(count: int) -> Iterator[list[int]]:

@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from simulate import _checks
 from simulate.objectives import soundness
-from simulate.objectives.additivity import MIXED, SUM, UNKNOWN, chosen, coupling, halves, mixing
+from simulate.objectives.additivity import MIXED, SUM, UNKNOWN, alone, chosen, coupling, halves, mixing
 from simulate.objectives.batches import (
     Batch,
     cuts,
@@ -29,7 +29,7 @@ from simulate.objectives.batches import (
     window,
 )
 from simulate.objectives.datasets import Stacked, named_data
-from simulate.objectives.derivatives import alike, slopes
+from simulate.objectives.derivatives import slopes
 from simulate.objectives.forms import Form, asked_form, picked, returned_parts
 from simulate.objectives.heads import Few, Head, by_chunks, by_positions, head_of
 from simulate.objectives.labels import Labels
@@ -47,7 +47,15 @@ from simulate.objectives.losses import (
     require_order,
     shaped,
 )
-from simulate.objectives.parameters import Leaves, Parametric, doubled, in_place, parametric, unwrapped
+from simulate.objectives.parameters import (
+    Leaves,
+    Parametric,
+    advising,
+    doubled,
+    in_place,
+    parametric,
+    unwrapped,
+)
 from simulate.objectives.passes import Tally, given
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found, in_mode
@@ -72,10 +80,11 @@ class Objective:
     data
         Batches (inputs, targets), such as a `DataLoader` or a list; or one such pair, of tensors or arrays, which is
         one batch; or the path of an ``.npz`` file with ``x_train, y_train`` or ``x, y``; or ``"digits"``. Inputs may
-        be a tuple or, by name, a mapping of tensors. A batch may also be a mapping with `labels` among its inputs, as
-        transformers have it; those of a causal language model are moved by one position, see `shifted`. A data set of
-        single samples is stacked, see `simulate.objectives.datasets`. An iterator is held in memory, and must end.
-        What loads anew for every pass must give the same samples, in whatever order.
+        be a tuple or, by name, a mapping of tensors; targets may be a tuple too, and what could then be two batches is
+        refused. A batch may also be a mapping with `labels` among its inputs, as transformers have it; those of a
+        causal language model are moved by one position, see `shifted`. A data set of single samples is stacked, see
+        `simulate.objectives.datasets`. An iterator is held in memory, and must end. What loads anew for every pass
+        must give the same samples, in whatever order.
     loss
         A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`, or its name:
         "cross-entropy", "mse" or "bce". If None, cross-entropy for targets that are whole numbers, else the squared
@@ -185,7 +194,7 @@ class Objective:
         held = tuple(found.state(found.parameters).values()) or found.parameters
         self.ranks.require_same(parameters=(found.names, *held), reduction=(self.reduction,))
         self.names, self._own = found.names, found.parameters
-        self._call = _advising(self.model, found.call)
+        self._call = advising(self.model, found.call)
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
@@ -364,25 +373,14 @@ class Objective:
         False
         """
         if "apart" not in self.answers:
-            self.answers["apart"] = not self.mixing and self._alone()
+            asked: Any = self._at_few()
+            batch, found = asked.few(), False
+            coupled = self._several and not self.training and self.coupling == MIXED
+            if not (coupled or self.mixing) and cuttable(batch.inputs, batch.targets):
+                with as_found(self.model, self.training):
+                    found = alone(asked, batch)
+            self.answers["apart"] = found
         return self.answers["apart"]
-
-    def _alone(self) -> bool:
-        """Whether one of a few samples has the same outputs without the others, and few samples are not coupled."""
-        asked: Any = self._at_few()
-        batch, leaves = asked.few(), self._leaves
-        if not cuttable(batch.inputs, batch.targets):
-            return False
-        if self._several and not self.training and self.coupling == MIXED:
-            return False
-        one = rows(batch.targets) // 2
-        # a model may take no sample alone
-        with as_found(self.model, self.training), torch.no_grad(), suppress(Exception):
-            outputs = asked.outputs(leaves, batch.inputs)
-            if outputs.ndim and len(outputs) == rows(batch.targets):
-                own = outputs[one : one + 1]
-                return alike(asked.outputs(leaves, window(batch.inputs, slice(one, one + 1))), own)
-        return False
 
     @property
     def _most(self) -> int:
@@ -730,25 +728,6 @@ def require_objective(call: str, objective: Any) -> None:
     if not isinstance(objective, Objective):
         got = type(objective).__name__
         raise ValueError(f"{call} takes an Objective, got {got}: call {call}(Objective(model, data, loss))")
-
-
-def _advising(model: nn.Module | None, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call of a model; experts of transformers, whose product takes no double precision, name what else to use."""
-    if model is None or not any(hasattr(part, "set_experts_implementation") for part in model.modules()):
-        return call
-
-    def advised(*given: Any) -> Any:
-        try:
-            return call(*given)
-        except RuntimeError as error:
-            if "mat_a" not in str(error):  # of torch's grouped product
-                raise
-            raise ValueError(
-                f"model must run its experts in the type of its parameters, got {type(error).__name__}: {error};"
-                ' call model.set_experts_implementation("eager") before it is measured'
-            ) from error
-
-    return advised
 
 
 def _one(inputs: Any, targets: Any) -> tuple[Any, Any]:

@@ -21,6 +21,7 @@ __all__ = [
     "HALVES",
     "Leaves",
     "Parametric",
+    "advising",
     "doubled",
     "in_place",
     "parametric",
@@ -323,3 +324,22 @@ def _require_one_kind(found: Parametric) -> None:
 def doubled(function: Any) -> Any:
     """What takes double precision: a copy of a module, whose own numbers are of a type; any other function itself."""
     return copy.deepcopy(function).double() if isinstance(function, nn.Module) else function
+
+
+def advising(model: nn.Module | None, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call of a model; experts of transformers, whose product takes no double precision, name what else to use."""
+    if model is None or not any(hasattr(part, "set_experts_implementation") for part in model.modules()):
+        return call
+
+    def advised(*given: Any) -> Any:
+        try:
+            return call(*given)
+        except RuntimeError as error:
+            if "mat_a" not in str(error):  # of torch's grouped product
+                raise
+            raise ValueError(
+                f"model must run its experts in the type of its parameters, got {type(error).__name__}: {error};"
+                ' call model.set_experts_implementation("eager") before it is measured'
+            ) from error
+
+    return advised

@@ -186,3 +186,16 @@ def test_errors_of_a_matrix_of_zeros_are_refused() -> None:
     objective = Objective(Product(), (torch.eye(4).double(), torch.ones(4, 1).double()), nn.MSELoss())
     with pytest.raises(ValueError, match="matrix must not vanish where errors are relative to it, got zero"):
         factor_errors(gauss_newton(objective), kfac(objective), rng())
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-200, 1e200])
+@pytest.mark.parametrize("rows", [0, 1000])
+def test_errors_are_the_same_for_losses_of_any_size(factor: float, rows: int) -> None:
+    plain, loss = perceptron(), nn.CrossEntropyLoss()
+    assert isinstance(plain.criterion, nn.CrossEntropyLoss)
+    scaled = Objective(plain.model, plain.data, lambda z, y: factor * loss(z, y))
+    one, other = (factor_errors(gauss_newton(o), kfac(o), rng(), rows=rows) for o in (plain, scaled))
+
+    assert other.largest == pytest.approx(one.largest, rel=1e-6)
+    assert other.whole == pytest.approx(one.whole, rel=1e-6)
+    assert list(other.layers.values()) == [pytest.approx(each, rel=1e-6) for each in one.layers.values()]
