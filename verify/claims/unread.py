@@ -19,14 +19,11 @@ OTHER_FORM = (
 CONSTANT = "a constant of the law: tests hold it to the density"
 INSIDE = "a part of which theory makes the mean, the largest and the second moment that claims read"
 
-PEAK = "where a law that claims read is largest: tests hold it to that law"
-
 UNREAD: dict[str, str] = {
     "theory.derivations": DERIVATION,
     "theory.activations.precise_kernels": SECOND_ROUTE,
     "theory.fisher.tangent.TangentKernel.kappa1": INSIDE,
     "theory.fisher.tangent.TangentKernel.kappa2": INSIDE,
-    "theory.learning_rates.adam.surge_scale": PEAK,
     "theory.rmt.free_poisson.CompoundFreePoisson.mean": OTHER_FORM,
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.isf": OTHER_FORM,
