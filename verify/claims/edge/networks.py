@@ -20,7 +20,7 @@ from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Pass
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS", "levels", "start_and_images", "trained_and_watched"]
+__all__ = ["CLAIMS", "late_levels", "start_and_images", "trained_and_watched"]
 
 COHEN = "Cohen, Kaur, Li, Kolter and Talwalkar (2021), arXiv 2103.00065"
 FIRST = "Andreyev and Beneventano (2024), arXiv 2412.20553, first version, abstract"
@@ -96,7 +96,7 @@ class StartAndImages(NamedTuple):
     samples: grids.TrainingSets
 
 
-class Trained(NamedTuple):
+class CurvatureRun(NamedTuple):
     """What was seen of each network at each rate and look, (R, C, looks), and the grid where it has ended."""
 
     seen: Mapping[str, np.ndarray[Any, Any]]
@@ -124,7 +124,7 @@ def start_and_images(block: Block, point: Point) -> StartAndImages:
     return StartAndImages([p.to(block.device) for p in start], samples)
 
 
-def trained_and_watched(block: Block, point: Point, setting: StartAndImages, size: int) -> Trained:
+def trained_and_watched(block: Block, point: Point, setting: StartAndImages, size: int) -> CurvatureRun:
     """Train each network at each of the rates with batches of one size, and look at its curvature."""
     import torch
 
@@ -139,7 +139,7 @@ def trained_and_watched(block: Block, point: Point, setting: StartAndImages, siz
         watch=CurvatureWatch(stack, setting.samples, list(block.streams), len(point.rate), size),
         at=point.looks,
     )
-    return Trained({name: seen.double().cpu().numpy() for name, seen in run.watched.items()}, run, stack)
+    return CurvatureRun({name: seen.double().cpu().numpy() for name, seen in run.watched.items()}, run, stack)
 
 
 def _orders(block: Block, samples: int, size: int) -> list[trial_training.CommonBatches]:
@@ -151,7 +151,7 @@ def _orders(block: Block, samples: int, size: int) -> list[trial_training.Common
     ]
 
 
-def full_batch(block: Block, point: Point) -> Mapping[str, Any]:
+def full_batch_share(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether the largest eigenvalue of each network is at the edge, mean over the last half of the steps."""
     trained = trained_and_watched(block, point, start_and_images(block, point), point.samples)
     level = _late(point, trained.seen["whole"]) / edge_of_stability.edge(point.rate)
@@ -160,11 +160,11 @@ def full_batch(block: Block, point: Point) -> Mapping[str, Any]:
 
 def at_the_edge(block: Block, point: Point) -> Mapping[str, Any]:
     """Return the levels of all runs, 0 for a lost one, and which of them count: all (networks, rates)."""
-    found = levels(block, point, point.batch_size)
+    found = late_levels(block, point, point.batch_size)
     return {name: np.nan_to_num(values) for name, values in found.items()}
 
 
-def levels(block: Block, point: Point, size: int) -> dict[str, np.ndarray[Any, Any]]:
+def late_levels(block: Block, point: Point, size: int) -> dict[str, np.ndarray[Any, Any]]:
     """Means over the last half of the steps, the rate that is just unstable at the end, and which runs count."""
     setting = start_and_images(block, point)
     trained = trained_and_watched(block, point, setting, size)
@@ -190,7 +190,7 @@ def _counts(point: Point, seen: Mapping[str, np.ndarray[Any, Any]]) -> np.ndarra
 
 
 def _just_unstable(
-    block: Block, point: Point, setting: StartAndImages, trained: Trained, size: int
+    block: Block, point: Point, setting: StartAndImages, trained: CurvatureRun, size: int
 ) -> np.ndarray[Any, Any]:
     """Rate at which SGD turns unstable at the final parameters, held to the range of `FACTORS`; NaN where lost."""
     import torch
@@ -228,7 +228,7 @@ SIXTEEN: dict[str, Any] = {"batch_size": 16, "steps": 3000, "looks": (50, 1000, 
 WHOLE = Experiment(
     id="edge/full-batch",
     replicate="one perceptron with its images and random labels, trained on the squared error at two rates",
-    simulate=full_batch,
+    simulate=full_batch_share,
     single="its networks are trained in single precision",
     points=(
         Point(**SMALL | TANH | FULL | {"rate": (0.15, 0.3)}),
@@ -304,8 +304,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"P\Big(\tfrac{\Lambda_{3,4}}{\Lambda_0} > 1.2,\ \big|\tfrac{\Lambda_4}{\Lambda_2} - 1\big| < 0.2,\ "
         r"L_4 < L_2\Big) = 1",
         symbols={
-            r"\Lambda": "mean largest eigenvalue of batches, after 50 steps or over quarters of the run",
-            "L": "loss of all samples, mean over a quarter of the run",
+            r"\Lambda_0": "mean largest eigenvalue of batches after 50 steps",
+            r"\Lambda_2": "the same over the second quarter of the run",
+            r"\Lambda_4": "the same over the last quarter",
+            r"\Lambda_{3,4}": "the same over the last half",
+            "L_2": "loss of all samples over the second quarter of the run",
+            "L_4": "the same over the last quarter",
         },
         says="With random labels the curvature of batches rises and comes to rest while the loss falls on, in most "
         "runs.",
@@ -394,7 +398,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"\min\Big\{\rho : \lim \tfrac1t \log\Big|\prod_{s \le t} (I - \rho\, G_{B_s})\, v\Big| > 0\Big\} "
         r"= \eta \quad\text{after SGD with rate } \eta",
-        symbols={r"\rho": "rate that is tried at frozen parameters", "G_B": "Gauss-Newton matrix of a batch"},
+        symbols={
+            r"\rho": "rate that is tried at frozen parameters",
+            "G_{B_s}": "Gauss-Newton matrix of the batch of step s",
+        },
         says="Where curvature has come to rest under SGD, the learning rate at which SGD linearised there turns "
         "unstable is the one in use, within 15 %, for batches of 4 and of 16 and at each of two rates.",
         experiment=SOME,
