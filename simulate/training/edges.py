@@ -15,11 +15,9 @@ from simulate import _checks
 from simulate.training.stacks import Parameters, Stack
 
 __all__ = [
-    "SelfStabilisation",
     "Top",
     "gradient_curvatures",
     "hessian_products",
-    "self_stabilisation",
     "top_eigenvalues",
 ]
 
@@ -30,25 +28,6 @@ class Top(NamedTuple):
     values: Tensor
     residuals: Tensor
     vectors: list[Tensor]
-
-
-class SelfStabilisation(NamedTuple):
-    """What holds the top eigenvalue of each network where it is, each (n,).
-
-    Attributes
-    ----------
-    sharpening
-        alpha, minus the inner product of the gradients of the eigenvalue and of the loss, both less their parts along
-        the eigenvector: how fast descent would raise the eigenvalue.
-    stabilisation
-        beta, the squared gradient of the eigenvalue, likewise.
-    noise
-        Variance (divisor N - 1) over the samples of their gradients along the eigenvector.
-    """
-
-    sharpening: Tensor
-    stabilisation: Tensor
-    noise: Tensor
 
 
 def hessian_products(
@@ -173,58 +152,6 @@ def _going(diagonal: Sequence[Tensor], beside: Sequence[Tensor]) -> list[Tensor]
         closed = closed | (before == 0)
         found.append(torch.where(closed, diagonal[0] - diagonal[0].abs() - 1, value))
     return found
-
-
-def self_stabilisation(
-    stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor, top: Parameters
-) -> SelfStabilisation:
-    """Slopes of the top eigenvalue at its unit eigenvectors, each (n, ...), and the noise of gradients along them.
-
-    Examples
-    --------
-    A loss (w^2 - y)^2 / 2 in one weight has no direction across the eigenvector, so that nothing moves it there; two
-    samples pull with 2 w (w^2 - y).
-
-    >>> from torch import nn
-    >>> class Square(nn.Module):
-    ...     def __init__(self):
-    ...         super().__init__()
-    ...         self.weight = nn.Parameter(torch.ones(1))
-    ...
-    ...     def forward(self, x):
-    ...         return self.weight.square() * x
-    >>> from simulate.training.stacks import Modules
-    >>> x, y = torch.ones(1, 2, 1), torch.tensor([[[0.0], [3.0]]])
-    >>> found = self_stabilisation(Modules(Square(), "squared error"), [torch.ones(1, 1)], x, y, [torch.ones(1, 1)])
-    >>> [round(abs(part.item()), 4) for part in found]
-    [0.0, 0.0, 18.0]
-    """
-    with torch.enable_grad():
-        at = [p.detach().requires_grad_() for p in parameters]
-        losses = stack.losses(stack.outputs(at, inputs), targets)
-        slopes = torch.autograd.grad(losses.mean(1).sum(), at, create_graph=True)
-        images = torch.autograd.grad(_inner(slopes, top).sum(), at, create_graph=True)
-        rises = torch.autograd.grad(_inner(images, top).sum(), at, materialize_grads=True)
-    along = _flat(top)
-    slope, rise = (_across(_flat(parts).detach(), along) for parts in (slopes, rises))
-    noise = _gradients_along(stack, parameters, inputs, targets, top).var(1)
-    return SelfStabilisation(-(slope * rise).sum(1), rise.square().sum(1), noise)
-
-
-def _across(flat: Tensor, along: Tensor) -> Tensor:
-    return flat - (flat * along).sum(1, keepdim=True) * along
-
-
-def _gradients_along(
-    stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor, directions: Parameters
-) -> Tensor:
-    """Of each sample, (n, N): the derivative by its weight of the weighted gradient along the direction."""
-    with torch.enable_grad():
-        at = [p.detach().requires_grad_() for p in parameters]
-        losses = stack.losses(stack.outputs(at, inputs), targets)
-        weights = torch.ones_like(losses, requires_grad=True)
-        slopes = torch.autograd.grad(losses, at, weights, create_graph=True)
-        return torch.autograd.grad(_inner(slopes, directions).sum(), weights)[0]
 
 
 _TINY = 1e-30

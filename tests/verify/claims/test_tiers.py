@@ -12,7 +12,6 @@ from verify.model import Claim, Tier
 DEAR = {
     ("granziol2022", "B57"),  # rates of Adam against the batch size
     ("granziol2022", "B58"),  # rates under unit damping
-    *(("edge", name) for name in ("E2", "E3")),  # training with batches
     *(("width", name) for name in ("J1", "J2", "J3")),  # training at two widths
 }
 

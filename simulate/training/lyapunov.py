@@ -1,0 +1,137 @@
+"""Stability of SGD at frozen parameters: growth of a small displacement, for many networks at once.
+
+On the squared error, near parameters that fit their samples, a step of SGD multiplies a displacement v by
+I - rate * G_B, with G_B the Gauss-Newton matrix of its batch. The outputs J v that the displacement moves then obey
+u' = u - (rate / B) K[:, batch] u[batch], with K = J J' the kernel of all outputs: a step is one product with the rows
+of a batch. The mean logarithm of the growth per step is the top Lyapunov exponent. SGD can end at such parameters only
+where it is negative (Chemnitz and Engel 2024, arXiv 2407.20209); directions that no sample sees are left out by u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from simulate import _checks
+from simulate.training.stacks import Parameters, Stack
+from simulate.training.trial_training import CommonBatches
+
+__all__ = ["first_unstable", "lyapunov_exponents", "output_kernels"]
+
+
+def output_kernels(stack: Stack, parameters: Parameters, inputs: Tensor) -> Tensor:
+    """Return J J' of the outputs of each network on its own inputs (n, N, ...): (n, N, K, N, K).
+
+    Examples
+    --------
+    A linear output: the inner products of the inputs.
+
+    >>> from simulate.training.stacks import Perceptrons
+    >>> stack, weights = Perceptrons("relu", "squared error", bias=False), [torch.zeros(1, 1, 2)]
+    >>> output_kernels(stack, weights, torch.tensor([[[3.0, 0.0], [1.0, 1.0]]]))[0, :, 0, :, 0]
+    tensor([[9., 3.],
+            [3., 2.]])
+    """
+    found: list[Tensor] = []
+    samples = inputs.shape[1]
+    for network in range(len(inputs)):  # one by one: the Jacobians of all would take too much memory
+        with torch.enable_grad():
+            # each sample has a copy of the network, so that one pass backwards gives a gradient for each
+            at = [p[network].detach().expand(samples, *p.shape[1:]).clone() for p in parameters]
+            at = [p.requires_grad_() for p in at]
+            outputs = stack.outputs(at, inputs[network][:, None])[:, 0]
+            slopes = [torch.autograd.grad(part.sum(), at, retain_graph=True) for part in outputs.unbind(1)]
+        rows = torch.stack([torch.cat([s.flatten(1) for s in slope], 1) for slope in slopes], 1)
+        flat = rows.flatten(0, 1)
+        found.append((flat @ flat.mT).view(samples, rows.shape[1], samples, rows.shape[1]))
+    return torch.stack(found)
+
+
+def lyapunov_exponents(
+    kernels: Tensor, batches: Sequence[CommonBatches], *, rates: Tensor, steps: int, skip: int = 0
+) -> Tensor:
+    """Return the mean logarithm of the growth of a displacement in a step of SGD, (n, C).
+
+    Parameters
+    ----------
+    kernels
+        (n, N, K, N, K), as by `output_kernels`. Of full rank, as of more parameters than outputs: where all that the
+        samples see shrinks, rounding outside of their range does not, and many steps then give 0.
+    batches
+        One per network, all of one size; all rates of a network see the same.
+    rates
+        (n, C), positive.
+    steps, skip
+        How many steps are counted, and how many are taken before.
+
+    Raises
+    ------
+    ValueError
+        If `rates` is not positive of shape (n, C), or a count is out of its domain.
+
+    Examples
+    --------
+    One weight and one sample, x = 2: a step multiplies by 1 - 4 rate.
+
+    >>> batches = [CommonBatches(samples=1, size=1)]
+    >>> kernels = torch.full((1, 1, 1, 1, 1), 4.0)
+    >>> lyapunov_exponents(kernels, batches, rates=torch.tensor([[0.125, 0.5, 0.75]]), steps=9).round(decimals=4)
+    tensor([[-0.6931,  0.0000,  0.6931]], dtype=torch.float64)
+    """
+    steps, skip = _checks.natural("steps", steps), _checks.natural_or_zero("skip", skip)
+    if rates.ndim != 2 or len(rates) != len(kernels) or not bool(((rates > 0) & rates.isfinite()).all()):
+        raise ValueError(
+            f"rates must be finite and positive, ({len(kernels)}, C), got shape {tuple(rates.shape)}"
+        )
+    size, outputs = batches[0].size, kernels.shape[2]
+    rows = kernels.flatten(3).flatten(1, 2)
+    moved = rows.sum(2, keepdim=True)  # what a step along the gradient of the sum of all outputs moves
+    moved = (moved / moved.norm(dim=1, keepdim=True)).repeat(1, 1, rates.shape[1])
+    network = torch.arange(len(rates), device=rates.device)[:, None]
+    within = torch.arange(outputs, device=rates.device)
+    scale = (rates / size)[:, None]
+    total = torch.zeros(rates.shape, dtype=torch.float64, device=rates.device)
+    orders, epoch = torch.empty(0), -1
+    for step in range(skip + steps):
+        now, place = divmod(step, batches[0].per_epoch)
+        if now != epoch:
+            orders, epoch = torch.stack([b.order(now) for b in batches]).to(rates.device), now
+        chosen = orders[:, place * size : (place + 1) * size, None] * outputs + within
+        chosen = chosen.flatten(1)
+        moved = moved - scale * (rows[network, chosen].mT @ moved[network, chosen])
+        length = moved.norm(dim=1)
+        moved = moved / length[:, None]
+        if step >= skip:
+            total += length.double().log()
+    return total / steps
+
+
+def first_unstable(rates: Tensor, exponents: Tensor) -> Tensor:
+    """Return the rate where the exponent turns positive, (n,), by a line between the two rates around it.
+
+    Parameters
+    ----------
+    rates, exponents
+        (n, C), rates ascending.
+
+    Returns
+    -------
+    The smallest rate where the exponent is positive at all of them, infinity where it is positive at none.
+
+    Examples
+    --------
+    >>> rates = torch.tensor([[1.0, 2.0, 3.0]]).expand(3, 3)
+    >>> first_unstable(rates, torch.tensor([[-1.0, -0.5, 0.5], [0.1, 0.2, 0.3], [-3.0, -2.0, -1.0]]))
+    tensor([2.5000, 1.0000,    inf])
+    """
+    positive = exponents > 0
+    above = positive.int().argmax(1, keepdim=True)  # the first of them
+    below = (above - 1).clamp_min(0)
+    (low, down), (high, up) = (
+        (rates.gather(1, place), exponents.gather(1, place)) for place in (below, above)
+    )
+    share = torch.where(above > below, down / (down - up), 1.0)
+    found = low + share.to(rates) * (high - low)
+    return torch.where(positive.any(1), found[:, 0], torch.inf)

@@ -1,0 +1,110 @@
+"""Lyapunov exponents of SGD at frozen parameters against closed forms and against products of dense matrices."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from simulate.training.lyapunov import first_unstable, lyapunov_exponents, output_kernels
+from simulate.training.stacks import Perceptrons, perceptrons_at_start
+from simulate.training.trial_training import CommonBatches
+
+SAMPLES, OUTPUTS = 6, 2
+
+
+@pytest.fixture
+def networks():
+    start = perceptrons_at_start(
+        [np.random.default_rng(seed) for seed in (1, 2)], (3, 5, OUTPUTS), dtype=torch.float64
+    )
+    x = torch.randn(2, SAMPLES, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    return Perceptrons("tanh", "squared error"), start, x
+
+
+def jacobian(networks, network):
+    """Of all outputs of one network by its parameters, (N K, P), by automatic differentiation of a flat vector."""
+    stack, start, x = networks
+    sizes = [p[0].numel() for p in start]
+
+    def outputs(theta):
+        parts = [part.view(1, *p.shape[1:]) for part, p in zip(theta.split(sizes), start, strict=True)]
+        return stack.outputs(parts, x[network][None]).flatten()
+
+    theta = torch.cat([p[network].flatten() for p in start])
+    return torch.autograd.functional.jacobian(outputs, theta)
+
+
+def test_kernels_are_products_of_jacobians(networks):
+    found = output_kernels(*networks)
+    for network in range(2):
+        rows = jacobian(networks, network)
+        torch.testing.assert_close(found[network].flatten(2).flatten(0, 1), rows @ rows.T)
+
+
+def test_products_of_dense_matrices_with_a_frame_give_the_same_exponents(networks):
+    """The second route: matrices I - rate G_B in the parameters, and QR of a frame of three vectors."""
+    kernels, size, steps = output_kernels(*networks), 2, 3000
+    batches = [CommonBatches(samples=SAMPLES, size=size, seed=seed) for seed in (7, 8)]
+    top = torch.linalg.eigvalsh(kernels.flatten(3).flatten(1, 2))[:, -1] / SAMPLES
+    rates = torch.tensor([1.0, 4.0]) / top[:, None]
+    found = lyapunov_exponents(kernels, batches, rates=rates, steps=steps)
+    for network in range(2):
+        rows = jacobian(networks, network).view(SAMPLES, OUTPUTS, -1)
+        frame = torch.linalg.qr(rows.flatten(0, 1).T)[0][:, :3]  # within what the samples see
+        growth = torch.zeros(2, 3, dtype=torch.float64)
+        frames = [frame, frame.clone()]
+        for chosen in batches[network].steps(0, steps):
+            seen = rows[chosen].flatten(0, 1)
+            for i, rate in enumerate(rates[network]):
+                moved = frames[i] - rate / size * (seen.T @ (seen @ frames[i]))
+                frames[i], triangle = torch.linalg.qr(moved)
+                growth[i] += triangle.diagonal().abs().log()
+        torch.testing.assert_close(found[network], growth[:, 0] / steps, rtol=0.02, atol=0.003)
+    assert bool((found[:, 1] > 0).all() and (found[:, 0] < 0).all())
+
+
+@pytest.mark.parametrize("share", [1.5, 2.5, 3.0])
+def test_full_batches_grow_by_the_factor_of_the_largest_eigenvalue(networks, share):
+    """With one constant matrix the exponent is log max |1 - rate lambda|, over the eigenvalues that are not 0."""
+    kernels = output_kernels(*networks)
+    values = torch.linalg.eigvalsh(kernels.flatten(3).flatten(1, 2)) / SAMPLES
+    rates = share / values[:, -1:]
+    batches = [CommonBatches(samples=SAMPLES, size=SAMPLES, seed=seed) for seed in (1, 2)]
+    found = lyapunov_exponents(kernels, batches, rates=rates, steps=400, skip=4000)
+    expected = (1 - rates * values).abs().amax(1, keepdim=True).log()
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_one_weight_and_batches_of_one_sample_give_the_mean_logarithm():
+    """Scalar factors 1 - rate x^2: the exponent is their mean logarithm over the samples of an epoch."""
+    x = torch.tensor([0.3, 1.1, 2.0, 0.7, 1.6], dtype=torch.float64)
+    kernels = (x[:, None] * x).view(1, 5, 1, 5, 1)
+    rates = torch.tensor([[0.2, 0.45, 0.8, 1.3]], dtype=torch.float64)
+    found = lyapunov_exponents(kernels, [CommonBatches(samples=5, size=1)], rates=rates, steps=5)
+    expected = (1 - rates[0, :, None] * x.square()).abs().log().mean(1)
+    torch.testing.assert_close(found[0], expected)
+
+
+def test_a_rate_of_instability_lies_between_the_signs():
+    grid = torch.tensor([[0.5, 1.0, 1.5]])
+    assert float(first_unstable(grid, torch.tensor([[-0.1, -0.1, 0.3]]))) == pytest.approx(1.125)
+    assert float(first_unstable(grid, torch.tensor([[0.2, 0.3, 0.4]]))) == 0.5
+    assert math.isinf(float(first_unstable(grid, torch.tensor([[-0.3, -0.2, 0.0]]))))
+
+
+@pytest.mark.parametrize(("name", "value"), [("steps", 0), ("skip", -1)])
+def test_counts_out_of_their_domain_are_refused(name, value):
+    kernels, batches = torch.ones(1, 1, 1, 1, 1), [CommonBatches(samples=1, size=1)]
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        lyapunov_exponents(kernels, batches, **{"rates": torch.ones(1, 1), "steps": 1, name: value})
+
+
+@pytest.mark.parametrize("rates", [torch.ones(1), torch.zeros(1, 1), torch.ones(2, 1)])
+def test_rates_out_of_their_domain_are_refused(rates):
+    with pytest.raises(ValueError, match="rates must be finite and positive"):
+        lyapunov_exponents(
+            torch.ones(1, 1, 1, 1, 1), [CommonBatches(samples=1, size=1)], rates=rates, steps=1
+        )
