@@ -154,13 +154,14 @@ def test_all_of_it_is_plain_data_a_frame_and_text(name: str) -> None:
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_plot_is_of_its_own_or_in_axes_that_are_given(name: str) -> None:
+    before = pyplot.get_fignums()
     alone = made(name).plot()
     assert isinstance(alone, Axes) and alone.has_data()
     assert pyplot.gcf() is alone.figure  # what a notebook shows, and plt.show()
     pyplot.close(alone.figure)
     given = Figure().add_subplot()
     assert made(name).plot(ax=given) is given and given.has_data()
-    assert made(name)._repr_html_() and not pyplot.get_fignums()
+    assert made(name)._repr_html_() and pyplot.get_fignums() == before
 
 
 @pytest.mark.parametrize(
