@@ -1,4 +1,4 @@
-"""What every run of pytest loads where losscurv is installed: the fixture `losscurv_check`, and `--pyargs verify`.
+"""Plugin of pytest that is loaded wherever losscurv is installed: `losscurv_check`, and `--pyargs verify`.
 
 It imports nothing but pytest; all else is loaded when it is used. It is not inside the package `losscurv`: importing
 that would end the run of anybody whose project has a `simulate.py`.

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Seed = int | np.random.Generator
-"""What random numbers come from: a seed, or a generator that goes on from where it is."""
+"""Source of random numbers: an integer seed, or a generator that continues from its present state."""
 
 _NEAR = 0.65
 """Share of their letters that two names have in common, from which one may stand for the other."""

@@ -91,7 +91,7 @@ class Result:
         return 5.2, 2.8
 
     def _record(self) -> Mapping[str, Any]:
-        """What `to_dict` holds."""
+        """Return the fields that `to_dict` holds."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def __repr__(self) -> str:

@@ -168,7 +168,7 @@ def _ahead(results: Sequence[Timing]) -> list[str]:
 
 
 def _table(results: Sequence[Timing]) -> str:
-    """In Markdown that reads well as text."""
+    """Return the table as Markdown."""
     head = ["work", "library", "by", "best", "median", "quartiles", "times ours", "relative error", "runs"]
     rows = [head, *(_cells(result, results) for result in results)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(head))]

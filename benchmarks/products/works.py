@@ -1,4 +1,4 @@
-"""What is timed: a network, the work to be done on it, and in float64 what should come of it.
+"""Timed works: a network, the work to be done on it, and in float64 the expected result.
 
 Every work has its result from plain derivatives in float64, which share no code with what is timed: products by
 differentiating twice, eigenvalues of those by ARPACK, traces and Gram matrices layer by layer.

@@ -317,7 +317,7 @@ def _at(rows: Tensor, places: Sequence[slice]) -> Tensor:
 
 
 def _units(matrix: Operator, approximations: Sequence[Operator], unit: float) -> list[Pairs]:
-    """Of all unit vectors, added up; in a unit in which squares neither overflow nor vanish."""
+    """Sum over all unit vectors, in a unit in which squares neither overflow nor vanish."""
     totals = [np.zeros((1, 2)) for _ in approximations]
     for units in torch.eye(matrix.dim, dtype=matrix.dtype, device=matrix.device).split(_BLOCK):
         products = matrix(units)

@@ -284,7 +284,7 @@ def _operator(objective: Objective, blocks: list[FactorBlock], name: str) -> Kro
 
 
 def _factors_of(block: FactorBlock) -> str:
-    """Which factors a block has, by their orders."""
+    """Describe the factors of a block by their orders."""
     if not isinstance(block, KroneckerBlock):
         size = sum(at.stop - at.start for at in block.places.values())
         return f"dense {size} x {size}"

@@ -121,7 +121,7 @@ def require_order(call: str, model: Any, data: Any, loss: Any) -> None:
 
 
 def loss_of(loss: Any, outputs: Tensor, targets: Any) -> Any:
-    """What a loss function returns; one of model and batch that was not known as such is told how to be.
+    """Return the result of a loss function; explain how a loss of model and batch must name its first argument.
 
     Raises
     ------
@@ -204,7 +204,7 @@ class BatchLoss:
         self._field = next((name for name, part in parts.items() if part is outputs), None)
 
     def inputs(self, batch: Any) -> Any:
-        """What the function calls the model with: one argument, a tuple of several, or a mapping of named ones.
+        """Return the arguments of the model: one argument, a tuple of several, or a mapping of named ones.
 
         Raises
         ------
@@ -271,7 +271,7 @@ class _CalledError(BaseException):
 
 
 class _Standing:
-    """What a loss function is given in the place of a model, of which it may look up attributes."""
+    """Stand-in for a model that is passed to a loss function; its attributes are those of the model."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
@@ -314,7 +314,7 @@ def _standing_in(name: str) -> Iterator[None]:
 
 
 class _Returned:
-    """What a model with several outputs returns, of which one is known: the others would be constants in silence."""
+    """Stand-in for several outputs of a model: one is known, the others would silently be constants."""
 
     def __init__(self, field: str | int, outputs: Tensor) -> None:
         self._field, self._outputs = field, outputs
@@ -418,7 +418,7 @@ def by_element(loss: Loss) -> bool:
 
 
 def counted_by(loss: Loss) -> Count:
-    """What a mean over a batch divides by, up to a constant factor."""
+    """Return the denominator of the mean over a batch, up to a constant factor."""
     if not of_classes(loss):
         return rows
     weight, ignored = getattr(loss, "weight", None), getattr(loss, "ignore_index", IGNORED)

@@ -350,7 +350,7 @@ class Objective:
 
     @property
     def mixing(self) -> str:
-        """How the model mixes the samples of a batch, in words; empty if it gives all of them the same in parts of it.
+        """Description of how the model mixes samples of a batch; empty if parts of it have the same outputs.
 
         Asked once of each data, of one batch with as many samples as a pass takes: three forward passes, and one of a
         single sample.

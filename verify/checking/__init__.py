@@ -202,7 +202,7 @@ def check(
 
 
 class _Question(NamedTuple):
-    """What is judged at one point."""
+    """Claim that is judged at one point."""
 
     place: Place
     claim: Claim
@@ -210,7 +210,7 @@ class _Question(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """What came out at one point, or what went wrong there."""
+    """Outcome at one point, or the error there."""
 
     verdict: Verdict
     points: list[CheckedPoint]
@@ -319,7 +319,7 @@ class _Task:
         return looks(self.budget)
 
     def _formula(self, function: Formula, what: str, place: Place) -> Any:
-        """What a formula predicts: an array of finite numbers, or a distribution function."""
+        """Return the prediction of a formula: an array of finite numbers, or a distribution function."""
         require_call(function, what, place)
         value = call_function(function, what, place.at, place.parameters)
         if self.kind is Kind.DISTRIBUTION:
@@ -439,7 +439,7 @@ class _Trial:
 
 
 def _component(values: Any, at: Any) -> Any:
-    """What a formula predicts for one component: the distribution function itself, or a number."""
+    """Return the prediction for one component: a number, or the distribution function itself."""
     if isinstance(values, _Law):
         return values
     return float(values.flat[at.component] if values.ndim else values)

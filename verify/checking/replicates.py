@@ -205,7 +205,7 @@ def call_function(
 
 
 def returned_numbers(value: Any, what: str, at: str) -> Floats:
-    """What a function returned, numpy or torch, as float64.
+    """Return the result of a function, of numpy or torch, as float64.
 
     Examples
     --------
@@ -293,7 +293,7 @@ def _short(value: Any) -> str:
 
 
 def _listed(value: Any) -> Any:
-    """What JSON does not know: arrays, tensors and numbers of numpy are lists and plain numbers there."""
+    """Return arrays, tensors and numbers of numpy as lists and plain numbers, for JSON."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise ValueError(

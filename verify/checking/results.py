@@ -40,7 +40,7 @@ CURVE = 200
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CheckedPoint(PointOutcome):
-    """What came out at one point.
+    """Outcome at one point.
 
     The fields that matter are `point`, `predicted`, `margin`, `measured`, `lower`, `upper`, `replicates`, `verdict`,
     `reason` (why it is undecided), `needed` (replicates it would take) and `rivals` (name, value, distance in margins,
