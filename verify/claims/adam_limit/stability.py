@@ -11,7 +11,7 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules, stacks
 from theory.learning_rates import adam
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Passage, Standing
 from verify.model.domains import Between, Domain
 
 if TYPE_CHECKING:
@@ -165,27 +165,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "38 at every beta 1": lambda _: 38.0,
         },
         quantity="rate times the largest preconditioned eigenvalue, mean over time",
-    ),
-    Claim(
-        id="adam_limit/full-batch-share",
-        entries=("I6",),
-        source=f"{COHEN}, abstract",
-        passage=HOVERS,
-        statement=r"P\Big(\Big|\eta\, \overline{\lambda_1(P^{-1} H)}\, \frac{1 - \beta_1}{2 + 2 \beta_1} - 1\Big| < 0.1"
-        r"\Big) = 1 \quad\text{under full-batch Adam}",
-        says="Late in training by full-batch Adam, the largest eigenvalue of the preconditioned Hessian of each small "
-        "network is, on average over time, within a tenth of that threshold.",
-        experiment=ADAM,
-        kind=Kind.PROPORTION,
-        score="at the edge",
-        predict=lambda _: 1.0,
-        margin=0.25,
-        relative=False,
-        margin_reason="one network in four; the readings at issue are always and never",
-        pilot="rates, steps and betas, with seed 5, so that networks come to the edge before their loss is gone: 0.97 "
-        "and 1.05 of it",
-        rivals={"never": lambda _: 0.0},
-        no_theory=NoTheory.CONSTANT,
-        quantity="share of networks that hover at the edge",
     ),
 )

@@ -11,7 +11,7 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from theory.learning_rates import catapult
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
+from verify.model import AnyClaim, Claim, Experiment, NoTheory, Passage, Standing, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -175,70 +175,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "that of linear networks. Where the inputs of a layer have a mean, as in deeper networks or where none is "
         "negative, rates of 12 and more train: the number is not one of the activation alone.",
         pilot="that it disagrees was seen on networks drawn first",
-        no_theory=NoTheory.CONSTANT,
-        quantity=DECADES,
-        logarithm="10",
-    ),
-    Claim(
-        id="catapult/relu-in-one-layer-as-linear",
-        entries=("F8",),
-        source="ours, beside " + SOURCE,
-        passage=OURS,
-        statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 4 "
-        r"\quad\text{ReLU, one hidden layer, inputs of mean 0}",
-        says="Perceptrons with ReLU and one hidden layer, on inputs of mean 0, train up to the rate of linear "
-        "networks, four over the curvature at the start.",
-        experiment=CENTRED,
-        score="decades",
-        predict=lambda _: float(np.log10(catapult.largest_product())),
-        margin=0.1,
-        relative=False,
-        margin_reason="a quarter: a fifth of the way to 12, and two rungs of the ladder",
-        pilot="the statement itself, after networks drawn first",
-        rivals={"12": lambda _: float(np.log10(12)), "2": lambda _: float(np.log10(2))},
-        quantity=DECADES,
-        logarithm="10",
-    ),
-    Claim(
-        id="catapult/relu-on-positive-inputs",
-        entries=("F8",),
-        source="ours, beside " + SOURCE,
-        passage=OURS,
-        statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 \ge \log_{10} 12 "
-        r"\quad\text{ReLU, one hidden layer, no input negative}",
-        says="Perceptrons with ReLU and one hidden layer, on images as they are, train at rates of twelve over the "
-        "curvature at the start and above.",
-        experiment=RAW,
-        kind=Kind.AT_LEAST,
-        score="decades",
-        predict=lambda _: float(np.log10(12)),
-        margin=0.1,
-        relative=False,
-        margin_reason="a quarter of the rate, about a rung of the ladder",
-        pilot="that it is above, after networks drawn first",
-        rivals={"at least forty": lambda _: float(np.log10(40))},
-        no_theory=NoTheory.CONSTANT,
-        quantity=DECADES,
-        logarithm="10",
-    ),
-    Claim(
-        id="catapult/tanh-in-one-layer",
-        entries=("F8",),
-        source="ours, beside " + SOURCE,
-        passage=OURS,
-        statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 \le \log_{10} 6 "
-        r"\quad\text{tanh, one hidden layer, inputs of mean 0}",
-        says="Perceptrons with tanh and one hidden layer train up to a rate at most half of twelve over the "
-        "curvature at the start.",
-        experiment=SMOOTH,
-        kind=Kind.AT_MOST,
-        score="decades",
-        predict=lambda _: float(np.log10(6)),
-        margin=0.05,
-        relative=False,
-        margin_reason="a tenth of the rate, a rung of the ladder",
-        pilot="the bound, after networks drawn first that lay at 5",
-        rivals={"at most four": lambda _: float(np.log10(catapult.largest_product()))},
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,
         logarithm="10",

@@ -160,17 +160,6 @@ def _distance(p: Any, batch_size: int | None = None) -> float:
     return float(path[-1])
 
 
-def _with_replacement(p: Any) -> float:
-    """The same with the weight 1/B of single samples, by steps of the second moment."""
-    matrices, start = rank_one_samples(p.samples, p.dim), _start(p)
-    each = np.eye(p.dim) - p.relative / _top(p) * matrices
-    mean, moment = each.mean(0), np.outer(start, start)
-    for _ in range(p.steps):
-        single = (each @ moment @ each).mean(0)
-        moment = (1 - 1 / p.batch_size) * (mean @ moment @ mean) + single / p.batch_size
-    return float(np.trace(moment))
-
-
 def off_the_mixture(rng: np.random.Generator, point: Point, *, shift: int = 0) -> float:
     """How far the squared distances of the mixture are from those over every batch there is, relative to them."""
     matrices, start = _outer(rng, point.samples, point.dim), rng.standard_normal(point.dim)
@@ -248,33 +237,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         },
         axis="batch_size",
         quantity="share of the squared distance that a step takes off",
-    ),
-    Claim(
-        id="noise_scale/sgd-paths",
-        entries=("H8",),
-        source=MULAYOFF,
-        passage=Passage(
-            Standing.AS_STATED,
-            "a full batch gradient step w.p. 1-p, and a single sample gradient step w.p. p",
-            "abstract",
-        ),
-        statement=r"\mathbb{E} |w_t|^2 = \mathrm{tr}\, T^t(w_0 w_0^\top),\quad "
-        r"T(M) = (1-p)(I - \eta H) M (I - \eta H) + p\, \mathbb{E}_i (I - \eta H_i) M (I - \eta H_i),\quad "
-        r"p = \frac{N - B}{B (N - 1)}",
-        says="The mean squared distance of SGD from a minimum common to all samples is that of full steps mixed with "
-        "single-sample steps.",
-        experiment=PATHS,
-        along="steps",
-        score="distance",
-        predict=_distance,
-        margin=0.02,
-        margin_reason="exact",
-        rivals={
-            "batches with replacement": _with_replacement,
-            "full gradients": lambda p: _distance(p, p.samples),
-            "single samples": lambda p: _distance(p, 1),
-        },
-        quantity="mean squared distance",
     ),
     ExactProperty(
         id="noise_scale/mixture",

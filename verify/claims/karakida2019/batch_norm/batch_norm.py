@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from simulate.monte_carlo import Block, Point
 from simulate.wide import batch_normed, signals
-from theory.activations import single
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, StatisticalProperty
+from verify.model import OURS, AnyClaim, Claim, Experiment, StatisticalProperty
 from verify.model.domains import Between, Each, OneOf
 
 __all__ = ["CLAIMS", "OWN", "THEOREM", "eq_22", "normed_network", "sizes_at"]
@@ -188,66 +185,9 @@ ACTIVATION_CLAIMS: tuple[AnyClaim, ...] = (
         quantity="Rayleigh quotient of the last layer at equal weights",
         axis="samples",
     ),
-    Claim(
-        id="karakida2019/batch-norm-sphere-variance",
-        entries=("C39", "C41"),
-        source=OWN,
-        passage=OURS,
-        statement=r"\mathbb{E}\,\hat q_t^1 = \mathbb{E}\,\phi(z_1)^2,\quad z \text{ uniform on }"
-        r" \{z \in \mathbb{R}^T: |z|^2 = T,\ z \perp \mathbf 1\}\text{, at any width}",
-        says="In the first batch-normalised layer, at any width, the mean squared activation is an average "
-        "over a sphere of as many dimensions as samples, not over a Gaussian.",
-        experiment=FEW,
-        score="own",
-        predict=lambda p: _sphere(p.activation, p.samples).q_hat_t,
-        margin=0.01,
-        margin_reason="exact in expectation",
-        rivals={"Gaussian": _own},
-        quantity="mean square of the activations",
-        axis="samples",
-    ),
-    Claim(
-        id="karakida2019/batch-norm-sphere-covariance",
-        entries=("C39", "C41"),
-        source=OWN,
-        passage=OURS,
-        statement=r"\mathbb{E}\,\hat q_{st}^1 = \mathbb{E}\,\phi(z_1) \phi(z_2),\quad z \text{ uniform on }"
-        r" \{z \in \mathbb{R}^T: |z|^2 = T,\ z \perp \mathbf 1\}\text{, at any width}",
-        says="In the first batch-normalised layer, at any width, the mean product of activations at two "
-        "samples is an average over a sphere orthogonal to the constant vector.",
-        experiment=FEW,
-        score="shared",
-        predict=lambda p: _sphere(p.activation, p.samples).q_hat_st,
-        margin=0.03,
-        margin_reason="exact in expectation; the moment is small against its scatter",
-        rivals={"Gaussian": _shared},
-        quantity="mean product of the activations of two samples",
-        axis="samples",
-    ),
 )
 
 # --- the condition for growth --------------------------------------------------------------------------------
-
-
-def squared_mean(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Eq. (22) over M for very many samples, beside Gaussian averages, of several activations."""
-    phis = [single(name) for name in point.activations]
-    z = np.linspace(-12.0, 12.0, 2 * int(rng.integers(10**5, 2 * 10**5)) + 1)  # whatever the step
-    density = np.exp(-(z**2) / 2) * (z[1] - z[0]) / math.sqrt(2 * math.pi)
-
-    def averages(functions: Sequence[Callable[[Any], Any]], inner: int, outer: int) -> Any:
-        return np.array([(density @ f(z) ** inner) ** outer for f in functions])
-
-    bounds = [
-        middle_normalisation.batch_norm_bound(name, width=1, samples=10**13) for name in point.activations
-    ]
-    functions, slopes = [phi.function for phi in phis], [phi.derivative for phi in phis]
-    return {
-        "bound": np.array(bounds),
-        "squared mean": averages(functions, 1, 2),
-        "mean square": averages(functions, 2, 1),
-        "squared mean slope": averages(slopes, 1, 2),
-    }
 
 
 def _property_prediction(p: Point) -> float:
@@ -267,24 +207,6 @@ def one_normed_layer(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 CONDITION_CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="karakida2019/batch-norm-condition",
-        entries=("C38", "C41"),
-        source=OWN,
-        passage=OURS,
-        statement=r"\lim_{T \to \infty} \Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big) = "
-        r"\Big(\int Dz\, \phi(z)\Big)^2\text{: } \tfrac{1}{2\pi} \text{ for ReLU, } 0 \text{ for odd } \phi",
-        says="For very many samples, the batch-normalised lower bound per unit of width tends to the "
-        "squared Gaussian mean of the activation function, zero for odd functions.",
-        routes=squared_mean,
-        points=(
-            Point(activations=("relu", "leaky_relu", "sigmoid", "softplus", "gelu", "tanh", "erf", "linear")),
-        ),
-        tolerance=1e-8,
-        tolerance_reason="trapezoidal rule with steps of 1e-4 across the kink of ReLU: an error of 1e-9",
-        seconds=0.039,
-        quantity="lower bound of the largest eigenvalue per unit of width",
-    ),
     StatisticalProperty(
         id="karakida2019/batch-norm-any-width",
         entries=("C38", "C39"),

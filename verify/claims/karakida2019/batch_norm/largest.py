@@ -12,7 +12,7 @@ from simulate.wide import batch_normed
 from theory.activations import gaussian_kernels, single
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019.batch_norm.batch_norm import OWN, THEOREM, eq_22, normed_network, sizes_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -99,15 +99,6 @@ FIXED = Experiment(
 
 EQUAL = "as many samples as units, in all layers, as in the paper's figures; one output"
 
-SHARP = Experiment(
-    id="karakida2019/batch-norm-sharp",
-    replicate="one network with its inputs at each width, several at the smallest",
-    simulate=growing_normed_networks,
-    points=(Point(activation="sigmoid", depth=2, widths=(16, 32, 64, 128, 256), networks=(4, 1, 1, 1, 1)),),
-    budget=96,
-    seconds=1.1,
-    special=EQUAL,
-)
 
 DEEPER = Experiment(
     id="karakida2019/batch-norm-deeper",
@@ -169,130 +160,7 @@ def _slopes(p: Point) -> float:
     return p.layers[0] / p.samples * gaussian_kernels(single(p.activation)).derivative(1.0, 0.0, 1.0).gap
 
 
-VIOLATIONS = "an inequality of matrices: violations in 5 % of the networks would be seen"
-
-SHARP_ORDER = Claim(
-    id="karakida2019/batch-norm-sharp-order",
-    entries=("C38",),
-    source=OWN,
-    passage=OURS,
-    no_theory=NoTheory.CONSTANT,
-    statement=r"\text{sigmoid, } L = 2:\quad "
-    r"\mathbb{E}\,\lambda_{\max} \Big/ \alpha_{L-1} M \Big(\frac{T-1}{T} \hat q_{st,BN} + "
-    r"\frac1T \hat q_{t,BN}\Big) - 1 \sim M^{-1}\quad (T = M)",
-    says="For sigmoid networks with one batch-normalised hidden layer and as many samples as units, the "
-    "largest Fisher eigenvalue approaches the lower bound like one over the width.",
-    experiment=SHARP,
-    kind=Kind.EXPONENT,
-    score="ratio",
-    along="widths",
-    terms=(1,),
-    offset=lambda _: 1.0,
-    predict=lambda _: -1.0,
-    margin=0.2,
-    relative=False,
-    margin_reason="the orders at issue are 0, 1/2, 1 and 2: less than half the way to the nearest",
-    rivals={"square root": lambda _: -0.5, "loose": lambda _: 0.0, "square": lambda _: -2.0},
-    quantity="largest eigenvalue over eq. (22), less one",
-)
-
 CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="karakida2019/batch-norm-inequality",
-        entries=("C38",),
-        source=f"{OWN}, behind it",
-        passage=Passage(
-            Standing.OURS, "we can construct a lower bound composed of the activations", "Section 3.3"
-        ),
-        no_theory=NoTheory.MEASURED,
-        statement=r"\lambda_{\max} \ge \tfrac{1}{T^2} \mathbf 1^\top h^{L-1} h^{L-1\top} \mathbf 1 + 1,"
-        r"\text{ the } 1 \text{ from the biases } b^L",
-        says="With batch-normalised hidden layers, the largest Fisher eigenvalue of every network exceeds "
-        "the last layer's Rayleigh quotient by at least the output bias's contribution of one.",
-        experiment=SMALL,
-        kind=Kind.NEVER_BELOW,
-        score="largest",
-        inputs={"rayleigh": 4.0, "trace": 10.0},
-        predict=lambda p: p.rayleigh + 1,
-        margin=0.05,
-        relative=False,
-        margin_reason=VIOLATIONS,
-        numerical=1e-9,
-        rivals={
-            "trace of the block of W^L": lambda p: p.trace + 1,
-            "twice the quotient": lambda p: 2 * p.rayleigh + 1,
-        },
-        quantity="largest eigenvalue of the Fisher matrix",
-    ),
-    Claim(
-        id="karakida2019/batch-norm-sharp",
-        entries=("C38",),
-        source=OWN,
-        passage=OURS,
-        statement=r"\text{sigmoid, } L = 2:\quad "
-        r"\lim_{M = T \to \infty} \mathbb{E}\,\lambda_{\max} \Big/ \alpha_{L-1} M "
-        r"\Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big) = 1",
-        says="For sigmoid networks with one batch-normalised hidden layer, the largest Fisher eigenvalue "
-        "over the theorem's lower bound tends to one as width and samples grow together.",
-        experiment=SHARP,
-        kind=Kind.LIMIT,
-        score="ratio",
-        along="widths",
-        terms=(1, 2),
-        predict=lambda _: 1.0,
-        margin=0.01,
-        order=SHARP_ORDER,
-        margin_reason="at most 1 %; the ratio itself is 1.26 at M = 16",
-        rivals={"no convergence from M = 128 on": lambda _: 1.03, "half of it": lambda _: 2.0},
-        quantity="largest eigenvalue over eq. (22)",
-    ),
-    SHARP_ORDER,
-    Claim(
-        id="karakida2019/batch-norm-deeper",
-        entries=("C38",),
-        source=OWN,
-        passage=OURS,
-        statement=r"\text{sigmoid, } L = 3:\quad "
-        r"\frac{\mathbb{E}[\lambda_{\max} - R]_{3M}}{\mathbb{E}[\lambda_{\max} - R]_M} = 1,"
-        r"\quad R = \tfrac{1}{T^2} \mathbf 1^\top h^{L-1} h^{L-1\top} \mathbf 1\quad (T = M)",
-        says="For sigmoid networks with two batch-normalised hidden layers, the largest Fisher eigenvalue "
-        "exceeds the last layer's Rayleigh quotient by an amount that does not grow with the width.",
-        experiment=DEEPER,
-        kind=Kind.RATIO,
-        score=("wide_excess", "narrow_excess"),
-        predict=lambda _: 1.0,
-        margin=0.03,
-        margin_reason="at most 3 % for wide networks; the excess has an O(1/M) bias of its own",
-        rivals={
-            "square root of the width": lambda p: math.sqrt(p.widths[-1] / p.widths[0]),
-            "of the order of the bound": lambda p: p.widths[-1] / p.widths[0],
-        },
-        quantity="excess over the Rayleigh quotient of the last layer, wide over narrow",
-    ),
-    Claim(
-        id="karakida2019/batch-norm-one-hidden-layer",
-        entries=("C38",),
-        source=OWN,
-        passage=OURS,
-        statement=r"L = 2:\quad \mathbb{E}\Big[\lambda_{\max} - \tfrac{1}{T^2} \mathbf 1^\top h h^\top "
-        r"\mathbf 1\Big] = 1 + \mathrm{Var}\,\phi + \frac{\alpha_1}{2 \alpha_0} (\mathbb{E}\,\phi'')^2 + "
-        r"\frac{\alpha_0 M}{T} \big(\mathrm{Var}\,\phi' - (\mathbb{E}\,\phi'')^2\big)",
-        says="With one batch-normalised hidden layer, the largest Fisher eigenvalue exceeds the last "
-        "layer's Rayleigh quotient by a derived function of the activation function and the ratios of "
-        "sizes.",
-        experiment=ONE_HIDDEN,
-        score="excess",
-        predict=_excess,
-        margin=0.03,
-        margin_reason="at most 3 % for wide networks; the bias is O(1/M)",
-        rivals={
-            "without the bias": _excess_without("bias"),
-            "without the scatter of activations": _excess_without("activations"),
-            "without the lengths of inputs": _excess_without("lengths"),
-            "without the first layer": _excess_without("first layer"),
-        },
-        quantity="largest eigenvalue less the Rayleigh quotient of the last layer",
-    ),
     Claim(
         id="karakida2019/batch-norm-largest",
         entries=("C38",),
@@ -370,25 +238,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "mean square times the width": lambda p: eq_22(p, own=p.samples, shared=0.0),
         },
         quantity="largest eigenvalue of the Fisher matrix",
-    ),
-    Claim(
-        id="karakida2019/batch-norm-loose",
-        entries=("C38",),
-        source=OWN,
-        passage=OURS,
-        statement=r"\mathbb{E}\Big[\alpha_{L-1} M \Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big) "
-        r"\Big/ \lambda_{\max}\Big] \le \tfrac12 \text{ for ReLU, } L = 3, T = 6, M = 108",
-        says="For ReLU with two batch-normalised hidden layers, few samples and moderate width, the "
-        "theorem's lower bound is on average at most half of the largest Fisher eigenvalue.",
-        experiment=FIXED,
-        kind=Kind.AT_MOST,
-        score="share",
-        predict=lambda _: 0.5,
-        margin=0.03,
-        relative=False,
-        margin_reason="it is 0.42 at these widths and rises with them, to 0.49 at nine times as much",
-        pilot="the bound 1/2: the first networks drawn gave 0.42 at these widths, 0.49 at nine times as much",
-        rivals={"a fourth": lambda _: 0.25},
-        quantity="eq. (22) over the largest eigenvalue",
     ),
 )

@@ -11,11 +11,11 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from simulate.wide import signals
-from theory import criticality, fisher
-from theory.activations import gaussian_kernels, leaky_relu, single
+from theory import criticality
+from theory.activations import gaussian_kernels, single
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Identity, Kind
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -187,68 +187,11 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
         quantity="squared distance of near inputs, over n layers",
         axis="weight_variance",
     ),
-    Claim(
-        id="karakida2019/depth-of-overlaps",
-        symbols={r"\delta": "a small change of what follows"},
-        entries=("C6", "C7"),
-        source=f"{FIELD}, eqs. (6) and (7) in the chaotic phase, beside {PAPER}, eqs. (5) and (6)",
-        statement=r"\frac{\mathbb{E}\,\delta q_{st}^{l+n}}{\mathbb{E}\,\delta q_{st}^l} = e^{-n/\xi_c} = "
-        r"\big(\sigma_w^2 I_{\phi'}[q^*, c^* q^*]\big)^n \quad (q_t^l = q^*,\ q_{st}^l = c^* q^*)",
-        says="In the chaotic phase of wide networks, a difference of two inputs' overlaps near the fixed "
-        "point shrinks in each layer by the slope of the covariance map.",
-        experiment=IN_CHAOS,
-        kind=Kind.RATIO,
-        score=("overlap_last", "overlap_first"),
-        predict=lambda p: math.exp(-p.steps / _scales(p).correlation_depth),
-        margin=0.03,
-        margin_reason=DEEP,
-        rivals={
-            "chi, as for near inputs": _power_of("chi"),
-            "slope of the variances": _power_of("variance_slope"),
-            "without sigma_w^2": lambda p: (_scales(p).correlation_slope / p.weight_variance) ** p.steps,
-            "one layer more": _power_of("correlation_slope", more=1),
-        },
-        quantity="difference of two overlaps, over n layers",
-        axis="weight_variance",
-    ),
 )
 
 
 # --- the critical point --------------------------------------------------------------------------------------
 
-
-def critical_kappas(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """kappa1 of ReLU networks, and of leaky ones, at their critical point."""
-    depths = np.array(point.depths, dtype=float)
-    weight = criticality.critical_weight_variance(leaky_relu(point.slope), 0.0)
-    found = [
-        fisher.kappas(leaky_relu(point.slope), depth=depth, weight_variance=weight, bias_variance=0.0).kappa1
-        for depth in point.depths
-    ]
-    return {
-        "recursion": np.array(found),
-        "L / (L - 1)": depths / (depths - 1),
-        "1": np.ones_like(depths),
-        "L": depths,
-    }
-
-
-KAPPA_IDENTITY = Identity(
-    id="karakida2019/critical-kappa1",
-    entries=("C16",),
-    source=f"ours, {PAPER}, eq. (11), at the critical point of Poole et al. (2016)",
-    passage=OURS,
-    statement=r"\kappa_1 = \frac{L}{L - 1} \quad \Big(\text{leaky ReLU of slope } s,\ "
-    r"\sigma_w^2 = \frac{2}{1 + s^2},\ \sigma_b = 0,\ \alpha_l = 1\Big)",
-    says="For leaky ReLU at its critical initialisation with equal widths, the constant behind the mean "
-    "Fisher eigenvalue is the number of layers over that of hidden layers.",
-    routes=critical_kappas,
-    points=(Point(depths=(2, 3, 7, 20), slope=0.0), Point(depths=(2, 5, 11), slope=0.3)),
-    tolerance=1e-12,
-    tolerance_reason="an exact identity in float64",
-    seconds=0.01,
-    quantity="kappa1, the constant of the mean eigenvalue",
-)
 
 # --- fixed points and phases ---------------------------------------------------------------------------------
 
@@ -347,4 +290,4 @@ PHASES = Identity(
     sees="a critical weight variance that is 2 % off",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*CRITICALITY_CLAIMS, KAPPA_IDENTITY, FIXED_POINTS, PHASES)
+CLAIMS: tuple[AnyClaim, ...] = (*CRITICALITY_CLAIMS, FIXED_POINTS, PHASES)

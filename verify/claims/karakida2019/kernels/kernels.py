@@ -22,7 +22,7 @@ from theory.order_parameters import (
 )
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import QUANTITIES, network_of, setting
-from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
@@ -271,29 +271,4 @@ def _output(p: Point) -> float:
     )
 
 
-def _activated_output(p: Point) -> float:
-    return _squares(p.activation, _output(p))[0]
-
-
-READ_OUT = Claim(
-    id="karakida2019/read-out-is-linear",
-    entries=("C5",),
-    source=f"{PAPER}, eqs. (1) and (5)",
-    passage=Passage(Standing.AS_STATED, "We set the last layer to have a linear readout", "Section 2.1"),
-    statement=r"\mathbb{E} f_k^2 = \hat q_t^L = q_t^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
-    says="The mean square of a wide network's outputs is the variance of the last layer's pre-activations, "
-    "since no activation function acts on the read-out.",
-    experiment=OUTPUTS,
-    score="output",
-    predict=_output,
-    margin=0.03,
-    margin_reason=WIDE,
-    rivals={
-        "one layer less": lambda p: float(_parameters(p).q_hat_t[-1]),
-        "an activation of the outputs": _activated_output,
-    },
-    quantity="second moment of the outputs",
-    axis="weight_variance",
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*LAYER_CLAIMS, READ_OUT)
+CLAIMS: tuple[AnyClaim, ...] = LAYER_CLAIMS

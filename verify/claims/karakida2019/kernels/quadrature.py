@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Point
 from theory.activations import gaussian_kernels, leaky_relu, single
 from verify.claims.karakida2019 import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Identity
+from verify.model import AnyClaim, ExactProperty
 from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS"]
@@ -35,79 +35,6 @@ def gauss_hermite(nodes: int) -> tuple[Array, Array]:
     x, w = special.roots_hermitenorm(nodes)
     return x, w / ROOT
 
-
-def errors_at_a_kink(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Error of E phi times n for a leaky ReLU, at n and at n + 1 nodes, n even."""
-    scale, jump = math.sqrt(point.variance), 1 - point.slope
-    phi = leaky_relu(point.slope).function
-    exact = jump * scale / ROOT
-    found = []
-    for n in (point.nodes, point.nodes + 1):
-        x, w = gauss_hermite(n)
-        found.append(n * float(w @ phi(scale * x) - exact))
-    even = jump * scale * math.pi**2 / 24 / ROOT
-    return {
-        "error times n": np.array(found),
-        "Euler and Maclaurin": even * np.array([1.0, -2.0]),
-        "the same sign": even * np.array([1.0, 2.0]),
-        "even and odd interchanged": even * np.array([-2.0, 1.0]),
-        "no jump": np.zeros(2),
-    }
-
-
-def errors_at_a_jump(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """sqrt(n) times the error of E phi'^2 for a leaky ReLU whose slope at 0 is that of its left side."""
-    phi, slope = leaky_relu(point.slope), point.slope
-    found = []
-    for n in (point.nodes, point.nodes + 1):
-        x, w = gauss_hermite(n)
-        x = np.where(np.abs(x) < 1e-9, 0.0, x)  # the middle node of an odd rule
-        found.append(math.sqrt(n) * float(w @ phi.derivative(x) ** 2 - 0.5 * (1 + slope**2)))
-    odd = -0.5 * (1 - slope**2) * math.sqrt(math.pi / 2)
-    return {
-        "error times sqrt n": np.array(found),
-        "half the middle weight": np.array([0.0, odd]),
-        "at every n": np.array([odd, odd]),
-        "exact": np.zeros(2),
-    }
-
-
-KINK = Identity(
-    id="karakida2019/gauss-hermite-at-a-kink",
-    entries=("C59",),
-    source=f"ours, beside the numerical integrals of {PAPER}, section 2.2",
-    passage=OURS,
-    statement=r"n \Big(\sum_i w_i \phi(\sqrt q z_i) - \int Dz\, \phi(\sqrt q z)\Big) \to "
-    r"\frac{\pi^2 \sqrt q\, [\phi']}{24 \sqrt{2\pi}} \text{ for even } n,\ -2 \text{ times this for odd } n",
-    says="Gauss-Hermite quadrature of an activation function with a kink at zero errs like one over the "
-    "number of nodes, with known constants for even and odd numbers.",
-    routes=errors_at_a_kink,
-    points=tuple(
-        Point(nodes=n, slope=s, variance=v)
-        for n, s, v in ((300, 0.0, 1.7), (500, 0.3, 2.3), (800, -0.8, 0.6))
-    ),
-    tolerance=0.002,
-    tolerance_reason="terms of relative order 1/n, below 0.1 % from n = 300 on",
-    seconds=0.013,
-    quantity="error of Gauss-Hermite times n",
-)
-
-JUMP = Identity(
-    id="karakida2019/gauss-hermite-at-a-jump",
-    entries=("C59",),
-    source=f"ours, beside the numerical integrals of {PAPER}, section 2.2",
-    passage=OURS,
-    statement=r"\sqrt n \Big(\sum_i w_i \phi'(z_i)^2 - \int Dz\, \phi'(z)^2\Big) \to "
-    r"-\tfrac12 (1 - s^2) \sqrt{\pi/2} \text{ for odd } n,\ 0 \text{ for even } n",
-    says="For the squared slope of a leaky ReLU, Gauss-Hermite quadrature errs by half its middle weight "
-    "with an odd number of nodes, and not with an even one.",
-    routes=errors_at_a_jump,
-    points=tuple(Point(nodes=n, slope=s) for n, s in ((300, 0.0), (500, 0.3))),
-    tolerance=0.002,
-    tolerance_reason="terms of relative order 1/n, below 0.1 % from n = 300 on",
-    seconds=0.01,
-    quantity="error of Gauss-Hermite times sqrt n",
-)
 
 # --- a pair of pre-activations -------------------------------------------------------------------------------
 
@@ -212,56 +139,10 @@ def _clipped(x: Array, s: float) -> tuple[Array, Array, Array]:
     return second + 1 - inside - mean**2, inside, first - mean * inside
 
 
-def fluctuations_at_kinks(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
-    """What the constants of the fluctuations average over a clipped pre-activation: conditional variances, squared."""
-    b, d = p.variance * p.correlation, p.variance * (1 - p.correlation)
-    z, w = _normal_sum(0.25 * min(1.0, math.sqrt(d / b)))
-    own, inside, cross = _clipped(math.sqrt(b) * z, math.sqrt(d))
-    bent = inside - inside**2
-    rows = {
-        "value": own**2,
-        "derivative": bent**2,
-        "mixed": bent * inside,
-        "square": inside**2,
-        "cross": cross**2,
-    }
-    kernels = gaussian_kernels(single("hard_tanh"))
-    found = kernels.fluctuations(b, d)._asdict()
-    corners = {(i, j): _density_of_pair(i, j, p.variance, b) for i in (-1, 1) for j in (-1, 1)}
-    curvature = sum(i * j * density for (i, j), density in corners.items())
-    plain = {name: float(w @ row) for name, row in rows.items()}
-    return {
-        "kernels": np.array([kernels.curvature(p.variance, b, d), *(found[name] for name in rows)]),
-        "plain sum": np.array([curvature, *plain.values()]),
-        "one kink": np.array([2 * corners[1, 1], *plain.values()]),
-        "moments for variances": np.array([curvature, *(plain | {"derivative": plain["square"]}).values()]),
-        "slope of its mean": np.array([curvature, *(plain | {"mixed": plain["derivative"]}).values()]),
-    }
-
-
 def _density_of_pair(x: float, y: float, variance: float, covariance: float) -> float:
     det = variance**2 - covariance**2
     form = (variance * (x * x + y * y) - 2 * covariance * x * y) / det
     return math.exp(-0.5 * form) / (2 * math.pi * math.sqrt(det))
-
-
-KINKED = Identity(
-    id="karakida2019/kinked-fluctuations",
-    entries=("C28", "C59"),
-    source=f"ours, behind the constants c1 and c2 of {PAPER}, theorem 3.3",
-    passage=OURS,
-    statement=r"\int Dz\, V^2, A^2, A B, B^2, C^2,\quad V = \mathrm{Var}\,\phi,\ A = \mathrm{Var}\,\phi',\ "
-    r"B = E\,\phi'^2,\ C = \mathrm{Cov}(\phi, \phi') \text{ given } z;\quad "
-    r"I_{\phi''} = \sum_{i, j} s_i s_j\, p(k_i, k_j) \text{ at the kinks } k_i \text{ of jumps } s_i",
-    says="For a clipped activation, the averages behind the constants of the fluctuations, and the overlap of "
-    "its kinks, are what plain sums give.",
-    routes=fluctuations_at_kinks,
-    points=(Point(variance=1.7, correlation=0.3), Point(variance=0.6, correlation=0.7)),
-    tolerance=1e-10,
-    tolerance_reason="two routes in float64; the sum is cut off at nine deviations",
-    seconds=0.012,
-    quantity="averages of a clipped pre-activation",
-)
 
 
 def _kinked(x: Array, s: float, slope: float) -> dict[str, Array]:
@@ -312,26 +193,4 @@ def closed_forms(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
     }
 
 
-CLOSED = Identity(
-    id="karakida2019/closed-forms-by-sums",
-    entries=("C28", "C59"),
-    source=f"ours, behind the constants c1 and c2 of {PAPER}, theorem 3.3",
-    passage=OURS,
-    statement=r"I_{\phi''} = E\, \phi''(u) \phi''(v) \text{ and } \int Dz\, V^2, A^2, B^2, C^2, A B "
-    r"\text{ of leaky ReLU and erf in closed form}",
-    says="The closed forms for leaky ReLU and erf of what fluctuates and of what bends are what plain sums give.",
-    routes=closed_forms,
-    points=(
-        Point(activation="leaky_relu", slope=0.0, variance=1.7, correlation=0.3),
-        Point(activation="leaky_relu", slope=0.2, variance=0.6, correlation=0.7),
-        Point(activation="leaky_relu", slope=-0.5, variance=2.9, correlation=0.9),
-        Point(activation="erf", variance=0.8, correlation=0.6),
-        Point(activation="erf", variance=2.1, correlation=0.2),
-    ),
-    tolerance=1e-10,
-    tolerance_reason="two routes in float64; the sum is cut off at nine deviations",
-    seconds=0.01,
-    quantity="averages of a pair of pre-activations",
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (KINK, JUMP, PANELS, KINKED, CLOSED)
+CLAIMS: tuple[AnyClaim, ...] = PANELS

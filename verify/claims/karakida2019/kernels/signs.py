@@ -14,10 +14,10 @@ from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram
 from theory import fisher
 from theory.activations import Activation, single
-from theory.order_parameters import OrderParameters, order_parameters, propagate
+from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import network_of
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Passage, Standing
 from verify.model.domains import Between, Domain, Either, OneOf
 
 __all__ = ["CLAIMS"]
@@ -99,52 +99,6 @@ NOT_CENTRED = Claim(
 )
 
 
-def kappa2_without_bias(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """kappa2 of the shifted absolute value: by panels between kinks, and from the arc-cosine kernel of |x|."""
-    w, shift = point.weight_variance, math.sqrt(2 / math.pi)
-    hats, tildes, a, b = [0.0], [1.0], w, 0.0
-    slopes = []
-    for _layer in range(point.depth - 1):
-        c = b / a
-        kernel = 2 * a / math.pi * (math.sqrt(1 - c * c) + c * math.asin(c))
-        slopes.append(w * 2 / math.pi * math.asin(c))
-        hats.append(kernel - 2 * shift * math.sqrt(a) * shift + shift**2)
-        own = a - 2 * shift * math.sqrt(a) * shift + shift**2
-        a, b = w * own, w * hats[-1]
-    for slope in reversed(slopes):
-        tildes.insert(0, slope * tildes[0])
-    known = {"depth": point.depth, "weight_variance": w, "bias_variance": 0.0}
-    return {
-        "panels between kinks": fisher.kappas(CENTRED_AT_ONE, **known).kappa2,
-        "arccosine kernel": sum(t * h for t, h in zip(tildes, hats, strict=True)) / (point.depth - 1),
-        "zero mean at unit variance": 0.0,
-        "of |x|": fisher.kappas(Activation("|x|", np.abs, np.sign, np.zeros_like, (0.0,)), **known).kappa2,
-    }
-
-
-KAPPA2 = Identity(
-    id="karakida2019/zero-mean-is-not-enough",
-    entries=("C11",),
-    source=f"{PAPER}, definition 2.1 and section 2.3 on centred networks, at another variance",
-    passage=CENTRED,
-    statement=r"\phi = |x| - \sqrt{2/\pi},\ \sigma_b = 0:\quad \kappa_2 > 0 \text{ though } \int Dz\, \phi(z) = 0",
-    says="For an absolute value shifted to zero mean at unit variance, gradients of different samples "
-    "overlap even without biases, by the amount that two routes of integration give.",
-    routes=kappa2_without_bias,
-    points=tuple(
-        Point(depth=depth, weight_variance=w) for depth, w in ((2, 2.3), (3, 2.1), (4, 0.6), (6, 3.3))
-    ),
-    printed="zero mean at unit variance",
-    reads=r"\kappa_2 = 0 \quad \Big(\sigma_b = 0,\ \int Dz\, \phi(z) = 0\Big)",
-    finding="Zero Gaussian mean makes kappa2 zero if it is taken at the variance of each layer, as for odd activations "
-    "it is zero at every variance.",
-    tolerance=1e-12,
-    tolerance_reason="the promised accuracy of the kernels",
-    seconds=0.053,
-    quantity="mean overlap of the gradients of two samples, kappa2",
-)
-
-
 def _activation(p: Point) -> Activation:
     return CENTRED_AT_ONE if p.activation == "shifted" else single(p.activation)
 
@@ -156,34 +110,6 @@ def _kappas(p: Point) -> fisher.Kappas:
 
 
 GRID = np.linspace(-9.0, 9.0, 18001)
-MASS = np.exp(-0.5 * GRID**2) / np.exp(-0.5 * GRID**2).sum()
-
-
-def _has_mean(activation: Activation, variance: float) -> bool:
-    """By a plain sum, whose error at a kink is below 1e-7."""
-    y = activation.function(math.sqrt(variance) * GRID)
-    return abs(MASS @ y) > 1e-5 * math.sqrt(MASS @ y**2)
-
-
-def _wrongly_centred(p: Point, non_centred: bool) -> float:
-    k = _kappas(p)
-    return float((k.kappa2 > 1e-10 * k.kappa1) != non_centred)
-
-
-def _own_variances(p: Point) -> list[float]:
-    passed = propagate(
-        [_activation(p)] * (p.depth - 1), weight_variance=p.weight_variance, bias_variance=p.bias_variance
-    )
-    return passed.variance
-
-
-def _at_own_variance(_: np.random.Generator, p: Point) -> float:
-    means = any(_has_mean(_activation(p), q) for q in _own_variances(p))
-    return _wrongly_centred(p, p.bias_variance > 0 or means)
-
-
-def _at_variance_one(_: np.random.Generator, p: Point) -> float:
-    return _wrongly_centred(p, p.bias_variance > 0 or _has_mean(_activation(p), 1.0))
 
 
 EXAMPLES = (
@@ -193,34 +119,6 @@ EXAMPLES = (
     Point(activation="relu", depth=5, weight_variance=0.8, bias_variance=0.0),
 )
 
-NON_CENTRED = ExactProperty(
-    id="karakida2019/non-centred",
-    entries=("C11", "C32"),
-    source=f"ours, beside {PAPER}, definition 2.1 and section 3.2: with the variance of every layer",
-    passage=OURS,
-    statement=r"\kappa_2 > 0 \iff \sigma_b \ne 0 \text{ or } \int Dz\, \phi(\sqrt{q_t^l}\, z) \ne 0 "
-    r"\text{ for some hidden } l",
-    says="Gradients of different samples overlap in the mean exactly if there are biases, or some hidden "
-    "layer's activations have a mean at that layer's variance.",
-    domain={
-        "activation": OneOf(*ALL_ACTIVATIONS, "shifted"),
-        "depth": OneOf(2, 3, 5),
-        "weight_variance": OneOf(0.3, 0.8, 1.0, 1.7, 2.6),
-        "bias_variance": OneOf(0.0, 0.0, 0.3, 1.1),
-    },
-    violation=_at_own_variance,
-    examples=EXAMPLES,
-    tolerance=0.1,
-    tolerance_reason="a yes or no: 1 where it is wrong",
-    rivals={
-        "at unit variance": _at_variance_one,
-        "biases only": lambda _, p: _wrongly_centred(p, p.bias_variance > 0),
-        "means only": lambda _, p: _wrongly_centred(
-            p, any(_has_mean(_activation(p), q) for q in _own_variances(p))
-        ),
-    },
-    seconds=0.061,
-)
 
 # --- signs ---------------------------------------------------------------------------------------------------
 
@@ -232,38 +130,6 @@ WIDE_SETTINGS: Domain = {
     "bias_variance": Either(OneOf(0.0), Between(0.0, 2.0)),
     "overlap": Between(0.0, 1.0),
 }
-
-
-def _below_zero(p: Point, overlap: float) -> float:
-    """The most negative covariance, forward or backward, over its variance."""
-    passed = propagate(
-        [_activation(p)] * (p.depth - 1),
-        weight_variance=p.weight_variance,
-        bias_variance=p.bias_variance,
-        input_overlap=overlap,
-    )
-    forward = -np.array([*passed.covariance, *passed.q_hat_st]) / [*passed.variance, *passed.q_hat_t]
-    backward = -np.array(passed.q_tilde_st) / passed.q_tilde_t
-    return max(0.0, float(forward.max()), float(backward.max()))
-
-
-SIGN = ExactProperty(
-    id="karakida2019/covariances-keep-their-sign",
-    entries=("C6",),
-    source=f"ours, beside eqs. (5) to (7) of {PAPER}",
-    passage=OURS,
-    statement=r"q_{st}^l, \hat q_{st}^l, \tilde q_{st}^l \ge 0 \text{ if } \hat q_{st}^0 \ge 0,\quad "
-    r"I_\phi[a, b] = E_z \big(E_\zeta\, \phi(\sqrt b z + \sqrt{a - b}\, \zeta)\big)^2",
-    says="Inputs of non-negative overlap keep non-negative covariances through every layer, forward and "
-    "backward, whatever the activation function.",
-    domain=WIDE_SETTINGS,
-    violation=lambda _, p: _below_zero(p, p.overlap),
-    examples=tuple(p | {"overlap": 0.0} for p in EXAMPLES),
-    tolerance=1e-13,
-    tolerance_reason="rounding of moments that vanish",
-    rivals={"whatever the inputs": lambda _, p: _below_zero(p, -0.6)},
-    seconds=0.034,
-)
 
 
 def _shares(p: Point) -> tuple[float, float]:
@@ -315,4 +181,4 @@ DIFFERENCE = ExactProperty(
 )
 
 
-CLAIMS: tuple[AnyClaim, ...] = (NOT_CENTRED, KAPPA2, NON_CENTRED, SIGN, DIFFERENCE)
+CLAIMS: tuple[AnyClaim, ...] = (NOT_CENTRED, DIFFERENCE)

@@ -6,22 +6,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, fisher_gram, gram_variants
 from theory import fisher
 from theory.fisher import tangent
 from verify.claims.karakida2019 import PAPER, wide_networks
-from verify.claims.karakida2019.small_networks import (
-    SMALL,
-    architectures,
-    distance,
-    jacobian_gram,
-    small_network,
-)
 from verify.claims.karakida2019.wide_networks import setting
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -156,30 +147,6 @@ def _standard(p: Point) -> fisher.FisherStatistics:
     )
 
 
-TANGENT_ORDER = Claim(
-    id="karakida2019/tangent-largest-order",
-    entries=("C56",),
-    source=f"ours, beside {PAPER}, theorem 2.2; {TANGENT_ELSEWHERE}",
-    passage=OURS,
-    no_theory=NoTheory.CONSTANT,
-    statement=r"1 - \mathbb{E}\Big[\tfrac{1}{T^2 C} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 "
-    r"\Big/ \frac1C \sum_{i \le C} \lambda_i\Big] \sim M^{-1}",
-    says="In the neural tangent parameterisation, the Rayleigh quotient at equal weights approaches the "
-    "mean of the top eigenvalues, one for each output, like one over the width.",
-    experiment=TANGENT_SIZES,
-    kind=Kind.EXPONENT,
-    score="ratio",
-    along="widths",
-    terms=(1,),
-    offset=lambda _: 1.0,
-    predict=lambda _: -1.0,
-    margin=0.24,
-    relative=False,
-    margin_reason=ORDERS,
-    rivals={"as for the largest alone": lambda _: -0.5, "square": lambda _: -2.0},
-    quantity="one less Rayleigh quotient over the C largest eigenvalues",
-)
-
 MOMENT_ORDER = Claim(
     id="karakida2019/tangent-second-moment-order",
     entries=("C56",),
@@ -253,51 +220,6 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
         axis="weight_variance",
     ),
     Claim(
-        id="karakida2019/tangent-gap",
-        entries=("C56",),
-        source=f"ours, beside {PAPER}, theorem 3.1; {TANGENT_ELSEWHERE}",
-        passage=OURS,
-        statement=r"\frac1T \mathrm{Tr}\, K_{kk} - \frac{1}{T (T-1)} \sum_{s \ne t} K_{kk}(s, t) = "
-        r"\kappa_1^N - \kappa_2^N",
-        says="In the tangent parameterisation, diagonal entries of the Gram matrix exceed the others on average by "
-        "the difference of the kernel of one sample and of two.",
-        experiment=TANGENT,
-        score="gap",
-        predict=lambda p: _kernel(p).difference,
-        margin=0.03,
-        margin_reason=LINEAR,
-        rivals={
-            "without biases": lambda p: _by_weights_alone(p)[0] - _by_weights_alone(p)[1],
-            "kappa1": lambda p: _kernel(p).kappa1,
-            "over all T pairs": lambda p: _kernel(p).difference * (1 - 1 / p.samples),
-        },
-        quantity="mean of the diagonal less the mean beside it, tangent parameters",
-        axis="weight_variance",
-    ),
-    Claim(
-        id="karakida2019/tangent-largest",
-        entries=("C56",),
-        source=f"ours, beside {PAPER}, theorem 2.2, for the C largest eigenvalues; {TANGENT_ELSEWHERE}",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\tfrac{1}{T^2 C} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 "
-        r"\Big/ \frac1C \sum_{i \le C} \lambda_i\Big] = 1",
-        says="In the neural tangent parameterisation, the Rayleigh quotient at equal weights over the mean "
-        "of the top eigenvalues, one for each output, tends to one as the width grows.",
-        experiment=TANGENT_SIZES,
-        kind=Kind.LIMIT,
-        score="ratio",
-        along="widths",
-        terms=(1, 2),
-        order=TANGENT_ORDER,
-        predict=lambda _: 1.0,
-        margin=0.01,
-        margin_reason="at most 1 %; the ratio itself is 0.956 at M = 8",
-        rivals={"no convergence from M = 8 on": lambda _: 0.956, "none from M = 16 on": lambda _: 0.979},
-        quantity="Rayleigh quotient over the C largest eigenvalues, tangent parameters",
-    ),
-    TANGENT_ORDER,
-    Claim(
         id="karakida2019/tangent-second-moment",
         entries=("C56",),
         source=f"ours, beside {PAPER}, theorem 2.2; {TANGENT_ELSEWHERE}",
@@ -324,40 +246,10 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
         },
         quantity="second moment of the eigenvalues over their mean and the Rayleigh quotient, tangent parameters",
     ),
-    MOMENT_ORDER,
 )
 
 
 # --- the Gram matrix -----------------------------------------------------------------------------------------
 
 
-def tangent_gram_difference(rng: np.random.Generator, point: Point, *, biases: bool = True) -> float:
-    """Largest difference of the layer-wise tangent Gram and J J' by automatic differentiation, relative."""
-    network = small_network(rng, point)
-    offsets = point.bias_variance if biases else 0.0
-    found = gram_variants.tangent_gram(
-        network, point.activation, weight_variance=point.weight_variance, bias_variance=offsets
-    )
-    return distance(found[0], jacobian_gram(network, point))
-
-
-GRAM_PROPERTY = ExactProperty(
-    id="karakida2019/tangent-gram",
-    entries=("C56",),
-    source=f"ours, beside {PAPER}, eqs. (4) and (8); {TANGENT_ELSEWHERE}",
-    passage=OURS,
-    no_theory=NoTheory.MEASURED,
-    statement=r"J_N J_N^\top = \sum_l \big[\delta^l(s)^\top \delta^l(t)\big] "
-    r"\Big[\frac{\sigma_w^2}{M_{l-1}} h^{l-1}(s)^\top h^{l-1}(t) + \sigma_b^2\Big]",
-    says="In the neural tangent parameterisation, the Gram matrix of any network sums backward overlaps "
-    "times forward overlaps over layers, the latter scaled by the variances.",
-    domain=architectures(),
-    violation=tangent_gram_difference,
-    examples=SMALL,
-    tolerance=1e-12,
-    tolerance_reason="an exact identity in float64",
-    rivals={"without biases": lambda rng, point: tangent_gram_difference(rng, point, biases=False)},
-    seconds=0.022,
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*TANGENT_CLAIMS, GRAM_PROPERTY)
+CLAIMS: tuple[AnyClaim, ...] = TANGENT_CLAIMS

@@ -131,26 +131,6 @@ OF_C1 = "at most 3 % for wide networks; the bias is O(1/M) of the part with c1"
 
 CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
-        id="karakida2019/lower-bound-growth",
-        entries=("C30",),
-        source=f"{PAPER}, section 3.2, order of the lower bound, q* = 1/2",
-        statement=r"\mathbb{E} \frac{\mathrm{Tr}\, \bar F^2}{\mathrm{Tr}\, \bar F} \sim M^{1 - 2 q^*} = M^0 "
-        r"\quad (T = M / \rho)",
-        says="With mean subtraction and samples in proportion to the width, the lower bound of the largest "
-        "Fisher eigenvalue does not grow with the width.",
-        experiment=BOUNDS,
-        kind=Kind.EXPONENT,
-        score="squares_over_trace",
-        along="widths",
-        terms=(1,),
-        predict=_growth("lower"),
-        margin=0.2,
-        relative=False,
-        margin_reason=ORDERS,
-        rivals={"q* = 1/4": lambda _: 0.5, "q* = 0": lambda _: 1.0},
-        quantity="lower bound of the largest eigenvalue after mean subtraction",
-    ),
-    Claim(
         id="karakida2019/upper-bound-growth",
         entries=("C30",),
         source=f"{PAPER}, section 3.2, order of the upper bound, q* = 1/2",

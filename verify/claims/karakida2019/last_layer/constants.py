@@ -217,7 +217,6 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         },
         quantity="variance of centred Gram entries of two outputs, over their mean diagonals, times M",
     ),
-    OTHER_ORDER,
 )
 
 # --- closed forms --------------------------------------------------------------------------------------------
@@ -252,30 +251,6 @@ def _linear(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _shallow_relu(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """c2 of one hidden layer of ReLU without biases: the slopes of two samples overlap by a quarter."""
-    known = fisher.fluctuation_constants(
-        "relu",
-        depth=2,
-        outputs=point.outputs,
-        weight_variance=point.weight_variance,
-        bias_variance=0.0,
-        width_ratios=point.ratios,
-    )
-    inputs, hidden = map(Fraction, point.ratios)
-    scale = point.weight_variance**2 / 4
-    overlaps = scale * float((inputs + hidden) ** 2 / inputs) / 4
-    own = scale * float(hidden)
-    return {
-        "constant": known.c2 / point.outputs,
-        "closed form": overlaps + own * (1 - 1 / np.pi) ** 2,
-        "input overlaps only": overlaps,
-        "second moment for variance": overlaps + own,
-        "equal widths": scale * (1 + (1 - 1 / np.pi) ** 2),
-        "weights of variance 2": (overlaps + own * (1 - 1 / np.pi) ** 2) / scale,
-    }
-
-
 CLOSED_FORMS: tuple[AnyClaim, ...] = (
     Identity(
         id="karakida2019/linear-bound-constants",
@@ -298,25 +273,6 @@ CLOSED_FORMS: tuple[AnyClaim, ...] = (
         tolerance=1e-13,
         tolerance_reason="rounding of a recursion over six layers",
         quantity="constants of the bounds",
-    ),
-    Identity(
-        id="karakida2019/shallow-relu-constant",
-        entries=("C28",),
-        source=f"ours, beside theorem 3.3 of {PAPER}",
-        passage=OURS,
-        statement=r"\frac{c_2}{C} = \frac{\sigma_w^4}{4} \Big[\frac{(\alpha_0 + \alpha_1)^2}{4 \alpha_0} + "
-        r"\alpha_1 \Big(1 - \frac1\pi\Big)^2\Big] \quad "
-        r"\text{for ReLU, } L = 2,\ \sigma_b^2 = 0",
-        says="For ReLU networks with one hidden layer and biases that start at zero, the constant of the "
-        "mean-subtraction upper bound has a closed form in the ratios of widths.",
-        routes=_shallow_relu,
-        points=(
-            Point(ratios=(1.0, 1.0), outputs=1, weight_variance=2.0),
-            Point(ratios=(1.75, 0.375), outputs=5, weight_variance=2.7),
-        ),
-        tolerance=1e-13,
-        tolerance_reason="rounding",
-        quantity="constant of the upper bound",
     ),
 )
 

@@ -15,7 +15,7 @@ from theory.fisher import batch_normalisation
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import kappas_at, network_of, passed_at, setting, spike
-from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
+from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS", "WIDE"]
 
@@ -67,32 +67,7 @@ def _last(p: Any, name: str) -> float:
     return float(getattr(order_parameters(**setting(p)), name)[-1])
 
 
-DEVIATION_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="karakida2019/output-variance",
-        entries=("C34",),
-        source=f"ours, for the deviations of {PAPER}, eqs. (13), (14) and (19)",
-        passage=OURS,
-        statement=r"\mathbb{E}\,\sigma_k^2 = \Big(1 - \frac1T\Big) \sigma_w^2 "
-        r"(\hat q_t^{L-1} - \hat q_{st}^{L-1})",
-        says="In wide networks, the variance of an output over the samples follows from the gap between "
-        "variance and covariance of the last hidden layer's activations.",
-        experiment=DEVIATIONS,
-        score="variance",
-        predict=_output_variance,
-        margin=0.03,
-        margin_reason=WIDE,
-        rivals={
-            "divisor T - 1": lambda p: _output_variance(p) * p.samples / (p.samples - 1),
-            "without sigma_w^2": lambda p: _output_variance(p) / p.weight_variance,
-            "mean square": lambda p: (
-                (1 - 1 / p.samples) * (p.weight_variance * _last(p, "q_hat_t") + p.bias_variance)
-            ),
-        },
-        quantity="variance of an output over the samples",
-        axis="samples",
-    ),
-)
+DEVIATION_CLAIMS: tuple[AnyClaim, ...] = ()
 
 # --- batch normalisation -------------------------------------------------------------------------------------
 
@@ -324,50 +299,6 @@ NORMALISED_CLAIMS: tuple[AnyClaim, ...] = (
             "S_same for S_diff": lambda p: _root(p) * np.sqrt(_with_c2(p, p.q1**2 * _same(p)) / _spread(p)),
         },
         quantity="root of the sum of squared eigenvalues, batch-normalised outputs",
-    ),
-    Claim(
-        id="karakida2019/batch-normalised-fluctuations",
-        entries=("C35",),
-        source=f"ours: c2' of {PAPER}, eq. (19), derived",
-        passage=OURS,
-        statement=r"\frac1M \sum_{k, k'} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\sigma_k^2 \sigma_{k'}^2} = "
-        r"c_2' = Q_2 S_{same} + (Q_1^2 - Q_2) S_{diff}",
-        says="With batch-normalised outputs of wide networks, the variances of gradient products, weighted "
-        "by inverse output variances, give the constant derived for the upper bound.",
-        experiment=SPREAD,
-        score="scatter",
-        inputs=DEVIATIONS_MEASURED,
-        predict=lambda p: _one(_fluctuations(p).c2),
-        margin=0.06,
-        margin_reason="as for the constants without normalisation: a second-order quantity, its bias O(1/M)",
-        pilot="the margin 6 % and the nearer rival: first draws lay within it, and told it from a quarter more",
-        rivals={
-            "a quarter more": lambda p: 1.25 * _one(_fluctuations(p).c2),
-            "S_same for S_diff": lambda p: p.q1**2 * _same(p),
-        },
-        quantity="variances of Gram entries over those of the outputs, per unit of width",
-    ),
-    Claim(
-        id="karakida2019/batch-normalised-fluctuations-over-trace",
-        entries=("C35",),
-        source=f"ours: c1' of {PAPER}, eq. (19), derived",
-        passage=OURS,
-        statement=r"\Big(1 - \frac1T\Big) \sum_{k, k'} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\sigma_k^2 \sigma_{k'}^2}"
-        r"\Big/ \mathrm{Tr} F = c_1'",
-        says="With batch-normalised outputs of wide networks, the weighted variances of gradient products "
-        "over the trace of the Fisher matrix give the constant derived for the lower bound.",
-        experiment=SPREAD,
-        score="scatter_over_trace",
-        inputs=DEVIATIONS_MEASURED,
-        predict=lambda p: _one(_fluctuations(p).c1),
-        margin=0.04,
-        margin_reason="as for the constants without normalisation: a second-order quantity, its bias O(1/M)",
-        pilot="the margin 4 %, which was 6 % in a draft, and the nearer rival: first draws lay within it",
-        rivals={
-            "a quarter more": lambda p: 1.25 * _one(_fluctuations(p).c1),
-            "S_same for S_diff": lambda p: p.q1 * _same(p) / spike(p),
-        },
-        quantity="variances of Gram entries over those of the outputs, over the trace",
     ),
 )
 

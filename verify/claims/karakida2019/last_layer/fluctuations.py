@@ -13,7 +13,7 @@ from theory.activations import gaussian_kernels, resolve
 from theory.order_parameters import Propagation, propagate
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.spectrum.spectrum import network_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory
+from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory
 
 __all__ = ["CLAIMS", "ORDERS"]
 
@@ -191,25 +191,6 @@ FRESH_CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason="at most 3 % for wide networks; they differ by O(1/M)",
         rivals={"fresh slopes as well": _independent_gates, "half": lambda _: 0.5},
         quantity="backward order parameter, true over fresh weights",
-    ),
-    Claim(
-        id="karakida2019/gradient-independence-of-scatter",
-        entries=("C22",),
-        source=f"ours, beside assumption 3.2 of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\mathbb{E}\, \mathrm{Var}\, \frac{\tilde q_{st}^1}{\tilde q_t^1} \text{ over pairs of samples, "
-        r"weights of the forward pass} = \text{the same with fresh ones}",
-        says="In wide networks, fresh random weights in back-propagation also leave the scatter of the "
-        "gradient overlaps over pairs of samples unchanged.",
-        experiment=FRESH,
-        kind=Kind.RATIO,
-        score=("true_scatter", "fresh_scatter"),
-        predict=lambda _: 1.0,
-        margin=0.03,
-        margin_reason="at most 3 % for wide networks; they differ by O(1/M)",
-        rivals={"twice": lambda _: 2.0, "half": lambda _: 0.5, "a tenth more": lambda _: 1.1},
-        quantity="variance of the backward order parameter, true over fresh weights",
     ),
 )
 

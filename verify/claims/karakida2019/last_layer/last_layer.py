@@ -10,7 +10,6 @@ import numpy as np
 from simulate import objectives, operators
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
-from simulate.wide import fisher_gram
 from theory.fisher import mean_subtraction
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.last_layer.small_outputs import (
@@ -19,7 +18,7 @@ from verify.claims.karakida2019.last_layer.small_outputs import (
     normalised_gram,
     small_outputs,
 )
-from verify.model import OURS, AnyClaim, ExactProperty, NoTheory, Passage, Standing
+from verify.model import OURS, AnyClaim, ExactProperty, NoTheory
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -114,45 +113,6 @@ def _mean_gradient(rng: np.random.Generator, point: Point, *, shifted: bool = Tr
     return float(jacobian.mean(1).abs().max() / plain.abs().max())
 
 
-def _dual_difference(rng: np.random.Generator, point: Point, *, factor: float = 1.0) -> float:
-    """Eigenvalues of J^T J / T, of the size of the parameters, against those of the Gram matrix, zeros added."""
-    import torch
-
-    small = small_outputs(rng, point)
-    found = normalised_gram(small, point, point.last_layer)
-    jacobian = _jacobian(small, point.last_layer).flatten(0, 1)
-    primal = torch.linalg.eigvalsh(jacobian.T @ jacobian / point.samples)
-    dual = factor * fisher_gram.fisher_eigenvalues(found.gram)[0]
-    size = max(len(primal), len(dual))
-    padded = [torch.cat([v.new_zeros(size - len(v)), v]).sort().values for v in (primal, dual)]
-    return float((padded[0] - padded[1]).abs().max()) * point.samples / found.scale
-
-
-def _with_trained_parameters(rng: np.random.Generator, point: Point, *, further: float = 1.0) -> float:
-    """Spectrum with shifts, and gains of batch-normalised outputs, as parameters, against that without.
-
-    By automatic differentiation; `further` is what each is said to add.
-    """
-    import torch
-
-    small, kind = small_outputs(rng, point), point.last_layer
-    gains = kind == "batch normalisation"
-    ones = torch.ones(small.network.outputs, 1, dtype=torch.float64)
-
-    def trained(theta: Any, shift: Any, gain: Any) -> Any:
-        unit = _readout(kind)(small.outputs(theta))
-        return (gain * unit if gains else unit) + shift
-
-    parts = torch.func.jacrev(trained, argnums=(0, 1, 2))(small.theta, 0 * ones, ones)
-    jacobian = torch.cat([part.flatten(2) for part in parts], dim=2)
-    total = torch.einsum("ksp,mtp->kmst", jacobian, jacobian)[None]
-    found = normalised_gram(small, point, kind)
-    without = fisher_gram.fisher_eigenvalues(found.gram)[0]
-    added = (1 + gains) * small.network.outputs
-    expected = torch.cat([without[added:], torch.full((added,), further, dtype=torch.float64)]).sort().values
-    return float((fisher_gram.fisher_eigenvalues(total)[0] - expected).abs().max()) / max(found.scale, 1.0)
-
-
 def _label_dependence(rng: np.random.Generator, point: Point, *, times: float = 1.0) -> float:
     """Loss of mean-subtracted outputs against that for centred labels and its floor, `times` what it is."""
     import torch
@@ -171,48 +131,6 @@ def _label_dependence(rng: np.random.Generator, point: Point, *, times: float = 
     constant = (float(values[0] - values[1]) - floor) / float(values[0])
     slope = float((gradients[0] - gradients[1]).abs().max()) / max(1.0, float(gradients[0].abs().max()))
     return max(abs(constant), slope)
-
-
-def _nothing_left(rng: np.random.Generator, point: Point, *, further: int = 0, kind: str = "") -> float:
-    """What mean subtraction leaves of one sample, and batch normalisation of two, over what there was."""
-    found = []
-    for samples, last in ((1, "mean subtraction"), (2, kind or "batch normalisation")):
-        at = point | {"samples": samples + further}
-        normalised = normalised_gram(small_outputs(rng, at), at, last)
-        found.append(float(normalised.gram.abs().max()) / normalised.scale)
-    return max(found)
-
-
-def _outside_bounds(rng: np.random.Generator, point: Point, *, swapped: bool = False) -> float:
-    """By how much the largest eigenvalue leaves Tr F^2 / Tr F and the root of Tr F^2, over the unprojected scale."""
-    found = normalised_gram(small_outputs(rng, point), point, point.last_layer)
-    squares = float(fisher_gram.trace_of_square(found.gram))
-    top, trace = (
-        float(fisher_gram.fisher_eigenvalues(found.gram)[0, -1]),
-        float(fisher_gram.fisher_trace(found.gram)),
-    )
-    # one unit and one input leave nothing that batch normalisation does not take out, but for rounding
-    low, high = squares / trace if trace > 1e-14 * found.scale else 0.0, squares**0.5
-    low, high = (high, low) if swapped else (low, high)
-    return max(0.0, low - top, top - high) / found.scale
-
-
-def _not_interlaced(rng: np.random.Generator, point: Point, *, by: int = 0, upper: bool = True) -> float:
-    """Eigenvalues, from the top, full with deviations differentiated: full_i <= fixed_i <= full_{i-C}.
-
-    `by` brings the upper bound closer; without `upper` the lower bound is turned round.
-    """
-    import torch
-
-    small = small_outputs(rng, point)
-    fixed, full = (
-        fisher_gram.fisher_eigenvalues(normalised_gram(small, point, kind).gram)[0].flip(0)
-        for kind in ("fixed deviation", "batch normalisation")
-    )
-    shift = small.network.outputs - by
-    above = fixed[shift:] - full[: len(full) - shift]
-    below = full - fixed if upper else fixed - full
-    return max(0.0, float(torch.maximum(above.max(), below.max()))) / float(fixed[0])
 
 
 ROUNDING = "exact; float64 through deviations that may be a hundredth of the outputs"
@@ -281,45 +199,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.076,
     ),
     ExactProperty(
-        id="karakida2019/normalised-duality",
-        entries=("C55",),
-        source=f"{PAPER}, section 5, for normalised outputs",
-        passage=Passage(Standing.AS_STATED, "share the same non-zero eigenvalues", "Section 5"),
-        no_theory=NoTheory.MEASURED,
-        statement=r"\mathrm{spec}\Big(\frac1T \bar J^\top \bar J\Big) \setminus 0 = "
-        r"\mathrm{spec}\Big(\frac1T \bar J \bar J^\top\Big) \setminus 0",
-        says="For normalised outputs too, the Fisher matrix and the Gram matrix of the gradients have the "
-        "same non-zero eigenvalues.",
-        domain=_architectures(2, 5),
-        violation=_dual_difference,
-        examples=_examples(4),
-        **ANY_NETWORK,
-        rivals={
-            "without 1 / T": lambda rng, point: _dual_difference(rng, point, factor=float(point.samples))
-        },
-        seconds=0.026,
-    ),
-    ExactProperty(
-        id="karakida2019/trained-shift",
-        entries=("C23",),
-        source=f"ours, for {PAPER}, eqs. (13) to (15)",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\mathrm{spec}(F_{\theta, \beta}) = \mathrm{spec}(F_\theta) \cup \{1\}^C,\quad "
-        r"\mathrm{spec}(F_{\theta, \beta, \gamma}) = \mathrm{spec}(F_\theta) \cup \{1\}^{2C}",
-        says="Trainable shifts behind a normalised last layer add one eigenvalue of one per output to the "
-        "Fisher matrix, and trainable gains behind batch normalisation another.",
-        domain=_architectures(2, 5),
-        violation=_with_trained_parameters,
-        examples=_examples(4),
-        **ANY_NETWORK,
-        rivals={
-            "nothing": lambda rng, point: _with_trained_parameters(rng, point, further=0.0),
-            "1 / T": lambda rng, point: _with_trained_parameters(rng, point, further=1 / point.samples),
-        },
-        seconds=0.031,
-    ),
-    ExactProperty(
         id="karakida2019/loss-floor",
         entries=("C23",),
         source=f"ours, for {PAPER}, eq. (15) without shifts",
@@ -336,61 +215,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "without 1/2": lambda rng, point: _label_dependence(rng, point, times=2.0),
         },
         seconds=0.022,
-    ),
-    ExactProperty(
-        id="karakida2019/nothing-left",
-        entries=("C24", "C36"),
-        source=f"ours, beside {PAPER}, eq. (16) at T = 1 and eq. (13) at T = 2",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"T = 1:\ \bar F = 0 \ (\text{mean subtraction});\quad "
-        r"T = 2:\ \bar F = 0 \ (\text{batch normalisation})",
-        says="A single sample under mean subtraction, or two samples under batch normalisation of the "
-        "outputs, leave a Fisher matrix of zero.",
-        domain=_architectures(2, 2),
-        violation=_nothing_left,
-        examples=_examples(2)[:1],
-        **ANY_NETWORK,
-        rivals={
-            "one sample more": lambda rng, point: _nothing_left(rng, point, further=1),
-            "sigma constant": lambda rng, point: _nothing_left(rng, point, kind="fixed deviation"),
-        },
-        seconds=0.015,
-    ),
-    ExactProperty(
-        id="karakida2019/bounds-of-every-network",
-        entries=("C26", "C27", "C35"),
-        source=f"ours, behind {PAPER}, theorem 3.3 and eq. (19)",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\frac{\mathrm{Tr} \bar F^2}{\mathrm{Tr} \bar F} \le \bar\lambda_{\max} \le "
-        r"\sqrt{\mathrm{Tr} \bar F^2}",
-        says="In every network with a normalised last layer, the largest Fisher eigenvalue lies between the "
-        "eigenvalues' summed squares over their sum and the root of the summed squares.",
-        domain=_architectures(3, 5),
-        violation=_outside_bounds,
-        examples=_examples(5),
-        **ANY_NETWORK,
-        rivals={"the other way round": lambda rng, point: _outside_bounds(rng, point, swapped=True)},
-        seconds=0.014,
-    ),
-    ExactProperty(
-        id="karakida2019/interlacing",
-        entries=("C36",),
-        source=f"ours, beside eq. (19) of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\lambda_i(F_{full}) \le \lambda_i(F_{fixed}) \le \lambda_{i-C}(F_{full})",
-        says="Differentiating the deviations of batch normalisation lowers each Fisher eigenvalue, but not "
-        "below the one that was as many places further down as there are outputs.",
-        domain=_architectures(3, 5),
-        violation=_not_interlaced,
-        examples=_examples(5)[:1],
-        **ANY_NETWORK,
-        rivals={
-            "by one less": lambda rng, point: _not_interlaced(rng, point, by=1),
-            "fixed below full": lambda rng, point: _not_interlaced(rng, point, upper=False),
-        },
-        seconds=0.016,
     ),
 )

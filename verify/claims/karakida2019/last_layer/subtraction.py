@@ -18,7 +18,7 @@ from verify.claims.karakida2019.wide_networks import (
     passed_at,
     setting,
 )
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS", "growth_of_mean"]
 
@@ -135,73 +135,9 @@ def widening(block: Block, point: Point) -> Mapping[str, Any]:
     return {"mean": mean, "over_mean": over_mean}
 
 
-WIDENING = Experiment(
-    id="karakida2019/widening",
-    replicate="one network with its inputs at each width, several at the small ones",
-    simulate=widening,
-    points=(
-        Point(
-            activation="erf",
-            weight_variance=0.8,
-            bias_variance=2.1,
-            depth=3,
-            widths=(16, 32, 64, 128),
-            networks=(4, 6, 2, 2),
-            samples=4,
-            outputs=2,
-        ),
-    ),
-    budget=1280,
-    seconds=1.8,
-)
-
 HALFWAY = "the exponents at issue are 1/2 apart: less than half the way to the nearest"
 
-WIDENING_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="karakida2019/growth-at-fixed-samples",
-        entries=("C25", "C33"),
-        source=f"{PAPER}, theorem 3.3, eq. (17), for the mean of the eigenvalues that are not zero",
-        statement=r"\mathbb{E}\,\bar\lambda_{\max} \ge \mathbb{E}\,\frac{\mathrm{Tr}\,\bar F}{C (T - 1)} \sim M "
-        r"\quad (T\ \text{fixed})",
-        says="With mean subtraction at a fixed number of samples, the mean of the non-zero Fisher "
-        "eigenvalues still grows in proportion to the width.",
-        experiment=WIDENING,
-        kind=Kind.EXPONENT,
-        score="mean",
-        along="widths",
-        terms=(1,),
-        predict=growth_of_mean,
-        margin=0.2,
-        relative=False,
-        margin_reason=HALFWAY,
-        rivals={"as for T = M": lambda _: 0.0, "root": lambda _: 0.5},
-        quantity="mean of the eigenvalues that are not zero after mean subtraction",
-    ),
-    Claim(
-        id="karakida2019/excess-at-fixed-samples",
-        entries=("C25",),
-        source=f"ours, beside theorem 3.3, eq. (17), of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E}\Big[\bar\lambda_{\max} \Big/ \tfrac{\mathrm{Tr}\,\bar F}{C (T - 1)}\Big] - 1 "
-        r"\sim M^{-1/2} \quad (T\ \text{fixed})",
-        says="At a fixed number of samples, the largest Fisher eigenvalue after mean subtraction approaches "
-        "the mean of the non-zero ones like one over the square root of the width.",
-        experiment=WIDENING,
-        kind=Kind.EXPONENT,
-        score="over_mean",
-        along="widths",
-        terms=(1,),
-        offset=lambda _: 1.0,
-        predict=lambda _: -0.5,
-        margin=0.2,
-        relative=False,
-        margin_reason=HALFWAY,
-        rivals={"as for the mean": lambda _: -1.0, "no convergence": lambda _: 0.0},
-        quantity="largest eigenvalue over the mean of those that are not zero, less one",
-    ),
-)
+WIDENING_CLAIMS: tuple[AnyClaim, ...] = ()
 
 # --- two samples ---------------------------------------------------------------------------------------------
 
@@ -227,27 +163,6 @@ TWO = Experiment(
     special="two samples and one output leave one eigenvalue: its mean is the bound",
 )
 
-TWO_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="karakida2019/line-at-two-samples",
-        entries=("C26",),
-        source=f"ours, beside theorem 3.3, eq. (18), of {PAPER}, which is for T = O(M)",
-        passage=Passage(Standing.OURS, "when T is appropriately scaled to M", "Section 3.2"),
-        statement=r"\lim_{M \to \infty} \Pr\big[\bar\lambda_{\max} < \rho \alpha (\kappa_1 - \kappa_2)\big] "
-        r"= \tfrac12 \quad (T = 2,\ C = 1)",
-        says="With only two samples and one output, outside the theorem's condition, the one eigenvalue "
-        "left by mean subtraction lies below the lower bound in half of wide networks.",
-        experiment=TWO,
-        kind=Kind.PROPORTION,
-        score="below",
-        predict=lambda _: 0.5,
-        margin=0.07,
-        relative=False,
-        margin_reason="a skewness of 0.4 at this width moves the median to 0.53; to a quarter it is four times as far",
-        pilot="the margin 0.07: the skewness at this width is that of first draws",
-        rivals={"never, as for T of the order of M": lambda _: 0.0, "one in four": lambda _: 0.25},
-        quantity="chance of an eigenvalue below the line",
-    ),
-)
+TWO_CLAIMS: tuple[AnyClaim, ...] = ()
 
 CLAIMS: tuple[AnyClaim, ...] = (*FEW_CLAIMS, *WIDENING_CLAIMS, *TWO_CLAIMS)

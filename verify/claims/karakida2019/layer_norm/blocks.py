@@ -11,8 +11,7 @@ from simulate.monte_carlo import Point
 from theory.fisher import layer_normalisation
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.layer_norm.layer_norm import normed_kappas, normed_statistics
-from verify.claims.karakida2019.wide_networks import setting
-from verify.model import OURS, AnyClaim, ExactProperty
+from verify.model import AnyClaim, ExactProperty
 from verify.model.domains import Between, Domain, OneOf
 
 __all__ = ["CLAIMS"]
@@ -59,22 +58,6 @@ def _with(p: Point, etas: layer_normalisation.Etas) -> Point:
     return p | {name: float(value) for name, value in etas._asdict().items()} | {"width": WIDTH}
 
 
-def _largest_difference(rng: np.random.Generator, p: Point, *, diagonal: float = 1.0) -> float:
-    """Largest eigenvalue of the blocks and the root of C x C matrices, relative difference."""
-    u, k, top = _blocks(rng, p)
-    found = layer_normalisation.layer_norm_largest(preactivations=u, **setting(p), width=WIDTH)
-    expected = np.linalg.eigvalsh(k)[-1] + (diagonal - 1) * top * normed_kappas(p).difference
-    return float(abs(found / (normed_kappas(p).alpha * WIDTH / p.samples * expected) - 1))
-
-
-def _beyond_the_outliers(rng: np.random.Generator, p: Point, *, outliers: int = 1) -> float:
-    """By how much eigenvalue number C - `outliers` + 1 of the blocks exceeds the rest, relative."""
-    _, k, top = _blocks(rng, p)
-    values, rest = np.linalg.eigvalsh(k)[::-1], top * normed_kappas(p).difference
-    place = p.outputs - outliers
-    return float(max(0.0, values[place] - rest) / values[0]) if place < len(values) else 0.0
-
-
 DRAWN = (
     Point(
         activation="relu", depth=3, outputs=5, samples=11, weight_variance=1.7, bias_variance=0.3, shared=0.7
@@ -107,40 +90,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "eta3 for its square": lambda rng, p: _squares_difference(rng, p, eta3=lambda e: e.eta3**0.5),
         },
         seconds=0.016,
-    ),
-    ExactProperty(
-        id="karakida2019/layer-norm-secular",
-        entries=("C52",),
-        source=f"ours, beside theorem 4.1 of {PAPER}",
-        passage=OURS,
-        statement=r"\lambda = \lambda_{\max}\Big(\kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}\Big) \iff "
-        r"\kappa_2'\, \lambda_{\max}\Big(\sum_t \frac{P(t)}{\lambda \sigma(t)^2 - (\kappa_1' - \kappa_2')}\Big) = 1 "
-        r"\quad \big(\lambda > (\kappa_1' - \kappa_2') \max_t \sigma(t)^{-2},\ \kappa_2' > 0\big)",
-        says="Given the outputs, the largest eigenvalue of the wide-network Gram matrix with layer "
-        "normalisation solves an equation in matrices as small as the number of outputs.",
-        domain=OUTPUTS,
-        violation=_largest_difference,
-        examples=DRAWN,
-        tolerance=1e-9,
-        tolerance_reason="an exact identity in float64",
-        rivals={"kappa2' alone": lambda rng, p: _largest_difference(rng, p, diagonal=0.0)},
-        seconds=0.015,
-    ),
-    ExactProperty(
-        id="karakida2019/layer-norm-outliers",
-        entries=("C52",),
-        source=f"ours, beside theorem 4.1 of {PAPER}",
-        passage=OURS,
-        statement=r"\#\{\lambda_i > (\kappa_1' - \kappa_2') \max_t \sigma(t)^{-2}\} \le C - 1",
-        says="Given the outputs, fewer eigenvalues of the wide-network Gram matrix with layer normalisation "
-        "than there are outputs exceed an edge set by the smallest output deviation.",
-        domain=OUTPUTS,
-        violation=_beyond_the_outliers,
-        # of few samples one seed in six tells no outlier fewer
-        examples=(*DRAWN, DRAWN[0] | {"outputs": 6, "samples": 60}),
-        tolerance=1e-9,
-        tolerance_reason="an exact inequality in float64",
-        rivals={"C - 2": lambda rng, p: _beyond_the_outliers(rng, p, outliers=2)},
-        seconds=0.019,
     ),
 )

@@ -13,7 +13,6 @@ from simulate.wide import layer_normed
 from theory.fisher import layer_normalisation
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import network_of, setting
-from verify.judging.estimands import variance
 from verify.model import (
     OURS,
     AnyClaim,
@@ -155,19 +154,7 @@ def _scatter(p: Any, **changed: Any) -> float:
     return e.eta1_squared / e.eta1**2 - 1
 
 
-def _independent(p: Any) -> float:
-    """The relative variance of eta1 if those of different samples were independent."""
-    return float(_etas(p).eta2 / _etas(p).eta1 ** 2 - 1) / p.samples
-
-
-def _exceeds(p: Any, **changed: Any) -> float:
-    given = setting(p, "outputs") | changed
-    value = p.threshold * given["outputs"] / p.outputs
-    return 1 - float(layer_normalisation.inverse_variance_cdf(value, **given))
-
-
 WIDE = "at most 3 % for wide networks; the bias is O(1/M)"
-OF_SQUARE = "of the squared mean of eta1; at most 3 % for wide networks"
 
 AVERAGES = {
     "eta1": "mean inverse variance of the outputs over the samples",
@@ -196,52 +183,6 @@ VARIANCE_CLAIMS: tuple[AnyClaim, ...] = (
             "without biases": lambda p: _etas(p, bias_variance=0.0).eta1,
         },
         quantity=AVERAGES["eta1"],
-    ),
-    Claim(
-        id="karakida2019/layer-norm-eta1-scatter",
-        entries=("C54",),
-        source=f"ours, beside theorem 4.1 of {PAPER}",
-        passage=OURS,
-        statement=r"\mathbb{E} \Big(\frac{\eta_1}{\mathbb{E}\,\eta_1} - 1\Big)^2 = \frac1T \frac{C - 3}{C - 5} "
-        r"+ \frac{T - 1}{T} F\Big(1, 1; \frac{C - 1}{2}; \frac{q_{st}^2}{q_t^2}\Big) - 1",
-        says="The average inverse output variance scatters between wide networks with a derived variance, "
-        "which more samples do not bring to zero.",
-        experiment=VARIANCES,
-        kind=Kind.GROUPS,
-        # the squared deviation of one network has a skewness of 7.6, beyond what is judged; of 32 together hardly any
-        statistic=variance,
-        group=32,
-        score="relative",
-        predict=_scatter,
-        margin=0.02,
-        relative=False,
-        margin_reason=OF_SQUARE,
-        pilot="that groups of 32 are judged: the squared deviations of first draws were too skewed",
-        rivals={"independent samples": _independent, "no scatter": lambda _: 0.0},
-        quantity="relative variance of the mean inverse variance of the outputs",
-    ),
-    Claim(
-        id="karakida2019/layer-norm-tail",
-        entries=("C54",),
-        source=f"ours, beside theorem 4.1 of {PAPER}",
-        passage=OURS,
-        statement=r"P(\sigma^{-2} > y) = \gamma\Big(\frac{C - 1}{2}, \frac{C}{2 q^L y}\Big) \Big/ "
-        r"\Gamma\Big(\frac{C - 1}{2}\Big)",
-        says="In wide networks, the inverse variance of a sample's outputs exceeds a threshold with a "
-        "chi-square probability of one degree of freedom fewer than outputs.",
-        experiment=TAIL,
-        kind=Kind.PROPORTION,
-        score="exceeds",
-        predict=_exceeds,
-        margin=0.03,
-        relative=False,
-        margin_reason="3 % of the networks",
-        rivals={
-            "C degrees of freedom": lambda p: _exceeds(p, outputs=p.outputs + 1),
-            "C - 2 degrees of freedom": lambda p: _exceeds(p, outputs=p.outputs - 1),
-            "without biases": lambda p: _exceeds(p, bias_variance=0.0),
-        },
-        quantity="probability that one over the variance of the outputs exceeds y",
     ),
     *(
         Claim(

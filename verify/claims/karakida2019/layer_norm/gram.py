@@ -84,28 +84,6 @@ SMALL = (
 
 CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
-        id="karakida2019/layer-norm-gram",
-        entries=("C50",),
-        source=f"ours, for {PAPER}, eqs. (24) and (25)",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\frac{\partial f(t)}{\partial \theta} = \frac{1}{\sigma(t)} "
-        r"\Big(I - \frac{\mathbf 1 \mathbf 1^\top}{C} - \frac{f f^\top}{C}\Big) "
-        r"\frac{\partial u^L(t)}{\partial \theta}, \text{ and so in every layer}",
-        says="In every layer, layer normalisation takes the mean and the part along the normalised values "
-        "out of each sample's gradients and divides by the deviation.",
-        domain=ARCHITECTURES,
-        violation=_gram_difference,
-        examples=SMALL,
-        tolerance=1e-9,
-        tolerance_reason="an exact identity; rounding grows where the units of a sample nearly agree",
-        rivals={
-            "deviations held fixed": lambda rng, p: _gram_difference(rng, p, fixed_deviation=True),
-            "no gradient of the biases": lambda rng, p: _gram_difference(rng, p, biases=False),
-        },
-        seconds=0.032,
-    ),
-    ExactProperty(
         id="karakida2019/layer-norm-rank",
         entries=("C50",),
         source=f"ours, behind theorem 4.1 of {PAPER}",

@@ -12,7 +12,7 @@ from theory import fisher
 from theory.fisher import layer_normalisation
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import kappas_at, network_of, setting
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS", "normed_kappas", "normed_statistics"]
 
@@ -221,60 +221,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={
             "lower bound": lambda p: normed_statistics(p).lower,
             "no alpha": lambda p: normed_statistics(p).upper / normed_kappas(p).alpha,
-        },
-        quantity="largest eigenvalue with layer normalisation",
-    ),
-    Claim(
-        id="karakida2019/layer-norm-largest-over-mean-square",
-        entries=("C52",),
-        source=f"ours, behind theorem 4.1 of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\lambda_{\max} \ge \mathrm{Tr}\, F^2 / \mathrm{Tr}\, F",
-        says="In every network with layer normalisation, the largest Fisher eigenvalue is at least the sum "
-        "of the squared eigenvalues over their sum.",
-        experiment=NORMED,
-        kind=Kind.NEVER_BELOW,
-        score="largest",
-        inputs={
-            "squares_over_trace": lambda p: TYPICAL[p.activation]["lower"],
-            "root_of_squares": lambda p: TYPICAL[p.activation]["upper"],
-        },
-        predict=lambda p: p.squares_over_trace,
-        margin=0.05,
-        relative=False,
-        margin_reason="an inequality of matrices: violations in 5 % of the networks would be seen",
-        numerical=1e-9,
-        rivals={
-            "root of the trace of F^2": lambda p: p.root_of_squares,
-            "twice": lambda p: 2 * p.squares_over_trace,
-        },
-        quantity="largest eigenvalue with layer normalisation",
-    ),
-    Claim(
-        id="karakida2019/layer-norm-largest-over-root",
-        entries=("C52",),
-        source=f"ours, behind theorem 4.1 of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\lambda_{\max} \le \sqrt{\mathrm{Tr}\, F^2}",
-        says="In every network with layer normalisation, the largest Fisher eigenvalue is at most the root "
-        "of the sum of the squared eigenvalues.",
-        experiment=NORMED,
-        kind=Kind.NEVER_ABOVE,
-        score="largest",
-        inputs={
-            "squares_over_trace": lambda p: TYPICAL[p.activation]["lower"],
-            "root_of_squares": lambda p: TYPICAL[p.activation]["upper"],
-        },
-        predict=lambda p: p.root_of_squares,
-        margin=0.05,
-        relative=False,
-        margin_reason="an inequality of matrices: violations in 5 % of the networks would be seen",
-        numerical=1e-9,
-        rivals={
-            "trace of F^2 over trace of F": lambda p: p.squares_over_trace,
-            "over the root of C - 2": lambda p: p.root_of_squares / (p.outputs - 2) ** 0.5,
         },
         quantity="largest eigenvalue with layer normalisation",
     ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
@@ -160,18 +159,6 @@ SQUARES_ORDER = Claim(
     rivals={"root of the width": lambda _: -0.5, "square": lambda _: -2.0},
     quantity="logarithm of Tr F^2 / Tr F over its limit",
 )
-BOUNDS_ORDER = replace(
-    SQUARES_ORDER,
-    id="karakida2019/layer-norm-bounds-order",
-    entries=("C52",),
-    statement=r"\mathbb{E} \log \frac{\mathrm{Tr}\, F^2}{\lambda_{\rm lower} \mathrm{Tr}\, F} "
-    r"\frac{\sqrt{\mathrm{Tr}\, F^2}}{\lambda_{\rm upper}} \sim M^{-1}",
-    says="With layer normalisation, the product of both measured bounds of the largest Fisher eigenvalue "
-    "approaches that of the theorem's like one over the width.",
-    score="bounds",
-    pilot="the widths: that they resolve the order was seen in first draws; the margin is the usual one",
-    quantity="logarithm of both measured bounds over those of theory",
-)
 LOGARITHM = "at most 3 % for wide networks; a logarithm, as 1/sigma^2 makes the ratio itself heavy-tailed"
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -204,35 +191,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="logarithm of Tr F^2 / Tr F over its limit",
         logarithm="e",
     ),
-    SQUARES_ORDER,
-    Claim(
-        id="karakida2019/layer-norm-bounds",
-        entries=("C52",),
-        source=f"{PAPER}, theorem 4.1, eq. (26), what is behind both bounds; the etas are our reading",
-        statement=r"\lim_{M \to \infty} \mathbb{E} \log \frac{\mathrm{Tr}\, F^2}{\lambda_{\rm lower} "
-        r"\mathrm{Tr}\, F} \frac{\sqrt{\mathrm{Tr}\, F^2}}{\lambda_{\rm upper}} = 0",
-        says="As the width grows, the measured lower and upper bounds of the largest Fisher eigenvalue with "
-        "layer normalisation, multiplied together, tend to those of the theorem.",
-        experiment=SQUARES,
-        kind=Kind.LIMIT,
-        score="bounds",
-        along="widths",
-        terms=(1, 2),
-        predict=lambda _: 0.0,
-        margin=0.045,
-        relative=False,
-        order=BOUNDS_ORDER,
-        margin_reason=f"3 % of the lower bound and half as much of its root; {LOGARITHM}",
-        pilot="that both bounds are judged in one product: first draws at these widths resolved it",
-        rivals={
-            "eta1 for eta3": lambda p: 1.5 * _of_squares(p, eta3=TYPICAL["eta1"]),
-            "the square of eta1 for eta2": lambda p: 1.5 * _of_squares(p, eta2=TYPICAL["eta1"] ** 2),
-            "C - 3 for C - 2 in the trace": lambda p: math.log((p.outputs - 2) / (p.outputs - 3)),
-        },
-        quantity="logarithm of both measured bounds over those of theory",
-        logarithm="e",
-    ),
-    BOUNDS_ORDER,
     Claim(
         id="karakida2019/layer-norm-largest",
         entries=("C52",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from simulate.wide import fisher_gram, gram_variants, signals
 from theory import fisher
 from verify.claims.karakida2019 import PAPER, wide_networks
 from verify.claims.karakida2019.spectrum.cross_entropy import (
-    ORDERS,
     SOFTMAX_ELSEWHERE,
     SOFTMAX_THERE,
     dual,
@@ -21,30 +20,9 @@ from verify.claims.karakida2019.spectrum.cross_entropy import (
     quotient,
 )
 from verify.claims.karakida2019.wide_networks import kappas_at, setting
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Tier
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
-
-
-def softmax_largest(block: Block, point: Point) -> Mapping[str, Any]:
-    """Rayleigh quotient at the top eigenvector of the averaged Gram over the largest eigenvalue, at every width."""
-    return {"ratio": _by_width(_over_largest, block, point)}
-
-
-def _by_width(simulate: Callable[[Block, Point, int], Any], block: Block, point: Point) -> Any:
-    """What is drawn at every width, the last axis; of small networks several are drawn, and averaged."""
-    import torch
-
-    found = [
-        torch.stack([simulate(block, point, width) for _ in range(draws)]).mean(0)
-        for width, draws in zip(point.widths, point.draws, strict=True)
-    ]
-    return torch.stack(found, dim=-1)
-
-
-def _over_largest(block: Block, point: Point, width: int) -> Any:
-    _, matrix, value = _softmax_quotient(block, point, width)
-    return value / ensembles.top_eigenvalue(matrix)
 
 
 def _softmax_quotient(block: Block, point: Point, width: int) -> tuple[Any, Any, Any]:
@@ -65,26 +43,6 @@ def softmax_squares(block: Block, point: Point) -> Mapping[str, Any]:
     trace, squares = matrix.diagonal(dim1=1, dim2=2).sum(1), matrix.square().sum((1, 2))
     theory = known(point, torch.softmax(logits, -1), lambda s: s.second_moment / (s.mean * s.largest))
     return {"squares": squares / (value * trace) / theory}
-
-
-def softmax_outliers(block: Block, point: Point) -> Mapping[str, Any]:
-    """Eigenvalue C of the cross-entropy's Fisher matrix over the largest at every width, T = M samples.
-
-    At the largest width also eigenvalue C - 1 over the largest, drawn and by theory.
-    """
-    last, share, beyond = _by_width(_softmax_ratios, block, point)
-    return {"last": last[:, -1], "share": share[:, -1], "beyond": beyond}
-
-
-def _softmax_ratios(block: Block, point: Point, width: int) -> Any:
-    import torch
-
-    network = wide_networks.network_of(block, point, width=width, samples=width)
-    logits = signals.forward(network, point.activation).preactivations[-1]
-    gram = gram_variants.cross_entropy_gram(fisher_gram.gram(network, point.activation), logits)
-    values, outliers = fisher_gram.fisher_eigenvalues(gram).flip(1), _outliers(point, width, logits)
-    top, c = values[:, 0], point.outputs
-    return torch.stack([values[:, c - 2] / top, outliers[:, -1] / outliers[:, 0], values[:, c - 1] / top])
 
 
 def _outliers(point: Point, width: int, logits: Any) -> Any:
@@ -112,35 +70,6 @@ def top_outlier(block: Block, point: Point) -> Mapping[str, Any]:
 
 SOFTMAX_SETTING = {"activation": "softplus", "weight_variance": 0.6, "bias_variance": 0.2}
 
-SOFTMAX_SIZES = Experiment(
-    id="karakida2019/cross-entropy-largest",
-    replicate="networks with their inputs at each width",
-    simulate=softmax_largest,
-    points=(
-        Point(
-            **SOFTMAX_SETTING,
-            depth=2,
-            samples=7,
-            outputs=3,
-            widths=(8, 16, 32, 64, 128),
-            draws=(4, 6, 2, 1, 2),
-        ),
-    ),
-    budget=1280,
-    seconds=2.5,
-    tier=Tier.FULL,
-)
-
-SOFTMAX_OUTLIERS = Experiment(
-    id="karakida2019/cross-entropy-outliers",
-    replicate="networks with their inputs at each width, T = M",
-    simulate=softmax_outliers,
-    points=(Point(**SOFTMAX_SETTING, depth=2, outputs=3, widths=(8, 16, 32, 64), draws=(4, 3, 2, 1)),),
-    budget=384,
-    seconds=1.7,
-    tier=Tier.FULL,
-)
-
 
 SQUARES = Experiment(
     id="karakida2019/cross-entropy-squares",
@@ -167,29 +96,6 @@ def _alike(p: Any, *, own: float = 1.0, shared: float = 1.0) -> float:
     return (own * one + shared * pairs) / (one + pairs)
 
 
-SOFTMAX_ORDER = Claim(
-    id="karakida2019/cross-entropy-largest-order",
-    entries=("C57",),
-    source=f"ours, beside {PAPER}, theorem 2.2; {SOFTMAX_ELSEWHERE}",
-    passage=OURS,
-    no_theory=NoTheory.CONSTANT,
-    statement=r"1 - \mathbb{E}\big[v^\top K v \big/ \lambda_{\max}\big] \sim M^{-1}",
-    says="For cross-entropy, the Rayleigh quotient at the top eigenvector of the averaged Gram matrix "
-    "approaches the largest Fisher eigenvalue like one over the width.",
-    experiment=SOFTMAX_SIZES,
-    kind=Kind.EXPONENT,
-    score="ratio",
-    along="widths",
-    terms=(1,),
-    offset=lambda _: 1.0,
-    predict=lambda _: -1.0,
-    margin=0.24,
-    relative=False,
-    margin_reason=ORDERS,
-    rivals={"as for equal eigenvalues": lambda _: -0.5, "square": lambda _: -2.0},
-    quantity="one less Rayleigh quotient over the largest eigenvalue",
-)
-
 AT_ONE_WIDTH = "at most 3 % for wide networks; the bias is O(1/M)"
 AFTER_WIDTHS = (
     "that one width is judged, and which: over widths from 8 on the order of the correction was not resolved at every "
@@ -197,29 +103,6 @@ AFTER_WIDTHS = (
 )
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="karakida2019/cross-entropy-largest",
-        entries=("C57",),
-        source=f"ours, beside {PAPER}, theorem 2.2, for the largest eigenvalue itself; {SOFTMAX_ELSEWHERE}",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\lim_{M \to \infty} \mathbb{E}\big[v^\top K v \big/ \lambda_{\max}\big] = 1,\quad "
-        r"v \text{ the top eigenvector of the blocks } \kappa_{st}\, Q(s)^{1/2} Q(t)^{1/2}",
-        says="For cross-entropy, the Rayleigh quotient at the top eigenvector of the averaged Gram matrix "
-        "tends to the largest Fisher eigenvalue as the width grows.",
-        experiment=SOFTMAX_SIZES,
-        kind=Kind.LIMIT,
-        score="ratio",
-        along="widths",
-        terms=(1, 2),
-        order=SOFTMAX_ORDER,
-        predict=lambda _: 1.0,
-        margin=0.01,
-        margin_reason="at most 1 %; the ratio itself is 0.970 at M = 8",
-        rivals={"no convergence from M = 8 on": lambda _: 0.97},
-        quantity="Rayleigh quotient over the largest eigenvalue, cross-entropy",
-    ),
-    SOFTMAX_ORDER,
     Claim(
         id="karakida2019/cross-entropy-second-moment",
         entries=("C57",),
@@ -264,44 +147,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "as at M = 8": lambda _: 1.08,
         },
         quantity="largest eigenvalue over the plain quotient, over that of theory, cross-entropy",
-    ),
-    Claim(
-        id="karakida2019/cross-entropy-last-outlier",
-        entries=("C57",),
-        source=f"ours, beside {PAPER}, section 2.3; {SOFTMAX_ELSEWHERE}",
-        passage=OURS,
-        statement=r"\frac{\lambda_{C-1}}{\lambda_1} = "
-        r"\frac{\lambda_{C-1}(\langle Q \rangle)}{\lambda_1(\langle Q \rangle)} \quad (T = M)",
-        says="For cross-entropy in a wide network with as many samples as units, the last outlier over the "
-        "largest eigenvalue is the same ratio in the averaged softmax covariance.",
-        experiment=SOFTMAX_OUTLIERS,
-        score="last",
-        inputs={"share": 0.54},
-        predict=lambda p: p.share,
-        margin=0.03,
-        margin_reason="at most 3 % for wide networks; the bias is O(1/M), 0.3 % at M = 64",
-        rivals={"equal outliers": lambda _: 1.0, "no outlier": lambda _: 0.034},
-        quantity="eigenvalue C - 1 over the largest",
-    ),
-    Claim(
-        id="karakida2019/cross-entropy-outliers",
-        entries=("C57",),
-        source=f"ours, beside {PAPER}, section 2.3, which counts C outliers for the squared error; {SOFTMAX_ELSEWHERE}",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E}\,\lambda_{C} / \lambda_1 \sim M^{-1} \quad (T = M)",
-        says="For cross-entropy and as many samples as units, Fisher outliers are one fewer than outputs: "
-        "the next eigenvalue over the largest falls like one over the width.",
-        experiment=SOFTMAX_OUTLIERS,
-        kind=Kind.EXPONENT,
-        score="beyond",
-        along="widths",
-        terms=(1,),
-        predict=lambda _: -1.0,
-        margin=0.24,
-        relative=False,
-        margin_reason="the exponents at issue are 0, -1/2 and -1: less than half the way to the nearest",
-        rivals={"C outliers": lambda _: 0.0, "split from them": lambda _: -0.5},
-        quantity="eigenvalue C over the largest",
     ),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +11,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram, signals
 from theory import fisher
 from verify.claims.karakida2019 import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Identity
+from verify.model import AnyClaim, ExactProperty
 from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS", "output_gradients"]
@@ -109,46 +107,4 @@ RANK = ExactProperty(
 # --- kappa1 in closed form -----------------------------------------------------------------------------------
 
 
-def _critical_relu(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """kappa1 of ReLU with weight variance 2 and no biases: all its order parameters of one sample are 1."""
-    k = fisher.kappas(
-        "relu",
-        depth=len(point.ratios),
-        weight_variance=2.0,
-        bias_variance=0.0,
-        width_ratios=point.ratios,
-    )
-    ratios = [Fraction(r) for r in point.ratios]
-    alpha = sum(a * b for a, b in pairwise(ratios))
-    return {
-        "kappa1": k.kappa1,
-        "closed form": float(sum(ratios) / alpha),
-        "hidden layers only": float(sum(ratios[1:]) / alpha),
-        "layers below the last": float(sum(ratios[:-1]) / alpha),
-        "mean ratio": float(sum(ratios) / len(ratios) / alpha),
-    }
-
-
-CRITICAL_RELU = Identity(
-    id="karakida2019/critical-relu",
-    entries=("C16",),
-    source=f"ours, beside {PAPER}, eq. (11)",
-    passage=OURS,
-    statement=r"\kappa_1 = \frac1\alpha \sum_{l=0}^{L-1} \alpha_l \ \text{for ReLU, } "
-    r"(\sigma_w^2, \sigma_b^2) = (2, 0);\quad \frac{L}{L-1} \text{ for equal widths}",
-    says="For ReLU at its critical initialisation without biases, the constant behind the mean Fisher "
-    "eigenvalue depends on nothing but the widths of the layers, in closed form.",
-    routes=_critical_relu,
-    points=(
-        Point(ratios=(1.0,) * 2),
-        Point(ratios=(1.0,) * 3),
-        Point(ratios=(1.0,) * 100),
-        Point(ratios=(0.5, 1.75, 1.25, 0.75)),
-        Point(ratios=(2.25, 0.75, 1.5)),
-    ),
-    tolerance=1e-13,
-    tolerance_reason="rounding of a sum over at most a hundred layers",
-    quantity="kappa1, the constant of the mean eigenvalue",
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (RANK, CRITICAL_RELU)
+CLAIMS: tuple[AnyClaim, ...] = RANK

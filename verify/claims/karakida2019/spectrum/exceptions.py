@@ -13,9 +13,8 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram, signals
 from theory import fisher
-from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
+from verify.model import AnyClaim, Claim, Experiment, NoTheory, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -121,57 +120,9 @@ NARROW_CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"inputs as wide as the layers": lambda p: _eq_10(p, p.widths)},
         quantity="Rayleigh quotient of the Fisher matrix per unit of width",
     ),
-    Claim(
-        id="karakida2019/narrow-scatter",
-        entries=("C8",),
-        source=f"ours, beside theorem 2.2 of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E}\, |\ln \bar r - \ln \bar r'| \sim M^0 \text{ for two networks}\ (M_0 \text{ fixed})",
-        says="With inputs that stay few, the Rayleigh quotients of two random networks differ by a factor "
-        "that does not shrink as the layers widen.",
-        experiment=NARROW,
-        kind=Kind.EXPONENT,
-        score="scatter",
-        along="widths",
-        terms=(1,),
-        predict=lambda _: 0.0,
-        margin=0.2,
-        relative=False,
-        margin_reason="the exponents at issue are 0 and 1/2: less than half the way between them",
-        rivals={"inputs that widen too": lambda _: -0.5, "twice that": lambda _: -1.0},
-        quantity="difference of the logarithms of the Rayleigh quotients of two networks",
-    ),
 )
 
 # --- centred networks ----------------------------------------------------------------------------------------
-
-
-def centred_network(block: Block, point: Point) -> Mapping[str, Any]:
-    """Rayleigh quotient at equal weights, and mean square over mean of the eigenvalues."""
-    network = signals.wide_network(
-        block,
-        widths=(point.width,) * point.depth + (point.outputs,),
-        samples=point.samples,
-        weight_variance=point.weight_variance,
-        bias_variance=0.0,
-    )
-    gram = fisher_gram.gram(network, point.activation)
-    squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
-    return {"rayleigh": fisher_gram.rayleigh(gram), "mean_square": squares / fisher_gram.fisher_trace(gram)}
-
-
-ONE_WIDTH = Experiment(
-    id="karakida2019/centred-network",
-    replicate="one network with its inputs",
-    simulate=centred_network,
-    points=(
-        Point(activation="tanh", depth=3, width=256, samples=80, outputs=2, weight_variance=1.7),
-        Point(activation="erf", depth=3, width=192, samples=144, outputs=1, weight_variance=1.3),
-    ),
-    budget=1024,
-    seconds=1.1,
-)
 
 
 def _centred(p: Point) -> dict[str, Any]:
@@ -183,78 +134,13 @@ def _centred(p: Point) -> dict[str, Any]:
     }
 
 
-def _weights_only(p: Point) -> float:
-    """Eq. (10) where kappa2 is 0: rho alpha kappa1."""
-    return fisher.eigenvalue_statistics(
-        **_centred(p), width=p.width, samples=p.samples, outputs=p.outputs
-    ).largest
-
-
 def _with_biases(p: Point) -> float:
     return fisher.eigenvalue_statistics(
         **_centred(p), width=p.width, samples=p.samples, outputs=p.outputs, finite_width=True
     ).largest
 
 
-def _mean_square(p: Point) -> float:
-    """The lower bound after mean subtraction, which takes nothing from a centred network."""
-    return fisher.mean_subtracted_statistics(
-        **_centred(p), width=p.width, samples=p.samples, outputs=p.outputs
-    ).lower
-
-
-ONE_WIDTH_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="karakida2019/centred-rayleigh",
-        entries=("C17", "C18"),
-        source=f"{PAPER}, eqs. (10) and (11), outside their condition in centred networks",
-        passage=CENTRED,
-        statement=r"\frac{1}{T^2} \mathbb{E}\, \mathbf 1^\top K_{kk} \mathbf 1 = \rho \alpha \kappa_1 + "
-        r"\frac{T-1}{T} \sum_l \tilde q_{st}^l + \frac1T \sum_l \tilde q_t^l \quad (\kappa_2 = 0)",
-        says="In centred networks with samples in proportion to the width, the Rayleigh quotient of the "
-        "Fisher matrix is what the weights and the biases contribute together.",
-        experiment=ONE_WIDTH,
-        score="rayleigh",
-        predict=_with_biases,
-        printed=_weights_only,
-        reads=r"\lambda_{\max} \sim \alpha \Big(\frac{T-1}{T} \kappa_2 + \frac{\kappa_1}{T}\Big) M,\quad \kappa_2 = 0",
-        finding="Outside non-centred networks, for which the theorem is stated, lower-order terms count, as the paper "
-        "says: where kappa2 is 0 and T is of the order of M, the biases contribute as much as the weights.",
-        margin=0.03,
-        margin_reason=LINEAR,
-        rivals={
-            "biases of one sample": lambda p: (
-                _weights_only(p) + float(order_parameters(**_centred(p)).q_tilde_t.sum())
-            ),
-            "biases of the last layer": lambda p: _weights_only(p) + 1,
-        },
-        quantity="Rayleigh quotient of the Fisher matrix at equal weights",
-    ),
-    Claim(
-        id="karakida2019/centred-mean-square",
-        entries=("C18", "C28"),
-        source=f"ours, beside theorem 3.3 of {PAPER}, centred networks",
-        passage=OURS,
-        statement=r"\mathbb{E}\Big[\frac{\mathrm{tr} F^2}{\mathrm{tr} F}\Big] \to \rho \alpha \kappa_1 + c_1 "
-        r"\quad (\kappa_2 = 0)",
-        says="In centred networks with samples in proportion to the width, the second over the first moment "
-        "of the Fisher eigenvalues is the leading term plus a fluctuation constant.",
-        experiment=ONE_WIDTH,
-        score="mean_square",
-        predict=_mean_square,
-        margin=0.03,
-        margin_reason="at most 3 % for wide networks; the offset is O(1/M), measured 1 % at this width",
-        rivals={
-            "eq. (10)": _weights_only,
-            "with the biases": lambda p: _mean_square(p) + _with_biases(p) - _weights_only(p),
-            "c1 only": lambda p: _mean_square(p) - _weights_only(p),
-            "c2 for c1": lambda p: (
-                _weights_only(p) + fisher.fluctuation_constants(**_centred(p), outputs=p.outputs).c2
-            ),
-        },
-        quantity="mean square over mean of the eigenvalues",
-    ),
-)
+ONE_WIDTH_CLAIMS: tuple[AnyClaim, ...] = ()
 
 # --- centred networks that grow -------------------------------------------------------------------------------
 

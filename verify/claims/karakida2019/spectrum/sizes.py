@@ -148,15 +148,6 @@ def _bounds_at(p: Point, width: int, samples: int) -> fisher.MeanSubtractedStati
     )
 
 
-def _lower_of_wide(p: Point) -> float:
-    return float(_bounds_at(p, p.width, p.samples).lower)
-
-
-def _without_c1(p: Point) -> float:
-    setting = {name: p[name] for name in RELU}
-    return _lower_of_wide(p) - float(fisher.fluctuation_constants(**setting).c1)
-
-
 HALFWAY = "the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest"
 
 RAYLEIGH_ORDER = Claim(
@@ -204,7 +195,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"no convergence from M = 16 on": lambda _: 1.15, "none from M = 64 on": lambda _: 1.04},
         quantity="largest eigenvalue over its Rayleigh quotient at equal weights",
     ),
-    RAYLEIGH_ORDER,
     Claim(
         id="karakida2019/growth",
         entries=("C14", "C29"),
@@ -276,29 +266,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="largest eigenvalue after mean subtraction",
     ),
     Claim(
-        id="karakida2019/lower-bound-of-wide",
-        entries=("C26",),
-        source=f"ours, behind theorem 3.3 of {PAPER}: the value of its lower bound",
-        passage=OURS,
-        statement=r"\mathbb{E}\,\frac{\mathrm{Tr}\,\bar F^2}{\mathrm{Tr}\,\bar F} \to "
-        r"\rho \alpha (\kappa_1 - \kappa_2) + c_1,\quad M \to \infty,\ T = M / \rho",
-        says="With mean subtraction, the second over the first moment of a wide network's Fisher "
-        "eigenvalues has the value of the theorem's lower bound.",
-        experiment=WIDE,
-        score="squares_over_trace",
-        predict=_lower_of_wide,
-        margin=0.03,
-        numerical=WIDE_ROUNDING,
-        margin_reason="at most 3 % for wide networks",
-        pilot="the width and the number of samples, after first draws of smaller networks",
-        rivals={
-            "without c1": _without_c1,
-            "T = M": lambda p: float(_bounds_at(p, p.width, p.width).lower),
-            "twice": lambda p: 2 * _lower_of_wide(p),
-        },
-        quantity="second moment over mean of the eigenvalues after mean subtraction",
-    ),
-    Claim(
         id="karakida2019/upper-bound",
         entries=("C27",),
         source=f"{PAPER}, theorem 3.3, eq. (18), with c2 derived",
@@ -321,50 +288,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "lower bound": lambda p: float(_bounds(p).lower),
             "without M": lambda p: float(_bounds(p).upper) / math.sqrt(p.widths),
         },
-        quantity="largest eigenvalue after mean subtraction",
-    ),
-    Claim(
-        id="karakida2019/largest-over-root",
-        entries=("C27",),
-        source=f"ours, behind theorem 3.3 of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\bar\lambda_{\max} \le \sqrt{\mathrm{Tr}\,\bar F^2}",
-        says="In every network with mean subtraction, the largest Fisher eigenvalue is at most the root of "
-        "the sum of the squared eigenvalues.",
-        experiment=GROWTH,
-        kind=Kind.NEVER_ABOVE,
-        score="subtracted_of_one",
-        along="widths",
-        inputs={"root_of_squares": 20.0, "squares_over_trace": 4.0},
-        predict=lambda p: p.root_of_squares,
-        margin=0.05,
-        relative=False,
-        margin_reason="an inequality of matrices: violations in 5 % of the networks would be seen",
-        numerical=1e-9,
-        rivals={"trace of F^2 over trace of F": lambda p: p.squares_over_trace},
-        quantity="largest eigenvalue after mean subtraction",
-    ),
-    Claim(
-        id="karakida2019/largest-over-mean-square",
-        entries=("C26",),
-        source=f"ours, behind theorem 3.3 of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\bar\lambda_{\max} \ge \mathrm{Tr}\,\bar F^2 / \mathrm{Tr}\,\bar F",
-        says="In every network with mean subtraction, the largest Fisher eigenvalue is at least the sum of "
-        "the squared eigenvalues over their sum.",
-        experiment=GROWTH,
-        kind=Kind.NEVER_BELOW,
-        score="subtracted_of_one",
-        along="widths",
-        inputs={"root_of_squares": 20.0, "squares_over_trace": 4.0},
-        predict=lambda p: p.squares_over_trace,
-        margin=0.05,
-        relative=False,
-        margin_reason="an inequality of matrices: violations in 5 % of the networks would be seen",
-        numerical=1e-9,
-        rivals={"root of the trace of F^2": lambda p: p.root_of_squares},
         quantity="largest eigenvalue after mean subtraction",
     ),
 )

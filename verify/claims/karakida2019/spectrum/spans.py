@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, fisher_gram, gradient_span
 from theory import fisher
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.small_networks import SMALL, small_network
-from verify.claims.karakida2019.spectrum.exact import output_gradients
 from verify.claims.karakida2019.spectrum.spectrum import widths_at
 from verify.claims.karakida2019.wide_networks import passed_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -110,25 +106,6 @@ def _one_large(p: Point) -> float:
     return (1 + (p.outputs - 1) * rest) / p.outputs
 
 
-def shared_directions(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Overlap and squared cosines of both spans, from the Gram matrix and from the vectors of all parameters."""
-    import torch
-
-    network = small_network(rng, point)
-    outputs = point.widths[-1]
-    rows = output_gradients(network, point.activation)
-    vectors = torch.linalg.eigh(rows.mT @ rows).eigenvectors
-    gradients = rows.reshape(outputs, point.samples, -1)
-    found = gradient_span.top_span(fisher_gram.gram(network, point.activation))
-    mean, top = gradients.mean(1), vectors[:, -outputs:]
-    return {
-        "from the Gram matrix": torch.cat([found.overlap, found.cosines[0].flatten()]),
-        "from the vectors": _shared(top, mean),
-        "gradients of one sample": _shared(top, gradients[:, 0]),
-        "any vectors": _shared(vectors[:, :outputs], mean),
-    }
-
-
 def _shared(vectors: Any, gradients: Any) -> Any:
     """Tr P_v P_g / C, and the squared cosine of each of the orthonormal vectors (P, C) and each gradient (C, P)."""
     import torch
@@ -215,7 +192,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         },
         quantity="second moment of the eigenvalues over their mean and the Rayleigh quotient",
     ),
-    SECOND_MOMENT_ORDER,
     Claim(
         id="karakida2019/mean-of-top",
         entries=("C14", "C15"),
@@ -236,51 +212,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason="at most 1 %; the ratio itself is 1.14 at M = 16",
         rivals={"one large eigenvalue": _one_large, "no convergence from M = 32 on": lambda _: 1.07},
         quantity="mean of the C largest eigenvalues over the mean Rayleigh quotient",
-    ),
-    TOP_ORDER,
-    Claim(
-        id="karakida2019/largest-of-several",
-        entries=("C14", "C15"),
-        source=f"ours, beside theorem 2.2 of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E}\Big[\lambda_{\max} \big/ \frac1C \sum_{j \le C} \lambda_j\Big] - 1 \sim M^{-1/2} "
-        r"\quad (C > 1)",
-        says="With several outputs, the largest Fisher eigenvalue approaches the mean of the top ones, one "
-        "for each output, only like one over the square root of the width.",
-        experiment=GROWING,
-        kind=Kind.EXPONENT,
-        score="largest",
-        along="widths",
-        terms=(1,),
-        offset=lambda _: 1.0,
-        predict=lambda _: -0.5,
-        margin=0.24,
-        relative=False,
-        margin_reason=ORDERS,
-        rivals={"as for their mean": lambda _: -1.0, "does not shrink": lambda _: 0.0},
-        quantity="largest eigenvalue over the mean of the C largest, less one",
-    ),
-    Claim(
-        id="karakida2019/split-of-top",
-        entries=("C15",),
-        source=f"ours, beside theorem 2.2 of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E}[(\lambda_1 - \lambda_C) / \bar r] \sim M^{-1/2}",
-        says="The top Fisher eigenvalues, one for each output, lie apart by a share of their size that "
-        "falls like one over the square root of the width.",
-        experiment=GROWING,
-        kind=Kind.EXPONENT,
-        score="split",
-        along="widths",
-        terms=(1,),
-        predict=lambda _: -0.5,
-        margin=0.24,
-        relative=False,
-        margin_reason=ORDERS,
-        rivals={"split by O(1)": lambda _: -1.0, "split by O(M)": lambda _: 0.0},
-        quantity="largest less C-th eigenvalue over the mean Rayleigh quotient",
     ),
     Claim(
         id="karakida2019/span-of-top",
@@ -303,43 +234,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason=ORDERS,
         rivals={"do not align": lambda _: 0.0, "faster": lambda _: -1.0},
         quantity="sine of the angle between the span of the C top eigenvectors and that of the mean gradients",
-    ),
-    Identity(
-        id="karakida2019/span-of-small-networks",
-        entries=("C19",),
-        source=f"ours, for theorem 3.1 of {PAPER}: J J' in place of J' J",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"v_j = J^\top a_j / \lvert J^\top a_j\rvert:\quad \mathrm{tr}\, P_v P_g \text{ and } "
-        r"\cos^2(v_j, E[\nabla f_k]) \text{ from } J J^\top \text{ alone}",
-        says="In any network, what the top Fisher eigenvectors share with the outputs' mean gradients is in the "
-        "gradients' inner products: overlap of the spans, and every squared cosine.",
-        routes=shared_directions,
-        points=SMALL,
-        tolerance=1e-9,
-        tolerance_reason="eigenvectors in float64, over gaps of a hundredth of the largest eigenvalue or more",
-        seconds=0.013,
-        quantity="overlap and squared cosines of eigenvectors and mean gradients",
-    ),
-    Claim(
-        id="karakida2019/eigenvectors-keep-apart",
-        entries=("C19",),
-        source=f"ours, beside theorem 3.1 of {PAPER}",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"1 - \mathbb{E} \max_k \cos^2(v_1, E[\nabla f_k]) \sim M^0 \quad (C > 1)",
-        says="With several outputs, the top Fisher eigenvector by itself does not turn towards the mean "
-        "gradient of any one output as the width grows.",
-        experiment=GROWING,
-        kind=Kind.EXPONENT,
-        score="misalignment",
-        along="widths",
-        terms=(1,),
-        predict=lambda _: 0.0,
-        margin=0.2,
-        relative=False,
-        margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
-        rivals={"square root": lambda _: -0.5, "as for the spans": lambda _: -1.0},
-        quantity="squared sine of the top eigenvector and the nearest mean gradient",
     ),
 )

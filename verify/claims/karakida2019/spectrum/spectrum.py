@@ -194,26 +194,6 @@ FINDING = (
 
 UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
-        id="karakida2019/uneven-kappa1",
-        entries=("C8", "C12", "C16"),
-        source=f"{PAPER}, theorem 2.2, eq. (11), widths M_l = alpha_l M",
-        passage=SLIP,
-        statement=r"\frac{\mathrm{tr} F}{C M} = \alpha \kappa_1 + \frac1M \sum_l \tilde q_t^l,\quad "
-        r"\alpha \kappa_1 = \sum_{l=1}^{L} \alpha_{l-1} \tilde q_t^l\, \hat q_t^{l-1}",
-        says="With layers of different widths, the trace of the Fisher matrix sums backward times forward "
-        "variances over layers, each weighted by the width of the layer below.",
-        experiment=UNEVEN,
-        score="diagonal",
-        predict=_entry("kappa1"),
-        printed=_both_forward(_diagonal),
-        reads=r"\kappa_1 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_t^l\, \hat q_t^{l-1}",
-        finding=FINDING,
-        margin=0.03,
-        margin_reason=LINEAR,
-        rivals=_rivals(_diagonal, first=True),
-        quantity="trace of the Fisher matrix per output and unit of width",
-    ),
-    Claim(
         id="karakida2019/uneven-kappa2",
         entries=("C8", "C14", "C16"),
         source=f"{PAPER}, theorem 2.2, eq. (11), widths M_l = alpha_l M",

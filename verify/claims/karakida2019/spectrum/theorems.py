@@ -13,14 +13,13 @@ from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.small_networks import (
-    SMALL,
     architectures,
     distance,
     jacobian_gram,
     small_network,
 )
 from verify.claims.karakida2019.wide_networks import QUANTITIES, passed_at
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, NoTheory, Passage, Standing
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -248,50 +247,6 @@ FISHER_CLAIMS: tuple[AnyClaim, ...] = (
         quantity="mean eigenvalue of the Fisher matrix",
         axis="weight_variance",
     ),
-    Claim(
-        id="karakida2019/rayleigh-quotient",
-        entries=("C14",),
-        source=f"{PAPER}, theorem 2.2, eq. (10), in Rayleigh form",
-        statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
-        r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + "
-        r"\frac{T-1}{T} \sum_l \tilde q_{st}^l + \frac1T \sum_l \tilde q_t^l",
-        says="In a wide network, the Fisher matrix's Rayleigh quotient at equal weights on all samples "
-        "mixes gradient overlaps within and between samples as the theorem says, with the biases counted.",
-        experiment=FISHER,
-        score="rayleigh",
-        predict=lambda p: float(_statistics(p).largest),
-        margin=0.03,
-        margin_reason=LINEAR + "; the largest eigenvalue itself is 12 to 16 % higher at this width",
-        rivals={
-            "kappa2 only": lambda p: _largest(p, 0.0, 1.0),
-            "kappa2 + kappa1 / T": lambda p: _largest(p, 1 / p.samples, 1.0),
-            "kappa1 only": lambda p: _largest(p, 1.0, 0.0),
-            "no alpha": lambda p: float(_statistics(p).largest) / (p.depth - 1),
-        },
-        quantity="Rayleigh quotient of the Fisher matrix at equal weights",
-        axis="weight_variance",
-    ),
-    Claim(
-        id="karakida2019/mean-subtraction",
-        entries=("C24",),
-        source=f"{PAPER}, theorem 3.3, eq. (16)",
-        statement=r"m_\lambda = \frac{C}{P} \Big(1 - \frac1T\Big) "
-        r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big)",
-        says="After subtracting the outputs' mean over the samples, a wide network's mean Fisher eigenvalue "
-        "follows from the gap between gradient overlaps within and between samples.",
-        experiment=FISHER,
-        score="mean_subtracted",
-        predict=_subtracted,
-        margin=0.03,
-        margin_reason=LINEAR,
-        rivals={
-            "no 1 - 1/T": lambda p: _subtracted(p) * p.samples / (p.samples - 1),
-            "1 - 2/T": lambda p: _subtracted(p) * (p.samples - 2) / (p.samples - 1),
-            "kappa1": lambda p: _subtracted(p) * _kappas(p).kappa1 / _kappas(p).difference,
-        },
-        quantity="mean eigenvalue after mean subtraction",
-        axis="weight_variance",
-    ),
 )
 
 # --- the Gram matrix -----------------------------------------------------------------------------------------
@@ -303,37 +258,6 @@ def _gram_difference(rng: np.random.Generator, point: Point, **options: Any) -> 
     found = fisher_gram.gram(network, point.activation, **options)[0]
     return distance(found, jacobian_gram(network, point, scaled=False))
 
-
-def gradient_products(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Products of the gradients of all outputs at all samples, from signals and by automatic differentiation."""
-    network = small_network(rng, point)
-    with_biases, without = (
-        fisher_gram.gram(network, point.activation, biases=biases)[0].numpy() for biases in (True, False)
-    )
-    return {
-        "automatic": jacobian_gram(network, point, scaled=False).numpy(),
-        "weights and biases": with_biases,
-        "weights": without,
-        "weights and output biases": without + np.eye(len(without))[:, :, None, None],
-    }
-
-
-GRADIENTS = Identity(
-    id="karakida2019/gradients",
-    entries=("C4",),
-    source=f"{PAPER}, eq. (4), for all parameters of section 2.1",
-    no_theory=NoTheory.MEASURED,
-    statement=r"\frac{\partial f_k}{\partial W^l_{ij}} = \delta^l_{k,i} h^{l-1}_j,\quad "
-    r"\frac{\partial f_k}{\partial b^l_i} = \delta^l_{k,i}",
-    says="The gradient of an output by a weight is the back-propagated signal above it times the activation "
-    "below it; by a bias it is that signal alone.",
-    routes=gradient_products,
-    points=SMALL,
-    tolerance=1e-12,
-    tolerance_reason="an exact identity in float64",
-    seconds=0.01,
-    quantity="products of gradients of a small network",
-)
 
 GRAM_PROPERTY = ExactProperty(
     id="karakida2019/gram",
@@ -355,4 +279,4 @@ GRAM_PROPERTY = ExactProperty(
     seconds=0.026,
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*SIGNAL_CLAIMS, *FISHER_CLAIMS, GRAM_PROPERTY, GRADIENTS)
+CLAIMS: tuple[AnyClaim, ...] = (*SIGNAL_CLAIMS, *FISHER_CLAIMS, GRAM_PROPERTY)

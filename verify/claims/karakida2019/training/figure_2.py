@@ -11,7 +11,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import wide_training
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.training.training import FIGURE_2, drawn_lines, student_and_targets
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
 from verify.model.observation import Column, Cost, Observation, on_a_gpu
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
@@ -96,48 +96,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason=EVENTS,
         rivals={"half of the networks": lambda _: 0.5},
         quantity="share of networks whose loss ends below its start",
-    ),
-    Claim(
-        id="karakida2019/growth-above-the-limit",
-        entries=("C42", "C43"),
-        source=f"ours, beside {PAPER}, eq. (23), away from a minimum",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"P\big(\max_{n \le 60} E_n > E_0\big) = 1 \quad \text{at } \eta = 2.9 \cdot 2 / \lambda_{\max},"
-        r"\ M = 30,\ T = 50",
-        says="At a learning rate well above the limit of stable ones, the training loss of narrow networks "
-        "grows on the way.",
-        experiment=ABOVE,
-        kind=Kind.PROPORTION,
-        score="grew",
-        predict=lambda _: 1.0,
-        margin=0.1,
-        relative=False,
-        margin_reason=EVENTS,
-        rivals={"no limit at 2 / lambda_max": lambda _: 0.0, "half of the networks": lambda _: 0.5},
-        quantity="share of networks whose loss grows on the way",
-    ),
-    Claim(
-        id="karakida2019/explosion-below-the-line",
-        entries=("C45",),
-        source=f"ours, beside {PAPER}, section 3.4 and figure 2 right: how far above the limit the line lies",
-        passage=Passage(
-            Standing.OURS, "We calculated the theoretical line by using the lower bound of", "Section 3.4"
-        ),
-        statement=r"P\big(E_{40} = \infty\big) = 1 \quad "
-        r"\text{at } \eta = 0.85 \cdot 2 / (\rho \alpha (\kappa_1 - \kappa_2)), M = 24, T = 240,"
-        r"\ \text{mean subtraction}",
-        says="With mean subtraction and ten times as many samples as units, training explodes at a learning "
-        "rate below the line that the paper draws from its lower bound.",
-        experiment=SUBTRACTED,
-        kind=Kind.PROPORTION,
-        score="exploded",
-        predict=lambda _: 1.0,
-        margin=0.1,
-        relative=False,
-        margin_reason=EVENTS,
-        rivals={"where explosions begin": lambda _: 0.0, "half of the networks": lambda _: 0.5},
-        quantity="share of networks that explode",
     ),
     Claim(
         id="karakida2019/recovery-with-subtraction",

@@ -174,18 +174,6 @@ def _excess_over_next(rng: np.random.Generator, point: Point) -> float:
     return float(max(less[0] - following, 0.0) / plain[0])
 
 
-def _line_excess(rng: np.random.Generator, point: Point) -> float:
-    """By how much the Rayleigh quotient exceeds the largest eigenvalue, relative to it."""
-    plain, _, quotient = _spectra(rng, point)
-    return float(max(quotient - plain[0], 0.0) / plain[0])
-
-
-def _sum_excess(rng: np.random.Generator, point: Point) -> float:
-    """The same for the trace over C, which counts every direction."""
-    plain, _, _ = _spectra(rng, point)
-    return float(max(plain.sum() / point.widths[-1] - plain[0], 0.0) / plain[0])
-
-
 EXAMPLES = (
     Point(activation="tanh", widths=(4, 6, 5, 3), samples=5, weight_variance=1.7, bias_variance=0.3),
     Point(activation="relu", widths=(5, 7, 1), samples=4, weight_variance=2.1, bias_variance=0.4),
@@ -209,23 +197,6 @@ SUBTRACTION = ExactProperty(
     seconds=0.015,
 )
 
-UNDER_LINE = ExactProperty(
-    id="karakida2019/limit-under-rayleigh",
-    entries=("C44",),
-    source=f"ours, beside {PAPER}, figure 2 left, line of eq. (10) in Rayleigh form",
-    passage=OURS,
-    no_theory=NoTheory.MEASURED,
-    statement=r"2 / \lambda_{\max} \le 2 T^2 \big/ \tfrac1C \sum_k \mathbf 1^\top K_{kk} \mathbf 1",
-    says="In every network, the limit of stable learning rates never exceeds the one computed from the "
-    "Fisher matrix's Rayleigh quotient at equal weights.",
-    domain=ARCHITECTURES,
-    violation=_line_excess,
-    examples=EXAMPLES,
-    tolerance=1e-12,
-    tolerance_reason="an exact inequality in float64: a quotient never exceeds the largest eigenvalue",
-    rivals={"trace over C": _sum_excess},
-    seconds=0.01,
-)
 
 # --- growing networks at a fixed number of samples: C44 and C46 -------------------------------------------------
 
@@ -358,7 +329,6 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"no convergence from M = 8 on": lambda _: 0.7, "none from M = 64 on": lambda _: 0.93},
         quantity="realised limit over that of the Rayleigh quotient",
     ),
-    LINE_ORDER,
     Claim(
         id="karakida2019/subtracted-growth-at-fixed-samples",
         entries=("C25", "C33"),
@@ -403,4 +373,4 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (CONTRACTION, SUBTRACTION, UNDER_LINE, *LIMIT_CLAIMS)
+CLAIMS: tuple[AnyClaim, ...] = (CONTRACTION, SUBTRACTION, *LIMIT_CLAIMS)
