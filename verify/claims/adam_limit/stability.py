@@ -24,9 +24,6 @@ COHEN = "Cohen et al. (2022), arXiv 2207.14484"
 PRODUCTS = 14
 """With a Hessian, for its largest eigenvalue: residuals of a few hundredths of it at most, which enter squared."""
 
-WITHIN = 0.1
-"""Of the edge, as a share of it: there a network counts as hovering."""
-
 
 def off_the_edge(rng: np.random.Generator, point: Point, *, edge: Any = adam.adaptive_edge) -> float:
     """How far a step is from keeping what oscillates at the edge, from growing above it, and from decaying below it.
@@ -76,8 +73,7 @@ def full_batch_adam(block: Block, point: Point) -> Mapping[str, Any]:
             scales = [((v / (1 - point.second**step)).sqrt() + point.damping).rsqrt() for v in memory.second]
             seen.append(edges.top_eigenvalues(stack, parameters, x, y, steps=PRODUCTS, scales=scales).values)
     level = (torch.stack(seen, 1).mean(1).double() * point.rate).cpu().numpy()
-    edge = float(adam.adaptive_edge(point.rate, momentum=point.momentum)) * point.rate
-    return {"level": level, "at the edge": (np.abs(level / edge - 1) < WITHIN).astype(float)}
+    return {"level": level}
 
 
 LATE: dict[str, Any] = {

@@ -123,18 +123,12 @@ def _started(block: Block, width: int) -> LinearNetwork:
 def followed(block: Block, point: Point) -> Mapping[str, Any]:
     """Where descent ends, in units of the rate and of the curvature at the start, and whether the loss grew first."""
     network = _started(block, point.width)
-    first, losses = network.curvatures(), [network.losses()]
-    rates = point.product / first
-    for step in range(point.steps):
+    rates, loss = point.product / network.curvatures(), network.losses()
+    network = network.descended(rates)
+    grew = network.losses() > loss
+    for _ in range(point.steps - 1):
         network = network.descended(rates)
-        if step == 0:
-            losses.append(network.losses())
-    last = network.curvatures()
-    return {
-        "end": rates * last,
-        "grew": (losses[1] > losses[0]).double(),
-        "fell": (network.losses() < losses[0] / 100).double(),
-    }
+    return {"end": rates * network.curvatures(), "grew": grew.double()}
 
 
 def lazy(block: Block, point: Point) -> Mapping[str, Any]:

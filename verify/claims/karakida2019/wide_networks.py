@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, signals
 from theory import fisher
 
-__all__ = ["QUANTITIES", "kappas_at", "mean_over_networks", "network_of", "passed_at", "setting", "spike"]
+__all__ = [
+    "QUANTITIES",
+    "kappas_at",
+    "mean_over_networks",
+    "network_of",
+    "passed_at",
+    "setting",
+    "small_network",
+    "spike",
+]
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
@@ -37,6 +48,17 @@ def network_of(
         block,
         widths=(width or point.width,) * point.depth + (outputs or point.outputs,),
         samples=samples or point.samples,
+        weight_variance=point.weight_variance,
+        bias_variance=point.bias_variance,
+    )
+
+
+def small_network(rng: np.random.Generator, point: Point) -> Any:
+    """One network of any widths."""
+    return signals.wide_network(
+        Block((rng,)),
+        widths=point.widths,
+        samples=point.samples,
         weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
     )

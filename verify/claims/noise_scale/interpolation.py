@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulate.monte_carlo import Block, Point, fixture
+from simulate.monte_carlo import Block, Point
 from simulate.training import optimisers
 from theory.learning_rates import noise_scale
 from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Passage, Standing
@@ -96,68 +95,9 @@ def _cut(p: Any, formula: Any) -> float:
     return min(p.batch_size, _critical(p)) * formula(p, 1)
 
 
-# --- mean-square stability of batches -----------------------------------------------------------------------------
-
-
-@cache
-def rank_one_samples(samples: int, dim: int) -> Floats:
-    """Curvatures of samples that all replicates share, of rank one and of uneven size."""
-    rng = fixture(0, f"noise_scale/population {samples} {dim}")
-    return _outer(rng, samples, dim)
-
-
 def _outer(rng: np.random.Generator, samples: int, dim: int) -> Floats:
     x = rng.standard_normal((samples, dim)) * np.exp(0.4 * rng.standard_normal((samples, 1)))
     return x[:, :, None] * x[:, None, :]
-
-
-def _start(p: Any) -> Floats:
-    return np.arange(1.0, p.dim + 1) / p.dim
-
-
-def _top(p: Any) -> float:
-    return float(np.linalg.eigvalsh(rank_one_samples(p.samples, p.dim).mean(0))[-1])
-
-
-def sgd_paths(block: Block, point: Point) -> Mapping[str, Any]:
-    """Mean squared distance to the minimum along paths of SGD, batches drawn without replacement in every step."""
-    matrices, rate = rank_one_samples(point.samples, point.dim), point.relative / _top(point)
-    found = []
-    for rng in block.streams:
-        w = np.tile(_start(point), (point.runs, 1))
-        lengths = []
-        for _ in range(max(point.steps)):
-            chosen = np.argsort(rng.random((point.runs, point.samples)), axis=1)[:, : point.batch_size]
-            w = w - rate * np.einsum("rmij,rj->ri", matrices[chosen], w) / point.batch_size
-            lengths.append((w**2).sum(1).mean())
-        found.append([lengths[step - 1] for step in point.steps])
-    return {"distance": np.array(found)}
-
-
-PATHS = Experiment(
-    id="noise_scale/sgd-paths",
-    replicate="1024 paths of SGD on a fixed population of curvatures",
-    simulate=sgd_paths,
-    on_host="all of it, in numpy",
-    points=(
-        Point(samples=7, dim=3, batch_size=2, relative=0.43, steps=(4, 8), runs=1024),
-        Point(samples=11, dim=4, batch_size=5, relative=0.83, steps=(6, 9), runs=1024),
-        Point(samples=11, dim=4, batch_size=3, relative=1.83, steps=(1, 2), runs=1024),
-    ),
-    budget=1024,
-    seconds=0.31,
-)
-
-
-def _distance(p: Any, batch_size: int | None = None) -> float:
-    path = noise_scale.mean_square_distances(
-        rank_one_samples(p.samples, p.dim),
-        _start(p),
-        rate=p.relative / _top(p),
-        batch_size=batch_size or p.batch_size,
-        steps=p.steps,
-    )
-    return float(path[-1])
 
 
 def off_the_mixture(rng: np.random.Generator, point: Point, *, shift: int = 0) -> float:

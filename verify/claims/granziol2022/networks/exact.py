@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulate import eigenvalues, operators, perceptrons
+from simulate import perceptrons
 from simulate.matrices import populations
 from simulate.monte_carlo import Point
 from simulate.perceptrons import per_sample, sample_products, trained
@@ -50,48 +50,6 @@ def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:
     """Of every sample, by automatic differentiation."""
     curvature = per_sample.hessians if matrix == "hessian" else per_sample.gauss_newtons
     return curvature(*network).numpy()
-
-
-def full_batch(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """All samples as the batch. In a data set of a thousand copies of them x is 1/B."""
-    found = _studied(rng, point)
-    matrix = operators.hessian if point.matrix == "hessian" else operators.gauss_newton
-    whole = matrix(trained.perceptron_objective(*found.network))
-    everything = np.arange(point.samples)[None]
-    said = formulas(found.noise, whole.dim, (point.samples,), point.samples)
-    return {
-        "full-data eigenvalue": eigenvalues.extremes(whole, np.random.default_rng(0), tolerance=1e-12).values,
-        "law": own_direction.batch_eigenvalues(found.law, everything),
-        "1/B in place of x": own_direction.batch_eigenvalues(_copies(found.law, 1000), everything),
-        "theorem 7 as our copy reads": said["theorem_7_read"],
-    }
-
-
-def single_samples(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Each sample as a batch."""
-    found = _studied(rng, point)
-    matrices = _matrices(found.network, point.matrix)
-    each = np.arange(point.samples)[:, None]
-    said = formulas(found.noise, matrices.shape[1], (1,), point.samples)
-    alone = replace(found.law, coupling=0 * found.law.coupling, own=0 * found.law.own)
-    return {
-        "eigenvalue of the sample": np.linalg.eigvalsh(matrices)[:, -1],
-        "law": own_direction.batch_eigenvalues(found.law, each),
-        "without own directions": own_direction.batch_eigenvalues(alone, each),
-        "theorem 4": np.repeat(said["theorem_4"], point.samples),
-        "second order": np.repeat(said["second_order"], point.samples),
-    }
-
-
-def _copies(law: own_direction.OwnDirections, count: int) -> own_direction.OwnDirections:
-    """The statistics of a data set that holds every sample so many times."""
-    return replace(
-        law,
-        projected=np.tile(law.projected, (count, 1, 1)),
-        rest=np.tile(law.rest, (count, 1, 1)),
-        coupling=np.tile(law.coupling, (count, 1)),
-        own=np.tile(law.own, count),
-    )
 
 
 def uneven_coupling(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -297,43 +255,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.044,
         data="digits",
         quantity="change of the loss in one step",
-    ),
-    Identity(
-        id="beyond/own-directions-full-batch",
-        entries=("D1",),
-        source="ours, docs/claims/beyond.md, D1",
-        statement=r"B = N:\quad \lambda = \lambda_{\max}(F_S(\lambda)) \Rightarrow \lambda = \lambda_1(H)",
-        says="With all samples in the batch, the own-direction law gives the top eigenvalue of the data set "
-        "exactly.",
-        passage=OURS,
-        routes=full_batch,
-        points=(
-            Point(matrix="hessian", steps=0, samples=48, **SOME),
-            Point(matrix="gauss-newton", steps=30, samples=40, **SOME),
-        ),
-        tolerance=1e-9,
-        tolerance_reason="an identity; top eigenvectors in float64",
-        data="digits",
-        quantity="top eigenvalue",
-    ),
-    Identity(
-        id="beyond/own-directions-single-samples",
-        entries=("D1",),
-        source="ours, docs/claims/beyond.md, D1",
-        statement=r"B = 1:\quad \lambda = \lambda_{\max}(F_{\{i\}}(\lambda)) \Rightarrow "
-        r"\lambda = \lambda_1(H_i) + O(1/N)",
-        says="With one sample in the batch, the own-direction law gives that sample's top eigenvalue, up to the "
-        "inverse number of samples.",
-        passage=OURS,
-        routes=single_samples,
-        points=(
-            Point(matrix="hessian", steps=0, samples=160, **SOME),
-            Point(matrix="gauss-newton", steps=30, samples=120, **SOME),
-        ),
-        tolerance=0.02,
-        tolerance_reason="of order 1/N, here 0.8 %, by the part of the sample itself in the mean",
-        data="digits",
-        quantity="top eigenvalue of each sample",
     ),
     Identity(
         id="beyond/own-directions-uneven-coupling",

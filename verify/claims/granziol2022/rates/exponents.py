@@ -68,18 +68,6 @@ def mean_square_slope(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
     }
 
 
-def mean_square_crossing(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
-    """Limit in the mean square at its crossover: half of what it is for the whole data set."""
-    noise = {"noise": p.noise, "dataset_size": p.dataset_size}
-    size = float(learning_rates.mean_square_crossover(p.eigenvalue, **noise))
-    half, above, below = (
-        float(learning_rates.mean_square_limit(p.eigenvalue, batch_size=size * step, **noise))
-        for step in (1.0, 1.05, 0.95)
-    )
-    whole = learning_rates.stability_limit(p.eigenvalue)
-    return {"half of the whole": whole / 2, "at the crossover": half, "5 % above": above, "5 % below": below}
-
-
 def bulk_rates(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
     """Rates from the edge of the noise alone, at one batch size and carried over from another."""
 
@@ -151,24 +139,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason=QUOTIENT,
         seconds=0.01,
         quantity="local exponent of the rate in the batch size",
-    ),
-    Identity(
-        id="beyond/mean-square-crossover",
-        entries=("D2",),
-        source=f"ours; the limit is that of {MULAYOFF}",
-        statement=r"\alpha(B^*) = \tfrac12 \cdot \frac{2}{\lambda}",
-        says="At its crossover batch size the mean-square rate is half of the stability limit of the whole data "
-        "set.",
-        passage=OURS,
-        routes=mean_square_crossing,
-        points=(
-            Point(eigenvalue=1.7, noise=31.0, dataset_size=190),
-            Point(eigenvalue=0.3, noise=7.0, dataset_size=4700),
-        ),
-        tolerance=1e-12,
-        tolerance_reason="rounding of a few products",
-        seconds=0.01,
-        quantity="learning rate",
     ),
     Identity(
         id="granziol2022/square-root-rule",

@@ -1,18 +1,30 @@
-"""Karakida, Akaho and Amari (2019), Theorem 3.4: moments of normalised hidden layers, and the bound from them."""
+"""Karakida, Akaho and Amari (2019), section 3.3: normalised hidden layers, their biases, moments and bound."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
+import numpy as np
+
+from simulate import activations
 from simulate.monte_carlo import Block, Point
 from simulate.wide import batch_normed, signals
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, StatisticalProperty
-from verify.model.domains import Between, Each, OneOf
+from verify.model import (
+    OURS,
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Experiment,
+    NoTheory,
+    Passage,
+    Standing,
+    StatisticalProperty,
+)
+from verify.model.domains import Between, Each, Many, OneOf
 
 __all__ = ["CLAIMS", "OWN", "THEOREM", "eq_22", "normed_network", "sizes_at"]
 
@@ -30,12 +42,6 @@ def normed_network(block: Block, *, widths: tuple[int, ...], samples: int) -> An
 
 def _moments(p: Point) -> middle_normalisation.BatchNormMoments:
     return middle_normalisation.batch_norm_moments(p.activation, samples=p.samples)
-
-
-@cache
-def _sphere(activation: str, samples: int) -> middle_normalisation.BatchNormMoments:
-    """For any number of samples: averages over a sphere, some milliseconds each."""
-    return middle_normalisation.batch_norm_moments(activation, samples=samples, finite_samples=True)
 
 
 def _shared(p: Point) -> float:
@@ -84,18 +90,6 @@ WIDE = Experiment(
     ),
     budget=2048,
     seconds=0.17,
-)
-
-FEW = Experiment(
-    id="karakida2019/batch-norm-few-samples",
-    replicate="one network with its inputs",
-    simulate=normed_activations,
-    points=tuple(
-        Point(activation=activation, layers=(21, 35), samples=samples)
-        for activation, samples in (("tanh", 4), ("erf", 5))
-    ),
-    budget=4096,
-    seconds=0.014,
 )
 
 
@@ -246,7 +240,75 @@ CONDITION_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
-    *ACTIVATION_CLAIMS,
-    *CONDITION_CLAIMS,
+
+# --- gradients by the biases ----------------------------------------------------------------------------------
+
+
+def _jacobian(network: Any, activation: str, *, held: bool = False) -> tuple[Any, Any]:
+    """Derivatives (C, T, P) of one network by weights and by biases, each of a list of one per layer.
+
+    Automatic differentiation through the normalisation, or with the means held fixed.
+    """
+    import torch
+
+    phi = activations.nonlinearity(activation).function
+    x = network.inputs[0]
+
+    def outputs(weights: list[torch.Tensor], biases: list[torch.Tensor]) -> torch.Tensor:
+        h = x
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+            u = h @ weight.mT + bias
+            mean = u.mean(0)
+            centred = u - (mean.detach() if held else mean)
+            h = phi(centred / centred.square().mean(0).sqrt())
+        return (h @ weights[-1].mT + biases[-1]).T
+
+    parameters = [w[0] for w in network.weights], [b[0] for b in network.biases]
+    by_weights, by_biases = torch.func.jacrev(outputs, argnums=(0, 1))(*parameters)
+    return [j.flatten(2) for j in by_weights], [j.flatten(2) for j in by_biases]
+
+
+def _bias_gradients(rng: np.random.Generator, point: Point, *, last: bool = False, **options: Any) -> float:
+    """Largest derivative by a bias of the hidden layers, over the largest of all."""
+    network = normed_network(Block((rng,)), widths=point.widths, samples=point.samples)
+    weights, biases = _jacobian(network, point.activation, **options)
+    largest = max(float(j.abs().max()) for j in (*weights, *biases))
+    return max(float(j.abs().max()) for j in (biases if last else biases[:-1])) / largest
+
+
+DEEP = Point(activation="tanh", widths=(4, 6, 5, 3), samples=5)
+SHALLOW = Point(activation="softplus", widths=(3, 5, 2), samples=4)
+EXACT = "an exact identity in float64; the derivative amplifies rounding where a deviation is small"
+
+BIAS_CLAIMS: tuple[AnyClaim, ...] = (
+    ExactProperty(
+        id="karakida2019/batch-norm-biases",
+        entries=("C37",),
+        source=f"{PAPER}, section 3.3: the biases cancel in the mean subtraction of each middle layer",
+        passage=Passage(
+            Standing.AS_STATED,
+            "they are canceled out in the mean subtraction of each middle layer",
+            "Section 3.3",
+        ),
+        no_theory=NoTheory.CONSTANT,
+        statement=r"\frac{\partial f_k(s)}{\partial b^l} = 0,\quad l < L",
+        says="With batch normalisation in the hidden layers, the outputs do not depend on the biases of "
+        "these layers, in any network.",
+        domain={
+            "activation": OneOf("relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"),
+            "widths": Many(Between(1, 6), 3, 5),
+            "samples": Between(2, 6),
+        },
+        violation=_bias_gradients,
+        examples=(DEEP, SHALLOW),
+        tolerance=1e-10,
+        tolerance_reason=EXACT,
+        rivals={
+            "for l = L too": lambda rng, p: _bias_gradients(rng, p, last=True),
+            "with the mean held fixed": lambda rng, p: _bias_gradients(rng, p, held=True),
+        },
+        seconds=0.018,
+    ),
 )
+
+CLAIMS: tuple[AnyClaim, ...] = (*ACTIVATION_CLAIMS, *CONDITION_CLAIMS, *BIAS_CLAIMS)

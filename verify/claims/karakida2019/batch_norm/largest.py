@@ -17,63 +17,27 @@ from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Stand
 __all__ = ["CLAIMS"]
 
 
-def _largest(network: Any, activation: str) -> tuple[Any, Any]:
-    """Largest Fisher eigenvalue of one output, and the Rayleigh quotient of the block of W^L at equal weights."""
+def _largest(network: Any, activation: str) -> Any:
+    """Largest Fisher eigenvalue of one output."""
     gram = batch_normed.batch_normed_gram(network, activation)
-    rayleigh = batch_normed.last_layer_rayleigh(batch_normed.batch_normed_signals(network, activation))
-    return ensembles.top_eigenvalue(gram[:, 0, 0]) / gram.shape[-1], rayleigh
+    return ensembles.top_eigenvalue(gram[:, 0, 0]) / gram.shape[-1]
 
 
 def normed_networks(block: Block, point: Point) -> Mapping[str, Any]:
-    """Largest Fisher eigenvalue, what it exceeds, and the trace of the block of W^L."""
+    """Largest Fisher eigenvalue."""
     network = normed_network(block, widths=(*point.layers, 1), samples=point.samples)
-    largest, rayleigh = _largest(network, point.activation)
-    moments = batch_normed.measured_moments(batch_normed.batch_normed_signals(network, point.activation))
-    return {
-        "largest": largest,
-        "rayleigh": rayleigh,
-        "excess": largest - rayleigh,
-        "trace": moments["q_hat_t"][:, -1] * network.weights[-1].shape[-1],
-        "share": middle_normalisation.batch_norm_bound(point.activation, **sizes_at(point)) / largest,
-    }
-
-
-def _mean_largest(block: Block, point: Point, width: int, count: int) -> tuple[Any, ...]:
-    """Means over some networks of a replicate, where those of one are skewed."""
-    widths = (width,) * point.depth + (1,)
-    network = normed_network(block.repeated(count), widths=widths, samples=width)
-    found = _largest(network, point.activation)
-    return tuple(values.unflatten(0, (len(block), count)).mean(1) for values in found)
+    return {"largest": _largest(network, point.activation)}
 
 
 def growing_normed_networks(block: Block, point: Point) -> Mapping[str, Any]:
-    """Largest Fisher eigenvalue at every width, as many samples as units, beside the quotient and eq. (22)."""
+    """The same at every width, as many samples as units."""
     import torch
 
-    sizes = zip(point.widths, point.get("networks", (1,) * len(point.widths)), strict=True)
-    pairs = [_mean_largest(block, point, width, count) for width, count in sizes]
-    largest, rayleigh = (torch.stack(column, dim=1) for column in zip(*pairs, strict=True))
-    bounds = [
-        middle_normalisation.batch_norm_bound(point.activation, width=m, samples=m) for m in point.widths
-    ]
-    return {
-        "largest": largest,
-        "narrow": largest[:, 0],
-        "wide": largest[:, -1],
-        "narrow_excess": (largest - rayleigh)[:, 0],
-        "wide_excess": (largest - rayleigh)[:, -1],
-        "ratio": largest / largest.new_tensor(bounds),
-    }
+    networks = (
+        normed_network(block, widths=(width,) * point.depth + (1,), samples=width) for width in point.widths
+    )
+    return {"largest": torch.stack([_largest(network, point.activation) for network in networks], dim=1)}
 
-
-SMALL = Experiment(
-    id="karakida2019/batch-norm-small",
-    replicate="one network with its inputs",
-    simulate=normed_networks,
-    points=tuple(Point(activation=a, layers=(12, 16, 20), samples=11) for a in ("relu", "tanh", "softplus")),
-    budget=1024,
-    seconds=0.083,
-)
 
 ONE_HIDDEN = Experiment(
     id="karakida2019/batch-norm-one-hidden-layer",
@@ -88,27 +52,9 @@ ONE_HIDDEN = Experiment(
     seconds=0.4,
 )
 
-FIXED = Experiment(
-    id="karakida2019/batch-norm-fixed-samples",
-    replicate="one network with its inputs",
-    simulate=normed_networks,
-    points=(Point(activation="relu", layers=(108, 144, 180), samples=6),),
-    budget=1024,
-    seconds=0.087,
-)
 
 EQUAL = "as many samples as units, in all layers, as in the paper's figures; one output"
 
-
-DEEPER = Experiment(
-    id="karakida2019/batch-norm-deeper",
-    replicate="one network with its inputs at each width",
-    simulate=growing_normed_networks,
-    points=(Point(activation="sigmoid", depth=3, widths=(32, 96)),),
-    budget=512,
-    seconds=1.4,
-    special=EQUAL,
-)
 
 GROWING = Experiment(
     id="karakida2019/batch-norm-growth",

@@ -109,17 +109,6 @@ def _kappas(p: Point) -> fisher.Kappas:
     )
 
 
-GRID = np.linspace(-9.0, 9.0, 18001)
-
-
-EXAMPLES = (
-    Point(activation="shifted", depth=3, weight_variance=1.7, bias_variance=0.0),
-    Point(activation="tanh", depth=3, weight_variance=1.7, bias_variance=0.0),
-    Point(activation="hard_tanh", depth=2, weight_variance=2.6, bias_variance=0.3),
-    Point(activation="relu", depth=5, weight_variance=0.8, bias_variance=0.0),
-)
-
-
 # --- signs ---------------------------------------------------------------------------------------------------
 
 

@@ -34,30 +34,22 @@ def tangent_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     )
     passed = wide_networks.passed_at(block, point)
     gram = few_signals.passed_gram(passed, overlap=overlap)
-    trace, rayleigh = fisher_gram.fisher_trace(gram), fisher_gram.rayleigh(gram)
-    pairs = point.samples / (point.samples - 1)
     return {
-        "mean": trace / passed.parameters,
-        "rayleigh": rayleigh,
-        "gap": pairs * (trace / point.outputs - rayleigh),
+        "mean": fisher_gram.fisher_trace(gram) / passed.parameters,
+        "rayleigh": fisher_gram.rayleigh(gram),
     }
 
 
 def tangent_largest(block: Block, point: Point) -> Mapping[str, Any]:
-    """Rayleigh quotient at equal weights over the mean of the C largest eigenvalues, at every width.
-
-    And the second moment of the eigenvalues over their mean and that quotient.
-    """
+    """Second moment of the eigenvalues over their mean and the Rayleigh quotient at equal weights, at every width."""
     import torch
 
-    ratios, moments = [], []
+    moments = []
     for width in point.widths:
         gram = _tangent_gram(wide_networks.network_of(block, point, width=width), point)
-        top = fisher_gram.fisher_eigenvalues(gram)[:, -point.outputs :].mean(1)
         quotient = fisher_gram.rayleigh(gram)
-        ratios.append(quotient / top)
         moments.append(fisher_gram.trace_of_square(gram) / (quotient * fisher_gram.fisher_trace(gram)))
-    return {"ratio": torch.stack(ratios, dim=1), "second_moment": torch.stack(moments, dim=1)}
+    return {"second_moment": torch.stack(moments, dim=1)}
 
 
 def _tangent_gram(network: Any, point: Point) -> Any:
@@ -247,9 +239,5 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
         quantity="second moment of the eigenvalues over their mean and the Rayleigh quotient, tangent parameters",
     ),
 )
-
-
-# --- the Gram matrix -----------------------------------------------------------------------------------------
-
 
 CLAIMS: tuple[AnyClaim, ...] = TANGENT_CLAIMS

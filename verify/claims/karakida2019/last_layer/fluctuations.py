@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import pair_scatter, signals
+from simulate.wide import signals
 from theory.activations import gaussian_kernels, resolve
 from theory.order_parameters import Propagation, propagate
 from verify.claims.karakida2019 import PAPER
@@ -123,16 +123,14 @@ PAIR_CLAIMS: tuple[AnyClaim, ...] = (
 
 
 def fresh_weights(block: Block, point: Point) -> Mapping[str, Any]:
-    """Backward order parameter and the variance of its cosines over pairs, with true and with other weights."""
+    """Backward order parameter, with true and with other weights."""
     network, other = (network_at(block, point, point.width) for _ in range(2))
     passed = signals.forward(network, point.activation)
     scores = {}
     for name, weights in (("true", network), ("fresh", other)):
         overlaps = _overlaps(weights, point, passed)
         samples = overlaps.shape[-1]
-        norms = overlaps.diagonal(dim1=-2, dim2=-1).mean(-1, keepdim=True)
         scores[f"{name}_mean"] = _off_diagonal(overlaps).mean((1, 2, 3)) * samples / (samples - 1)
-        scores[f"{name}_scatter"] = pair_scatter.pair_variance(overlaps / norms[..., None]).mean(1)
     return scores
 
 

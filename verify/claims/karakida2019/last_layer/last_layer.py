@@ -3,25 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from simulate import objectives, operators
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
+from simulate.wide import fisher_gram, last_layer, signals
 from theory.fisher import mean_subtraction
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.last_layer.small_outputs import (
-    LAST_LAYERS,
-    SmallOutputs,
-    normalised_gram,
-    small_outputs,
-)
+from verify.claims.karakida2019.wide_networks import small_network
 from verify.model import OURS, AnyClaim, ExactProperty, NoTheory
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
+
+LAST_LAYERS = ("mean subtraction", "fixed deviation", "batch normalisation")
+
+
+class SmallOutputs(NamedTuple):
+    """One network, its outputs (C, T) as a function of all parameters in one vector, and that vector.
+
+    A second argument stands in for the inputs (1, T, M).
+    """
+
+    network: Any
+    outputs: Callable[..., Any]
+    theta: Any
+
+
+def small_outputs(rng: np.random.Generator, point: Point) -> SmallOutputs:
+    """A network as drawn."""
+    import torch
+
+    network = small_network(rng, point)
+    tensors = (*network.weights, *network.biases)
+
+    def outputs(theta: Any, inputs: Any = network.inputs) -> Any:
+        parts = theta.split([t.numel() for t in tensors])
+        shaped = [part.view(t.shape) for part, t in zip(parts, tensors, strict=True)]
+        moved = signals.WideNetwork(
+            weights=tuple(shaped[: network.depth]),
+            biases=tuple(shaped[network.depth :]),
+            inputs=inputs,
+        )
+        return signals.forward(moved, point.activation).preactivations[-1][0].T
+
+    return SmallOutputs(network, outputs, torch.cat([t.flatten() for t in tensors]))
 
 
 def _architectures(least: int, most: int) -> Domain:
@@ -96,11 +125,19 @@ def _normalised_difference(rng: np.random.Generator, point: Point, *, kind: str 
     """By automatic differentiation through the last layer, and by layers and projectors."""
     import torch
 
-    small = small_outputs(rng, point)
-    found = normalised_gram(small, point, kind or point.last_layer)
+    small, kind = small_outputs(rng, point), kind or point.last_layer
+    outputs = last_layer.outputs_of(small.network, point.activation)
+    matrices = (
+        last_layer.mean_subtraction(outputs)
+        if kind == "mean subtraction"
+        else (last_layer.batch_normalisation(outputs, fixed_deviation=kind == "fixed deviation"))
+    )
+    gram = fisher_gram.gram(small.network, point.activation)
+    found = last_layer.projected_gram(gram, matrices)[0]
     jacobian = _jacobian(small, point.last_layer)
     expected = torch.einsum("ksp,mtp->kmst", jacobian, jacobian)
-    return float((found.gram[0] - expected).abs().max()) / found.scale
+    unprojected = float(gram.abs().max() * matrices.scale.max() ** 2)
+    return float((found - expected).abs().max()) / unprojected
 
 
 def _mean_gradient(rng: np.random.Generator, point: Point, *, shifted: bool = True) -> float:

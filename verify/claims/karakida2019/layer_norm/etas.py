@@ -23,7 +23,6 @@ from verify.model import (
     NoTheory,
     Passage,
     Standing,
-    Tier,
 )
 from verify.model.domains import Between
 
@@ -33,16 +32,9 @@ __all__ = ["CLAIMS"]
 
 
 def output_variances(block: Block, point: Point) -> Mapping[str, Any]:
-    """The first eta, and the same over its expectation."""
+    """The first eta."""
     signals = layer_normed.layer_normed_signals(network_of(block, point), point.activation)
-    eta1 = layer_normed.etas(signals)["eta1"]
-    return {"eta1": eta1, "relative": eta1 / _etas(point).eta1}
-
-
-def small_variances(block: Block, point: Point) -> Mapping[str, Any]:
-    """Whether 1/sigma^2 of the first sample exceeds a threshold."""
-    signals = layer_normed.layer_normed_signals(network_of(block, point), point.activation)
-    return {"exceeds": (signals.inverses[-1][:, 0].square() > point.threshold).double()}
+    return {"eta1": layer_normed.etas(signals)["eta1"]}
 
 
 VARIANCES = Experiment(
@@ -69,15 +61,12 @@ VARIANCES = Experiment(
 
 
 def etas_by_width(block: Block, point: Point) -> Mapping[str, Any]:
-    """The three etas of one network at each width."""
+    """The third eta of one network at each width."""
     import torch
 
     networks = (network_of(block, point, width=width) for width in point.widths)
-    found = [
-        layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))
-        for network in networks
-    ]
-    return {name: torch.stack([etas[name] for etas in found], dim=1) for name in ("eta1", "eta2", "eta3")}
+    found = [layer_normed.layer_normed_signals(network, point.activation) for network in networks]
+    return {"eta3": torch.stack([layer_normed.etas(signals)["eta3"] for signals in found], dim=1)}
 
 
 WIDTHS = Experiment(
@@ -99,37 +88,6 @@ WIDTHS = Experiment(
     seconds=1.7,
 )
 
-TAIL = Experiment(
-    id="karakida2019/layer-norm-tail",
-    replicate="one network with its inputs",
-    simulate=small_variances,
-    points=(
-        Point(
-            activation="relu",
-            weight_variance=1.7,
-            bias_variance=0.7,
-            depth=2,
-            outputs=3,
-            samples=4,
-            width=70,
-            threshold=7.3,
-        ),
-        Point(
-            activation="erf",
-            weight_variance=0.8,
-            bias_variance=2.1,
-            depth=3,
-            outputs=5,
-            samples=4,
-            width=70,
-            threshold=1.6,
-        ),
-    ),
-    budget=12288,
-    seconds=0.86,
-    tier=Tier.FULL,
-)
-
 
 @cache
 def _expected(
@@ -149,19 +107,9 @@ def _etas(p: Any, **changed: Any) -> layer_normalisation.ExpectedEtas:
     return _expected(**setting(p, "samples", "outputs") | changed)
 
 
-def _scatter(p: Any, **changed: Any) -> float:
-    e = _etas(p, **changed)
-    return e.eta1_squared / e.eta1**2 - 1
-
-
 WIDE = "at most 3 % for wide networks; the bias is O(1/M)"
 
-AVERAGES = {
-    "eta1": "mean inverse variance of the outputs over the samples",
-    "eta2": "mean squared inverse variance of the outputs over the samples",
-    "eta3": "root mean square overlap between samples' outputs over their variances",
-}
-"""What the etas of theorem 4.1 are, in words."""
+ETA_3 = "root mean square overlap between samples' outputs over their variances"
 
 VARIANCE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
@@ -182,30 +130,27 @@ VARIANCE_CLAIMS: tuple[AnyClaim, ...] = (
             "one over q": lambda p: _etas(p).eta1 * (p.outputs - 3) / p.outputs,
             "without biases": lambda p: _etas(p, bias_variance=0.0).eta1,
         },
-        quantity=AVERAGES["eta1"],
+        quantity="mean inverse variance of the outputs over the samples",
     ),
-    *(
-        Claim(
-            id=f"karakida2019/layer-norm-{name}-by-width",
-            entries=("C54",),
-            source=f"{PAPER}, theorem 4.1",
-            passage=Passage(Standing.AS_STATED, "are constants independent of", "Theorem 4.1"),
-            no_theory=NoTheory.CONSTANT,
-            statement=rf"\mathbb{{E}}\,\eta_{name[-1]} \sim M^0",
-            says=f"With layer normalisation, the expected {average} does not depend on the width.",
-            experiment=WIDTHS,
-            kind=Kind.EXPONENT,
-            score=name,
-            along="widths",
-            terms=(1,),
-            predict=lambda _: 0.0,
-            margin=0.2,
-            relative=False,
-            margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
-            rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
-            quantity=average,
-        )
-        for name, average in AVERAGES.items()
+    Claim(
+        id="karakida2019/layer-norm-eta3-by-width",
+        entries=("C54",),
+        source=f"{PAPER}, theorem 4.1",
+        passage=Passage(Standing.AS_STATED, "are constants independent of", "Theorem 4.1"),
+        no_theory=NoTheory.CONSTANT,
+        statement=r"\mathbb{E}\,\eta_3 \sim M^0",
+        says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",
+        experiment=WIDTHS,
+        kind=Kind.EXPONENT,
+        score="eta3",
+        along="widths",
+        terms=(1,),
+        predict=lambda _: 0.0,
+        margin=0.2,
+        relative=False,
+        margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
+        rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
+        quantity=ETA_3,
     ),
 )
 

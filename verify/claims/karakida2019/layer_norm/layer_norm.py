@@ -23,14 +23,11 @@ def normed_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     signals = layer_normed.layer_normed_signals(network, point.activation)
     gram = layer_normed.layer_normed_gram(network, point.activation)
     values = fisher_gram.fisher_eigenvalues(gram)
-    squares, trace = values.square().sum(1), fisher_gram.fisher_trace(gram)
     count = sum(w[0].numel() for w in network.weights) + sum(b[0].numel() for b in network.biases)
     return {
-        "mean": trace / count,
+        "mean": fisher_gram.fisher_trace(gram) / count,
         "rayleigh": fisher_gram.rayleigh(gram) * point.outputs,
         "largest": values[:, -1],
-        "root_of_squares": squares.sqrt(),
-        "squares_over_trace": squares / trace,
         **layer_normed.etas(signals),
     }
 

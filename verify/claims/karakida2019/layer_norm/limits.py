@@ -17,11 +17,10 @@ __all__ = ["CLAIMS"]
 
 
 def growing_squares(block: Block, point: Point) -> Mapping[str, Any]:
-    """Logarithms over the theory given the etas of each network, at every width: of Tr F^2 / Tr F, of both bounds."""
+    """Logarithm of Tr F^2 / Tr F over the theory given the etas of each network, at every width."""
     import torch
 
-    ratio, bounds = torch.stack([_squares(block, point, width) for width in point.widths], dim=-1).log()
-    return {"ratio": ratio, "bounds": bounds}
+    return {"ratio": torch.stack([_squares(block, point, width) for width in point.widths], dim=-1).log()}
 
 
 def _squares(block: Block, point: Point, width: int) -> Any:
@@ -32,12 +31,8 @@ def _squares(block: Block, point: Point, width: int) -> Any:
     gram = layer_normed.layer_normed_gram(network, point.activation)
     squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
     known = _known(etas, point, width)
-    quotient, root = squares / fisher_gram.fisher_trace(gram), squares.sqrt()
-    moments, bounds = (
-        torch.from_numpy(x).to(block.device)
-        for x in (known.second_moment / known.mean, known.lower * known.upper)
-    )
-    return torch.stack([quotient / moments, quotient * root / bounds])
+    moments = torch.from_numpy(known.second_moment / known.mean).to(block.device)
+    return squares / fisher_gram.fisher_trace(gram) / moments
 
 
 def _known(etas: Mapping[str, Any], point: Point, width: int) -> layer_normalisation.LayerNormStatistics:

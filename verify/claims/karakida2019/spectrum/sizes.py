@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram, signals
-from theory import fisher
-from verify.claims.karakida2019 import PAPER
+from theory import fisher, linear_network
+from verify.claims.karakida2019 import PAPER, wide_networks
 from verify.claims.karakida2019.wide_networks import mean_over_networks
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
-
-if TYPE_CHECKING:
-    import torch
 
 __all__ = ["CLAIMS"]
 
@@ -24,7 +21,7 @@ RELU = {"activation": "relu", "weight_variance": 2.1, "bias_variance": 0.2, "dep
 
 
 def growing_networks(block: Block, point: Point) -> Mapping[str, Any]:
-    """Largest Fisher eigenvalue and the two that bound it, with and without mean subtraction, T = M samples."""
+    """Largest Fisher eigenvalue, with and without mean subtraction, T = M samples."""
     import torch
 
     found = [_at_width(block, point, *size) for size in zip(point.widths, point.networks, strict=True)]
@@ -44,38 +41,15 @@ def largest_over_rayleigh(block: Block, point: Point) -> Mapping[str, Any]:
     return {"ratio": torch.stack(found, dim=1)}
 
 
-def bound_of_wide(block: Block, point: Point) -> Mapping[str, Any]:
-    """What stands below the largest eigenvalue after mean subtraction, Tr F^2 / Tr F, in a wide network.
-
-    In single precision, at half the cost; see `WIDE_ROUNDING`.
-    """
-    import torch
-
-    return {"squares_over_trace": _wide(block, point, torch.float32)}
-
-
-def _wide(block: Block, point: Point, dtype: torch.dtype) -> torch.Tensor:
-    network = _network(block, point, point.width, samples=point.samples).to(dtype)
-    gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
-    return fisher_gram.trace_of_square(gram) / fisher_gram.fisher_trace(gram)
-
-
 def _at_width(block: Block, point: Point, width: int, count: int) -> dict[str, Any]:
-    """Means over some networks, and of the first of them what holds in every single one."""
-    several = block.repeated(count)
-    gram = _gram(several, point, width)
+    """Means over some networks."""
+    gram = _gram(block.repeated(count), point, width)
     subtracted = fisher_gram.centred(gram)[:, 0, 0] / width
     tops = {
         "largest": ensembles.top_eigenvalue(gram[:, 0, 0]) / width,
         "subtracted": ensembles.top_eigenvalue(subtracted),
     }
-    first = subtracted[::count]
-    squares, trace = first.square().sum((1, 2)), first.diagonal(dim1=1, dim2=2).sum(1)
-    return {name: top.unflatten(0, (len(block), count)).mean(1) for name, top in tops.items()} | {
-        "subtracted_of_one": tops["subtracted"][::count],
-        "root_of_squares": squares.sqrt(),
-        "squares_over_trace": squares / trace,
-    }
+    return {name: top.unflatten(0, (len(block), count)).mean(1) for name, top in tops.items()}
 
 
 def _gram(block: Block, point: Point, width: int) -> Any:
@@ -102,23 +76,6 @@ GROWTH = Experiment(
     special="one output: with more the largest of C nearly equal eigenvalues is biased by O(M^-1/2)",
 )
 
-WIDE_ROUNDING = 1e-3
-"""Of what stands below, some 4.4: on 224 networks it was off from the one in double precision by at most 9.1e-5.
-
-Mostly by some 6e-6, and a little low; by more where a unit is so near its kink that rounding moves a sample over it.
-"""
-
-WIDE = Experiment(
-    id="karakida2019/bound-of-wide",
-    replicate="one wide network with its inputs",
-    simulate=bound_of_wide,
-    single="its networks are in single precision",
-    points=(Point(width=400, samples=310, **RELU),),
-    budget=1024,
-    seconds=5.6,
-    tier=Tier.FULL,
-    special=GROWTH.special,
-)
 
 RAYLEIGH = Experiment(
     id="karakida2019/largest-over-rayleigh",
@@ -173,7 +130,7 @@ RAYLEIGH_ORDER = Claim(
     quantity="largest eigenvalue over its Rayleigh quotient, less one",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+GROWTH_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/largest-is-rayleigh",
         entries=("C14",),
@@ -291,3 +248,71 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="largest eigenvalue after mean subtraction",
     ),
 )
+
+
+# --- linear networks, in which it is known --------------------------------------------------------------------
+
+
+def linear_edges(block: Block, point: Point) -> Mapping[str, Any]:
+    """Largest Fisher eigenvalue after mean subtraction over the trace per unit of width."""
+    network = wide_networks.network_of(block, point)
+    matrix = fisher_gram.centred(fisher_gram.gram(network, "linear"))[:, 0, 0]
+    trace = matrix.diagonal(dim1=1, dim2=2).sum(1)
+    return {"ratio": point.width * ensembles.top_eigenvalue(matrix) / trace}
+
+
+NETWORK = {"weight_variance": 1.3, "bias_variance": 0.3, "depth": 2, "outputs": 1}
+
+EDGES = Experiment(
+    id="karakida2019/linear-edge",
+    replicate="a linear network with its inputs",
+    simulate=linear_edges,
+    points=(Point(width=144, samples=96, **NETWORK), Point(width=120, samples=170, **NETWORK)),
+    budget=4608,
+    seconds=2.0,
+    tier=Tier.FULL,
+)
+
+
+def _largest(p: Point) -> float:
+    """Over the trace per unit of width, T - 1 times the mean of the eigenvalues that are not zero."""
+    size = {"width": p.width, "samples": p.samples, "weight_variance": p.weight_variance}
+    mean = fisher.mean_subtracted_largest("linear", depth=p.depth, bias_variance=p.bias_variance, **size)
+    return p.width * linear_network.linear_network_largest(**size) / ((p.samples - 1) * mean)
+
+
+def _edge(ratio: float) -> float:
+    return linear_network.linear_network_edge(ratio, weight_variance=1.0) / 2
+
+
+EDGE_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="karakida2019/linear-edge",
+        entries=("C29",),
+        source=f"ours, beside {PAPER}, figure 1 and theorem 3.3",
+        passage=OURS,
+        statement=r"\mathbb{E}\,\frac{M \bar\lambda_{\max}}{\mathrm{Tr}\,\bar F} = "
+        r"\frac12 \big(e + \mu\, s\, (T - 1)^{-2/3}\big),\quad "
+        r"e = \min_w a\,(1 - \gamma + \gamma\, a w),\ a = 1 + \frac1w + \frac1{1 - w},\ "
+        r"\gamma = \frac{M}{T - 1} \quad (\phi(x) = x,\ L = 2,\ C = 1,\ \alpha_l = 1)",
+        says="For linear networks of two layers with mean subtraction, the largest Fisher eigenvalue over "
+        "the trace lies at a derived random-matrix edge with its Tracy-Widom shift.",
+        experiment=EDGES,
+        score="ratio",
+        predict=_largest,
+        margin=0.01,
+        margin_reason="at most 1 % for random matrices; what is beyond the Tracy-Widom mean falls as 1/M",
+        rivals={
+            "edge without the Tracy-Widom mean": lambda p: _edge(p.width / (p.samples - 1)),
+            "equal eigenvalues of the population": lambda p: (1 + math.sqrt(p.width / p.samples)) ** 2,
+            "largest of the population times that edge": lambda p: (
+                2.5 * (1 + math.sqrt(p.width / p.samples)) ** 2
+            ),
+            "rho for 1/rho": lambda p: _edge(p.samples / p.width),
+            "lower bound with c1": lambda p: p.width / p.samples + 5 / 4,
+        },
+        quantity="largest eigenvalue over the trace per unit of width, linear network",
+    ),
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*GROWTH_CLAIMS, *EDGE_CLAIMS)

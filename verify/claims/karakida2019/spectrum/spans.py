@@ -34,10 +34,7 @@ def _top(block: Block, point: Point, width: int) -> dict[str, Any]:
     return {
         "second_moment": squares / (scale * fisher_gram.fisher_trace(gram)),
         "mean_of_top": span.eigenvalues.mean(1) / scale,
-        "largest": span.eigenvalues[:, -1] / span.eigenvalues.mean(1),
-        "split": (span.eigenvalues[:, -1] - span.eigenvalues[:, 0]) / scale,
         "sine": (1 - span.overlap).sqrt(),
-        "misalignment": 1 - span.cosines[:, -1].max(1).values,
     }
 
 
@@ -104,15 +101,6 @@ def _one_large(p: Point) -> float:
     k = _kappas(p)
     rest = k.difference / ((p.samples - 1) * k.kappa2 + k.kappa1)
     return (1 + (p.outputs - 1) * rest) / p.outputs
-
-
-def _shared(vectors: Any, gradients: Any) -> Any:
-    """Tr P_v P_g / C, and the squared cosine of each of the orthonormal vectors (P, C) and each gradient (C, P)."""
-    import torch
-
-    basis = torch.linalg.qr(gradients.mT).Q
-    cosines = (torch.nn.functional.normalize(gradients, dim=1) @ vectors).square().mT
-    return torch.cat([(vectors.mT @ basis).square().sum()[None] / len(gradients), cosines.flatten()])
 
 
 ORDERS = "the orders at issue are 1/2 and 1: less than half the way between them"

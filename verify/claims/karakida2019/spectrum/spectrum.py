@@ -44,11 +44,11 @@ def widths_at(point: Point, width: int) -> tuple[int, ...]:
 
 
 def uneven_layers(block: Block, point: Point) -> Mapping[str, Any]:
-    """Mean entry of the Gram matrix of one output on and off its diagonal, per unit of width."""
+    """Mean entry of the Gram matrix of one output off its diagonal, per unit of width."""
     gram = few_signals.passed_gram(passed_at(block, point, widths_at(point, point.width)))
     diagonal = fisher_gram.fisher_trace(gram) / point.outputs
     off = (fisher_gram.rayleigh(gram) * point.samples - diagonal) / (point.samples - 1)
-    return {"diagonal": diagonal / point.width, "off_diagonal": off / point.width}
+    return {"off_diagonal": off / point.width}
 
 
 UNEVEN = Experiment(
@@ -168,13 +168,10 @@ def _before_activation(entries: Entries) -> Callable[[Point], float]:
     return value
 
 
-def _rivals(entries: Entries, first: bool) -> dict[str, Callable[[Point], float]]:
-    without = {
+def _rivals(entries: Entries) -> dict[str, Callable[[Point], float]]:
+    return {
         "first layer dropped": _rewidened(entries, lambda p: (0.0, *p.ratios[1:])),
         "input as wide as M": _rewidened(entries, lambda p: (1.0, *p.ratios[1:])),
-    }
-    return {
-        **(without if first else {}),
         "hidden layers as wide as M": _rewidened(
             entries, lambda p: (p.ratios[0], *(1.0 for _ in p.ratios[1:]))
         ),
@@ -210,7 +207,7 @@ UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (
         finding=FINDING,
         margin=0.03,
         margin_reason=LINEAR,
-        rivals={"kappa1": _entry("kappa1"), **_rivals(_off_diagonal, first=False)},
+        rivals={"kappa1": _entry("kappa1"), **_rivals(_off_diagonal)},
         quantity="mean off-diagonal entry of the Gram matrix per unit of width",
     ),
 )
