@@ -24,8 +24,6 @@ class Span(NamedTuple):
     """Of the Fisher matrix, the C largest, ascending: (n, C)."""
     overlap: Tensor
     """Tr P_v P_g / C of the projectors on the two spans, 1 where they coincide: (n,)."""
-    cosines: Tensor
-    """Squared cosine of eigenvector j and mean gradient k: (n, C, C)."""
 
 
 def top_span(gram: Tensor) -> Span:
@@ -46,9 +44,8 @@ def top_span(gram: Tensor) -> Span:
     Two outputs with one sample each: there is nothing but the mean gradients.
 
     >>> gram = torch.tensor([[3.0, 1.0], [1.0, 2.0]]).double().reshape(1, 2, 2, 1, 1)
-    >>> span = top_span(gram)
-    >>> round(span.overlap.item(), 12), (span.cosines.sum(2) > 1).tolist()
-    (1.0, [[False, True]])
+    >>> round(top_span(gram).overlap.item(), 12)
+    1.0
     """
     n, outputs, _, samples, _ = gram.shape
     size = outputs * samples
@@ -59,8 +56,7 @@ def top_span(gram: Tensor) -> Span:
     # (J^T a_j / sqrt(value_j))' J^T e_k = sqrt(value_j) a_j' e_k
     inner = values.sqrt()[:, :, None] * vectors.mT.reshape(n, outputs, outputs, samples).mean(3)
     shared = (inner @ torch.linalg.inv(norms) * inner).sum((1, 2))
-    cosines = inner.square() / norms.diagonal(dim1=1, dim2=2)[:, None, :]
-    return Span(values / samples, shared / outputs, cosines)
+    return Span(values / samples, shared / outputs)
 
 
 def _require_independent(norms: Tensor) -> None:

@@ -8,7 +8,7 @@ read-out: the network's outputs are u^L. Shapes lead with the replicates ``n``, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +26,6 @@ __all__ = [
     "backward",
     "forward",
     "measured_order_parameters",
-    "moments_of_signals",
     "require_room",
     "require_variances",
     "wide_network",
@@ -196,20 +195,7 @@ def activation_slopes(
 
 
 def measured_order_parameters(network: WideNetwork, activation: ActivationLike) -> dict[str, Tensor]:
-    """Second moments of the signals of a network: as `moments_of_signals`.
-
-    Raises
-    ------
-    ValueError
-        If there is one sample only, hence no pair, or the activation is unknown.
-    """
-    _require_pairs(network.inputs.shape[1])
-    signals = forward(network, activation)
-    return moments_of_signals(signals, backward(network, activation, signals))
-
-
-def moments_of_signals(signals: Signals, deltas: Iterable[Tensor]) -> dict[str, Tensor]:
-    """Second moments of the signals, layer by layer; the derivatives from the last layer down.
+    """Second moments of the signals of a network, layer by layer.
 
     Forward, over the units of a layer: the mean of h_i(s)^2 (``q_hat_t``) and of h_i(s) h_i(t)
     (``q_hat_st``), for l = 0..L-1. Backward, the sum over the units of delta_i(s)^2 (``q_tilde_t``) and of
@@ -223,18 +209,16 @@ def moments_of_signals(signals: Signals, deltas: Iterable[Tensor]) -> dict[str, 
     Raises
     ------
     ValueError
-        If there is one sample only, hence no pair.
+        If there is one sample only, hence no pair, or the activation is unknown.
     """
-    _require_pairs(signals.activations[0].shape[1])
-    hats = [_moments(h[:, None]) / h.shape[-1] for h in signals.activations]
-    tildes = [_moments(delta) for delta in deltas][::-1]
-    hat, tilde = torch.stack(hats, -1), torch.stack(tildes, -1)
-    return {"q_hat_t": hat[0], "q_hat_st": hat[1], "q_tilde_t": tilde[0], "q_tilde_st": tilde[1]}
-
-
-def _require_pairs(samples: int) -> None:
+    samples = network.inputs.shape[1]
     if samples < 2:
         raise ValueError(f"samples must be at least 2 to form a pair, got {samples}")
+    signals = forward(network, activation)
+    hats = [_moments(h[:, None]) / h.shape[-1] for h in signals.activations]
+    tildes = [_moments(delta) for delta in backward(network, activation, signals)][::-1]
+    hat, tilde = torch.stack(hats, -1), torch.stack(tildes, -1)
+    return {"q_hat_t": hat[0], "q_hat_st": hat[1], "q_tilde_t": tilde[0], "q_tilde_st": tilde[1]}
 
 
 def _moments(signal: Tensor) -> Tensor:

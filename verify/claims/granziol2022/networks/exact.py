@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,26 +24,6 @@ from verify.model.domains import Between, OneOf
 __all__ = ["CLAIMS"]
 
 Floats = NDArray[np.float64]
-
-
-class Studied(NamedTuple):
-    """A network, as `perceptron` gives it, and the law from products with its samples."""
-
-    network: tuple[Any, ...]
-    law: own_direction.OwnDirections
-    noise: networks.Noise
-
-
-def _studied(rng: np.random.Generator, point: Point) -> Studied:
-    network = perceptron(rng, point)
-    samples = sample_products.PerceptronSamples(*network, matrix=point.matrix)
-    vectors = perceptrons.own_direction.top_eigenvectors(samples, point.directions)
-    law = law_of(
-        perceptrons.own_direction.statistics(
-            samples, vectors, perceptrons.own_direction.sample_pairs(samples), rng
-        )
-    )
-    return Studied(network, law, noise_of(samples, rng, vectors))
 
 
 def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:

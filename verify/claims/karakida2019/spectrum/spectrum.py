@@ -170,8 +170,6 @@ def _before_activation(entries: Entries) -> Callable[[Point], float]:
 
 def _rivals(entries: Entries) -> dict[str, Callable[[Point], float]]:
     return {
-        "first layer dropped": _rewidened(entries, lambda p: (0.0, *p.ratios[1:])),
-        "input as wide as M": _rewidened(entries, lambda p: (1.0, *p.ratios[1:])),
         "hidden layers as wide as M": _rewidened(
             entries, lambda p: (p.ratios[0], *(1.0 for _ in p.ratios[1:]))
         ),
