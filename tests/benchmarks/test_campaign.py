@@ -194,15 +194,17 @@ def test_a_child_that_does_not_come_back(
 
 @pytest.mark.slow
 def test_an_error_in_a_law_is_caught_and_its_absence_is_not() -> None:
-    """A real claim in forked processes: the edge of linear networks, against quadrature."""
+    """A real claim in forked processes: constants of linear networks, against their closed form."""
     preload()
     error = next(
-        e for e in edits(ROOT, "theory/linear_network.py") if (e.function, e.kind) == ("_edge", "factor")
+        e
+        for e in edits(ROOT, "theory/fisher/_fluctuations.py")
+        if (e.function, e.kind) == ("entry_variances", "factor")
     )
     none = dataclasses.replace(error, after=error.before)
     found: list[dict[str, Any]] = []
     for edit in (none, error):
-        told = Told([], ["karakida2019/linear-edge-by-quadrature"], {}, {}, Path("nowhere"), 60.0)
+        told = Told([], ["karakida2019/linear-bound-constants"], {}, {}, Path("nowhere"), 60.0)
         trial = Trial(edit, told)
         while (row := trial.poll()) is None:
             time.sleep(0.01)

@@ -47,6 +47,13 @@ def test_weights_biases_and_inputs_have_their_variances() -> None:
     assert_mean(network.inputs[:, 0] * network.inputs[:, 1], 0.0)
 
 
+def test_a_wide_layer_has_the_variances_to_a_hundredth() -> None:
+    network = network_of(16, widths=(3, 30_000), samples=1)
+
+    assert_mean(3 * network.weights[0] ** 2, 1.7)
+    assert_mean(network.biases[0] ** 2, 0.4)
+
+
 def test_variances_may_vanish() -> None:
     network = signals.wide_network(
         block_of(1), widths=(3, 2), samples=1, weight_variance=0.0, bias_variance=0.0

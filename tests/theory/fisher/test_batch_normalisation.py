@@ -99,13 +99,17 @@ def test_statistics_are_those_of_the_weighted_blocks() -> None:
     one, two = (fisher.fluctuation_constants(**RELU, outputs=c).c2 for c in (1, 2))
     scatter = np.full((3, 3), two / 2 - one) + np.eye(3) * (one - (two / 2 - one))
     trace = inverse.sum() * k.alpha * m * k.difference
-    squares = (inverse**2).sum() * (k.alpha * m * k.difference) ** 2 / t + m * inverse @ scatter @ inverse
+    c2 = inverse @ scatter @ inverse
+    squares = (inverse**2).sum() * (k.alpha * m * k.difference) ** 2 / t + m * c2
 
-    found = batch_normalised_statistics(**RELU, **SIZE, q1=inverse.sum(), q2=(inverse**2).sum())
+    sums = {"q1": inverse.sum(), "q2": (inverse**2).sum()}
+    found = batch_normalised_statistics(**RELU, **SIZE, **sums)
 
     assert found.mean == pytest.approx((1 - 1 / t) * trace / (k.alpha * m**2), rel=1e-13)
     assert found.lower == pytest.approx(squares / trace, rel=1e-13)
     assert found.upper == pytest.approx(math.sqrt(squares), rel=1e-13)
+    constants = batch_normalised_constants(**RELU, outputs=3, **sums)
+    assert_allclose(constants, [m * c2 / trace, c2], rtol=1e-13)
 
 
 def test_default_deviations_are_their_limit() -> None:

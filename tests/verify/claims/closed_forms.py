@@ -17,8 +17,6 @@ from tests.verify.claims.mutation import (
     ClosedForm,
     Floats,
     Quantity,
-    average,
-    average_slope,
     marchenko_pastur,
     shared,
     squared_component,
@@ -126,32 +124,6 @@ def _outlier(norm, sigma_e, dim, sigma_c, eigenvalue):
     return (1 - norm**2) * sigma_e**2 + dim * sigma_c**2 * eigenvalue
 
 
-def _pre_activations(sw, sb):
-    """Variances and covariances of the two hidden layers; inputs have variance 1 and covariance 0."""
-    q1, s1 = shared(sw + sb), shared(sb)
-    return q1, shared(sw * average(q1) + sb), s1, shared(sw * average(q1, s1) + sb)
-
-
-def _forward_variance(weight_variance, bias_variance):
-    _, q2, _, _ = _pre_activations(weight_variance, bias_variance)
-    return average(q2)
-
-
-def _forward_covariance(weight_variance, bias_variance):
-    _, q2, _, s2 = _pre_activations(weight_variance, bias_variance)
-    return average(q2, s2)
-
-
-def _backward_variance(weight_variance, bias_variance):
-    q1, q2, _, _ = _pre_activations(weight_variance, bias_variance)
-    return weight_variance * (weight_variance * average_slope(q2)) * average_slope(q1)
-
-
-def _backward_covariance(weight_variance, bias_variance):
-    q1, q2, s1, s2 = _pre_activations(weight_variance, bias_variance)
-    return weight_variance * (weight_variance * average_slope(q2, s2)) * average_slope(q1, s1)
-
-
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
 
@@ -193,7 +165,6 @@ FISHER: dict[str, Quantity] = {
     "kappa1": _kappa("q_tilde_t", "q_hat_t"),
     "kappa2": _kappa("q_tilde_st", "q_hat_st"),
     "bias1": _bias("q_tilde_t"),
-    "bias2": _bias("q_tilde_st"),
     "back1": _moment("q_tilde_t", 0),
     "back2": _moment("q_tilde_t", 1),
     "fore1": _moment("q_hat_t", 1),
@@ -205,17 +176,6 @@ def _mean_eigenvalue(outputs, parameters, alpha, width, back1, back2, fore1, for
     """kappa1 layer by layer: inputs have variance 1, and so has the derivative of an output by itself."""
     kappa1 = (back1 + back2 * fore1 + fore2) / alpha
     return outputs / parameters * (alpha * width * kappa1 + bias1)
-
-
-def _rayleigh(samples, alpha, width, kappa1, kappa2, bias1, bias2):
-    """Mean of the entries of a block: one in T of them on its diagonal."""
-    off_diagonal = alpha * width * kappa2 + bias2
-    return (samples - 1) / samples * off_diagonal + 1 / samples * (alpha * width * kappa1 + bias1)
-
-
-def _mean_subtraction(outputs, parameters, samples, alpha, width, kappa1, kappa2, bias1, bias2):
-    gap = alpha * width * (kappa1 - kappa2) + (bias1 - bias2)
-    return outputs / parameters * (1 - 1 / samples) * gap
 
 
 BOUNDS: dict[str, Quantity] = {
@@ -248,13 +208,7 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/theorem-7-outlier": ClosedForm(_theorem_7_outlier, {"threshold": _wishart_threshold}),
     "granziol2022/theorem-7": ClosedForm(_theorem_7),
     "granziol2022/outlier-map": ClosedForm(_outlier_map),
-    "karakida2019/forward-variance": ClosedForm(_forward_variance),
-    "karakida2019/forward-covariance": ClosedForm(_forward_covariance),
-    "karakida2019/backward-variance": ClosedForm(_backward_variance),
-    "karakida2019/backward-covariance": ClosedForm(_backward_covariance),
     "karakida2019/mean-eigenvalue": ClosedForm(_mean_eigenvalue, FISHER),
-    "karakida2019/rayleigh-quotient": ClosedForm(_rayleigh, FISHER),
-    "karakida2019/mean-subtraction": ClosedForm(_mean_subtraction, FISHER),
     "karakida2019/lower-bound-with-c1": ClosedForm(_lower_bound_with_c1, BOUNDS),
     "karakida2019/upper-bound": ClosedForm(_upper_bound, BOUNDS),
     "vysogorets2024/outlier": ClosedForm(_outlier, {"norm": _norm, "eigenvalue": _softmax_eigenvalue(-1)}),

@@ -85,23 +85,6 @@ UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
             *_edits_of_small("bias1", "alpha", "back1", "back2", "fore1", "fore2", "outputs"),
         ),
     },
-    "karakida2019/rayleigh-quotient": {
-        BIASES: (
-            *_edits_of_term("bias1"),
-            *_edits_of_small("bias1", "alpha", "bias2", "kappa1", "kappa2", "samples"),
-            *_edits_of_term("bias2"),
-            *_edits_of_small("bias2", "alpha", "bias1", "kappa1", "kappa2", "samples"),
-        ),
-    },
-    "karakida2019/mean-subtraction": {
-        BIASES: (
-            *_edits_of_term("bias1"),
-            *_edits_of_small("bias1", "alpha", "bias2", "kappa1", "kappa2", "outputs"),
-            *_edits_of_term("-bias2"),
-            "without factor bias2 of -bias2",
-            *_edits_of_small("bias2", "alpha", "kappa1", "kappa2", "outputs", place=" in -bias2"),
-        ),
-    },
     "karakida2019/lower-bound-with-c1": {
         ONE_OUTPUT: _edits_of_one("outputs", "outputs*(alpha*(kappa1 - kappa2))"),
         KAPPA1_IS_ALPHA: ("everywhere: kappa1 -> alpha",),

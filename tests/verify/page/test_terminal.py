@@ -55,7 +55,7 @@ def test_every_row_has_its_line_and_none_is_too_wide(width: int) -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 def test_ids_and_numbers_are_whole_at_every_width(width: int) -> None:
-    long = "karakida2019/batch-normalised-fluctuations-over-trace"
+    long = "karakida2019/subtracted-growth-at-fixed-samples"
     rows = [*sample().rows, row(long, points=[point({"dim": 30}, 1.5, 0.1, 1.53, 0.1)])]
     lines = printed(terminal.table(rows), width).splitlines()
 

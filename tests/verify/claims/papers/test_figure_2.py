@@ -11,8 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from simulate.monte_carlo import Block, fixture
 from simulate.training import wide_training
 from simulate.wide import fisher_gram, signals
-from verify.claims.karakida2019.layer_norm.etas import WIDTHS, etas_by_width
-from verify.claims.karakida2019.layer_norm.two_outputs import TWO, two_outputs
 from verify.claims.karakida2019.training.figure_2 import GRAY, OBSERVATIONS, TRIED, figure_2
 from verify.claims.karakida2019.training.training import (
     GRAM_ROUNDING,
@@ -68,20 +66,3 @@ def test_growth_of_the_largest_eigenvalue_is_the_power_between_two_widths() -> N
         tops.append(torch.linalg.eigvalsh(gram[:, 0, 0])[:, -1])
     exact = np.log((tops[1] / tops[0]).numpy()) / math.log(4)
     assert_allclose(found.numpy(), exact, rtol=0, atol=GRAM_ROUNDING)
-
-
-def test_two_normalised_outputs_are_sharper_only_with_a_constant() -> None:
-    point = TWO.points[0] | {"samples": 30, "width": 12}
-    without = two_outputs(_block("two outputs"), point | {"eps": 0.0})["sharper"]
-    assert without.sum() == 0
-    many = two_outputs(Block(tuple(fixture(i, "two outputs") for i in range(16))), point)["sharper"]
-    assert 0 < many.mean() < 1
-
-
-def test_etas_are_drawn_anew_at_every_width() -> None:
-    point = WIDTHS.points[0] | {"widths": (4, 8)}
-    found = etas_by_width(_block("etas"), point)
-    assert set(found) == {"eta1", "eta2", "eta3"} and found["eta1"].shape == (1, 2)
-    assert bool((found["eta2"] >= found["eta1"] ** 2).all()) and bool(
-        (found["eta3"] <= found["eta2"].sqrt()).all()
-    )

@@ -18,7 +18,6 @@ from simulate.perceptrons.trained import perceptron_objective
 from theory import batch_hessian
 from verify.claims.beyond import network_observations, networks as observed
 from verify.claims.granziol2022.networks.bounds_of_batches import outside_bounds
-from verify.claims.granziol2022.networks.exact import _copies
 from verify.claims.granziol2022.networks.typical_batches import ROUNDING, typical_batches
 from verify.model.observation import Observation
 
@@ -108,14 +107,6 @@ def test_theorem_7_as_read_has_a_threshold_and_an_edge(
 ) -> None:
     found = observed.theorem_7_as_our_copy_reads(eigenvalue, 0.5, np.array([ratio]))
     assert_allclose(found, [expected])
-
-
-def test_copies_leave_the_data_set_and_widen_the_batch() -> None:
-    samples, _ = small("gauss-newton")
-    vectors, pairs = own_direction.top_eigenvectors(samples, 3), own_direction.sample_pairs(samples)
-    law = observed.law_of(own_direction.statistics(samples, vectors, pairs, fixture(0, "own")))
-    assert_allclose(_copies(law, 5).eigenvalue, law.eigenvalue)
-    assert _copies(law, 5).samples == 60
 
 
 def test_deviations_of_typical_batches_are_those_of_dense_matrices() -> None:

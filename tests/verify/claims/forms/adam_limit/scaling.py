@@ -13,6 +13,5 @@ FORMS = {
 EQUATIONS = "five linear differential equations; the tests of theory hold them to a recursion over steps"
 
 WITHOUT_FORM = {
-    "adam_limit/first-moment": EQUATIONS,
     "adam_limit/second-moment": EQUATIONS,
 }

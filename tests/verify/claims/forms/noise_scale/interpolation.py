@@ -6,7 +6,7 @@ import sympy
 
 from tests.verify.claims.mutation import ClosedForm
 
-__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
+__all__ = ["FORMS", "UNSEEN"]
 
 
 def _beta(p) -> float:
@@ -33,10 +33,6 @@ def _gain(batch_size, beta, largest, smallest, critical):
 FORMS = {
     "noise_scale/interpolating-rate": ClosedForm(_rate, {"beta": _beta, "critical": _critical}),
     "noise_scale/interpolating-gain": ClosedForm(_gain, {"beta": _beta, "critical": _critical}),
-}
-
-WITHOUT_FORM = {
-    "noise_scale/sgd-paths": "steps of a matrix; the tests of theory hold them to all batches",
 }
 
 BETWEEN = "the run points lie well to one side of the critical batch size or to the other"

@@ -152,11 +152,6 @@ def _kept(p: Point) -> float:
 
 
 SIZES: dict[str, Quantity] = {"inputs": lambda p: p.layers[0], "units": lambda p: p.layers[-1]}
-EXCESS: dict[str, Quantity] = {
-    "scatter": lambda p: _variance(p.activation),
-    "slope_scatter": lambda p: _slopes(p.activation)[0],
-    "turn": lambda p: _slopes(p.activation)[1],
-}
 AS_MANY: dict[str, Quantity] = {
     "units": lambda p: p.widths,
     "samples": lambda p: p.widths,
@@ -167,9 +162,6 @@ AS_MANY: dict[str, Quantity] = {
 FORMS: dict[str, ClosedForm] = {
     "karakida2019/batch-norm-covariance": ClosedForm(_arc_cosine),
     "karakida2019/batch-norm-bound": ClosedForm(_bound, {**SIZES, **_of(_gaussian)}),
-    "karakida2019/batch-norm-sphere-variance": ClosedForm(lambda own: own, _of(_on_sphere)),
-    "karakida2019/batch-norm-sphere-covariance": ClosedForm(lambda product: product, _of(_on_sphere)),
-    "karakida2019/batch-norm-one-hidden-layer": ClosedForm(_excess, {**SIZES, **EXCESS}),
     "karakida2019/batch-norm-largest": ClosedForm(
         _largest, {**SIZES, **_of(_on_sphere), "excess": _excess_of}
     ),
@@ -191,7 +183,6 @@ FORMS: dict[str, ClosedForm] = {
 
 WITHOUT_FORM: dict[str, str] = {
     "karakida2019/batch-norm-variance": A_NUMBER,
-    "karakida2019/batch-norm-inequality": "the prediction is one measured score and 1",
 }
 
 ONE_SAMPLE = "one sample of some hundred counts for less than two margins of the whole"

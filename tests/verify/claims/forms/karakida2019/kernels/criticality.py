@@ -12,28 +12,27 @@ __all__ = ["FORMS"]
 
 
 @cache
-def _fixed_point(activation: str, weight_variance: float, bias_variance: float) -> tuple[float, float]:
-    """Variance and covariance after so many layers that they do not move any more."""
-    value = KERNEL_OF["average"][activation]
-    q, c = np.array([1.3]), np.array([0.7])
+def _fixed_point(activation: str, weight_variance: float, bias_variance: float) -> float:
+    """Variance after so many layers that it does not move any more."""
+    value, q = KERNEL_OF["average"][activation], np.array([1.3])
     for _ in range(600):
-        q, c = (weight_variance * value(q, x) + bias_variance for x in (q, c))
-    return float(q[0]), float(c[0])
+        q = weight_variance * value(q, q) + bias_variance
+    return float(q[0])
 
 
-def _at_fixed_point(p: Point) -> tuple[float, float]:
+def _at_fixed_point(p: Point) -> float:
     return _fixed_point(p["activation"], p["weight_variance"], p["bias_variance"])
 
 
-def _slope(p: Point, *, near: bool) -> float:
-    """E phi' phi' at the fixed point of the variance, for one input or at the fixed point of the covariance."""
-    q, c = (np.array([x]) for x in _at_fixed_point(p))
-    return float(KERNEL_OF["average_slope"][p["activation"]](q, q if near else c)[0])
+def _slope(p: Point) -> float:
+    """E phi' phi' of one input at the fixed point of the variance."""
+    q = np.array([_at_fixed_point(p)])
+    return float(KERNEL_OF["average_slope"][p["activation"]](q, q)[0])
 
 
 def _growth(p: Point) -> float:
     """E u phi phi' / q."""
-    q = _at_fixed_point(p)[0]
+    q = _at_fixed_point(p)
     u = np.sqrt(q) * NODES
     phi, slope = {
         "tanh": (np.tanh(u), 1 - np.tanh(u) ** 2),
@@ -42,8 +41,7 @@ def _growth(p: Point) -> float:
     return float((u * phi * slope) @ WEIGHTS / q)
 
 
-NEAR: dict[str, Quantity] = {"slope": lambda p: _slope(p, near=True)}
-APART: dict[str, Quantity] = {"slope": lambda p: _slope(p, near=False)}
+NEAR: dict[str, Quantity] = {"slope": _slope}
 
 
 def _over_layers(weight_variance, slope, steps):
@@ -53,7 +51,6 @@ def _over_layers(weight_variance, slope, steps):
 FORMS: dict[str, ClosedForm] = {
     "karakida2019/depth-of-distances": ClosedForm(_over_layers, NEAR),
     "karakida2019/distances-in-chaos": ClosedForm(_over_layers, NEAR),
-    "karakida2019/depth-of-overlaps": ClosedForm(_over_layers, APART),
     "karakida2019/depth-of-variances": ClosedForm(
         lambda weight_variance, growth: weight_variance * growth, {"growth": _growth}
     ),

@@ -68,16 +68,8 @@ def _first_backward(p: Point) -> float:
     return _moments(p.activation, p.depth, p.weight_variance, p.bias_variance)["back"][0]
 
 
-def _last_forward(p: Point) -> float:
-    return _moments(p.activation, p.depth, p.weight_variance, p.bias_variance)["own"][-1]
-
-
 def _by_inputs(weight_variance, first):
     return weight_variance * first
-
-
-def _output(weight_variance, last, bias_variance):
-    return weight_variance * last + bias_variance
 
 
 FORMS = {
@@ -87,5 +79,4 @@ FORMS = {
     "karakida2019/backward-variance-by-layer": ClosedForm(_backward_variance, AROUND),
     "karakida2019/backward-covariance-by-layer": ClosedForm(_backward_covariance, AROUND),
     "karakida2019/derivative-by-the-inputs": ClosedForm(_by_inputs, {"first": _first_backward}),
-    "karakida2019/read-out-is-linear": ClosedForm(_output, {"last": _last_forward}),
 }

@@ -47,7 +47,6 @@ FORMS: dict[str, ClosedForm] = {
         lambda samples, shared, own: (samples - 1) / samples * shared + own / samples,
         ENTRIES,
     ),
-    "karakida2019/tangent-gap": ClosedForm(lambda own, shared: own - shared, ENTRIES),
     "karakida2019/tangent-second-moment": ClosedForm(
         _second_moment, ENTRIES | {"pairs": lambda p: p["samples"] - 1}
     ),

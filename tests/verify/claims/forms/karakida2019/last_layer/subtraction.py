@@ -7,6 +7,7 @@ import sympy
 
 from simulate.monte_carlo import Point
 from tests.verify.claims.closed_forms import SETTING, order_parameters_of
+from tests.verify.claims.forms.karakida2019.spectrum.spectrum import ENTRIES
 from tests.verify.claims.mutation import ClosedForm, Quantity
 from theory import fisher
 from theory.fisher import batch_normalisation
@@ -33,10 +34,6 @@ def _moments(name: str, shift: int = 0) -> Quantity:
     return total
 
 
-def _last(name: str) -> Quantity:
-    return lambda p: float(getattr(order_parameters_of(p), name)[-1])
-
-
 def _gap(p: Point) -> float:
     """A centred block of the Gram matrix on its diagonal, derivatives by the biases included."""
     weights = p.width * (_moments("t", 1)(p) - _moments("st", 1)(p))
@@ -58,17 +55,11 @@ CONSTANTS: dict[str, Quantity] = {
     "kappa1": _moments("t", 1),
     "kappa2": _moments("st", 1),
     "gap": _gap,
-    "hat1": _last("q_hat_t"),
-    "hat2": _last("q_hat_st"),
     "c2": _c2,
     "r": _overlap,
     "pairs": lambda p: p.samples - 2,
 }
 """The kappas come with their factor alpha."""
-
-
-def _output_variance(samples, weight_variance, hat1, hat2):
-    return (1 - 1 / samples) * weight_variance * (hat1 - hat2)
 
 
 def _batch_normalised_mean(q1, samples, gap):
@@ -83,9 +74,35 @@ def _batch_normalised_root(q2, samples, width, kappa1, kappa2, c2):
     return sympy.sqrt((q2 * width / samples * (kappa1 - kappa2) ** 2 + c2) * width)
 
 
+def _spike(p: Point) -> float:
+    return ENTRIES["alpha_kappa1"](p) - ENTRIES["alpha_kappa2"](p)
+
+
+def _constants(p: Any) -> fisher.FluctuationConstants:
+    """Their parts are told apart by `scatter-of-one-output` and `scatter-of-two-outputs`."""
+    law = {name: p[name] for name in SETTING}
+    return fisher.fluctuation_constants(**law, width_ratios=p["ratios"], outputs=p["outputs"])
+
+
+PARTS: dict[str, Quantity] = {
+    "spike": _spike,
+    "c1": lambda p: _constants(p).c1,
+    "c2": lambda p: _constants(p).c2,
+}
+
+
+def _quotient(samples, width, spike, c1):
+    return 1 + c1 * samples / (width * spike)
+
+
+def _root(samples, width, outputs, spike, c2):
+    return sympy.sqrt((outputs * spike**2 * width / samples + c2) * width) * samples / (width * spike)
+
+
 FORMS: dict[str, ClosedForm] = {
+    "karakida2019/squares-over-trace": ClosedForm(_quotient, PARTS),
+    "karakida2019/root-of-squares": ClosedForm(_root, PARTS),
     "karakida2019/mean-of-nonzero": ClosedForm(lambda gap, samples: gap / samples, CONSTANTS),
-    "karakida2019/output-variance": ClosedForm(_output_variance, CONSTANTS),
     "karakida2019/batch-normalised-mean": ClosedForm(_batch_normalised_mean, CONSTANTS),
     "karakida2019/batch-normalised-bound": ClosedForm(_batch_normalised_bound, CONSTANTS),
     "karakida2019/batch-normalised-root": ClosedForm(_batch_normalised_root, CONSTANTS),
@@ -93,18 +110,19 @@ FORMS: dict[str, ClosedForm] = {
 }
 
 
-CONSTANT = (
-    "the constant of batch-normalised-bound by itself: what two outputs add is less than two margins of it"
-)
-
 WITHOUT_FORM: dict[str, str] = {
-    "karakida2019/batch-normalised-fluctuations": CONSTANT,
-    "karakida2019/batch-normalised-fluctuations-over-trace": CONSTANT,
-    "karakida2019/growth-at-fixed-samples": "a power of the width, read off eq. (17), whose form is mean-of-nonzero",
+    "karakida2019/upper-bound-growth": "a power of the width, read off the bound, whose value is root-of-squares",
 }
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "karakida2019/batch-normalised-root": {
         "c2' is a seventh of the sum below the root": ("1/2 times c2", "c2 -> samples"),
+    },
+    "karakida2019/squares-over-trace": {
+        "c1 and what it stands beside are both near 0.3": ("c1 -> spike in c1*samples/((spike*width))",),
+    },
+    "karakida2019/root-of-squares": {
+        "the part with c2 is a fifth of the sum below the root": ("1/2 times c2",),
+        "the sum below the root is near 1": ("square root of c2 + outputs*spike**2*width/samples",),
     },
 }

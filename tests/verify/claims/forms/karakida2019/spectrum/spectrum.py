@@ -44,7 +44,6 @@ def _with_biases(entry: Quantity, biases: Quantity) -> Quantity:
 
 def _quantities(backward: str, forward: str) -> dict[str, Quantity]:
     return {
-        "first": _terms(backward, forward, 0, 1),
         "middle": _with_biases(_terms(backward, forward, 1, -1), _biases(backward)),
         "last": _terms(backward, forward, -1),
     }
@@ -68,9 +67,6 @@ def _any_samples(samples, width, diagonal, off_diagonal):
 
 
 FORMS: dict[str, ClosedForm] = {
-    "karakida2019/uneven-kappa1": ClosedForm(
-        lambda first, middle, last: first + middle + last, _quantities("q_tilde_t", "q_hat_t")
-    ),
     "karakida2019/uneven-kappa2": ClosedForm(
         lambda middle, last: middle + last, _quantities("q_tilde_st", "q_hat_st")
     ),
