@@ -17,13 +17,21 @@ OTHER_FORM = (
     "another form of the distribution function, density or moments that claims read: tests hold it to them"
 )
 CONSTANT = "a constant of the law: tests hold it to the density"
+REARRANGED = "a rearrangement of a formula that claims read: tests hold it to that formula"
+PART = "a part of what claims read: tests hold the part to the whole"
 INSIDE = "a part of which theory makes the mean, the largest and the second moment that claims read"
 
 UNREAD: dict[str, str] = {
     "theory.derivations": DERIVATION,
     "theory.activations.precise_kernels": SECOND_ROUTE,
+    "theory.fisher.batch_normalisation.BatchNormalisedConstants": PART,
+    "theory.fisher.batch_normalisation.batch_normalised_constants": PART,
+    "theory.fisher.layer_norm_etas.inverse_variance_cdf": OTHER_FORM,
+    "theory.fisher.tangent.TangentKernel.difference": PART,
     "theory.fisher.tangent.TangentKernel.kappa1": INSIDE,
     "theory.fisher.tangent.TangentKernel.kappa2": INSIDE,
+    "theory.learning_rates.mean_square.mean_square_crossover": REARRANGED,
+    "theory.linear_network.linear_network_edge": PART,
     "theory.rmt.free_poisson.CompoundFreePoisson.mean": OTHER_FORM,
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.isf": OTHER_FORM,

@@ -76,7 +76,6 @@ def test_no_claim_asks_for_single_precision() -> None:
     root = Path(registry.__file__).parent
     asked = {str(file.relative_to(root)) for file in root.rglob("*.py") if "float32" in file.read_text()}
     assert asked == {
-        "karakida2019/spectrum/sizes.py",  # announced: wide networks below their lower bound
         "karakida2019/training/training.py",  # announced: Gram matrices of a thousand samples
         "trained_networks.py",  # observations of convolutional networks through training
         "vysogorets2024/framed_networks.py",  # announced: derivatives of the zone and its edges
@@ -91,7 +90,7 @@ def test_no_claim_asks_for_single_precision() -> None:
 def test_what_is_announced_is_in_single_precision_and_alone() -> None:
     """An experiment that no longer is goes off the list."""
     announced = [e for e in blocks.experiments() if e.single]
-    assert len(announced) == 24
+    assert len(announced) == 21
     curved = next(e for e in announced if e.id == "vysogorets2024/together-curved")
     found = swapped(curved, curved.points[0])
     assert found.single and found.moved <= SAME

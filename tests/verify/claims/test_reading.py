@@ -20,7 +20,6 @@ CLAIM = toy_claims.RIGHT
 SPREADS = "a tenth of a variance takes tens of thousands of matrices, of any size"
 AVERAGES = "a smaller matrix or network averages less within itself: tried, it takes as much time"
 DEAR = "more than a second of a core at its size, and smaller ones have not been tried"
-EVENTS = "three in a hundred of a probability take some six thousand networks, of any width"
 
 LEFT_TO_THE_FULL_TIER: dict[str, str] = {
     "theory.finite_size.additive_wishart_sd": SPREADS,
@@ -30,7 +29,6 @@ LEFT_TO_THE_FULL_TIER: dict[str, str] = {
     "theory.fisher.EntryVariances.other": DEAR,
     "theory.fisher.EntryVariances.same": AVERAGES,
     "theory.fisher.batch_normalisation.deviation_share": AVERAGES,
-    "theory.fisher.layer_norm_etas.inverse_variance_cdf": EVENTS,
     "theory.fisher.mean_subtraction.gram_entry_variances": AVERAGES,
     "theory.fisher.middle_normalisation.batch_norm_largest_odd": DEAR,
     "theory.gauss_newton.projection.ProjectedMoments.excess": DEAR,

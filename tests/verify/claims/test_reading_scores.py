@@ -10,9 +10,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from simulate import networks
-from simulate.monte_carlo import Block, Point, fixture, stream
-from simulate.wide import fisher_gram, signals
-from verify.claims.karakida2019.spectrum import sizes
+from simulate.monte_carlo import Block, Point, fixture
 from verify.claims.karakida2019.wide_networks import mean_over_networks
 from verify.claims.vysogorets2024.softmax import priors, unrelated
 from verify.claims.vysogorets2024.training import uniform
@@ -94,36 +92,3 @@ def test_a_mean_over_networks_draws_each_anew_from_the_stream_of_its_replicate()
     found = mean_over_networks(block(2), 3, lambda several: several.normal(4)[:, 1])
     expected = [rng.standard_normal((3, 4))[:, 1].mean() for rng in block(2).streams]
     assert_allclose(found, expected)
-
-
-def test_squares_over_the_trace_of_a_wide_network_are_those_in_double_precision() -> None:
-    point = sizes.WIDE.points[0] | {"width": 40, "samples": 30}
-    found = sizes.bound_of_wide(block(2), point)["squares_over_trace"]
-    network = signals.wide_network(
-        block(2), widths=(40, 40, 40, 1), samples=30, weight_variance=2.1, bias_variance=0.2
-    )
-    values = fisher_gram.fisher_eigenvalues(fisher_gram.centred(fisher_gram.gram(network, "relu")))
-    exact = values.square().sum(1) / values.sum(1)
-    assert_allclose(found, exact, rtol=0, atol=1e-5)
-
-
-def test_single_precision_moves_no_wide_network_beyond_what_is_allowed_for() -> None:
-    """That of the first 224 which it was seen to move most."""
-    (point,) = sizes.WIDE.points
-    found, exact = (
-        sizes._wide(Block((stream(2024, sizes.WIDE.id, point, 17),)), point, dtype)
-        for dtype in (torch.float32, torch.float64)
-    )
-    assert_allclose(found, exact, rtol=0, atol=sizes.WIDE_ROUNDING / 5)
-
-
-def test_scores_of_a_single_network_are_of_the_first_of_its_width() -> None:
-    """What must hold in every network is no mean over some of them."""
-    one = Point(widths=(5, 7), networks=(1, 1), **sizes.RELU)
-    first, several = (sizes.growing_networks(block(2), one | {"networks": n}) for n in ((1, 1), (3, 2)))
-    for name in ("subtracted_of_one", "root_of_squares", "squares_over_trace"):
-        assert several[name].shape == (2, 2)
-    assert_allclose(first["subtracted"], first["subtracted_of_one"])
-    assert (several["subtracted"] - several["subtracted_of_one"]).abs().min() > 1e-3
-    assert (several["subtracted_of_one"] < several["root_of_squares"]).all()
-    assert (several["subtracted_of_one"] > several["squares_over_trace"]).all()

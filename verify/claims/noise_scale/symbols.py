@@ -16,5 +16,4 @@ SYMBOLS = {
     r"\lambda_1": "largest eigenvalue of the second moment of the inputs",
     r"\lambda_n": "its smallest eigenvalue",
     r"\beta": "squared length of an input",
-    r"w_t": "weights after t steps, less those of the common minimum",
 }

@@ -169,9 +169,9 @@ VALUES = Experiment(
     id="karakida2019/values-of-bounds",
     replicate="one network with its inputs",
     simulate=bounds_at_large_width,
-    points=(
+    points=tuple(
         Point(
-            activation="erf",
+            activation=activation,
             weight_variance=0.8,
             bias_variance=2.1,
             depth=3,
@@ -179,7 +179,8 @@ VALUES = Experiment(
             ratios=(1.25, 0.75, 1.5),
             samples=70,
             outputs=2,
-        ),
+        )
+        for activation in ("erf", "hard_tanh")  # smooth, and clipped
     ),
     budget=512,
     seconds=0.48,

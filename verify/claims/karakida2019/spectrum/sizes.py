@@ -13,7 +13,7 @@ from simulate.wide import fisher_gram, signals
 from theory import fisher, linear_network
 from verify.claims.karakida2019 import PAPER, wide_networks
 from verify.claims.karakida2019.wide_networks import mean_over_networks
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -270,7 +270,6 @@ EDGES = Experiment(
     points=(Point(width=144, samples=96, **NETWORK), Point(width=120, samples=170, **NETWORK)),
     budget=4608,
     seconds=2.0,
-    tier=Tier.FULL,
 )
 
 

@@ -123,6 +123,5 @@ UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "karakida2019/root-of-squares": {
         "the part with c2 is a fifth of the sum below the root": ("1/2 times c2",),
-        "the sum below the root is near 1": ("square root of c2 + outputs*spike**2*width/samples",),
     },
 }
