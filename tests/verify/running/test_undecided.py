@@ -12,7 +12,7 @@ import pytest
 from simulate.monte_carlo import Point, SerialExecutor
 from theory import fisher
 from verify.claims import registry
-from verify.claims.karakida2019.spectrum import cross_entropy_widths, spans
+from verify.claims.karakida2019.spectrum import cross_entropy, spans
 from verify.model import Claim, Tier
 from verify.results import Row
 from verify.running.engine import Session, Settings
@@ -48,8 +48,8 @@ def test_a_wrong_slice_of_the_outliers_fails_the_run(
     def outliers(*words: Any, **more: Any) -> Any:
         return np.append(0.0, right(*words, **more)[::-1])[kept]
 
-    monkeypatch.setattr(cross_entropy_widths.fisher, "cross_entropy_outliers", outliers)
-    row = judged(of(cross_entropy_widths.CLAIMS, "karakida2019/cross-entropy-top-outlier"))
+    monkeypatch.setattr(cross_entropy.fisher, "cross_entropy_outliers", outliers)
+    row = judged(of(cross_entropy.CLAIMS, "karakida2019/cross-entropy-top-outlier"))
     assert (row.verdict, row.surprise) == (verdict, verdict == "undecided")
     if row.surprise:
         (at,) = row.points

@@ -16,7 +16,7 @@ from theory.activations import gaussian_kernels, resolve
 from theory.order_parameters import propagate
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.spectrum.spectrum import network_at, widths_at
-from verify.claims.karakida2019.wide_networks import passed_at
+from verify.claims.karakida2019.wide_networks import passed_at, setting
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Tier
 
 __all__ = ["CLAIMS"]
@@ -96,13 +96,7 @@ OTHER = Experiment(
 
 
 def _setting(p: Point) -> dict[str, Any]:
-    return {
-        "activation": p.activation,
-        "depth": p.depth,
-        "weight_variance": p.weight_variance,
-        "bias_variance": p.bias_variance,
-        "width_ratios": p.ratios,
-    }
+    return setting(p) | {"width_ratios": p.ratios}
 
 
 def _own(p: Point) -> float:

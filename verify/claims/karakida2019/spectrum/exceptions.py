@@ -14,6 +14,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram, signals
 from theory import fisher
 from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import network_of, setting
 from verify.model import AnyClaim, Claim, Experiment, NoTheory, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
@@ -22,8 +23,6 @@ __all__ = ["CLAIMS"]
 CENTRED = Passage(
     Standing.OUTSIDE, "lower order terms of the eigenvalue statistics become non-negligible", "Section 2.3"
 )
-
-SETTING = ("activation", "depth", "outputs", "weight_variance", "bias_variance")
 
 # --- inputs that do not widen --------------------------------------------------------------------------------
 
@@ -80,9 +79,8 @@ NARROW = Experiment(
 def _eq_10(p: Point, inputs: float | None = None) -> float:
     """With the width that the inputs have, or with another."""
     statistics = fisher.eigenvalue_statistics(
-        **{name: p[name] for name in SETTING},
+        **setting(p, "samples", "outputs"),
         width=p.widths,
-        samples=p.samples,
         width_ratios=((p.inputs if inputs is None else inputs) / p.widths, *(1.0,) * (p.depth - 1)),
         finite_width=True,
     )
@@ -121,15 +119,6 @@ NARROW_CLAIMS: tuple[AnyClaim, ...] = (
 # --- centred networks ----------------------------------------------------------------------------------------
 
 
-def _centred(p: Point) -> dict[str, Any]:
-    return {
-        "activation": p.activation,
-        "depth": p.depth,
-        "weight_variance": p.weight_variance,
-        "bias_variance": 0.0,
-    }
-
-
 def centred_networks(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalues without biases and with an odd activation, and the exponent of their growth."""
     import torch
@@ -141,13 +130,7 @@ def centred_networks(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _largest(block: Block, point: Point, width: int) -> Any:
     samples = round(width / point.rho)
-    network = signals.wide_network(
-        block,
-        widths=(width,) * point.depth + (point.outputs,),
-        samples=samples,
-        weight_variance=point.weight_variance,
-        bias_variance=0.0,
-    )
+    network = network_of(block, point | {"bias_variance": 0.0}, width=width, samples=samples)
     return ensembles.top_eigenvalue(fisher_gram.gram(network, point.activation)[:, 0, 0]) / samples
 
 
@@ -179,14 +162,13 @@ GROWING = Experiment(
 )
 
 
+def _centred(p: Point) -> dict[str, Any]:
+    return setting(p | {"bias_variance": 0.0}, "outputs")
+
+
 def _formal(p: Point) -> float:
     """Eq. (10) where kappa2 is 0 and T = M / rho: rho times what it is for T = M."""
-    known = fisher.eigenvalue_statistics(**_centred(p), width=100, samples=100, outputs=p.outputs)
-    return p.rho * known.largest
-
-
-def _constant(p: Point) -> float:
-    return fisher.fluctuation_constants(**_centred(p), outputs=p.outputs).c1
+    return p.rho * fisher.eigenvalue_statistics(**_centred(p), width=100, samples=100).largest
 
 
 GROWING_CLAIMS: tuple[AnyClaim, ...] = (
@@ -234,7 +216,7 @@ GROWING_CLAIMS: tuple[AnyClaim, ...] = (
         predict=_formal,
         margin=0.03,
         margin_reason="at most 3 % for wide networks",
-        rivals={"with c1": lambda p: _formal(p) + _constant(p)},
+        rivals={"with c1": lambda p: _formal(p) + fisher.fluctuation_constants(**_centred(p)).c1},
         quantity="largest eigenvalue of a centred network",
     ),
 )

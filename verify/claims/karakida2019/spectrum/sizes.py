@@ -9,10 +9,10 @@ from typing import Any
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram, signals
+from simulate.wide import fisher_gram
 from theory import fisher, linear_network
-from verify.claims.karakida2019 import PAPER, wide_networks
-from verify.claims.karakida2019.wide_networks import mean_over_networks
+from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import mean_over_networks, network_of, setting
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
@@ -53,17 +53,7 @@ def _at_width(block: Block, point: Point, width: int, count: int) -> dict[str, A
 
 
 def _gram(block: Block, point: Point, width: int) -> Any:
-    return fisher_gram.gram(_network(block, point, width, samples=width), point.activation)
-
-
-def _network(block: Block, point: Point, width: int, *, samples: int) -> signals.WideNetwork:
-    return signals.wide_network(
-        block,
-        widths=(width,) * point.depth + (point.outputs,),
-        samples=samples,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
+    return fisher_gram.gram(network_of(block, point, width=width, samples=width), point.activation)
 
 
 GROWTH = Experiment(
@@ -90,19 +80,7 @@ RAYLEIGH = Experiment(
 
 def _bounds(p: Point) -> fisher.MeanSubtractedStatistics:
     """Theorem 3.3 at one width, T = M."""
-    return _bounds_at(p, p.widths, p.widths)
-
-
-def _bounds_at(p: Point, width: int, samples: int) -> fisher.MeanSubtractedStatistics:
-    return fisher.mean_subtracted_statistics(
-        p.activation,
-        depth=p.depth,
-        width=width,
-        samples=samples,
-        outputs=p.outputs,
-        weight_variance=p.weight_variance,
-        bias_variance=p.bias_variance,
-    )
+    return fisher.mean_subtracted_statistics(**setting(p, "outputs"), width=p.widths, samples=p.widths)
 
 
 HALFWAY = "the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest"
@@ -255,7 +233,7 @@ GROWTH_CLAIMS: tuple[AnyClaim, ...] = (
 
 def linear_edges(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest Fisher eigenvalue after mean subtraction over the trace per unit of width."""
-    network = wide_networks.network_of(block, point)
+    network = network_of(block, point)
     matrix = fisher_gram.centred(fisher_gram.gram(network, "linear"))[:, 0, 0]
     trace = matrix.diagonal(dim1=1, dim2=2).sum(1)
     return {"ratio": point.width * ensembles.top_eigenvalue(matrix) / trace}

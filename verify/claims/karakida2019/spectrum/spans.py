@@ -10,7 +10,7 @@ from simulate.wide import few_signals, fisher_gram, gradient_span
 from theory import fisher
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.spectrum.spectrum import widths_at
-from verify.claims.karakida2019.wide_networks import passed_at
+from verify.claims.karakida2019.wide_networks import passed_at, setting
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
@@ -61,13 +61,7 @@ GROWING = Experiment(
 
 
 def _kappas(p: Point) -> fisher.Kappas:
-    return fisher.kappas(
-        p.activation,
-        depth=p.depth,
-        weight_variance=p.weight_variance,
-        bias_variance=p.bias_variance,
-        width_ratios=p.get("ratios"),
-    )
+    return fisher.kappas(**setting(p), width_ratios=p.ratios)
 
 
 def _second_moment(p: Point, diagonal: float, off_diagonal: float) -> float:
@@ -83,16 +77,8 @@ def _bracket(p: Point) -> float:
 
 def _by_theorem(p: Point) -> float:
     """To leading order in the width, whatever it is."""
-    known = fisher.eigenvalue_statistics(
-        p.activation,
-        depth=p.depth,
-        width=100,
-        samples=p.samples,
-        outputs=p.outputs,
-        weight_variance=p.weight_variance,
-        bias_variance=p.bias_variance,
-        width_ratios=p.get("ratios"),
-    )
+    size = {"width": 100, "width_ratios": p.ratios}
+    known = fisher.eigenvalue_statistics(**setting(p, "samples", "outputs"), **size)
     return known.second_moment / (known.mean * known.largest)
 
 

@@ -15,12 +15,10 @@ from simulate.wide import few_signals, fisher_gram, signals
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.wide_networks import passed_at
+from verify.claims.karakida2019.wide_networks import kappas_at, network_of, passed_at, setting
 from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS", "network_at", "widths_at"]
-
-SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
 LINEAR = "linear in the Gram matrix: unbiased up to O(1/M); at most 3 % for wide networks"
 
@@ -93,119 +91,74 @@ UNEVEN = Experiment(
 
 
 def _moments(p: Point) -> OrderParameters:
-    return order_parameters(**{name: p[name] for name in SETTING})
+    return order_parameters(**setting(p))
 
 
-def _diagonal(p: Point) -> tuple[np.ndarray, np.ndarray, float]:
-    """Backward and forward order parameters of one sample, layer by layer, and what the biases add."""
-    m = _moments(p)
-    return m.q_tilde_t, m.q_hat_t, float(m.q_tilde_t.sum()) / p.width
+def _kappa1(p: Point) -> float:
+    """Of one sample in place of two: alpha times kappa1, with the biases."""
+    k = fisher.kappas(**setting(p), width_ratios=p.ratios)
+    return k.alpha * k.kappa1 + float(_moments(p).q_tilde_t.sum()) / p.width
 
 
-def _off_diagonal(p: Point) -> tuple[np.ndarray, np.ndarray, float]:
-    """The same of two samples."""
-    m = _moments(p)
-    return m.q_tilde_st, m.q_hat_st, float(m.q_tilde_st.sum()) / p.width
+def _biases(p: Point) -> float:
+    return float(_moments(p).q_tilde_st.sum()) / p.width
 
 
-Entries = Callable[[Point], tuple[np.ndarray, np.ndarray, float]]
+def _kappa2(p: Point) -> float:
+    """By the theory: alpha times kappa2, with the biases."""
+    k = fisher.kappas(**setting(p), width_ratios=p.ratios)
+    return k.alpha * k.kappa2 + _biases(p)
 
 
-def _entry(name: str) -> Callable[[Point], float]:
-    """By the theory: alpha times kappa, with the biases."""
-
-    def value(p: Point) -> float:
-        k = fisher.kappas(**{s: p[s] for s in SETTING}, width_ratios=p.ratios)
-        biases = (_diagonal if name == "kappa1" else _off_diagonal)(p)[2]
-        return k.alpha * getattr(k, name) + biases
-
-    return value
+def _sum(p: Point, backward: np.ndarray, forward: np.ndarray, ratios: Any = None) -> float:
+    """The sum over layers with other order parameters, or other numbers in place of alpha_{l-1}."""
+    return float(np.asarray(ratios or p.ratios, float) @ (backward * forward)) + _biases(p)
 
 
-def _rewidened(entries: Entries, ratios: Callable[[Point], Any]) -> Callable[[Point], float]:
-    """The sum over layers with other numbers in place of alpha_{l-1}."""
-
-    def value(p: Point) -> float:
-        backward, forward, biases = entries(p)
-        return float(np.asarray(ratios(p), float) @ (backward * forward)) + biases
-
-    return value
+def _rewidened(ratios: Callable[[Point], Any]) -> Callable[[Point], float]:
+    return lambda p: _sum(p, _moments(p).q_tilde_st, _moments(p).q_hat_st, ratios(p))
 
 
-def _above(p: Point, forward: np.ndarray) -> np.ndarray:
+def _above(p: Point) -> np.ndarray:
     """Forward order parameters of the same layer; the read-out's activation is its pre-activation."""
+    forward = _moments(p).q_hat_st
     return np.append(forward[1:], p.weight_variance * forward[-1] + p.bias_variance)
 
 
-def _shifted(entries: Entries) -> Callable[[Point], float]:
-    """Backward and forward order parameters of the same layer."""
-
-    def value(p: Point) -> float:
-        backward, forward, biases = entries(p)
-        return float(np.asarray(p.ratios) @ (backward * _above(p, forward))) + biases
-
-    return value
-
-
-def _both_forward(entries: Entries) -> Callable[[Point], float]:
-    """As our copy reads: the forward order parameter in place of the backward one."""
-
-    def value(p: Point) -> float:
-        _, forward, biases = entries(p)
-        return float(np.asarray(p.ratios) @ (_above(p, forward) * forward)) + biases
-
-    return value
-
-
-def _before_activation(entries: Entries) -> Callable[[Point], float]:
+def _before_activation(p: Point) -> float:
     """q^l, of the pre-activation of the same layer, for the activation below."""
+    m = _moments(p)
+    return _sum(p, m.q_tilde_st, p.weight_variance * m.q_hat_st + p.bias_variance)
 
-    def value(p: Point) -> float:
-        backward, forward, biases = entries(p)
-        q = p.weight_variance * forward + p.bias_variance
-        return float(np.asarray(p.ratios) @ (backward * q)) + biases
-
-    return value
-
-
-def _rivals(entries: Entries) -> dict[str, Callable[[Point], float]]:
-    return {
-        "hidden layers as wide as M": _rewidened(
-            entries, lambda p: (p.ratios[0], *(1.0 for _ in p.ratios[1:]))
-        ),
-        "width of the layer above": _rewidened(entries, lambda p: (*p.ratios[1:], p.outputs / p.width)),
-        "last layer dropped": _rewidened(entries, lambda p: (*p.ratios[:-1], 0.0)),
-        "index shifted": _shifted(entries),
-        "q for q hat": _before_activation(entries),
-    }
-
-
-SLIP = Passage(Standing.MISPRINT, "obtained using order parameters", "Eq 11", slip=True)
-
-FINDING = (
-    "As our copy reads, eq. (11) has a forward order parameter in both places, where kappa pairs the backward one of a "
-    "layer with the forward one below it; a lost tilde, very likely a slip of the text conversion."
-)
 
 UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/uneven-kappa2",
         entries=("C8", "C14", "C16"),
         source=f"{PAPER}, theorem 2.2, eq. (11), widths M_l = alpha_l M",
-        passage=SLIP,
+        passage=Passage(Standing.MISPRINT, "obtained using order parameters", "Eq 11", slip=True),
         statement=r"\frac{1}{M}\, \mathbb{E}\, K_{kk}(s, t) = \alpha \kappa_2 + \frac1M \sum_l \tilde q_{st}^l,\quad "
         r"\alpha \kappa_2 = \sum_{l=1}^{L} \alpha_{l-1} \tilde q_{st}^l\, \hat q_{st}^{l-1}",
         says="With layers of different widths, the mean product of two samples' gradients sums backward "
         "times forward covariances over layers, each weighted by the width of the layer below.",
         experiment=UNEVEN,
         score="off_diagonal",
-        predict=_entry("kappa2"),
-        printed=_both_forward(_off_diagonal),
+        predict=_kappa2,
+        printed=lambda p: _sum(p, _above(p), _moments(p).q_hat_st),
         reads=r"\kappa_2 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_{st}^l\, \hat q_{st}^{l-1}",
-        finding=FINDING,
+        finding="As our copy reads, eq. (11) has a forward order parameter in both places, where kappa pairs the "
+        "backward one of a layer with the forward one below it; a lost tilde, very likely a slip of the text "
+        "conversion.",
         margin=0.03,
         margin_reason=LINEAR,
-        rivals={"kappa1": _entry("kappa1"), **_rivals(_off_diagonal)},
+        rivals={
+            "kappa1": _kappa1,
+            "hidden layers as wide as M": _rewidened(lambda p: (p.ratios[0], *(1.0 for _ in p.ratios[1:]))),
+            "width of the layer above": _rewidened(lambda p: (*p.ratios[1:], p.outputs / p.width)),
+            "last layer dropped": _rewidened(lambda p: (*p.ratios[:-1], 0.0)),
+            "index shifted": lambda p: _sum(p, _moments(p).q_tilde_st, _above(p)),
+            "q for q hat": _before_activation,
+        },
         quantity="mean off-diagonal entry of the Gram matrix per unit of width",
     ),
 )
@@ -217,13 +170,7 @@ def any_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Rayleigh quotient at equal weights with the first T of the inputs, for every T."""
     import torch
 
-    network = signals.wide_network(
-        block,
-        widths=(point.width,) * point.depth + (point.outputs,),
-        samples=max(point.samples),
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
+    network = network_of(block, point, samples=max(point.samples))
     gram = fisher_gram.gram(network, point.activation)
     return {"rayleigh": torch.stack([fisher_gram.rayleigh(gram[..., :t, :t]) for t in point.samples], dim=1)}
 
@@ -245,13 +192,14 @@ ANY_SAMPLES = Experiment(
 
 def _at(p: Point, diagonal: float, off_diagonal: float) -> float:
     """Mix kappa1 and kappa2, times alpha M."""
-    k = fisher.kappas(**{name: p[name] for name in SETTING})
+    k = kappas_at(p)
     return k.alpha * p.width * (diagonal * k.kappa1 + off_diagonal * k.kappa2)
 
 
 def _eq_10(p: Point) -> float:
-    names = (*SETTING, "width", "samples", "outputs")
-    return fisher.eigenvalue_statistics(**{name: p[name] for name in names}, finite_width=True).largest
+    return fisher.eigenvalue_statistics(
+        **setting(p, "width", "samples", "outputs"), finite_width=True
+    ).largest
 
 
 ANY_SAMPLES_CLAIM = Claim(

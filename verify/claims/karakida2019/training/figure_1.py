@@ -9,9 +9,10 @@ import numpy as np
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram, signals
+from simulate.wide import fisher_gram
 from theory import fisher
 from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import network_of, setting
 from verify.model import Tier
 from verify.model.observation import Column, Observation
 
@@ -25,24 +26,17 @@ def figure_1(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _figure_1(block: Block, point: Point, width: int) -> dict[str, Any]:
-    network = signals.wide_network(
-        block,
-        widths=(width,) * point.depth + (1,),
-        samples=width,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
+    network = network_of(block, point, width=width, samples=width, outputs=1)
     gram = fisher_gram.gram(network, point.activation)
     largest = ensembles.top_eigenvalue(gram[:, 0, 0]).cpu().numpy() / width
     subtracted = ensembles.top_eigenvalue(fisher_gram.centred(gram)[:, 0, 0]).cpu().numpy() / width
-    names = ("activation", "depth", "weight_variance", "bias_variance")
-    setting: dict[str, Any] = {name: point[name] for name in names} | {"outputs": 1}
+    law: dict[str, Any] = setting(point) | {"outputs": 1}
     size: dict[str, Any] = {"width": width, "samples": width}
-    bounds = fisher.mean_subtracted_statistics(**setting, **size)
-    c1 = fisher.fluctuation_constants(**setting).c1
+    bounds = fisher.mean_subtracted_statistics(**law, **size)
+    c1 = fisher.fluctuation_constants(**law).c1
     return {
         "largest": largest,
-        "theorem_2_2": fisher.eigenvalue_statistics(**setting, **size).largest / largest,
+        "theorem_2_2": fisher.eigenvalue_statistics(**law, **size).largest / largest,
         "subtracted": subtracted,
         "drawn": (bounds.lower - c1) / subtracted,
         "with_c1": bounds.lower / subtracted,
