@@ -106,7 +106,10 @@ def mirror_of(root: Path, room: str) -> list[str]:
         If no tests mirror it.
     """
     place = Path(room).with_suffix("")
-    mirrors = [root / "tests" / place, *(root / "tests" / place.parent).glob(f"test_{place.name}*.py")]
+    mirrors = [
+        root / "tests" / place,
+        *(root / "tests" / place.parent).glob(f"test_{place.name.lstrip('_')}*.py"),
+    ]
     found = sorted(str(path.relative_to(root)) for path in mirrors if path.exists())
     if not found:
         raise ValueError(f"no tests mirror {room}: name some with --tests")
