@@ -13,7 +13,6 @@ A point has 96 replicates, fewer where a block begins after `SECONDS` of CPU tim
 What is missing now has to be allowed: a claim by docs/claims/table.csv, where it becomes a unit test or is deleted; a
 column because no claim reads it that stays; anything else by `--allow FILE`, one key of a finding a line, with the
 reason behind ` # `. A difference is allowed the same way up to 1e-12 of what was recorded. What is new is counted.
-
 Exit status: 0 nothing differs, 1 something does, 2 bad input.
 """
 
@@ -340,7 +339,8 @@ def _write(file: Path, old: Record, now: Record, papers: Papers) -> int:
     values = {name: facts for name, facts in (old["values"] | now["values"]).items() if name in read}
     new = now | {"claims": dict(sorted(claims.items())), "values": dict(sorted(values.items()))}
     file.write_bytes(gzip.compress(json.dumps(new, separators=(",", ":")).encode(), mtime=0))
-    few = [name for name, facts in values.items() if BLOCK <= min(_counts(facts).values()) < REPLICATES]
+    drawn = {_place(c).id for c in registry.claims() if isinstance(c, Claim | StatisticalProperty)}
+    few = [n for n, facts in values.items() if n in drawn and min(_counts(facts).values()) < REPLICATES]
     print(f"{file}: {file.stat().st_size:,} bytes; fewer replicates: {', '.join(few) or 'nowhere'}")
     return 0
 
