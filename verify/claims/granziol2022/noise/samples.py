@@ -267,7 +267,7 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/probe-overlap",
         entries=("B65",),
-        source=f"{PAPER}, appendix D",
+        source=f"{PAPER}, appendix D; directions on the sphere, Fang, Kotz and Ng (1990)",
         statement=r"n\,|v^\top \phi|^2 \sim n\,\mathrm{Beta}\big(\tfrac12, \tfrac{n - 1}{2}\big)\quad "
         r"\text{for a random unit vector } v",
         says="The squared overlap of a random unit vector with an eigenvector has a Beta law, whose mean is the "

@@ -10,7 +10,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import optimisers
 from theory import learning_rates
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -20,6 +20,11 @@ def least_squares(block: Block, point: Point) -> Mapping[str, Any]:
     found = optimisers.least_squares_paths(block, **point)
     return {"twice trace": 2 * found["trace"], "growth": found["growth"], "square": found["square"]}
 
+
+LEAST_SQUARES_ELSEWHERE = (
+    f"beside {PAPER}, section 10.1; Feuer and Weinstein (1985) for single samples, Mulayoff and Michaeli (2024), "
+    "arXiv 2306.07850, for batches"
+)
 
 LEAST_SQUARES = Experiment(
     id="granziol2022/least-squares",
@@ -51,13 +56,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/least-squares-limit",
         entries=("B46", "beyond/D2"),
-        source=f"ours, beside {PAPER}, section 10.1",
+        source=LEAST_SQUARES_ELSEWHERE,
         statement=r"\frac{2\, \mathbb{E}\, \mathrm{tr}\, H_B}{\mathbb{E}\, \mathrm{tr}\, H_B^2} = "
         r"\frac{2B}{B + P + 1}\quad "
         r"\text{for inputs } x \sim N(0, I_P): \text{linear, then flat}",
         says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stands still "
         "grows linearly with the batch size and then levels off.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=LEAST_SQUARES,
         kind=Kind.RATIO,
         score=("twice trace", "square"),
@@ -77,12 +82,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/least-squares-growth",
         entries=("B46", "beyond/D2"),
-        source=f"ours, beside {PAPER}, section 10.1",
+        source=LEAST_SQUARES_ELSEWHERE,
         statement=r"\frac{\mathbb{E}\,|w_t|^2}{|w_0|^2} = \Big[(1 - a)^2 + a^2 \frac{P + 1}{B}\Big]^t\quad "
         r"\text{for inputs } x \sim N(0, I_P)",
         says="For least squares on Gaussian inputs, each step multiplies the mean squared distance by gradient "
         "descent's factor plus a noise term in dimension over batch size.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=LEAST_SQUARES,
         score="growth",
         predict=lambda p: _growth(p, p.dim),

@@ -294,8 +294,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         reads=r"\frac{\eta_j + \delta}{\eta_i + \delta} > \Big(\frac{\lambda_j \sqrt b}{\sqrt P \sigma} + "
         r"\frac{\sqrt P \sigma}{\sqrt b \lambda_j}\Big)",
         finding="As our copy reads, the edge of the noise is sqrt(P/b) sigma; by Theorem 4 it is twice that, and so it "
-        "is in the paper's next inequality, so that the right-hand side is half of x + 1/x. It still exceeds 1: what the "
-        "paper concludes for large damping stands.",
+        "is in the paper's next inequality, so that the right-hand side is half of x + 1/x. It still exceeds 1: what "
+        "the paper concludes for large damping stands.",
         margin=0.01,
         margin_reason=FINITE_SIZE,
         rivals={
