@@ -69,12 +69,16 @@ class Passage(NamedTuple):
         Where they stand: "Section 3.2", "caption of Figure 2".
     slip
         Whether a slip of the text conversion is likely.
+    root
+        The order of the root that leads from what is measured to the quantity of the paper: 2 where the paper has a
+        norm and its square is measured.
     """
 
     standing: Standing
     words: str = ""
     place: str = ""
     slip: bool = False
+    root: int = 1
 
 
 KNOWN = Passage(Standing.KNOWN)

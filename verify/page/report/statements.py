@@ -12,6 +12,7 @@ from verify.results import Results, Row
 __all__ = [
     "capitalised",
     "closed",
+    "count_statements",
     "first",
     "importance",
     "mended",
@@ -90,6 +91,22 @@ def statement_of(row: Row, results: Results) -> str:
     """The numbered statement of its paper that a row judges, as `numbered`; a number in the work of others is none."""
     where = place(row, results)
     return where if row.standing == Standing.KNOWN or "beside " in where else numbered(where)
+
+
+def count_statements(rows: Iterable[Row]) -> int:
+    """How many statements readings are of: several readings of one numbered statement, or of one sentence, are one.
+
+    Of a reading outside the condition of its paper the words are that condition, and its source names the statement.
+    """
+    return len({(row.paper, _spoken(row)) for row in rows})
+
+
+def _spoken(row: Row) -> str:
+    where = (row.place if row.standing != Standing.OUTSIDE else "") or row.source
+    number = numbered(where)
+    if number != where:
+        return number
+    return row.words if row.words and row.standing != Standing.OUTSIDE else where
 
 
 def closed(number: str) -> str:
