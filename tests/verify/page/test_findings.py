@@ -177,7 +177,7 @@ def test_what_is_tried_outside_its_condition_stands_apart_from_what_does_not_hol
 
 
 def test_what_does_not_hold_is_counted_by_statements() -> None:
-    """Readings of one sentence, or of one numbered statement, are one; outside a condition the source has the number."""
+    """Readings of one sentence or numbered statement are one; outside a condition the source has the number."""
     said = {"words": "corrections scale as B-1/4", "place": "Section 8.2.1"}
     rows = [
         failing("a", "as strong as stated", **said),
@@ -193,8 +193,9 @@ def test_what_does_not_hold_is_counted_by_statements() -> None:
     assert [(sort.statements, sort.readings) for sort in found.fails] == [(3, 5), (2, 2)]
     assert summary.headline(results.rows).failing_statements["as strong as stated"] == 3
     html = page_of(results)
-    assert ">5</a> of 3 statements that do not hold as stated</li>" in html
-    assert ">2</a> used outside the range they are stated for</li>" in html
+    assert ">3</a> statements that do not hold as stated, in 5 readings</li>" in html
+    assert ">2</a> statements used outside the range they are stated for</li>" in html
+    assert "All 2 of these statements" not in html  # all are listed
     assert "granziol2022: 0 readings hold, 7 fail as foreseen (5 statements)" in screen(results, [], [])
 
 

@@ -12,7 +12,7 @@ from verify.results import Results, Row
 __all__ = [
     "capitalised",
     "closed",
-    "count_statements",
+    "distinct_statements",
     "first",
     "importance",
     "mended",
@@ -93,7 +93,7 @@ def statement_of(row: Row, results: Results) -> str:
     return where if row.standing == Standing.KNOWN or "beside " in where else numbered(where)
 
 
-def count_statements(rows: Iterable[Row]) -> int:
+def distinct_statements(rows: Iterable[Row]) -> int:
     """How many statements readings are of: several readings of one numbered statement, or of one sentence, are one.
 
     Of a reading outside the condition of its paper the words are that condition, and its source names the statement.
