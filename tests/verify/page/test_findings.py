@@ -277,7 +277,7 @@ def test_tables_of_networks_name_the_case_of_each_number() -> None:
     known = [cell for cell in cells if math.isfinite(cell[0])]
     for value, group, at in (min(known, key=lambda c: c[0]), max(known, key=lambda c: c[0])):
         told = re.search(rf"{numeral(value, 2)} \(([^)]*)\)", line.measure)
-        assert told and told[1].endswith(f"{table.axis} {numeral(at, 3)}")
+        assert told and at is not None and told[1].endswith(f"{table.axis} {numeral(at, 3)}")
         assert all(word in told[1] for word in group.parameters.values() if isinstance(word, str)) or (
             len({repr(other.parameters) for other in table.groups}) == 1
         )
