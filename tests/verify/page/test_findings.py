@@ -185,18 +185,19 @@ def test_what_does_not_hold_is_counted_by_statements() -> None:
         failing("c", "as strong as stated", place="Theorem 7, Eq 16", words="the threshold"),
         failing("d", "as strong as stated", place="Theorem 7, Eq 16", words="the edge"),
         failing("e", "as strong as stated", words="another sentence", place="Section 8.2.1"),
+        failing("h", "as strong as stated", place="Section 6, before Theorem 7", words="the perturbation"),
         failing("f", "outside its range", **said),
         failing("g", "outside its range", **said),
     ]
     results = run(rows)
     (found,) = paper_findings(results)
-    assert [(sort.statements, sort.readings) for sort in found.fails] == [(3, 5), (2, 2)]
-    assert summary.headline(results.rows).failing_statements["as strong as stated"] == 3
+    assert [(sort.statements, sort.readings) for sort in found.fails] == [(4, 6), (2, 2)]
+    assert summary.headline(results.rows).failing_statements["as strong as stated"] == 4
     html = page_of(results)
-    assert ">3</a> statements that do not hold as stated, in 5 readings</li>" in html
+    assert ">4</a> statements that do not hold as stated, in 6 readings</li>" in html
     assert ">2</a> statements used outside the range they are stated for</li>" in html
     assert "All 2 of these statements" not in html  # all are listed
-    assert "granziol2022: 0 readings hold, 7 fail as foreseen (5 statements)" in screen(results, [], [])
+    assert "granziol2022: 0 readings hold, 8 fail as foreseen (6 statements)" in screen(results, [], [])
 
 
 @pytest.mark.parametrize(
