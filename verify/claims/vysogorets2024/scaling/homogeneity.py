@@ -172,19 +172,6 @@ def _biased(rng: np.random.Generator, point: Point) -> _Biased:
     return _Biased(logits, after_the_first, shifts, case.depth)
 
 
-def biases_at_large_scale(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Logits with all parameters scaled up, beside what is left of the biases."""
-    net = _biased(rng, point)
-    large = 1 / point.alpha
-    return {
-        "logits / alpha^L, alpha large": net.scaled(large)
-        / float(zone.homogeneous_factor(large, depth=net.depth)),
-        "first bias kept": net.after_the_first(net.shifts[0]),
-        "no bias": net.after_the_first(0),
-        "all biases kept": net.scaled(1.0),
-    }
-
-
 def biases_at_small_scale(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Logits with all parameters scaled down, beside what is left of the weights."""
     net, a = _biased(rng, point), point.alpha
@@ -311,30 +298,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.016,
         data="digits",
         quantity="loss",
-    ),
-    Identity(
-        id="vysogorets2024/biases-at-large-scale",
-        entries=("A57",),
-        source=f"{PAPER}, section 2",
-        statement=r"\alpha \gg 1:\quad \alpha^{-L} f(\alpha\theta, \alpha b) \to f(\theta, b_1, 0, \dots)",
-        says="As all parameters of LeNet-300-100 are scaled up, every bias but that of the first layer becomes "
-        "negligible for the logits.",
-        reads=r"\alpha \gg 1: \text{ biases vanish in magnitude compared to the corresponding activations}",
-        routes=biases_at_large_scale,
-        points=BIASED,
-        printed="no bias",
-        passage=Passage(
-            Standing.AS_STATED,
-            "biases vanish in magnitude compared to the corresponding activations",
-            "Section 2",
-        ),
-        finding="The bias of the first layer is scaled like the weights beside it and does not vanish; those of all "
-        "other layers do, so that the network does become almost homogeneous, as the paper says.",
-        tolerance=1e-7,
-        tolerance_reason="the biases of the second layer leave some units of 1/alpha = 1e-9",
-        seconds=0.01,
-        data="digits",
-        quantity="logits, the power of the scale taken out",
     ),
     Identity(
         id="vysogorets2024/biases-at-small-scale",
