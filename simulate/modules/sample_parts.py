@@ -79,11 +79,14 @@ class SamplePart(NamedTuple):
 
 def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Those of the curvature of the loss, A = S'DS: of a `Root`."""
-    blocks = finite_derivatives(outer.blocks(part)).double()
-    values, vectors = _eigen((blocks + blocks.mT) / 2)
+    factors = outer.factors(part)
+    if factors is None:
+        blocks = finite_derivatives(outer.blocks(part)).double()
+        factors = _eigen((blocks + blocks.mT) / 2)
+    values, vectors = finite_derivatives(factors[0]), factors[1]
     order = values.abs().argsort(1, descending=True)
     values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
-    none = order.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
+    none = vectors.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
     values = torch.where(values.abs() > none, values, 0.0)
     count = max(1, int((values != 0).sum(1).max()))  # softmax: one less than classes
     found = (vectors * values.abs().sqrt()[:, None])[..., :count].movedim(-1, 0)
