@@ -43,7 +43,7 @@ __all__ = [
     "model_mixing",
     "of_one",
     "rows_apart",
-    "single_samples",
+    "spread_samples",
 ]
 
 _FEW = 3
@@ -121,7 +121,7 @@ def all_coupling(objective: AskedSamples) -> str:
 @asked_once
 def loss_coupling(objective: AskedSamples) -> str:
     """Return what couples a few samples of all data, in words; empty if nothing does."""
-    return _coupled(objective, single_samples(objective))
+    return _coupled(objective, spread_samples(objective))
 
 
 @asked_once
@@ -157,7 +157,7 @@ def gives_sum(objective: AskedSamples) -> bool:
     Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something rare
     is no sum.
     """
-    pieces, whole = single_samples(objective), objective.at_few().few(whole=True)
+    pieces, whole = spread_samples(objective), objective.at_few().few(whole=True)
     return objective.reduction == "mean" and all(
         _coupled(objective, some, loss_alone=True) == SUM
         for some in (pieces, halves((whole.inputs, whole.targets)))
@@ -209,7 +209,7 @@ def largest_batch(objective: AskedSamples) -> Batch:
     return _of_most(ranks, own, 0 if own is None else rows(own.targets), objective.leaves()[0])
 
 
-def single_samples(objective: AskedSamples) -> list[Piece]:
+def spread_samples(objective: AskedSamples) -> list[Piece]:
     """Return a few samples of all data, one by one; where there is a head with a few of their targets."""
     ranks, asked = objective.ranks, objective.at_few()
     with ranks.together("a few samples"), as_found(objective.model, objective.training):
