@@ -105,7 +105,8 @@ class Objective:
         then their mean with these weights, whatever the loss is within one.
     training
         Whether the model is measured in training mode, with dropout and the statistics of each batch. A batch is the
-        unit then: the loss is the mean over the batches as they are given.
+        unit then: the loss is the mean over the batches as they are given. What the model draws at random is one draw,
+        the same in every pass; a loss that draws is refused.
     chunk
         Most samples in one pass: a larger batch is cut if that changes nothing, else taken whole. Not in training
         mode, where samples of a batch may depend on each other.
