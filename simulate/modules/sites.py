@@ -30,9 +30,9 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
 from simulate.objectives.additivity import spaced
-from simulate.objectives.batches import rows, window
+from simulate.objectives.batches import joined, rows, window
 from simulate.objectives.derivatives import alike, behind, normal, slopes
-from simulate.objectives.questions import asked_once, largest_batch
+from simulate.objectives.questions import asked_once, largest_batch, spread_samples
 from simulate.objectives.restoring import draws
 from simulate.objectives.soundness import trusted
 
@@ -262,8 +262,8 @@ def by_sample(objective: Objective) -> bool:
     """Whether every site has the samples along its first axis, or whole blocks of rows for each, and none sees another.
 
     The samples must be `Objective.apart`. Some of a batch are put into another order than they are given in; in
-    batches of other sizes the order is asked by `visited`. A model that reorders samples because of what they hold,
-    but none of these, is not seen.
+    batches of other sizes the order is asked by `visited`. Of data in several batches a few samples of all of them are
+    asked too. A model that reorders samples because of what they hold, but none of these, is not seen.
     Derivatives of the outputs of one half of them must vanish at the rows of the other half. If the outputs of each
     sample are multiplied by a number of its own, so must be the derivatives at its rows.
 
@@ -282,11 +282,13 @@ def by_sample(objective: Objective) -> bool:
     batch = objective.few()
     if objective.head_of(batch) is None:  # whose logits take more memory than a pass may
         batch = largest_batch(objective)
+    asked = [window(batch.inputs, order) for order in _orders(rows(batch.targets))]
+    if objective.several and objective.head_of(batch) is None:
+        spread = [inputs for inputs, _ in spread_samples(objective)]
+        asked.append(joined([spread[i] for i in np.random.default_rng(0).permutation(len(spread))]))
     with objective.measured(), torch.enable_grad():
         try:
-            return all(
-                _in_order(objective, window(batch.inputs, order)) for order in _orders(rows(batch.targets))
-            )
+            return all(_in_order(objective, inputs) for inputs in asked)
         except (ValueError, RuntimeError):  # of outputs without derivatives by the nudges, for one
             return False
 

@@ -209,6 +209,7 @@ def largest_batch(objective: AskedSamples) -> Batch:
     return _of_most(ranks, own, 0 if own is None else rows(own.targets), objective.leaves()[0])
 
 
+@asked_once
 def spread_samples(objective: AskedSamples) -> list[Piece]:
     """Return a few samples of all data, one by one; where there is a head with a few of their targets."""
     ranks, asked = objective.ranks, objective.at_few()
