@@ -1,0 +1,105 @@
+"""Ask every public entry about every model of the sweep, and write what came of it.
+
+    python -m benchmarks.sweep --out sweep.csv
+
+A line for each model and entry: right, with its relative error; refused, with the sentence; wrong; or crashed. The exit
+status is 1 if anything is wrong, crashed, refused though it has an answer, or answered though it has none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+import losscurv
+from benchmarks.sweep import FAMILIES
+from benchmarks.sweep.entries import FarError, entries
+from benchmarks.sweep.listing import Listed, built
+from benchmarks.sweep.reference import Reference
+
+
+class Outcome(NamedTuple):
+    """What came of one entry."""
+
+    family: str
+    model: str
+    entry: str
+    outcome: str
+    expected: bool
+    error: float | None
+    said: str
+    seconds: float
+
+
+def outcomes(family: str, name: str, listed: Listed, only: str) -> Iterator[Outcome]:
+    """Yield the outcomes of a model, entry by entry."""
+    model, inputs, targets = built(name, listed)
+    several = listed.cut and zip(inputs.split(listed.cut), targets.split(listed.cut), strict=True)
+    data = list(several) if several else (inputs, targets)
+    more = {} if isinstance(model, torch.nn.Module) else {"parameters": model.leaves}
+    objective: list[Any] = []
+
+    def asked(ask: Callable[[Any], float]) -> float:
+        if not objective:
+            objective.append(losscurv.Objective(model, data, listed.loss, **more))
+        return ask(objective[0])
+
+    if listed.refused:
+        each = iter([("hessian", lambda o: float(losscurv.hessian(o).dense().norm()))])
+    else:
+        each = entries(listed, model, inputs, targets, Reference(name, listed))
+    for entry, ask in each:
+        if only not in entry:
+            continue
+        none = bool(listed.refused) or (entry in ("kfac", "ekfac") and (listed.mixed or not listed.sited))
+        started, error, said = time.process_time(), None, ""
+        try:
+            error = asked(ask)
+            outcome = "right" if error <= listed.tolerance and not listed.refused else "wrong"
+        except FarError as far:
+            outcome, said = "wrong", str(far)
+        except ValueError as refusal:
+            outcome, said = "refused", " ".join(str(refusal).split())
+        except Exception as crash:
+            outcome, said = "crashed", f"{type(crash).__name__}: {crash}"
+        expected = outcome == ("refused" if none else "right") and listed.refused in said
+        yield Outcome(family, name, entry, outcome, expected, error, said, time.process_time() - started)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the sweep and write its table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep")
+    parser.add_argument("--out", type=Path, help="file for the table, as CSV")
+    parser.add_argument("--models", default="", help="those with these words in their names")
+    parser.add_argument("--entries", default="", help="those with these words in their names")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    found: list[Outcome] = []
+    for family, models in FAMILIES.items():
+        for name, listed in models.items():
+            if options.models in name:
+                found += outcomes(family, name, listed, options.entries)
+    for each in found:
+        if not each.expected:
+            error = "" if each.error is None else f" by {each.error:.1e}"
+            print(f"{each.model}: {each.entry} {each.outcome}{error} {each.said}")
+    if options.out:
+        with options.out.open("w", newline="") as file:
+            csv.writer(file).writerows([Outcome._fields, *found])
+    unexpected = sum(not each.expected for each in found)
+    print(f"{dict(Counter(each.outcome for each in found))}, {unexpected} not as expected")
+    return int(unexpected > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
