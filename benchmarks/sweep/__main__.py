@@ -60,7 +60,8 @@ def outcomes(family: str, name: str, listed: Listed, only: str) -> Iterator[Outc
     for entry, ask in each:
         if only not in entry:
             continue
-        none = bool(listed.refused) or (entry in ("kfac", "ekfac") and (listed.mixed or not listed.sited))
+        factors = entry in ("kfac", "ekfac") and (listed.mixed or not listed.sited)
+        none = bool(listed.refused) or factors or entry in listed.refuses
         started, error, said = time.process_time(), None, ""
         try:
             error = asked(ask)

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 import losscurv
 from benchmarks.sweep.listing import Listed, N
 from benchmarks.sweep.reference import Reference
-from benchmarks.sweep.wrapping import own_loss
 
 _ERRORS = 8
 """Standard errors within which an estimate must lie."""
@@ -72,14 +71,15 @@ def entries(
     yield "gauss_newton_diagonal", lambda o: distance(losscurv.gauss_newton_diagonal(o), G.diagonal())
     yield "estimated_diagonal", lambda o: _estimated(o, H)
     yield "projected", lambda o: _projected(o, frame, H, G)
-    if listed.loss is not own_loss:
+    if listed.cut is None:
         yield "empirical_kernel", lambda _: _kernel(model, inputs, right)
     yield "blocks of layers", lambda o: _blocks(o, H)
     yield "kfac", lambda o: _kfac(o, right)
     yield "ekfac", lambda o: _ekfac(o, G)
     yield "measure", lambda o: _measure(o, listed, right)
-    if isinstance(model, nn.Module):
+    if isinstance(model, nn.Module) and listed.cut is None:
         yield "watch", lambda _: _watch(model, listed, inputs, targets, right)
+    if isinstance(model, nn.Module):
         yield "plan", _plan
 
 
@@ -153,7 +153,7 @@ def _measure(o: Any, listed: Listed, right: Reference) -> float:
         errors += [number(matrix.trace, float(dense.trace())), number(matrix.frobenius, float(dense.norm()))]
     errors.append(number(found.h_term_frobenius, float((H - G).norm())))
     errors += [number(b.trace, float(_sub(o, H, b.name).trace())) for b in found.layers]
-    if (found.noise is None) != listed.mixed:
+    if (found.noise is None) != (listed.mixed or "noise" in listed.refuses):
         raise FarError(
             f"noise of samples {'missing' if found.noise is None else 'of samples that see each other'}"
         )
@@ -173,8 +173,7 @@ def _sub(o: Any, H: Tensor, layer: str) -> Tensor:
 
 def _watch(model: nn.Module, listed: Listed, inputs: Any, targets: Tensor, right: Reference) -> float:
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 0.01)
-    loss = nn.functional.cross_entropy if listed.loss is own_loss else listed.loss
-    record = losscurv.watch(optimizer, model.eval(), loss).step(inputs, targets)
+    record = losscurv.watch(optimizer, model.eval(), listed.loss).step(inputs, targets)
     if record is None or record.eigenvalue is None or record.loss is None:
         raise FarError(f"no eigenvalue: {record.outcome if record else 'not measured'}")
     largest = float(torch.linalg.eigvalsh(right.hessian)[-1])

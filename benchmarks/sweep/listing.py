@@ -54,8 +54,9 @@ class Listed:
 
     `build`, `inputs` and `targets` are called in this order, after torch was seeded and set to double precision.
     `mixed`: samples see each other, so that nothing can be asked of single ones. `sited`: layers act on every sample
-    apart, so that there are Kronecker factors. `cut`: samples in a batch; all in one if None. `refused`: words of the
-    refusal, where no number is right. `tolerance`: of relative errors, by the precision that the model computes in.
+    apart, so that there are Kronecker factors. `refuses`: other entries without an answer. `cut`: samples in a batch;
+    all in one if None. `refused`: words of the refusal, where no number is right. `tolerance`: of relative errors, by
+    the precision that the model computes in.
     """
 
     build: Callable[[], Any]
@@ -64,6 +65,7 @@ class Listed:
     loss: Any = nn.functional.cross_entropy
     mixed: bool = False
     sited: bool = True
+    refuses: tuple[str, ...] = ()
     cut: int | None = None
     refused: str = ""
     tolerance: float = 1e-8

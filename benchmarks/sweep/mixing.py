@@ -95,6 +95,7 @@ MIXING = {
         net(_compared, b=(3, H), scale=lambda: nn.Parameter(torch.tensor(1.5))),
         lambda: (torch.randn(N, D), torch.randn(N, 3)),
         lambda: torch.arange(N),
+        refuses=("plan",),
     ),
     "mean of all samples before": _MIXED(_between(_past)),
     "normalised over groups of four samples": _MIXED(_between(_grouped)),
@@ -102,8 +103,9 @@ MIXING = {
         net(_chosen_by_experts, gate=(D, 2), rest=(D, C), one=(D, C), other=(D, C))
     ),
     "mean added from sixteen samples on": _MIXED(_between(_from_sixteen, c=(H, H))),
+    # in such batches one of its layers has no part in the outputs
     "mean added from sixteen samples on, in batches of ten": Listed(
-        _between(_from_sixteen, c=(H, H)), cut=10
+        _between(_from_sixteen, c=(H, H)), sited=False, cut=10
     ),
     "scaled by one rare value": _SQUARES(net(_scaled), _rare),
     "weights from a softmax over the batch": _MIXED(

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.sweep.listing import Listed, N, built
-from benchmarks.sweep.wrapping import own_loss
 
 
 def _rows(ends: Tensor, leaves: Sequence[Tensor]) -> Tensor:
@@ -37,9 +36,13 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int) -> Tensor:
     return g * v / v.square().sum(axes, keepdim=dim >= 0).sqrt()
 
 
-def _double(part: Any) -> Any:
+def _of_all(change: Callable[[Tensor], Tensor], part: Any) -> Any:
     if isinstance(part, tuple):
-        return tuple(map(_double, part))
+        return tuple(map(change, part))
+    return change(part) if isinstance(part, Tensor) else type(part)(*map(change, vars(part).values()))
+
+
+def _double(part: Tensor) -> Tensor:
     return part.double() if part.is_floating_point() else part
 
 
@@ -53,31 +56,32 @@ class Reference:
             self.model.double().eval()
         leaves = self.model.parameters() if self.module else self.model.leaves
         self.leaves = [p.requires_grad_() for p in leaves if p.requires_grad or not self.module]
-        self.own = listed.loss is own_loss
-        self.loss = nn.functional.cross_entropy if self.own else listed.loss
-        self.inputs, self.targets = _double(inputs), _double(targets)
+        self.loss, self.inputs, self.targets = listed.loss, _of_all(_double, inputs), _double(targets)
+        cut = listed.cut or N
+        self.batches = [slice(i, i + cut) for i in range(0, N, cut)]
         with mock.patch("torch._weight_norm", _weight_norm):
             outputs = self.outputs()
             self.value = float(self.loss(outputs, self.targets))
-            self.gradient, self.hessian = self._sample(slice(None))
+            self.gradient, self.hessian = _twice(lambda: self.loss(self.outputs(), self.targets), self.leaves)
             self.jacobian = _rows(outputs.flatten(), self.leaves)
-            each = [] if listed.mixed else [self._sample(slice(i, i + 1))[1] for i in range(N)]
+            each = [] if listed.mixed else [self._sample(i) for i in range(N)]
         self.samples = torch.stack(each) if each else None
         self.logits = outputs.detach().requires_grad_()
         self.slope, self.outer = _twice(lambda: self.loss(self.logits, self.targets), [self.logits])
         self.gauss_newton = self.jacobian.mT @ self.outer @ self.jacobian
 
-    def outputs(self, some: slice = slice(None)) -> Tensor:
-        """What the loss takes, of some samples alone."""
-        given = (
-            tuple(x[some] for x in self.inputs) if isinstance(self.inputs, tuple) else (self.inputs[some],)
-        )
-        given = given if self.module else (self.leaves, *given)
-        found = self.model(*given, self.targets[some])["logits"] if self.own else self.model(*given)
-        return found if isinstance(found, Tensor) else found.logits
+    def outputs(self, *batches: slice) -> Tensor:
+        """What the loss takes, each batch alone."""
+        found: list[Tensor] = []
+        for batch in batches or self.batches:
+            part = _of_all(lambda x, batch=batch: x[batch], self.inputs)
+            given = part if isinstance(part, tuple) else (part,)
+            found.append(self.model(*given) if self.module else self.model(self.leaves, *given))
+        return torch.cat([each if isinstance(each, Tensor) else each.logits for each in found])
 
-    def _sample(self, some: slice) -> tuple[Tensor, Tensor]:
-        return _twice(lambda: self.loss(self.outputs(some), self.targets[some]), self.leaves)
+    def _sample(self, i: int) -> Tensor:
+        some = slice(i, i + 1)
+        return _twice(lambda: self.loss(self.outputs(some), self.targets[some]), self.leaves)[1]
 
     def empirical_fisher(self) -> Tensor:
         """N times the sum of the squares of what the rows of the outputs add to the gradient."""

@@ -114,7 +114,7 @@ REORDERING = {
         targets=drawn(C),
         loss=nn.MSELoss(),
     ),
-    "ragged tensors": _MOVED(net(_ragged), _lengths, refused="second derivative"),
+    "ragged tensors": _MOVED(net(_ragged), _lengths, refused="must have second derivatives"),
     "odd and even samples in turn": _MOVED(net(_in_turn)),
     "equal samples once": _MOVED(net(_each_once), lambda: torch.randn(8, D)[torch.arange(N) % 8]),
     "beside their mirror images": _MOVED(net(_mirrored)),
@@ -122,5 +122,5 @@ REORDERING = {
     "sorted by expert": _MOVED(net(_dispatched, gate=(D, 2), c=(D, H))),
     "some rows through another layer": _MOVED(net(_kept_rows, c=(D, C))),
     "answers folded into the rows": Listed(net(_answers, b=(H, 1)), drawn(C, D)),
-    "all sequences in one row, masked": _MOVED(net(_in_one_row), drawn(T, D)),
+    "all sequences in one row, masked": Listed(net(_in_one_row), drawn(T, D)),
 }

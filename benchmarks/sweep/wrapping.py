@@ -137,12 +137,12 @@ WRAPPING = {
     "records inside, a record returned": Listed(
         net(_recorded), lambda: (torch.randn(N, D), torch.rand(N, 1))
     ),
-    "a record as inputs": Listed(
+    "a record as inputs": _WITHIN(
         net(lambda m, points: plain(m, points.place)),
         lambda: _Points(torch.randn(N, D), torch.rand(N, 1)),
-        refused="inputs",
+        refuses=("empirical_kernel", "noise", "plan"),
     ),
     "what a hook has caught": Listed(_tapped),
     "buffers that change in every call": Listed(net(_counting, n=lambda: nn.BatchNorm1d(H, affine=False))),
-    "a loss of its own": Listed(net(_with_loss), loss=own_loss),
+    "a loss of its own": Listed(net(_with_loss), loss=own_loss, refused="loss must take"),
 }

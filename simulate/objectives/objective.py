@@ -171,7 +171,7 @@ class Objective:
             self._shape: tuple[int, ...] | None = None
             self._head: Head | None = None
             self._runs_again: bool | None = None
-            self._unchanged = False
+            self._unchanged, self.takes_few = False, True
             self.recordable: dict[str, bool] = {}
             self.training, self.criterion = training, loss
             self._count, self._counted = counted_by(loss) if count is None else count, count is not None
@@ -492,7 +492,7 @@ class Objective:
     def _own_few(self, whole: bool) -> Batch:
         with as_found(self.model, self.training):
             found = of_several(self.weighed(*given) for given in self._given())
-        if whole or self.training or not cuttable(found.inputs, found.targets):
+        if whole or self.training or not (self.takes_few and cuttable(found.inputs, found.targets)):
             return found
         return found.part(slice(0, _FEW))
 

@@ -22,6 +22,7 @@ from simulate.modules.hessian_variance import quadratic_forms, total_variance, v
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
+from simulate.objectives.batches import cuttable
 from simulate.operators import gauss_newton, h_term, hessian
 from simulate.perceptrons import curvature
 from simulate.spectra import Estimate, frobenius_norm
@@ -484,8 +485,9 @@ def _balanced(whole: Matrix, part: Matrix) -> bool:
 
 
 def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> SampleNoise | None:
-    objective = problem.objective
-    if problem.samples < 2 or not objective.separable:  # the Hessian of a batch is no mean of theirs
+    objective, few = problem.objective, problem.objective.few()
+    # the Hessian of a batch is no mean of theirs, or nobody but the model can tell them apart
+    if problem.samples < 2 or not objective.separable or not cuttable(few.inputs, few.targets):
         return None
     unit = problem.unit
     total = Estimate(*(unit**2 * part for part in total_variance(objective, rng, probes=VARIANCE_PROBES)))

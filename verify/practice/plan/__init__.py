@@ -295,7 +295,15 @@ def _constant(problem: Problem) -> tuple[float, Tensor]:
         few = problem.objective.few()
         outputs = problem.objective.outputs(problem.objective.leaves(), few.inputs).detach()
     given = problem.loss, outputs, problem.targets
-    return constant_loss(*given), constant_output(*given).to(problem.objective.dtype)
+    try:
+        return constant_loss(*given), constant_output(*given).to(problem.objective.dtype)
+    except (
+        IndexError
+    ) as error:  # of torch: outputs that are as many as samples have no class for the other samples
+        rule = "loss must take the same outputs for every sample, as a plan compares with"
+        raise ValueError(
+            f"{rule}, got {type(error).__name__}: {error}; a loss between samples has no plan"
+        ) from error
 
 
 def _pass_seconds(problem: Problem) -> float:

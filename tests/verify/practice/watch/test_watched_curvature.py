@@ -229,3 +229,30 @@ def test_arrays_of_numpy_and_single_precision() -> None:
     found = losscurv.watch(optimizer, model, LOSS).step(inputs.numpy(), targets.numpy().astype(np.int32))
     exact = top(model.double(), (inputs, targets))
     assert abs(found.eigenvalue - exact) <= found.error + 1e-5 * exact
+
+
+class Alike(nn.Module):
+    """How alike samples of a batch are: each has as many outputs as there are samples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x) @ self.inner(x.flip(1)).mT
+
+
+def test_a_loss_between_samples_has_a_curvature_and_no_noise_of_its_halves() -> None:
+    """Its targets are the samples themselves: half of a batch has outputs for the first half alone."""
+    model, (inputs, _) = Alike(), batches(1)[0]
+    targets = torch.arange(len(inputs))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    found = losscurv.watch(optimizer, model, LOSS).step(inputs, targets)
+    require_top(found.eigenvalue, found.error, top(model, (inputs, targets)))
+    assert found.gradient_variance is None and found.noise_scale is None
+
+
+def test_a_loss_between_samples_has_no_plan() -> None:
+    model, (inputs, _) = Alike(), batches(1)[0]
+    with pytest.raises(ValueError, match=r"got IndexError: Target .* a loss between samples has no plan"):
+        losscurv.plan(model, (inputs, torch.arange(len(inputs))), batch_sizes=2, steps=5, linearised=False)
