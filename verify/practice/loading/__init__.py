@@ -318,7 +318,11 @@ def problem_of(objective: Objective) -> Problem:
             raise ValueError(
                 "loss must be a mean over the samples of a batch, got a sum: say reduction='sum'"
             )
-    with objective.ranks.together("a problem"), as_found(objective.model, objective.training), torch.no_grad():
+    with (
+        objective.ranks.together("a problem"),
+        as_found(objective.model, objective.training),
+        torch.no_grad(),
+    ):
         outputs = tuple(objective.outputs(objective.leaves(), objective.few().inputs).shape[1:])
     model = objective.model
     return Problem(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -73,15 +74,30 @@ def first_outputs(
     ValueError
         If the model cannot be called with such inputs, or its outputs are not of as many samples.
     """
-    few = window(inputs, slice(_FEW))
-    with calling("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
-        found = free.call(free.parameters, few)
-        some = None if targets is None else window(targets, slice(_FEW))
-        outputs = asked_form(lambda _: found, few, some, loss=loss, field=field).read(found)
-    if outputs.ndim == 0 or len(outputs) != rows(few):
-        got = f"outputs {tuple(outputs.shape)} for {rows(few)} samples"
-        raise ValueError(f"model must return outputs with samples along the first axis, got {got}")
-    return tuple(outputs.shape[1:])
+
+    def asked(count: int | None) -> tuple[int, ...]:
+        few = window(inputs, slice(count))
+        with calling("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
+            found = free.call(free.parameters, few)
+            some = None if targets is None else window(targets, slice(count))
+            outputs = asked_form(lambda _: found, few, some, loss=loss, field=field).read(found)
+        if outputs.ndim == 0 or len(outputs) != rows(few):
+            got = f"outputs {tuple(outputs.shape)} for {rows(few)} samples"
+            raise ValueError(f"model must return outputs with samples along the first axis, got {got}")
+        return tuple(outputs.shape[1:])
+
+    try:
+        found = asked(_FEW)
+        # as many outputs as samples may be how alike these are: then there are more of them in a larger batch
+        return found if _FEW not in found or asked(_FEW + 1) == found else asked(None)
+    except ValueError:
+        if rows(inputs) <= _FEW:
+            raise
+        with suppress(
+            ValueError
+        ):  # samples may have to come in threes, say: the whole batch says what there is
+            return asked(None)
+        raise
 
 
 def _shapes(part: Any) -> str:
