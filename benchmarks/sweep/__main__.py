@@ -2,8 +2,9 @@
 
     python -m benchmarks.sweep --out sweep.csv
 
-A line for each model and entry: right, with its relative error; refused, with the sentence; wrong; or crashed. The exit
-status is 1 if anything is wrong, crashed, refused though it has an answer, or answered though it has none.
+Prints what is not as expected: wrong, crashed, refused though there is an answer, or answered though there is none;
+then the exit status is 1. The table has a line for each model and a column for each entry, with the relative error of what
+is right, and last the sentences of the refusals. `results.csv` is that of the last run (100 seconds of one core).
 """
 
 from __future__ import annotations
@@ -76,6 +77,21 @@ def outcomes(family: str, name: str, listed: Listed, only: str) -> Iterator[Outc
         yield Outcome(family, name, entry, outcome, expected, error, said, time.process_time() - started)
 
 
+def table(found: list[Outcome]) -> Iterator[list[str]]:
+    """Yield a heading and a line for each model."""
+    entries_of = list(dict.fromkeys(each.entry for each in found))
+    yield ["family", "model", *entries_of, "said"]
+    for family, model in dict.fromkeys((each.family, each.model) for each in found):
+        own = {each.entry: each for each in found if each.model == model}
+        cells = (own.get(entry) for entry in entries_of)
+        yield [
+            family,
+            model,
+            *("" if c is None else f"{c.error:.0e}" if c.outcome == "right" else c.outcome for c in cells),
+            " | ".join(dict.fromkeys(each.said for each in own.values() if each.said)),
+        ]
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the sweep and write its table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep")
@@ -96,7 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{each.model}: {each.entry} {each.outcome}{error} {each.said}")
     if options.out:
         with options.out.open("w", newline="") as file:
-            csv.writer(file).writerows([Outcome._fields, *found])
+            csv.writer(file, lineterminator="\n").writerows(table(found))
     unexpected = sum(not each.expected for each in found)
     print(f"{dict(Counter(each.outcome for each in found))}, {unexpected} not as expected")
     return int(unexpected > 0)

@@ -78,6 +78,8 @@ def entries(
     yield "ekfac", lambda o: _ekfac(o, G)
     yield "measure", lambda o: _measure(o, listed, right)
     if isinstance(model, nn.Module) and listed.cut is None:
+        yield "measure of a module", lambda _: _of_module(model, listed, inputs, targets, right)
+    if isinstance(model, nn.Module) and listed.cut is None:
         yield "watch", lambda _: _watch(model, listed, inputs, targets, right)
     if isinstance(model, nn.Module):
         yield "plan", _plan
@@ -163,6 +165,14 @@ def _measure(o: Any, listed: Listed, right: Reference) -> float:
         total = float((right.samples - right.samples.mean(0)).square().sum() / (N - 1))
         errors += [number(found.noise.along_top, float(forms.var())), number(found.noise.total, total)]
     return max(errors)
+
+
+def _of_module(model: nn.Module, listed: Listed, inputs: Any, targets: Tensor, right: Reference) -> float:
+    """That of a copy, with its data loaded and cut anew."""
+    found = losscurv.measure(model, (inputs, targets), listed.loss, top=1)
+    each = ((found.hessian, right.hessian), (found.gauss_newton, right.gauss_newton))
+    errors = [estimate(m.top[0].value, m.top[0].bound, float(torch.linalg.eigvalsh(e)[-1])) for m, e in each]
+    return max(*errors, number(found.loss, right.value))
 
 
 def _sub(o: Any, H: Tensor, layer: str) -> Tensor:

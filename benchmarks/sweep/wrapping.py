@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import make_dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -18,9 +18,13 @@ _Points = make_dataclass("_Points", ["place", "mass"])
 _Found = make_dataclass("_Found", ["features", "logits"])
 
 
-@torch.jit.script
-def _scripted(x: Tensor, scale: Tensor) -> Tensor:
+def _leaky(x: Tensor, scale: Tensor) -> Tensor:
     return torch.where(x > 0, x * scale, 0.1 * x.exp())
+
+
+@cache
+def _scripted() -> Any:
+    return torch.jit.script(_leaky)
 
 
 class Function:
@@ -113,7 +117,7 @@ WRAPPING = {
     ),
     "a part that is compiled": Listed(net(plain, a=lambda: torch.compile(nn.Linear(D, H), backend="eager"))),
     "an activation that is scripted": _WITHIN(
-        net(lambda m, x: m.b(_scripted(m.a(x), m.s)), s=lambda: nn.Parameter(torch.tensor(0.7)))
+        net(lambda m, x: m.b(_scripted()(m.a(x), m.s)), s=lambda: nn.Parameter(torch.tensor(0.7)))
     ),
     "a function of its parameters": _WITHIN(Function),
     "a list in a dictionary, by number": _WITHIN(
@@ -140,7 +144,7 @@ WRAPPING = {
     "a record as inputs": _WITHIN(
         net(lambda m, points: plain(m, points.place)),
         lambda: _Points(torch.randn(N, D), torch.rand(N, 1)),
-        refuses=("empirical_kernel", "noise", "plan"),
+        refuses=("empirical_kernel", "noise", "plan", "measure of a module"),
     ),
     "what a hook has caught": Listed(_tapped),
     "buffers that change in every call": Listed(net(_counting, n=lambda: nn.BatchNorm1d(H, affine=False))),

@@ -124,7 +124,8 @@ def measure(
         Name or number of the tensor that the loss takes, where the model returns several; `logits`, or the only one,
         if None.
     batch_size
-        Most samples in one pass, which changes memory and time alone; at most 1000 if None.
+        Most samples in one pass, which changes memory and time alone, unless samples see each other in larger
+        batches only; at most 1000 if None.
     device, dtype
         Such as "cuda", and "float32" or "float64"; those of the model if None.
 
