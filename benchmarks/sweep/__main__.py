@@ -3,8 +3,8 @@
     python -m benchmarks.sweep --out sweep.csv
 
 Prints what is not as expected: wrong, crashed, refused though there is an answer, or answered though there is none;
-then the exit status is 1. The table has a line for each model and a column for each entry, with the relative error of what
-is right, and last the sentences of the refusals. `results.csv` is that of the last run (100 seconds of one core).
+then the exit status is 1. The table has a line for each model and a column for each entry, with the relative error of
+what is right, and last the sentences of the refusals. `results.csv` is that of the last run (90 seconds of one core).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def outcomes(family: str, name: str, listed: Listed, only: str) -> Iterator[Outcome]:
+def outcomes(family: str, name: str, listed: Listed, only: Sequence[str] = ()) -> Iterator[Outcome]:
     """Yield the outcomes of a model, entry by entry."""
     model, inputs, targets = built(name, listed)
     several = listed.cut and zip(inputs.split(listed.cut), targets.split(listed.cut), strict=True)
@@ -59,7 +59,7 @@ def outcomes(family: str, name: str, listed: Listed, only: str) -> Iterator[Outc
     else:
         each = entries(listed, model, inputs, targets, Reference(name, listed))
     for entry, ask in each:
-        if only not in entry:
+        if only and not any(words in entry for words in only):
             continue
         factors = entry in ("kfac", "ekfac") and (listed.mixed or not listed.sited)
         none = bool(listed.refused) or factors or entry in listed.refuses
@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep")
     parser.add_argument("--out", type=Path, help="file for the table, as CSV")
     parser.add_argument("--models", default="", help="those with these words in their names")
-    parser.add_argument("--entries", default="", help="those with these words in their names")
+    parser.add_argument("--entries", default="", help="names, or words of them, with commas between")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
@@ -105,7 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
     for family, models in FAMILIES.items():
         for name, listed in models.items():
             if options.models in name:
-                found += outcomes(family, name, listed, options.entries)
+                found += outcomes(family, name, listed, list(filter(None, options.entries.split(","))))
     for each in found:
         if not each.expected:
             error = "" if each.error is None else f" by {each.error:.1e}"
