@@ -72,7 +72,9 @@ class CurvatureOperator(Operator):
             products = self.product(vectors).detach()
             # a look at every number costs a twentieth of a product; a finite sum has none that is not
             if not math.isfinite(float(products.sum())) and not bool(products.isfinite().all()):
-                raise ValueError("operator must return finite products, got NaN or infinity")
+                single = "; measure in double precision, or multiply the loss by a constant"
+                advice = single if self.dtype == torch.float32 else ""
+                raise ValueError(f"operator must return finite products, got NaN or infinity{advice}")
             return products
 
 

@@ -127,7 +127,7 @@ def test_what_torch_cannot_differentiate_twice_is_refused_in_a_sentence() -> Non
         hessian(Objective(Ragged(), (X, Y))).dense()
 
 
-def test_squares_that_vanish_in_single_precision_are_refused_and_zeros_are_zeros() -> None:
+def test_squares_that_vanish_or_overflow_in_single_precision_are_refused_and_zeros_are_zeros() -> None:
     model = nn.Linear(4, 3, bias=False).double()
     with torch.no_grad():
         model.weight.copy_(torch.arange(12.0).view(3, 4))
@@ -136,6 +136,8 @@ def test_squares_that_vanish_in_single_precision_are_refused_and_zeros_are_zeros
     assert 0 < float(right.abs().max()) < 1e-38
     with pytest.raises(ValueError, match="gradients must have squares that are numbers in float32"):
         empirical_fisher(Objective(model.float(), (x.float(), y.float()))).dense()
+    with pytest.raises(ValueError, match="finite products, got NaN or infinity; measure in double precision"):
+        empirical_fisher(Objective(model, (1e22 * x.float(), y.float()))).dense()
     fitted = Objective(model, (x.float(), model(x.float()).detach()))
     assert not bool(empirical_fisher(fitted).dense().any())
 
