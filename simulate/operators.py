@@ -180,7 +180,7 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
 def _require_squares(objective: Objective) -> None:
     """Refuse gradients whose squares are too small for numbers of their type: their products are zeros."""
     largest = 0.0
-    with objective.measured(), torch.enable_grad():
+    with objective.ranks.together("squares"), objective.measured(), torch.enable_grad():
         for batch in objective.batches():
             outputs = objective.outputs(objective.leaves(), batch.inputs)
             slope = _slope(objective, outputs, batch)
@@ -188,6 +188,7 @@ def _require_squares(objective: Objective) -> None:
             weights = slope / size * normal(slope) if size else slope
             pulled = slopes(outputs, objective.leaves(), weights)
             largest = max([largest, *(size * float(part.abs().max()) for part in pulled if part.numel())])
+    largest = max(objective.ranks.gathered("squares", largest))
     if 0.0 < largest**2 < torch.finfo(objective.dtype).tiny:
         kind = str(objective.dtype).removeprefix("torch.")
         raise ValueError(

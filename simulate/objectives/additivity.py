@@ -230,6 +230,8 @@ def alone(asked: Asked, batch: Batch) -> bool:
 
 def _as_computed(asked: Asked, inputs: Any, *outputs: Tensor) -> list[Tensor]:
     """Return outputs in the narrowest type that the model computes in: single precision may be handed on as double."""
+    if outputs[0].dtype is not torch.float64:
+        return list(outputs)
     with torch.enable_grad():
         nodes = behind([asked.outputs(asked.leaves(), inputs)])
     types = {m.dtype for node in nodes for m in node._input_metadata} & {torch.float32, torch.float64}

@@ -300,10 +300,14 @@ def _constant(problem: Problem) -> tuple[float, Tensor]:
 
     with as_found(problem.module, False):
         outputs = outputs_of(count := rows(few.targets))
-        if count > 1 and count in outputs.shape[1:] and (one := outputs_of(1)).shape[1:] != outputs.shape[1:]:
+        if (
+            count > 1
+            and count in outputs.shape[1:]
+            and (fewer := outputs_of(count - 1)).shape[1:] != outputs.shape[1:]
+        ):
             raise ValueError(
                 "model must give each sample as many outputs in batches of any size for a plan, got shape"
-                f" {tuple(outputs.shape)} and {tuple(one.shape)}: it compares samples"
+                f" {tuple(outputs.shape)} and {tuple(fewer.shape)}: it compares samples"
             )
     given = problem.loss, outputs, problem.targets
     return constant_loss(*given), constant_output(*given).to(objective.dtype)

@@ -259,7 +259,7 @@ def test_a_loss_between_samples_is_measured_whole_and_has_no_plan() -> None:
     assert abs(found.hessian.top[0].value - top(model, (inputs, targets))) < 1e-6
     assert found.noise is None and found.coupling
     for loss in (None, nn.functional.cross_entropy):
-        with pytest.raises(ValueError, match=r"got shape \(3, 3\) and \(1, 1\): it compares samples"):
+        with pytest.raises(ValueError, match=r"got shape \(3, 3\) and \(2, 2\): it compares samples"):
             losscurv.plan(model, (inputs, targets), loss=loss, batch_sizes=2, steps=5, linearised=False)
 
 
