@@ -12,7 +12,7 @@ from torch import Tensor
 from simulate import _memory
 from simulate.objectives import Batch, Objective
 from simulate.objectives.additivity import MIXED
-from simulate.objectives.batches import cuts, rows, window
+from simulate.objectives.batches import cuts, cuttable, rows, window
 from simulate.objectives.derivatives import directional, normal
 from simulate.objectives.output_curvature import SoftmaxCurvature, closed_curvature
 
@@ -94,7 +94,13 @@ def separate_batches(objective: Objective) -> Iterator[Batch]:
         raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
     if objective.mixing == MIXED:
         raise ValueError("model must give each sample outputs of its own, got samples that see each other")
-    yield from objective.batches(empty=True)
+    for batch in objective.batches(empty=True):
+        if rows(batch.targets) > 1 and not cuttable(batch.inputs, batch.targets):
+            raise ValueError(
+                "data must have samples along the first axis of every tensor to be asked about single ones, got"
+                f" {type(batch.inputs).__name__} as inputs"
+            )
+        yield batch
 
 
 def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:

@@ -176,7 +176,7 @@ class Objective:
             self._shape: tuple[int, ...] | None = None
             self._head: Head | None = None
             self._runs_again: bool | None = None
-            self._unchanged = False
+            self._unchanged, self.takes_few = False, True
             self.recordable: dict[str, bool] = {}
             self.training, self.criterion = training, loss
             self._count, self._counted = counted_by(loss) if count is None else count, count is not None
