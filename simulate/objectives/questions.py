@@ -175,14 +175,20 @@ def _coupled(objective: AskedSamples, pieces: Sequence[Piece], *, loss_alone: bo
 def few_samples(objective: AskedSamples, *, whole: bool = False) -> Batch:
     """Return a few samples of the first batch that has several; all of it if `whole`, or where it cannot be cut."""
     ranks, known = objective.ranks, objective.answers
-    name = "few" if objective.takes_few else "all"  # a model that takes no few is found out by asking with few
+    name = (
+        "few" if objective.takes_few else "all"
+    )  # a model that takes no few is found out by asking with few
     if ranks.several and not whole and name in known:
         return known[name]
     with ranks.together("a few samples"), as_found(objective.model, objective.training):
         own = None
         if objective.own_rows or not ranks.several:
             own = of_several(objective.weighed(*given) for given in objective.given())
-            if objective.takes_few and not (whole or objective.training) and cuttable(own.inputs, own.targets):
+            if (
+                objective.takes_few
+                and not (whole or objective.training)
+                and cuttable(own.inputs, own.targets)
+            ):
                 own = own.part(slice(0, _FEW))
     if own is not None and not ranks.several:
         return own
