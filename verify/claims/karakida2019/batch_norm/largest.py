@@ -12,7 +12,7 @@ from simulate.wide import batch_normed
 from theory.activations import gaussian_kernels, single
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019.batch_norm.batch_norm import OWN, THEOREM, eq_22, normed_network, sizes_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -129,7 +129,6 @@ ODD = Experiment(
     ),
     budget=512,
     seconds=2.2,
-    tier=Tier.FULL,
 )
 
 
