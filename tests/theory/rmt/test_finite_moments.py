@@ -49,6 +49,21 @@ def test_profiled_moment_over_the_nodes_of_normal_elements() -> None:
     assert_allclose(rmt.profiled_fourth_moment(sigma=1.0, contrast=contrast, dim=dim), total)
 
 
+@pytest.mark.parametrize("dim", [2, 3])
+def test_alternating_moment_over_the_nodes_of_normal_elements(dim: int) -> None:
+    """Elements of A^2 and B^2 in pairs: their means over A and B apart make the mean of tr A^2 B^2 A^2 B^2."""
+    places = symmetric(dim)
+    chosen = np.array(list(itertools.product(range(3), repeat=len(places))))
+    drawn = np.zeros((len(chosen), dim, dim))
+    for which, (i, j) in zip(chosen.T, places, strict=True):
+        drawn[:, i, j] = drawn[:, j, i] = np.array(NORMAL[0])[which] * math.sqrt((1 + (i == j)) / dim)
+    squares, chances = drawn @ drawn, np.array(NORMAL[1])[chosen].prod(axis=1)
+    pairs = np.einsum("n,nij,nkl->ijkl", chances, squares, squares)
+    word = np.einsum("ijkl,jkli->", pairs, pairs) / dim
+    found = rmt.alternating_moment(sigma_a=1.1, sigma_b=0.8, dim=dim)
+    assert_allclose(found, (1.1 * 0.8) ** 4 * word)
+
+
 @pytest.mark.parametrize(("dim", "batch"), [(2, 3), (3, 2)])
 def test_wishart_third_moment_over_the_nodes_of_normal_elements(dim: int, batch: int) -> None:
     """Every element of X at the nodes of a Gauss-Hermite rule that is exact to the seventh power."""
