@@ -391,8 +391,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot=PILOT,
         rivals={"one level for all rates": _constant, "half of it": lambda p: _edge(p) / 2},
         expected=Verdict.DISAGREES,
-        finding="With batches of 4 of 64 samples it is 0.67 to 0.75 of two over the rate, with batches of 16 it is 5 "
-        "to 7 % above: the level of full batches holds for large batches only.",
+        finding="With batches of 4 of 64 samples it is 0.67 to 0.75 of two over the rate, with batches of 16 it is 4 "
+        "to 6 % above: the level of full batches holds for large batches only.",
         quantity="largest eigenvalue of the Hessian, mean over time",
     ),
     Claim(
