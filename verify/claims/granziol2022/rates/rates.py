@@ -131,7 +131,7 @@ def _over_edge(p: Point) -> float:
     return float(adaptive_rates.outlier_over_edge(p.eigenvalue, **_size(p, p.batch_size)))
 
 
-def edges_of_batches(block: Block, point: Point) -> Mapping[str, Any]:
+def adaptive_rates_of_batches(block: Block, point: Point) -> Mapping[str, Any]:
     """Rate that the edge of the noise of one batch allows, and the noise of an element over the samples."""
     found = []
     for rng in block.streams:
@@ -150,7 +150,7 @@ def edges_of_batches(block: Block, point: Point) -> Mapping[str, Any]:
 BATCHES = Experiment(
     id="granziol2022/edge-of-batches",
     replicate="one data set of symmetric matrices with a batch of it",
-    simulate=edges_of_batches,
+    simulate=adaptive_rates_of_batches,
     on_host="all of it, in numpy",
     points=(
         Point(dim=160, dataset_size=7, batch_size=3, preconditioner=0.83),
