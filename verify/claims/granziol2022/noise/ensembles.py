@@ -223,7 +223,6 @@ FEW_PROJECTIONS = Experiment(
     ),
     budget=1 << 18,
     seconds=1.6,
-    tier=Tier.FULL,
 )
 
 WISHART_NOISE = Experiment(
