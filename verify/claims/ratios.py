@@ -1,0 +1,41 @@
+"""What is measured over what theory says of it: the score of properties that hold many simulators at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from simulate.monte_carlo import Block, Point
+from verify.model import Claim
+
+__all__ = ["one", "ratio"]
+
+
+def ratio(claim: Claim, block: Block, point: Point) -> Any:
+    """Return the score of a claim over its prediction, one number for each replicate, at any point."""
+    scores = claim.experiment.simulate(block, point)
+    if not claim.inputs:
+        return scores[str(claim.score)] / _predicted(claim.predict, point)
+    measured = {name: _numbers(scores[name]) for name in claim.inputs}
+    return _numbers(scores[str(claim.score)]) / claim.predict(SimpleNamespace(**point, **measured))
+
+
+def one(_: Point) -> float:
+    """Return what a ratio of measurement to theory is, 1.
+
+    >>> one(Point())
+    1.0
+    """
+    return 1.0
+
+
+@lru_cache(64)
+def _predicted(predict: Callable[[Any], Any], point: Point) -> float:
+    """Asked for by every block of a point."""
+    return float(predict(point))
+
+
+def _numbers(score: Any) -> Any:
+    return score.cpu().numpy() if hasattr(score, "cpu") else score
