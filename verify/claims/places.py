@@ -46,8 +46,8 @@ def simulators_read(claim: AnyClaim) -> list[str]:
     """Return the functions and classes of simulate that a claim names, by itself or through functions beside it.
 
     >>> from verify.claims import registry
-    >>> simulators_read(next(c for c in registry.claims() if c.id == "granziol2022/outlier-map"))[-1]
-    'simulate.matrices.ensembles.wigner'
+    >>> simulators_read(next(c for c in registry.claims() if c.id == "granziol2022/any-outlier"))[0]
+    'simulate.matrices.ensembles.goe_top_eigenvalue'
     """
     return sorted(_followed(claim, "simulate")[0])
 
@@ -178,8 +178,8 @@ def _note(thing: Any, found: set[str], seen: set[FunctionType], package: str) ->
             found.add(f"{module}.{thing.__qualname__}")
     elif callable(thing) and module.startswith("verify.claims"):
         _follow(thing, found, seen, package)
-    elif isinstance(thing, Mapping):  # of cases by name
-        for each in thing.values():
+    elif isinstance(thing, Mapping | tuple):  # of cases by name, or what belongs to one
+        for each in thing.values() if isinstance(thing, Mapping) else thing:
             _note(each, found, seen, package)
     elif isinstance(thing, Claim):
         for function in _functions(thing):

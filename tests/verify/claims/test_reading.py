@@ -34,8 +34,6 @@ LEFT_TO_THE_FULL_TIER: dict[str, str] = {
     "theory.fisher.mean_subtraction.gram_entry_variances": AVERAGES,
     "theory.fisher.middle_normalisation.batch_norm_largest_odd": DEAR,
     "theory.gauss_newton.projection.ProjectedMoments.excess": DEAR,
-    "theory.gauss_newton.projection.sparse_moments": DEAR,
-    "theory.rmt.finite_moments.low_rank_fourth_moment": DEAR,
     "theory.rmt.finite_moments.wishart_third_moment": AVERAGES,
 }
 """Outputs that the default tier does not guard, and why: a claim on each would take more than a second of a core."""

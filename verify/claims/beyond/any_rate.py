@@ -75,7 +75,11 @@ def _largest(block: Block, p: Point) -> Any:
     """Of the Hessian of a linear output on Gaussian inputs."""
     import torch
 
-    stack, dim, size = stacks.Perceptrons("relu", "squared error", bias=False), 10 + 10 * p.dim, 12 * p.samples
+    stack, dim, size = (
+        stacks.Perceptrons("relu", "squared error", bias=False),
+        10 + 10 * p.dim,
+        12 * p.samples,
+    )
     x, like = block.normal(size, dim), {"dtype": torch.float64}
     weights, y = [torch.zeros(len(block), 1, dim, **like)], block.normal(size, 1)
     found = edges.top_eigenvalues(stack, weights, x, y, steps=dim)
@@ -84,7 +88,14 @@ def _largest(block: Block, p: Point) -> Any:
 
 def _adam(block: Block, p: Point) -> Any:
     """By the square root rule, where noise dominates the gradients."""
-    setting = {"start": 1.3, "curvature": 0.8, "noise": 31.0, "later_noise": 11.0, "damping": 3.0, "rate": 0.021 * p.times}
+    setting = {
+        "start": 1.3,
+        "curvature": 0.8,
+        "noise": 31.0,
+        "later_noise": 11.0,
+        "damping": 3.0,
+        "rate": 0.021 * p.times,
+    }
     moments = {"momentum": 0.993, "second": 0.9985, "growth": min(p.batch_size, 2), "paths": 256}
     return ratio(SECOND_MOMENT, block, Point(**setting, **moments, before=12 * p.samples, after=96))
 

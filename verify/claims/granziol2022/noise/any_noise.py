@@ -58,9 +58,7 @@ def _nested(block: Block, p: Point) -> Any:
     """The same of nested means, whose sizes have no bound."""
     sizes = (p.batch, p.batch + p.samples)
     few, all_of_them = populations.nested_means(block, p.dim, sizes).unbind(1)
-    known = element_fluctuation(
-        variance=p.dim * (p.dim + 1), batch_size=sizes[0], dataset_size=sizes[1]
-    )
+    known = element_fluctuation(variance=p.dim * (p.dim + 1), batch_size=sizes[0], dataset_size=sizes[1])
     return (few - all_of_them).square().sum((1, 2)) / float(known)
 
 

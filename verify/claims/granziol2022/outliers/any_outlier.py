@@ -82,7 +82,9 @@ def _dense(block: Block, noise: Any, spike: float, known: outliers.Outlier, *, m
     """What a spike adds to a whole matrix, the part of first order, of known mean, left out of the eigenvalue."""
     v = ensembles.unit_vectors(block, noise.shape[1])
     first_order = (v[:, None] @ noise @ v[:, :, None]).squeeze() - mean
-    value, vector = ensembles.top_eigenpair(ensembles.spiked(noise, v, spike))
+    whole = ensembles.spiked(noise, v, spike)
+    value, vector = ensembles.top_eigenpair(whole)
+    value = (value + ensembles.top_eigenvalue(whole)) / 2
     return _ratio(value - first_order, (vector * v).sum(1).square(), known)
 
 

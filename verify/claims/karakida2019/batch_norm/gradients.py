@@ -79,7 +79,10 @@ def _bias_gradients(rng: np.random.Generator, point: Point, *, last: bool = Fals
 def _moved(
     rng: np.random.Generator, point: Point, *, layers: int | None = None, normalised: bool = True
 ) -> float:
-    """Change of the Gram matrix when biases are drawn anew and the weights of `layers` layers are multiplied."""
+    """Change of the Gram matrix when biases are drawn anew and the weights of `layers` layers are multiplied.
+
+    Times the smallest deviation of a unit, if that is below 1: by its inverse the derivative amplifies rounding.
+    """
     network = _single(rng, point)
     gram = batch_normed.batch_normed_gram if normalised else fisher_gram.gram
     changed = signals.WideNetwork(
@@ -88,7 +91,9 @@ def _moved(
         inputs=network.inputs,
     )
     before, after = gram(network, point.activation), gram(changed, point.activation)
-    return float((after - before).abs().max() / before.abs().max())
+    deviations = batch_normed.batch_normed_signals(network, point.activation).deviations
+    smallest = min([1.0, *(float(each.min()) for each in deviations)])
+    return smallest * float((after - before).abs().max() / before.abs().max())
 
 
 def _two_samples(rng: np.random.Generator, point: Point) -> float:

@@ -7,7 +7,9 @@ from typing import Any
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import wide_training
+from simulate.wide import fisher_gram, signals
 from theory import fisher
+from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.kernels.tangent import CLAIMS as TANGENT
 from verify.claims.karakida2019.layer_norm.layer_norm import CLAIMS as LAYER_NORM
@@ -40,10 +42,22 @@ BY_NAME = {c.id.partition("/")[2]: c for c in LISTED if isinstance(c, Claim)}
 def _sharpness(block: Block, p: Point) -> Any:
     """Largest eigenvalue of one output of one sample: the squared length of a gradient."""
     network = network_of(block, p, samples=1, outputs=1)
-    known = fisher.eigenvalue_statistics(
-        **setting(p), width=p.width, samples=1, outputs=1, finite_width=True
-    )
+    known = fisher.eigenvalue_statistics(**setting(p), width=p.width, samples=1, outputs=1, finite_width=True)
     return wide_training.sharpness(network, p.activation) / float(known.largest)
+
+
+def _whole(block: Block, p: Point) -> Any:
+    """Signals forth and back, and the mean eigenvalue, of whole networks."""
+    network = network_of(block, p)
+    known = order_parameters(**setting(p))
+    measured = signals.measured_order_parameters(network, p.activation)
+    parts = [measured[name][:, -1] / float(getattr(known, name)[-1]) for name in ("q_hat_t", "q_tilde_st")]
+    statistics = fisher.eigenvalue_statistics(
+        **setting(p), width=p.width, samples=p.samples, outputs=p.outputs, finite_width=True
+    )
+    count = fisher.parameter_count(depth=p.depth, width=p.width, outputs=p.outputs)
+    trace = fisher_gram.fisher_trace(fisher_gram.gram(network, p.activation))
+    return (sum(parts) + trace / float(statistics.mean * count)) / 3
 
 
 def _of(name: str) -> Callable[[Block, Point], Any]:
@@ -51,7 +65,8 @@ def _of(name: str) -> Callable[[Block, Point], Any]:
 
 
 CASES: dict[str, Callable[[Block, Point], Any]] = {name: _of(name) for name in NAMES} | {
-    "sharpness": _sharpness
+    "sharpness": _sharpness,
+    "whole": _whole,
 }
 
 

@@ -23,7 +23,9 @@ __all__ = ["CLAIMS"]
 FRAMES = 12
 """Of each replicate."""
 
-OF_LOGITS = {name.partition("/")[2]: c for c in LOGITS for name in (c.id,) if name.endswith(("/outlier", "/bulk"))}
+OF_LOGITS = {
+    name.partition("/")[2]: c for c in LOGITS for name in (c.id,) if name.endswith(("/outlier", "/bulk"))
+}
 
 
 def _squares(rng: np.random.Generator, matrix: Any, frames: Any, p: Point) -> Any:
@@ -31,7 +33,9 @@ def _squares(rng: np.random.Generator, matrix: Any, frames: Any, p: Point) -> An
     seen = frames.mT @ matrix @ frames
     law = gauss_newton.sparse_moments if p.case == "sparse" else gauss_newton.haar_moments
     more = {"squared_diagonal": float(matrix.diagonal().square().sum())} if p.case == "sparse" else {}
-    known = law(float(matrix.trace()), float(matrix.square().sum()), dim=p.dim, parameters=len(matrix), **more)
+    known = law(
+        float(matrix.trace()), float(matrix.square().sum()), dim=p.dim, parameters=len(matrix), **more
+    )
     traces = seen.diagonal(dim1=1, dim2=2).sum(1)
     return (seen.square().sum((1, 2)) / float(known.squared_norm) + traces / float(known.trace)).mean() / 2
 

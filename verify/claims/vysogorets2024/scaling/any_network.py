@@ -62,12 +62,16 @@ class Drawn(NamedTuple):
 
 
 class Along(NamedTuple):
-    """Slope of the loss, G-term, H-term and Hessian along the weights, as far as a simulator makes them."""
+    """Slope of the loss, G-term, H-term and Hessian along the weights, as far as a simulator makes them.
+
+    And the mean over the samples of the squared slope.
+    """
 
     slope: Any = None
     g_term: Any = None
     h_term: Any = None
     hessian: Any = None
+    squared_slope: Any = None
 
 
 def _drawn(rng: np.random.Generator, point: Point) -> Drawn:
@@ -93,12 +97,15 @@ def _by_theory(net: Drawn, alpha: float, temperature: float) -> Along:
     p /= p.sum(1, keepdims=True)
     factors = zone.curvature_factors(alpha, depth=net.depth, temperature=temperature)
     first, second = (zone.euler_factor(net.depth, order=order) for order in (1, 2))
-    residual = float(((p * z).sum(1) - z[np.arange(len(z)), net.labels]).mean())
+    residuals = (p * z).sum(1) - z[np.arange(len(z)), net.labels]
+    residual = float(residuals.mean())
     spread = float(np.einsum("nk,nkl,nl->n", z, softmax.covariance(p), z).mean())
-    slope = zone.homogeneous_factor(alpha, depth=net.depth, temperature=temperature, order=1)
+    slopes = (
+        first * zone.homogeneous_factor(alpha, depth=net.depth, temperature=temperature, order=1) * residuals
+    )
     g_term = factors.gauss_newton * first**2 * spread
     h_term = factors.h_term * second * residual
-    return Along(float(slope) * first * residual, g_term, h_term, g_term + h_term)
+    return Along(slopes.mean(), g_term, h_term, g_term + h_term, np.square(slopes).mean())
 
 
 def _of_terms(terms: Any) -> Along:
@@ -124,7 +131,9 @@ def _layers(net: Drawn, alpha: float, temperature: float) -> Along:
     """The logits are linear in each layer, so that a block gives a depth-squared part of the whole."""
     total = 0.0
     for layer, part in enumerate(net.split()):
-        block = layer_blocks.layer_block(net.weights, net.x, layer=layer, alpha=alpha, temperature=temperature)
+        block = layer_blocks.layer_block(
+            net.weights, net.x, layer=layer, alpha=alpha, temperature=temperature
+        )
         total += float(np.exp(block.log_scale)) * (part.flatten() @ block.dense() @ part.flatten())
     return Along(g_term=net.depth * total)
 
@@ -132,11 +141,8 @@ def _layers(net: Drawn, alpha: float, temperature: float) -> Along:
 def _operators(net: Drawn, alpha: float, _: float) -> Along:
     widths, theta = per_sample.flattened(net.scaled(alpha))
     objective = trained.perceptron_objective(widths, theta, net.x, net.labels, "relu")
-    g, h, whole = (
-        net.along @ (matrix(objective) @ net.along)
-        for matrix in (operators.gauss_newton, operators.h_term, operators.hessian)
-    )
-    return Along(None, g, h, whole)
+    matrices = (operators.gauss_newton, operators.h_term, operators.hessian, operators.empirical_fisher)
+    return Along(None, *(net.along @ (matrix(objective) @ net.along) for matrix in matrices))
 
 
 def _projected(net: Drawn, alpha: float, _: float) -> Along:
@@ -251,7 +257,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         replicate="one network with its inputs and a direction near its weights",
         examples=(
             *(_example(case) for case in SIMULATORS),
-            *(_example("framed", depth=depth, alpha=alpha) for depth, alpha in ((1, 0.07), (2, 0.13), (5, 11.0))),
+            *(
+                _example("framed", depth=depth, alpha=alpha)
+                for depth, alpha in ((1, 0.07), (2, 0.13), (5, 11.0))
+            ),
         ),
         score="ratio",
         predict=one,
