@@ -397,7 +397,7 @@ def _usage_errors() -> Iterator[None]:
 
 
 def _seeded(seed: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the seed that hypothesis was given comes to: that of the suite, from which properties draw their examples."""
+    """Return the option that the seed of hypothesis stands for: that of the suite, which draws the examples too."""
     if seed is None:
         return {}
     other = next((name for name in ("seed", "vary_seed") if values[name] not in (None, False)), "")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from verify.model import Claim
+from verify.model import AnyClaim, Claim
 
-__all__ = ["one", "ratio"]
+__all__ = ["by_name", "one", "ratio"]
 
 
 def ratio(claim: Claim, block: Block, point: Point) -> Any:
@@ -20,6 +20,11 @@ def ratio(claim: Claim, block: Block, point: Point) -> Any:
         return scores[str(claim.score)] / _predicted(claim.predict, point)
     measured = {name: _numbers(scores[name]) for name in claim.inputs}
     return _numbers(scores[str(claim.score)]) / claim.predict(SimpleNamespace(**point, **measured))
+
+
+def by_name(claims: Iterable[AnyClaim]) -> dict[str, Claim]:
+    """Return the claims on experiments among these, by their names without the paper."""
+    return {claim.id.partition("/")[2]: claim for claim in claims if isinstance(claim, Claim)}
 
 
 def one(_: Point) -> float:

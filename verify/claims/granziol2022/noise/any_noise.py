@@ -82,12 +82,12 @@ def any_moment(block: Block, point: Point) -> Mapping[str, Any]:
     """A moment over what theory says of it, averaged over as many matrices as make it scatter little."""
     count = COUNTS.get(point.case) or max(1, ENTRIES // point.dim**2)
     p = point | {"dim": 2 * (point.dim // 2), "batch": min(point.batch_size, point.samples)}
-    found = np.asarray(CASES[point.case](block.repeated(count), p))
+    found = CASES[point.case](block.repeated(count), p)
     return {"ratio": found.reshape(len(block), count).mean(1)}
 
 
 def _example(case: str) -> Point:
-    sizes = {"dim": 13, "samples": 5, "batch_size": 3, "rank": 4}
+    sizes = {"dim": 12 if case == "batches" else 13, "samples": 5, "batch_size": 3, "rank": 4}
     return Point(case=case, sigma=1.3, variance=0.7, contrast=0.63, spike=2.3, **sizes)
 
 

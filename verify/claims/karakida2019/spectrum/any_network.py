@@ -16,8 +16,8 @@ from verify.claims.karakida2019.layer_norm.layer_norm import CLAIMS as LAYER_NOR
 from verify.claims.karakida2019.spectrum.cross_entropy import CLAIMS as CROSS_ENTROPY
 from verify.claims.karakida2019.spectrum.theorems import CLAIMS as WIDE
 from verify.claims.karakida2019.wide_networks import network_of, setting
-from verify.claims.ratios import one, ratio
-from verify.model import AnyClaim, Claim, StatisticalProperty
+from verify.claims.ratios import by_name, one, ratio
+from verify.model import AnyClaim, StatisticalProperty
 from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS"]
@@ -35,8 +35,7 @@ NAMES = (
     "layer-norm-mean",
     "layer-norm-rayleigh",
 )
-LISTED = (*WIDE, *TANGENT, *CROSS_ENTROPY, *LAYER_NORM)
-BY_NAME = {c.id.partition("/")[2]: c for c in LISTED if isinstance(c, Claim)}
+BY_NAME = by_name((*WIDE, *TANGENT, *CROSS_ENTROPY, *LAYER_NORM))
 
 
 def _sharpness(block: Block, p: Point) -> Any:

@@ -12,7 +12,7 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature, full_space
 from theory import gauss_newton
-from verify.claims.ratios import one, ratio
+from verify.claims.ratios import by_name, one, ratio
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.softmax.theorems import CLAIMS as LOGITS
 from verify.model import OURS, AnyClaim, StatisticalProperty
@@ -23,12 +23,10 @@ __all__ = ["CLAIMS"]
 FRAMES = 12
 """Of each replicate."""
 
-OF_LOGITS = {
-    name.partition("/")[2]: c for c in LOGITS for name in (c.id,) if name.endswith(("/outlier", "/bulk"))
-}
+OF_LOGITS = by_name(LOGITS)
 
 
-def _squares(rng: np.random.Generator, matrix: Any, frames: Any, p: Point) -> Any:
+def _squares(matrix: Any, frames: Any, p: Point) -> Any:
     """Mean squared norm of a matrix in some frames, over that of theory, with that of the trace."""
     seen = frames.mT @ matrix @ frames
     law = gauss_newton.sparse_moments if p.case == "sparse" else gauss_newton.haar_moments
@@ -55,7 +53,7 @@ def _framed(block: Block, p: Point, draw: Callable[[np.random.Generator, int, in
     for rng in block.streams:
         matrix = _matrix(rng, p.parameters)
         frames = torch.stack([draw(rng, p.parameters, p.dim) for _ in range(FRAMES)])
-        found.append(_squares(rng, matrix, frames, p))
+        found.append(_squares(matrix, frames, p))
     return torch.stack(found)
 
 
@@ -69,9 +67,9 @@ def _first_rows(rng: np.random.Generator, rows: int, columns: int) -> Any:
 
 
 def _together(block: Block, p: Point) -> Any:
-    frames = ensembles.haar_frames(block, p.parameters, p.dim, count=FRAMES)
+    frames = ensembles.haar_frames(block, p.parameters, p.dim, count=FRAMES).cpu()
     pairs = zip(block.streams, frames, strict=True)
-    found = [_squares(rng, _matrix(rng, p.parameters), each, p) for rng, each in pairs]
+    found = [_squares(_matrix(rng, p.parameters), each, p) for rng, each in pairs]
     return np.array([float(value) for value in found])
 
 

@@ -134,7 +134,7 @@ def _layers(net: Drawn, alpha: float, temperature: float) -> Along:
         block = layer_blocks.layer_block(
             net.weights, net.x, layer=layer, alpha=alpha, temperature=temperature
         )
-        total += float(np.exp(block.log_scale)) * (part.flatten() @ block.dense() @ part.flatten())
+        total += float(np.exp(block.log_scale)) * float(part.flatten() @ block.dense() @ part.flatten())
     return Along(g_term=net.depth * total)
 
 
@@ -165,7 +165,7 @@ def _samples(net: Drawn, alpha: float, _: float) -> Along:
 def _classifiers(net: Drawn, alpha: float, _: float) -> Along:
     stacked = learnable_rates.Classifiers(tuple(w[None] for w in net.weights), net.x[None], net.labels[None])
     _, gradients, _ = learnable_rates.losses_and_gradients(stacked.scaled(alpha))
-    return Along(sum((g[0] * part).sum() for g, part in zip(gradients, net.split(), strict=True)))
+    return Along(scaled_training.inner([g[0] for g in gradients], net.split(), 0))
 
 
 def _path(net: Drawn, alpha: float, temperature: float) -> Along:
