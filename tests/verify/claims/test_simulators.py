@@ -205,7 +205,7 @@ EDITS: Mapping[str, tuple[Any, str, Callable[..., Any], str, str]] = {
     "outlier": (reduced, "wigner_extreme", lambda f: field("eigenvalue", 1.05, f), OUTLIERS, "Wigner"),
     "Gram": (fisher_gram, "gram", lambda f: times(1.3, f), WIDE, "whole"),
     "layer norm": (layer_normed, "layer_normed_gram", lambda f: times(1.1, f), WIDE, "layer-norm-mean"),
-    "limit of SGD": (optimisers, "largest_stable_rate", lambda f: field("rate", 1.1, f), RATES, "sgd"),
+    "limit of SGD": (optimisers, "largest_stable_rate", lambda f: field("rate", 1.3, f), RATES, "sgd"),
     "exponent": (lyapunov, "lyapunov_exponents", lambda f: times(1.1, f), RATES, "exponent"),
 }
 """Where a number of a simulator is edited, how, and the property that is to see it."""
