@@ -395,7 +395,7 @@ def test_the_shrunk_example_is_told_with_the_lines_that_reproduce_and_keep_it() 
     row = row_of(tested)
     told = surprise_block(row)
     (sizes,) = (line for line in told.splitlines() if line.startswith("  sizes"))
-    assert "17" in sizes and "False" in sizes
+    assert "17" in sizes and "flag = no" in sizes
     assert f"rerun       {row.rerun}" in told and "--claim paper/exact --seed 1" in row.rerun
     kept = next(line.split(maxsplit=1)[1] for line in told.splitlines() if line.startswith("  keep"))
     assert kept.startswith("failed=(Point(") and eval(kept.removeprefix("failed="), {"Point": Point}) == (

@@ -14,14 +14,14 @@ from theory.finite_size import wishart_edge
 from verify.claims.adam_limit.scaling import CLAIMS as ADAM
 from verify.claims.beyond.rates import MULAYOFF, samples_of
 from verify.claims.granziol2022.rates.least_squares import CLAIMS as LEAST_SQUARES
-from verify.claims.ratios import by_name, one, ratio
+from verify.judging.families import by_name, one, ratio
 from verify.model import OURS, AnyClaim, StatisticalProperty
 from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS"]
 
-GROWTH = by_name(LEAST_SQUARES)["least-squares-growth"]
-SECOND_MOMENT = by_name(ADAM)["second-moment"]
+GROWTH = by_name(LEAST_SQUARES, "least-squares-growth")["least-squares-growth"]
+SECOND_MOMENT = by_name(ADAM, "second-moment")["second-moment"]
 
 
 def _sgd(block: Block, p: Point) -> Any:

@@ -13,7 +13,7 @@ from theory import rmt
 from theory.batch_hessian import element_fluctuation
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.noise import ensembles as moments
-from verify.claims.ratios import one
+from verify.judging.families import one
 from verify.model import OURS, AnyClaim, StatisticalProperty
 from verify.model.domains import Between, OneOf
 

@@ -10,7 +10,7 @@ from simulate.monte_carlo import Block, Point
 from theory import outliers
 from theory.batch_hessian import low_rank_noise
 from verify.claims.granziol2022 import PAPER
-from verify.claims.ratios import one
+from verify.judging.families import one
 from verify.model import KNOWN, AnyClaim, StatisticalProperty
 from verify.model.domains import Between, OneOf
 

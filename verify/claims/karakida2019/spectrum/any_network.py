@@ -16,7 +16,7 @@ from verify.claims.karakida2019.layer_norm.layer_norm import CLAIMS as LAYER_NOR
 from verify.claims.karakida2019.spectrum.cross_entropy import CLAIMS as CROSS_ENTROPY
 from verify.claims.karakida2019.spectrum.theorems import CLAIMS as WIDE
 from verify.claims.karakida2019.wide_networks import network_of, setting
-from verify.claims.ratios import by_name, one, ratio
+from verify.judging.families import by_name, one, ratio
 from verify.model import AnyClaim, StatisticalProperty
 from verify.model.domains import Between, OneOf
 
@@ -35,7 +35,7 @@ NAMES = (
     "layer-norm-mean",
     "layer-norm-rayleigh",
 )
-BY_NAME = by_name((*WIDE, *TANGENT, *CROSS_ENTROPY, *LAYER_NORM))
+BY_NAME = by_name((*WIDE, *TANGENT, *CROSS_ENTROPY, *LAYER_NORM), *NAMES)
 
 
 def _sharpness(block: Block, p: Point) -> Any:

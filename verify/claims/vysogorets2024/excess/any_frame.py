@@ -12,9 +12,9 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature, full_space
 from theory import gauss_newton
-from verify.claims.ratios import by_name, one, ratio
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.softmax.theorems import CLAIMS as LOGITS
+from verify.judging.families import by_name, one, ratio
 from verify.model import OURS, AnyClaim, StatisticalProperty
 from verify.model.domains import Between, Many, OneOf
 
@@ -23,7 +23,7 @@ __all__ = ["CLAIMS"]
 FRAMES = 12
 """Of each replicate."""
 
-OF_LOGITS = by_name(LOGITS)
+OF_LOGITS = by_name(LOGITS, "outlier", "bulk")
 
 
 def _squares(matrix: Any, frames: Any, p: Point) -> Any:

@@ -20,8 +20,8 @@ from simulate.perceptrons import (
 )
 from simulate.training import edges, grids, learnable_rates, scaled_training, stacks, trial_training
 from theory import softmax, zone
-from verify.claims.ratios import one
 from verify.claims.vysogorets2024 import PAPER
+from verify.judging.families import one
 from verify.model import KNOWN, AnyClaim, StatisticalProperty
 from verify.model.domains import Between, OneOf
 
@@ -34,7 +34,7 @@ TILT = 1e-3
 """Length of what is added to the weights as a direction, relative to theirs: replicates then scatter."""
 
 
-class Drawn(NamedTuple):
+class LabelledNetwork(NamedTuple):
     """A network of random weights on random inputs, all labelled with the class it thinks least likely.
 
     `along` is a direction near the weights themselves, (P,).
@@ -74,7 +74,7 @@ class Along(NamedTuple):
     squared_slope: Any = None
 
 
-def _drawn(rng: np.random.Generator, point: Point) -> Drawn:
+def _drawn(rng: np.random.Generator, point: Point) -> LabelledNetwork:
     import torch
 
     widths = (point.inputs, *(point.width,) * (point.depth - 1), point.classes)
@@ -86,10 +86,10 @@ def _drawn(rng: np.random.Generator, point: Point) -> Drawn:
             break
     theta = per_sample.flattened(weights)[1]
     noise = torch.from_numpy(rng.standard_normal(len(theta))) * (theta.norm() / len(theta) ** 0.5)
-    return Drawn(weights, x, logits.argmin(1), logits, theta + TILT * noise)
+    return LabelledNetwork(weights, x, logits.argmin(1), logits, theta + TILT * noise)
 
 
-def _by_theory(net: Drawn, alpha: float, temperature: float) -> Along:
+def _by_theory(net: LabelledNetwork, alpha: float, temperature: float) -> Along:
     """By Euler's theorem, from the logits alone."""
     z = net.logits.numpy()
     heated = zone.homogeneous_factor(alpha, depth=net.depth, temperature=temperature) * z
@@ -112,22 +112,22 @@ def _of_terms(terms: Any) -> Along:
     return Along(None, terms.g_term.squeeze(), terms.h_term.squeeze(), terms.hessian.squeeze())
 
 
-def _framed(net: Drawn, alpha: float, temperature: float) -> Along:
+def _framed(net: LabelledNetwork, alpha: float, temperature: float) -> Along:
     framed = curvature.ProjectedMlp(net.weights, net.x, net.labels, net.along[:, None])
     return _of_terms(framed.terms(alpha, temperature))
 
 
-def _confident(net: Drawn, alpha: float, _: float) -> Along:
+def _confident(net: LabelledNetwork, alpha: float, _: float) -> Along:
     framed = confident.ConfidentMlp(net.weights, net.x, net.labels, net.along[:, None], near=len(net.x))
     return _of_terms(framed.terms(alpha))
 
 
-def _together(net: Drawn, alpha: float, _: float) -> Along:
+def _together(net: LabelledNetwork, alpha: float, _: float) -> Along:
     stacked = [w[None] for w in net.scaled(alpha)]
     return _of_terms(projected_mlps.projected_mlps(stacked, net.x, net.labels, net.along[:, None]))
 
 
-def _layers(net: Drawn, alpha: float, temperature: float) -> Along:
+def _layers(net: LabelledNetwork, alpha: float, temperature: float) -> Along:
     """The logits are linear in each layer, so that a block gives a depth-squared part of the whole."""
     total = 0.0
     for layer, part in enumerate(net.split()):
@@ -138,20 +138,20 @@ def _layers(net: Drawn, alpha: float, temperature: float) -> Along:
     return Along(g_term=net.depth * total)
 
 
-def _operators(net: Drawn, alpha: float, _: float) -> Along:
+def _operators(net: LabelledNetwork, alpha: float, _: float) -> Along:
     widths, theta = per_sample.flattened(net.scaled(alpha))
     objective = trained.perceptron_objective(widths, theta, net.x, net.labels, "relu")
     matrices = (operators.gauss_newton, operators.h_term, operators.hessian, operators.empirical_fisher)
     return Along(None, *(net.along @ (matrix(objective) @ net.along) for matrix in matrices))
 
 
-def _projected(net: Drawn, alpha: float, _: float) -> Along:
+def _projected(net: LabelledNetwork, alpha: float, _: float) -> Along:
     widths, theta = per_sample.flattened(net.scaled(alpha))
     objective = trained.perceptron_objective(widths, theta, net.x, net.labels, "relu")
     return _of_terms(projected.projected_terms(objective, net.along[:, None]))
 
 
-def _samples(net: Drawn, alpha: float, _: float) -> Along:
+def _samples(net: LabelledNetwork, alpha: float, _: float) -> Along:
     widths, theta = per_sample.flattened(net.scaled(alpha))
     data = (widths, theta, net.x, net.labels, "relu")
     slope = (per_sample.loss_gradients(*data) @ net.along).mean()
@@ -162,20 +162,20 @@ def _samples(net: Drawn, alpha: float, _: float) -> Along:
     return Along(slope, g, None, whole)
 
 
-def _classifiers(net: Drawn, alpha: float, _: float) -> Along:
+def _classifiers(net: LabelledNetwork, alpha: float, _: float) -> Along:
     stacked = learnable_rates.Classifiers(tuple(w[None] for w in net.weights), net.x[None], net.labels[None])
-    _, gradients, _ = learnable_rates.losses_and_gradients(stacked.scaled(alpha))
+    gradients = learnable_rates.losses_and_gradients(stacked.scaled(alpha))[1]
     return Along(scaled_training.inner([g[0] for g in gradients], net.split(), 0))
 
 
-def _path(net: Drawn, alpha: float, temperature: float) -> Along:
+def _path(net: LabelledNetwork, alpha: float, temperature: float) -> Along:
     start = scaled_training.descent(
         net.scaled(alpha), [(net.x, net.labels)], rate=1.0, steps=0, temperature=temperature
     )
     return Along(scaled_training.inner(next(start).gradients, net.split(), 0))
 
 
-def _stacked(net: Drawn, alpha: float, _: float) -> Along:
+def _stacked(net: LabelledNetwork, alpha: float, _: float) -> Along:
     """Along the weights: the first step of training, and a product with the Hessian."""
     import torch
 
@@ -190,12 +190,12 @@ def _stacked(net: Drawn, alpha: float, _: float) -> Along:
     return Along(slope, None, None, bent)
 
 
-WITH_TEMPERATURE: dict[str, Callable[[Drawn, float, float], Along]] = {
+WITH_TEMPERATURE: dict[str, Callable[[LabelledNetwork, float, float], Along]] = {
     "framed": _framed,
     "layers": _layers,
     "path": _path,
 }
-WITHOUT: dict[str, Callable[[Drawn, float, float], Along]] = {
+WITHOUT: dict[str, Callable[[LabelledNetwork, float, float], Along]] = {
     "confident": _confident,
     "together": _together,
     "operators": _operators,

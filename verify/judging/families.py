@@ -22,9 +22,10 @@ def ratio(claim: Claim, block: Block, point: Point) -> Any:
     return _numbers(scores[str(claim.score)]) / claim.predict(SimpleNamespace(**point, **measured))
 
 
-def by_name(claims: Iterable[AnyClaim]) -> dict[str, Claim]:
-    """Return the claims on experiments among these, by their names without the paper."""
-    return {claim.id.partition("/")[2]: claim for claim in claims if isinstance(claim, Claim)}
+def by_name(claims: Iterable[AnyClaim], *names: str) -> dict[str, Claim]:
+    """Return the claims of these names, without their paper, that are on experiments."""
+    found = {claim.id.partition("/")[2]: claim for claim in claims if isinstance(claim, Claim)}
+    return {name: found[name] for name in names}
 
 
 def one(_: Point) -> float:

@@ -31,6 +31,7 @@ RECORD = "a record"
 STEPS = "a search or a record around steps that a property holds"
 DEAR = "thirty milliseconds a network and more, at any size"
 WIDTH = "at sizes that cost little the width moves it by several margins"
+WHOLE = "of whole networks what a property holds of those passed layer by layer"
 SHAPE = "a distribution function: nothing in it but counting eigenvalues"
 
 WITHOUT = {
@@ -73,7 +74,9 @@ WITHOUT = {
     "simulate.training.wide_training.taught": STEPS,
     "simulate.wide.batch_normed.batch_normed_gram": EXACT,
     "simulate.wide.batch_normed.measured_moments": WIDTH,
+    "simulate.wide.fisher_gram.trace_of_square": WIDTH,
     "simulate.wide.gradient_span.top_span": WIDTH,
+    "simulate.wide.gram_variants.tangent_gram": WHOLE,
     "simulate.wide.last_layer.batch_normalisation": WIDTH,
     "simulate.wide.last_layer.mean_subtraction": EXACT,
     "simulate.wide.last_layer.outputs_of": INSIDE,
