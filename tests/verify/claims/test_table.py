@@ -36,6 +36,7 @@ LOST = {
     "theory.fisher.batch_normalisation.BatchNormalisedConstants.c2": PART,
     "theory.fisher.batch_normalisation.batch_normalised_constants": PART,
     "theory.fisher.layer_norm_etas.inverse_variance_cdf": FORM,
+    "theory.fisher.tangent.TangentKernel.difference": PART,
     "theory.gauss_newton.gradients.gradient_scatter": FORM,
     "theory.learning_rates.marchenko_pastur_exponent": REARRANGED,
     "theory.learning_rates.mean_square.mean_square_crossover": REARRANGED,
