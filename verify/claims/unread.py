@@ -27,7 +27,6 @@ UNREAD: dict[str, str] = {
     "theory.fisher.tangent.TangentKernel.kappa1": INSIDE,
     "theory.fisher.tangent.TangentKernel.kappa2": INSIDE,
     "theory.learning_rates.sgd_exponent": REARRANGED,
-    "theory.rmt.free_poisson.CompoundFreePoisson.mean": OTHER_FORM,
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.isf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.logpdf": OTHER_FORM,

@@ -33,11 +33,18 @@ JudgeExample = Callable[[Claim, int | None, float], PointOutcome]
 
 
 class Explored(NamedTuple):
-    """The verdicts at every example, the simplest failing one (if any), and the seconds taken."""
+    """The verdicts at every example, the simplest failing one (if any), and the seconds taken.
+
+    Attributes
+    ----------
+    again
+        The verdicts at examples that failed once: beside the others, not among them.
+    """
 
     outcomes: list[PointOutcome]
     failing: PointOutcome | None
     seconds: float
+    again: Sequence[PointOutcome] = ()
 
 
 class _CounterexampleError(Exception):
@@ -146,7 +153,8 @@ def _explore(
         max_examples=max_examples,
         examples=claim.examples,
     )
-    return Explored(outcomes, failing, time.perf_counter() - started)
+    again = [judged(point) for point in claim.failed]
+    return Explored(outcomes, failing, time.perf_counter() - started, again)
 
 
 def _search(

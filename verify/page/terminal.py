@@ -347,6 +347,8 @@ def _particulars(row: Row, point: PointOutcome) -> dict[str, str]:
         facts |= {"foreseen": row.may_be_undecided} if row.may_be_undecided else {}
     if point.slack is not None:
         facts["slack"] = f"{_short(point.slack)} (measured / bound)"
+    if "property" in row.kind and row.verdict == "disagrees":
+        facts["keep"] = f"failed=(Point({', '.join(f'{k}={v!r}' for k, v in point.parameters.items())}),)"
     if point.violations:
         facts["violations"] = f"replicate {wording.listed_violations(point, plain=True)}"
         facts["draw again"] = wording.redraw(row, point)
@@ -377,7 +379,7 @@ def _block(heading: str, facts: dict[str, str]) -> str:
     lines = [heading]
     for name, value in facts.items():
         # a command is one line, however long, so that it can be copied
-        room = WORDS_PER_LINE - 14 if name not in ("rerun", "draw again") else len(value) + 1
+        room = WORDS_PER_LINE - 14 if name not in ("rerun", "draw again", "keep") else len(value) + 1
         first, *others = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
         lines += [f"  {name:<12}{first}", *(f"  {'':<12}{line}" for line in others)]
     return "\n".join(lines)

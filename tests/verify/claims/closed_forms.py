@@ -46,11 +46,6 @@ def _theorem_10(eigenvalue, sigma, dim, batch_size, dataset_size, threshold):
     return where(eigenvalue > threshold, value)
 
 
-def _outlier_map(relative_spike, sigma, dim, batch_size):
-    scale = sympy.sqrt(dim * (1 / batch_size - 1 / (3 * batch_size))) * sigma
-    return (relative_spike + 1 / relative_spike) * scale
-
-
 def _theorem_7_outlier(spike, variance, dim, batch_size, dataset_size, threshold):
     beta = dim * (1 / batch_size - 1 / dataset_size)
     value = spike + variance * spike / (spike - beta * variance)
@@ -242,7 +237,6 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/theorem-10": ClosedForm(_theorem_10, {"threshold": _wigner_threshold}),
     "granziol2022/theorem-7-outlier": ClosedForm(_theorem_7_outlier, {"threshold": _wishart_threshold}),
     "granziol2022/theorem-7": ClosedForm(_theorem_7),
-    "granziol2022/outlier-map": ClosedForm(_outlier_map),
     "karakida2019/forward-variance": ClosedForm(_forward_variance),
     "karakida2019/forward-covariance": ClosedForm(_forward_covariance),
     "karakida2019/backward-variance": ClosedForm(_backward_variance),

@@ -128,5 +128,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-11,
         tolerance_reason=ROUNDING,
         rivals={"the mean gains sigma^2 I, as eq. (15)": _batches_gain_the_noise},
+        seconds=0.01,
     ),
 )

@@ -58,6 +58,12 @@ def _jacobian(network: Any, activation: str, *, held: tuple[str, ...] = ()) -> t
     return [j.flatten(2) for j in by_weights], [j.flatten(2) for j in by_biases]
 
 
+def _smallest_deviation(network: Any, activation: str) -> float:
+    """Of a unit over the samples, at most 1: what it is divided by, so that its inverse amplifies rounding."""
+    deviations = batch_normed.batch_normed_signals(network, activation).deviations
+    return min([1.0, *(float(each.min()) for each in deviations)])
+
+
 def _gram_difference(rng: np.random.Generator, point: Point, held: tuple[str, ...] = ()) -> float:
     """Largest difference of the closed Gram matrix and J J' by automatic differentiation, relative."""
     import torch
@@ -66,7 +72,8 @@ def _gram_difference(rng: np.random.Generator, point: Point, held: tuple[str, ..
     flat = torch.cat([part for group in _jacobian(network, point.activation, held=held) for part in group], 2)
     expected = torch.einsum("ksp,mtp->kmst", flat, flat)
     found = batch_normed.batch_normed_gram(network, point.activation)[0]
-    return float((found - expected).abs().max() / found.abs().max())
+    steady = _smallest_deviation(network, point.activation)
+    return steady * float((found - expected).abs().max() / found.abs().max())
 
 
 def _bias_gradients(rng: np.random.Generator, point: Point, *, last: bool = False, **options: Any) -> float:
@@ -88,7 +95,8 @@ def _moved(
         inputs=network.inputs,
     )
     before, after = gram(network, point.activation), gram(changed, point.activation)
-    return float((after - before).abs().max() / before.abs().max())
+    steady = _smallest_deviation(network, point.activation)
+    return steady * float((after - before).abs().max() / before.abs().max())
 
 
 def _two_samples(rng: np.random.Generator, point: Point) -> float:
@@ -99,7 +107,8 @@ def _two_samples(rng: np.random.Generator, point: Point) -> float:
     h = batch_normed.batch_normed_signals(network, point.activation).activations[-1][0]
     found = batch_normed.batch_normed_gram(network, point.activation)[0]
     expected = torch.eye(len(found), dtype=h.dtype)[:, :, None, None] * (h @ h.mT + 1)
-    return float((found - expected).abs().max() / expected.abs().max())
+    steady = _smallest_deviation(network, point.activation)
+    return steady * float((found - expected).abs().max() / expected.abs().max())
 
 
 def _last_moment(network: Any, name: str) -> float:
