@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -27,8 +28,9 @@ from torch import Tensor, nn
 from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Batch, Objective, require_objective
+from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.head_products import Matrix, head_product
-from simulate.objectives.output_curvature import Bend, logistic_curvature, output_curvature, softmax_curvature
+from simulate.objectives.output_curvature import Bend, SoftmaxCurvature, logistic_curvature, output_curvature
 from simulate.objectives.parameters import Leaves
 from simulate.objectives.products import Built, Derivative, Kept, about_outputs, of_scalar
 
@@ -70,7 +72,9 @@ class CurvatureOperator(Operator):
             products = self.product(vectors).detach()
             # a look at every number costs a twentieth of a product; a finite sum has none that is not
             if not math.isfinite(float(products.sum())) and not bool(products.isfinite().all()):
-                raise ValueError("operator must return finite products, got NaN or infinity")
+                single = "; measure in double precision, or multiply the loss by a constant"
+                advice = single if self.dtype == torch.float32 else ""
+                raise ValueError(f"operator must return finite products, got NaN or infinity{advice}")
             return products
 
 
@@ -161,7 +165,36 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
         rows = slope.reshape(len(slope), -1) / math.sqrt(objective.share)
         return lambda tangent: (rows * (rows * tangent.reshape_as(rows)).sum(1, keepdim=True)).view_as(slope)
 
-    return _operator(objective, about_outputs(objective, bend), "empirical_fisher")
+    operator = _operator(objective, about_outputs(objective, bend), "empirical_fisher")
+    whole = operator.product
+
+    def product(vectors: Tensor) -> Tensor:
+        found = whole(vectors)
+        if len(found) and float(found.abs().max()) < torch.finfo(found.dtype).tiny and bool(vectors.any()):
+            _require_squares(objective)
+        return found
+
+    return replace(operator, product=product)
+
+
+def _require_squares(objective: Objective) -> None:
+    """Refuse gradients whose squares are too small for numbers of their type: their products are zeros."""
+    largest = 0.0
+    with objective.ranks.together("squares"), objective.measured(), torch.enable_grad():
+        for batch in objective.batches():
+            outputs = objective.outputs(objective.leaves(), batch.inputs)
+            slope = _slope(objective, outputs, batch)
+            size = float(slope.abs().max())
+            weights = slope / size * normal(slope) if size else slope
+            pulled = slopes(outputs, objective.leaves(), weights)
+            largest = max([largest, *(size * float(part.abs().max()) for part in pulled if part.numel())])
+    largest = max(objective.ranks.gathered("squares", largest))
+    if 0.0 < largest**2 < torch.finfo(objective.dtype).tiny:
+        kind = str(objective.dtype).removeprefix("torch.")
+        raise ValueError(
+            f"gradients must have squares that are numbers in {kind}, got none above {largest:.1g}; measure in double"
+            " precision, or multiply the loss by a constant"
+        )
 
 
 def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> CurvatureOperator:
@@ -190,7 +223,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
         outputs, share = outputs.detach(), objective.share
         if family == "gaussian":
             return lambda tangent: share * tangent
-        return (softmax_curvature if family == "categorical" else logistic_curvature)(outputs, share)
+        return (SoftmaxCurvature if family == "categorical" else logistic_curvature)(outputs, share)
 
     derivative = about_outputs(objective, bend)._replace(targets=False)
     known = "fisher" if family == "categorical" else None
@@ -233,6 +266,8 @@ def _operator(
 
     def product(vectors: Tensor) -> Tensor:
         total = torch.empty_like(vectors)
+        if not len(vectors):  # of an estimate whose probes the matrix maps to zero
+            return total
         with objective.ranks.together("a product", vectors=[vectors]):
             # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
             with objective.measured(draws=not parts.complete), torch.enable_grad():
@@ -264,6 +299,16 @@ def _take(total: Tensor, part: Built, vectors: Tensor, *, new: bool) -> None:
             _ = total.copy_(whole) if new else total.add_(whole)
             return
     for i, row in enumerate(total):
-        found = part.first if i == 0 and part.first is not None else part.product(vectors[i])
+        found = part.first if i == 0 and part.first is not None else _second(part, vectors[i])
         flat = [p.detach().reshape(-1) for p in found]
         _ = torch.cat(flat, out=row) if new else row.add_(torch.cat(flat))
+
+
+def _second(part: Built, vector: Tensor) -> Sequence[Tensor]:
+    try:
+        return part.product(vector)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:  # of torch, on the way back through a gradient that it has
+        rule = "model and loss must have second derivatives"
+        raise ValueError(f"{rule}, got {type(error).__name__}: {str(error).splitlines()[0]}") from error

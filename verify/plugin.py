@@ -10,7 +10,7 @@ import dataclasses
 import io
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +82,9 @@ class Verification:
         """
         if self._request is None:
             named = _names_verify(self._config)
+            values = {name: self._config.getoption(name) for name in _names()}
             self._request = requested(
-                {name: self._config.getoption(name) for name in _names()},
+                values | _seeded(self._config.getoption("hypothesis_seed", None), values),
                 tier=Tier.DEFAULT if named else Tier.SMOKE,
                 report_dir=REPORT_DIR if named else None,
             )
@@ -393,6 +394,25 @@ def _usage_errors() -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         raise pytest.UsageError(escaped(str(error))) from None
+
+
+def _seeded(seed: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the option that the seed of hypothesis stands for: that of the suite, which draws the examples too."""
+    if seed is None:
+        return {}
+    other = next((name for name in ("seed", "vary_seed") if values[name] not in (None, False)), "")
+    if other:
+        option = other.replace("_", "-")
+        raise ValueError(
+            f"--hypothesis-seed must not stand beside --{option}: both choose the seed of the suite"
+        )
+    if seed == "random":
+        return {"vary_seed": True}
+    if not seed.isdecimal():
+        raise ValueError(
+            f"--hypothesis-seed must be an integer >= 0 or random where claims run, got {seed!r}"
+        )
+    return {"seed": int(seed)}
 
 
 def _require_one_process(config: pytest.Config, asked: Request) -> None:

@@ -92,7 +92,9 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
             raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
         count = outputs[0].numel()
         order = samples if traced else samples * count
-        total = _room(outputs, order, f"the inner products of {samples} samples and {count} outputs")
+        total = _room(
+            objective.leaves()[0], order, f"the inner products of {samples} samples and {count} outputs"
+        )
         if not (covered and _by_sites(total, objective, batch, count, traced)):
             _by_rows(total, objective, batch, count, traced, alone)
     finite_derivatives(total)

@@ -218,7 +218,8 @@ def _of_batch(objective: Objective, batch: Batch, directions: Sequence[Tensor]) 
         changes = [_by_sample(sites.moved(s, directions), 1, part.size) for s in part.sites]
         tangents.append(_tangents(part, changes))
         h_terms.append(_half_h_term(part, slope.detach()[part.samples], directions, changes))
-    return _g_term(slope, free, torch.cat(tangents)), torch.stack(h_terms).sum(0)
+    # a model may hand on what it computed in single precision as double
+    return _g_term(slope, free, torch.cat(tangents).to(free.dtype)), torch.stack(h_terms).sum(0)
 
 
 def _direction(objective: Objective, rows: Tensor, place: int) -> Tensor:

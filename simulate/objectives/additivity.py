@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_map
 
 from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, cuttable, joined, placed, rows, tensors, window
-from simulate.objectives.derivatives import alike
+from simulate.objectives.derivatives import alike, behind
 from simulate.objectives.parameters import doubled
 
 __all__ = ["MIXED", "SAMPLES", "SUM", "UNKNOWN", "alone", "chosen", "coupling", "halves", "mixing", "spaced"]
@@ -203,8 +203,10 @@ def mixing(asked: Asked, batch: Batch) -> str:
             for side in _sides(count):
                 found, expected = outputs(side), whole[torch.tensor(side)]
                 # a single sample may come without its axis
-                if found.numel() == expected.numel() and alike(found.reshape_as(expected), expected):
-                    continue
+                if found.numel() == expected.numel():
+                    found = found.reshape_as(expected)
+                    if alike(found, expected) or alike(*_as_computed(asked, batch.inputs, found, expected)):
+                        continue
                 return MIXED if alike(outputs(slice(None)), whole) else ""  # a model that draws
         except Exception:  # code of others, that needs more samples
             return _FEWER
@@ -221,8 +223,20 @@ def alone(asked: Asked, batch: Batch) -> bool:
     with torch.no_grad(), suppress(Exception):  # a model may take no sample alone
         outputs = asked.outputs(leaves, batch.inputs)
         if outputs.ndim and len(outputs) == count:
-            return alike(asked.outputs(leaves, window(batch.inputs, one)), outputs[one])
+            found = asked.outputs(leaves, window(batch.inputs, one)), outputs[one]
+            return alike(*found) or alike(*_as_computed(asked, batch.inputs, *found))
     return False
+
+
+def _as_computed(asked: Asked, inputs: Any, *outputs: Tensor) -> list[Tensor]:
+    """Return outputs in the narrowest type that the model computes in: single precision may be handed on as double."""
+    if outputs[0].dtype is not torch.float64:
+        return list(outputs)
+    with torch.enable_grad():
+        nodes = behind([asked.outputs(asked.leaves(), inputs)])
+    types = {m.dtype for node in nodes for m in node._input_metadata} & {torch.float32, torch.float64}
+    narrowest = max(types, key=lambda dtype: torch.finfo(dtype).eps, default=outputs[0].dtype)
+    return [each.to(narrowest) for each in outputs]
 
 
 def _sides(count: int) -> Iterator[list[int]]:
@@ -281,8 +295,11 @@ def _coupled(
             parts.append(_part(asked, taken))
             continue
         outputs = torch.cat([own[i] for i in side])
-        if not loss_alone and not alike(_part(asked, taken).outputs, outputs):
-            return MIXED
+        if not loss_alone:
+            found = _part(asked, taken).outputs
+            inputs = joined([x for x, _ in taken])
+            if not alike(found, outputs) and not alike(*_as_computed(asked, inputs, found, outputs)):
+                return MIXED
         targets = joined([y for _, y in taken])
         parts.append(_Part(outputs, targets, asked.weight(targets)))
     return loss.coupled(parts)

@@ -26,6 +26,7 @@ class Asked(Protocol):
     names: tuple[str, ...]
     originals: tuple[tuple[str, Tensor], ...]
     fixed: Mapping[str, Tensor]
+    takes_few: bool
 
     def leaves(self) -> tuple[Tensor, ...]:
         """The parameters."""

@@ -20,6 +20,9 @@ from simulate.training.trial_training import CommonBatches
 
 __all__ = ["first_unstable", "lyapunov_exponents", "output_kernels"]
 
+_NUMBERS = 1 << 20
+"""Parameters of the copies that are passed at a time, one for each sample of a network: more are dear in memory."""
+
 
 def output_kernels(stack: Stack, parameters: Parameters, inputs: Tensor) -> Tensor:
     """Return J J' of the outputs of each network on its own inputs (n, N, ...): (n, N, K, N, K).
@@ -36,17 +39,18 @@ def output_kernels(stack: Stack, parameters: Parameters, inputs: Tensor) -> Tens
     """
     found: list[Tensor] = []
     samples = inputs.shape[1]
-    for network in range(len(inputs)):  # one by one: the Jacobians of all would take too much memory
+    for few in torch.arange(len(inputs), device=inputs.device).split(
+        max(1, _NUMBERS // (samples * sum(p[0].numel() for p in parameters)))
+    ):
         with torch.enable_grad():
             # each sample has a copy of the network, so that one pass backwards gives a gradient for each
-            at = [p[network].detach().expand(samples, *p.shape[1:]).clone() for p in parameters]
-            at = [p.requires_grad_() for p in at]
-            outputs = stack.outputs(at, inputs[network][:, None])[:, 0]
+            at = [p[few].detach().repeat_interleave(samples, 0).requires_grad_() for p in parameters]
+            outputs = stack.outputs(at, inputs[few].flatten(0, 1)[:, None])[:, 0]
             slopes = [torch.autograd.grad(part.sum(), at, retain_graph=True) for part in outputs.unbind(1)]
         rows = torch.stack([torch.cat([s.flatten(1) for s in slope], 1) for slope in slopes], 1)
-        flat = rows.flatten(0, 1)
-        found.append((flat @ flat.mT).view(samples, rows.shape[1], samples, rows.shape[1]))
-    return torch.stack(found)
+        flat = rows.view(len(few), -1, rows.shape[2])
+        found.append((flat @ flat.mT).view(len(few), samples, rows.shape[1], samples, rows.shape[1]))
+    return torch.cat(found)
 
 
 def lyapunov_exponents(

@@ -1,20 +1,38 @@
 """pytest as the front door."""
 
+import dataclasses
 import sys
 from xml.etree import ElementTree
 
 import pytest
 
+from simulate.monte_carlo import Point
 from tests.verify import toy_claims
 from tests.verify.pytest_runs import CLAIMS, COMMON, FOLDER, Planter, Run, everything_loaded, last_line, run
 from tests.verify.toy_claims import plant
 from verify import plugin
+from verify.model import ExactProperty
+from verify.model.domains import Between
 from verify.results import load
 from verify.running.options import OPTIONS
 
 __all__ = ["everything_loaded", "plant", "run"]
 
 pytest_plugins = ["pytester"]
+
+ANY = ExactProperty(
+    id="beyond/any",
+    entries=toy_claims.RIGHT.entries,
+    source=toy_claims.RIGHT.source,
+    statement="0 = 0",
+    passage=toy_claims.RIGHT.passage,
+    domain={"n": Between(0, 10**9)},
+    violation=lambda rng, p: 0.0,
+    examples=(Point(n=7),),
+    tolerance=1e-9,
+    tolerance_reason="a test",
+    rivals={},
+)
 
 
 def test_every_verdict_has_its_word_in_progress_and_in_the_last_line(plant: Planter, run: Run) -> None:
@@ -225,6 +243,51 @@ def test_a_varied_seed_is_printed_however_quiet(plant: Planter, run: Run) -> Non
     assert len(seeds) == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "option"), [(None, {}), ("7", {"seed": 7}), ("random", {"vary_seed": True})]
+)
+def test_the_seed_of_hypothesis_is_the_seed_of_the_suite(
+    given: str | None, option: dict[str, object]
+) -> None:
+    """Properties draw their examples from it."""
+    assert plugin._seeded(given, {"seed": None, "vary_seed": False}) == option
+
+
+@pytest.mark.parametrize(
+    ("given", "values", "message"),
+    [
+        ("7", {"seed": 8, "vary_seed": False}, "not stand beside --seed: both"),
+        ("7", {"seed": None, "vary_seed": True}, "not stand beside --vary-seed: both"),
+        ("x", {"seed": None, "vary_seed": False}, "an integer >= 0 or random where claims run, got 'x'"),
+    ],
+)
+def test_a_seed_of_hypothesis_that_cannot_be_followed_is_refused(
+    given: str, values: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"--hypothesis-seed must (be )?{message}"):
+        plugin._seeded(given, values)
+
+
+def test_a_varied_seed_draws_other_examples(
+    plant: Planter, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[set[int]] = []
+
+    def violation(_: object, point: Point) -> float:
+        drawn[-1].add(point.n)
+        return 0.0
+
+    plant(dataclasses.replace(ANY, violation=violation))
+    for words in (["--seed", "1"], ["--seed", "1"], ["--vary-seed"]):
+        drawn.append(set())
+        run(CLAIMS, *words)
+    assert drawn[0] == drawn[1] != drawn[2]
+    monkeypatch.setattr(plugin, "_seeded", lambda *_: {"seed": 1})  # as hypothesis' own option does
+    drawn.append(set())
+    run(CLAIMS)
+    assert drawn[3] == drawn[0]
+
+
 def test_progress_tells_the_time_left(plant: Planter, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(toy_claims.RIGHT, toy_claims.EXACT)
     monkeypatch.setattr(plugin, "EVERY", -1.0)
@@ -266,8 +329,11 @@ def test_it_runs_from_anywhere_as_from_an_installed_package(
     pytester.makeconftest("""
         import pytest
 
-        from tests.verify import toy_claims
+        from simulate.monte_carlo import Point
+from tests.verify import toy_claims
         from verify import plugin
+from verify.model import ExactProperty
+from verify.model.domains import Between
 
         plugin.EVERY = -1.0
         toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT, toy_claims.EXACT)

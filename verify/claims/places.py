@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -16,7 +16,7 @@ from verify.claims import registry, unread
 from verify.model import AnyClaim, Claim, ExactProperty, Identity
 from verify.model.inventory import Status
 
-__all__ = ["attributes_read", "equations", "theory_read"]
+__all__ = ["attributes_read", "equations", "simulators_read", "theory_read"]
 
 ROOT = Path(__file__).parents[2]
 HEAD = """# Where each equation stands
@@ -42,17 +42,27 @@ def theory_read(claim: AnyClaim) -> list[str]:
     return sorted(_followed(claim)[0])
 
 
+def simulators_read(claim: AnyClaim) -> list[str]:
+    """Return the functions and classes of simulate that a claim names, by itself or through functions beside it.
+
+    >>> from verify.claims import registry
+    >>> simulators_read(next(c for c in registry.claims() if c.id == "granziol2022/any-outlier"))[0]
+    'simulate.matrices.ensembles.goe_top_eigenvalue'
+    """
+    return sorted(_followed(claim, "simulate")[0])
+
+
 def attributes_read(claim: AnyClaim) -> set[str]:
     """The names of attributes in the code of a claim and of functions beside it."""
     return {name for function in _followed(claim)[1] for name in _all_names(function.__code__)}
 
 
-def _followed(claim: AnyClaim) -> tuple[set[str], set[FunctionType]]:
-    """What a claim names of theory, and the functions in whose code it was looked for."""
+def _followed(claim: AnyClaim, package: str = "theory") -> tuple[set[str], set[FunctionType]]:
+    """What a claim names of a package, and the functions in whose code it was looked for."""
     found: set[str] = set()
     seen: set[FunctionType] = set()
     for function in _functions(claim):
-        _follow(function, found, seen)
+        _follow(function, found, seen, package)
     return found, seen
 
 
@@ -131,8 +141,8 @@ def _functions(claim: AnyClaim) -> Iterator[Callable[..., Any]]:
         yield claim.simulate
 
 
-def _follow(function: Any, found: set[str], seen: set[FunctionType]) -> None:
-    """What the names in the code of a function stand for: theory is noted, functions of claims are followed."""
+def _follow(function: Any, found: set[str], seen: set[FunctionType], package: str) -> None:
+    """What the names in the code of a function stand for: the package is noted, functions of claims are followed."""
     while isinstance(function, functools.partial):
         function = function.func
     function = inspect.unwrap(function)
@@ -140,16 +150,16 @@ def _follow(function: Any, found: set[str], seen: set[FunctionType]) -> None:
         return
     seen.add(function)
     closed = [cell.cell_contents for cell in function.__closure__ or ()]
-    for thing in (*_named(function), *closed, *(function.__defaults__ or ())):
-        _note(thing, found, seen)
+    for thing in (*_named(function, package), *closed, *(function.__defaults__ or ())):
+        _note(thing, found, seen, package)
 
 
-def _named(function: FunctionType) -> Iterator[Any]:
+def _named(function: FunctionType, package: str) -> Iterator[Any]:
     names = list(_all_names(function.__code__))
     for name in names:
         thing = function.__globals__.get(name)
         yield thing
-        if isinstance(thing, ModuleType) and thing.__name__.partition(".")[0] == "theory":
+        if isinstance(thing, ModuleType) and thing.__name__.partition(".")[0] == package:
             yield from (getattr(thing, other, None) for other in names if not other.startswith("__"))
 
 
@@ -161,13 +171,19 @@ def _all_names(code: CodeType) -> Iterator[str]:
             yield from _all_names(constant)
 
 
-def _note(thing: Any, found: set[str], seen: set[FunctionType]) -> None:
+def _note(thing: Any, found: set[str], seen: set[FunctionType], package: str) -> None:
     module = str(getattr(thing, "__module__", ""))
-    if callable(thing) and module.partition(".")[0] == "theory":
+    if callable(thing) and module.partition(".")[0] == package:
         if not getattr(thing, "__qualname__", "_").startswith("_"):
             found.add(f"{module}.{thing.__qualname__}")
     elif callable(thing) and module.startswith("verify.claims"):
-        _follow(thing, found, seen)
+        _follow(thing, found, seen, package)
+    elif isinstance(thing, Mapping | tuple):  # of cases by name, or what belongs to one
+        for each in thing.values() if isinstance(thing, Mapping) else thing:
+            _note(each, found, seen, package)
+    elif isinstance(thing, Claim):
+        for function in _functions(thing):
+            _follow(function, found, seen, package)
 
 
 if __name__ == "__main__":

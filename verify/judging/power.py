@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from verify.judging.properties import Explored
@@ -250,6 +251,10 @@ def _shortfall(unit: _Unit, wrong: list[PointOutcome], outcomes: list[PointOutco
 
 def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explored) -> str:
     """What all examples of a property together could have seen."""
+    return f"{_power_of_examples(claim, explored)}{_again(explored.again)}"
+
+
+def _power_of_examples(claim: ExactProperty | StatisticalProperty, explored: Explored) -> str:
     count = len(explored.outcomes)
     if explored.failing:
         return f"{count} examples tried; the simplest that disagrees is shown."
@@ -261,6 +266,15 @@ def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explore
         if decided
         else f"{count} examples, none decided."
     )
+
+
+def _again(outcomes: Sequence[PointOutcome]) -> str:
+    """What became of examples that failed once, on which no verdict rests."""
+    told = [
+        f"{', '.join(f'{name} {value}' for name, value in o.parameters.items())}: {o.verdict}"
+        for o in outcomes
+    ]
+    return f" In addition, not counted, what failed once: {'; '.join(told)}." if told else ""
 
 
 # --- numbers in sentences: plainly, and differences of logarithms as the factors that they stand for

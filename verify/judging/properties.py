@@ -33,11 +33,18 @@ JudgeExample = Callable[[Claim, int | None, float], PointOutcome]
 
 
 class Explored(NamedTuple):
-    """The verdicts at every example, the simplest failing one (if any), and the seconds taken."""
+    """The verdicts at every example, the simplest failing one (if any), and the seconds taken.
+
+    Attributes
+    ----------
+    again
+        The verdicts at examples that failed once: beside the others, not among them.
+    """
 
     outcomes: list[PointOutcome]
     failing: PointOutcome | None
     seconds: float
+    again: Sequence[PointOutcome] = ()
 
 
 class _CounterexampleError(Exception):
@@ -115,7 +122,9 @@ def explore(
             if len(known) >= most:
                 return
             known[point] = judged(point)
-        if known[point].verdict in (Verdict.DISAGREES, Verdict.BROKEN):
+        verdict = known[point].verdict
+        # a simpler point counts if it fails in the same way: where a formula has no value it does not disagree
+        if verdict in (Verdict.DISAGREES, Verdict.BROKEN) and (not failing or verdict == failing[0].verdict):
             most = min(most, len(known) + SHRINKS)
             failing.append(known[point])
             raise _CounterexampleError
@@ -144,7 +153,8 @@ def _explore(
         max_examples=max_examples,
         examples=claim.examples,
     )
-    return Explored(outcomes, failing, time.perf_counter() - started)
+    again = [judged(point) for point in claim.failed]
+    return Explored(outcomes, failing, time.perf_counter() - started, again)
 
 
 def _search(

@@ -259,7 +259,12 @@ def deviation(point: PointOutcome, value: float | None = None) -> float:
 
 
 def telling(row: Row) -> PointOutcome | None:
-    """The point that the verdict of a row hangs on: of its verdict, the hardest to decide."""
+    """The point that the verdict of a row hangs on: of its verdict, the hardest to decide.
+
+    Of a property that disagrees the last one, to which the failing example has shrunk.
+    """
+    if "property" in row.kind and row.verdict == "disagrees":
+        return row.points[-1] if row.points else None
 
     def hardness(point: PointOutcome) -> tuple[bool, int, float]:
         reach = abs(deviation(point)) + (half_width(point) / point.margin if point.margin > 0 else 0.0)

@@ -25,7 +25,7 @@ from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Identity
 from verify.model.observation import Observation
 from verify.results import Observed, Row, RunRecord
 from verify.running.drawn_again import Again, draw_again, left_by_rounding, roundings_of
-from verify.running.explored import exact_row, statistical_row
+from verify.running.explored import exact_row, seconds_expected, statistical_row
 from verify.running.forecast import Costs, forecast, remaining
 from verify.running.identities import Routes, identity_rows
 from verify.running.observe import Watch, kinds_of, watched
@@ -201,7 +201,11 @@ class Session:
         undrawn = [claim for claim in self.claims if not isinstance(claim, Claim)]
         return forecast(
             self._pump.runs,
-            sum(c.seconds for c in undrawn if c.id not in self._rows and c.id not in taken),
+            sum(
+                seconds_expected(c, self.settings.tier)
+                for c in undrawn
+                if c.id not in self._rows and c.id not in taken
+            ),
             credited=sum(self._rows[c.id][0].seconds for c in undrawn if c.id in self._rows),
             elapsed=elapsed,
             workers=self._pump.workers,

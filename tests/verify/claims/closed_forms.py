@@ -44,11 +44,6 @@ def _theorem_10(eigenvalue, sigma, dim, batch_size, dataset_size, threshold):
     return where(eigenvalue > threshold, value)
 
 
-def _outlier_map(relative_spike, sigma, dim, batch_size):
-    scale = sympy.sqrt(dim * (1 / batch_size - 1 / (3 * batch_size))) * sigma
-    return (relative_spike + 1 / relative_spike) * scale
-
-
 def _theorem_7_outlier(spike, variance, dim, batch_size, dataset_size, threshold):
     beta = dim * (1 / batch_size - 1 / dataset_size)
     value = spike + variance * spike / (spike - beta * variance)
@@ -88,10 +83,6 @@ def _low_rank_noise(x, variance, dim, batch_size):
 def _capped_eigenvalues():
     """Mean of min(|t|, 1) over the semicircle of edge 2."""
     return sympy.Rational(2, 3) + (16 - 9 * sympy.sqrt(3)) / (6 * sympy.pi)
-
-
-def _lemma_1(lipschitz, batch_size, dataset_size):
-    return 2 * lipschitz * (1 - batch_size / dataset_size)
 
 
 def _sign_probe_variance(power):
@@ -198,7 +189,6 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/semicircle": ClosedForm(_semicircle),
     "granziol2022/low-rank-noise": ClosedForm(_low_rank_noise),
     "granziol2022/capped-eigenvalues": ClosedForm(_capped_eigenvalues),
-    "granziol2022/lemma-1": ClosedForm(_lemma_1),
     "granziol2022/probe-mean": ClosedForm(lambda power: trace_of_power(power)),
     "granziol2022/gaussian-probe-variance": ClosedForm(lambda power: 2 * trace_of_power(2 * power)),
     "granziol2022/sign-probe-variance": ClosedForm(_sign_probe_variance),
@@ -207,7 +197,6 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/theorem-10": ClosedForm(_theorem_10, {"threshold": _wigner_threshold}),
     "granziol2022/theorem-7-outlier": ClosedForm(_theorem_7_outlier, {"threshold": _wishart_threshold}),
     "granziol2022/theorem-7": ClosedForm(_theorem_7),
-    "granziol2022/outlier-map": ClosedForm(_outlier_map),
     "karakida2019/mean-eigenvalue": ClosedForm(_mean_eigenvalue, FISHER),
     "karakida2019/lower-bound-with-c1": ClosedForm(_lower_bound_with_c1, BOUNDS),
     "karakida2019/upper-bound": ClosedForm(_upper_bound, BOUNDS),

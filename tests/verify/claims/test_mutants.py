@@ -103,7 +103,6 @@ def test_a_wrong_prediction_is_not_the_closed_form(name: str) -> None:
             {"dataset_size": 10**6},
             "without term -1/dataset_size",
         ),
-        ("granziol2022/outlier-map", {"relative_spike": 1.0}, "inverse of relative_spike"),
         ("karakida2019/mean-eigenvalue", {"outputs": 1}, "without factor outputs of"),
         (
             "karakida2019/backward-variance-by-layer",

@@ -11,12 +11,15 @@ from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, Point, SerialExecutor, fixture, stream
 from tests.verify.running.engine_runs import judge_claim
+from verify.claims import registry
 from verify.judging import properties
 from verify.judging.properties import CONTINUED, SHRINKS, Explored, explore_exact, explore_statistical
-from verify.model import ALPHA, Claim, ExactProperty, StatisticalProperty, Verdict
+from verify.model import ALPHA, Claim, ExactProperty, StatisticalProperty, Tier, Verdict
 from verify.model.domains import Between, OneOf
+from verify.page.terminal import surprise_block
 from verify.results import PointOutcome, Row
 from verify.running.engine import Session, Settings
+from verify.running.explored import examples_drawn, seconds_expected
 
 COMMON = {
     "entries": ("A1",),
@@ -333,6 +336,74 @@ def test_one_disagreeing_example_is_enough_and_stands_last(monkeypatch: pytest.M
     )
     row = row_of(statistical())
     assert row.verdict == "disagrees" and row.points[-1] is made[30] and len(row.points) == 32
+
+
+# --- how many examples are drawn, and what is made of those that failed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tier", "count"),
+    [
+        (0.11, Tier.SMOKE, 100),
+        (0.11, Tier.DEFAULT, 100),
+        (0.12, Tier.DEFAULT, 10),  # ten milliseconds for each of ten drawn and two named ones
+        (1.0, Tier.SMOKE, 10),
+        (1.0, Tier.FULL, 100),
+    ],
+)
+def test_a_hundred_examples_are_drawn_where_one_costs_less_than_ten_milliseconds(
+    seconds: float, tier: Tier, count: int
+) -> None:
+    """By what is declared, not by a clock: the same on every machine."""
+    named = (Point(n=1, flag=True), Point(n=2, flag=True))
+    tested = exact(lambda rng, p: 0.0, seconds=seconds, examples=named)
+    assert examples_drawn(tested, tier) == count
+    assert seconds_expected(tested, tier) == pytest.approx(seconds * (count + 2) / 12)
+    (row,) = Session((tested,), Settings(seed=1, tier=tier), SerialExecutor()).rows(tested)
+    assert 2 + count - 5 <= len(row.points) <= 2 + count
+
+
+def test_most_properties_of_the_registry_draw_a_hundred_examples() -> None:
+    listed = [c for c in registry.claims() if isinstance(c, ExactProperty)]
+    quick = [c for c in listed if examples_drawn(c, Tier.DEFAULT) == 100]
+    assert len(quick) > 0.8 * len(listed)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_what_failed_once_is_judged_in_addition_and_never_counted(again: bool) -> None:
+    point = Point(n=77, flag=True)
+    tested = exact(
+        lambda rng, p: float(again and p.n == 77), failed=(point,), domain={"n": Between(100, 900)}
+    )
+    row = row_of(tested)
+    assert row.verdict == "agrees" and dict(point) not in [o.parameters for o in row.points]
+    told = (
+        f"In addition, not counted, what failed once: n 77, flag True: {'disagrees' if again else 'agrees'}."
+    )
+    assert told in row.power
+
+    found, script = explore(lambda p, replicates: Verdict.AGREES, count=3)
+    assert list(found.again) == [] and point not in [p for p, _, _ in script.asked]
+    kept = statistical(failed=(point,))
+    found = explore_statistical(kept, script, 1, 3, ALPHA)
+    assert [o.parameters for o in found.again] == [dict(point)]
+    assert all(o.parameters != dict(point) for o in found.outcomes)
+
+
+def test_the_shrunk_example_is_told_with_the_lines_that_reproduce_and_keep_it() -> None:
+    tested = exact(violated_from(17))
+    row = row_of(tested)
+    told = surprise_block(row)
+    (sizes,) = (line for line in told.splitlines() if line.startswith("  sizes"))
+    assert "17" in sizes and "flag = no" in sizes
+    assert f"rerun       {row.rerun}" in told and "--claim paper/exact --seed 1" in row.rerun
+    kept = next(line.split(maxsplit=1)[1] for line in told.splitlines() if line.startswith("  keep"))
+    assert kept.startswith("failed=(Point(") and eval(kept.removeprefix("failed="), {"Point": Point}) == (
+        Point(n=17, flag=False),
+    )
+
+    again = row_of(tested)  # as that line asks: this claim, this seed
+    assert again.points[-1] == row.points[-1] and surprise_block(again) == told
 
 
 def test_public_names_exist() -> None:

@@ -19,5 +19,6 @@ DOCS = page("beyond")
 
 ROOMS = (
     "rates",
+    "any_rate",
     "network_observations",
 )

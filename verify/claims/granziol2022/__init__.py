@@ -26,7 +26,6 @@ ROOMS = (
     "outliers.other_noise",
     "outliers.rectangular",
     "outliers.rectangular_scatter",
-    "outliers.rectangular_maps",
     "outliers.factor_means",
     "noise.samples",
     "rates.steps",

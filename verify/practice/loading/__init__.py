@@ -311,9 +311,6 @@ def problem_of(objective: Objective) -> Problem:
         batches = list(objective.batches(empty=True))
         inputs = joined([batch.inputs for batch in batches])
         targets = joined([batch.targets for batch in batches])
-        few = objective.few()
-        with torch.no_grad():
-            outputs = tuple(objective.outputs(objective.leaves(), few.inputs).shape[1:])
     with measured():
         objective.require_sound()
         require_deterministic(objective)
@@ -321,6 +318,12 @@ def problem_of(objective: Objective) -> Problem:
             raise ValueError(
                 "loss must be a mean over the samples of a batch, got a sum: say reduction='sum'"
             )
+    with (
+        objective.ranks.together("a problem"),
+        as_found(objective.model, objective.training),
+        torch.no_grad(),
+    ):
+        outputs = tuple(objective.outputs(objective.leaves(), objective.few().inputs).shape[1:])
     model = objective.model
     return Problem(
         name=type(model).__name__ if model is not None else "function",

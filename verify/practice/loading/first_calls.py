@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -19,8 +20,8 @@ __all__ = ["dtype_of", "first_outputs", "own_copy"]
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
-_FEW = 2
-"""Samples of a first call: batch normalisation in training mode needs two."""
+_FEW, _MANY = 2, 1000
+"""Samples of a first call, since batch normalisation in training mode needs two; and where a model takes no two."""
 
 
 def own_copy(
@@ -73,15 +74,28 @@ def first_outputs(
     ValueError
         If the model cannot be called with such inputs, or its outputs are not of as many samples.
     """
-    few = window(inputs, slice(_FEW))
-    with calling("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
-        found = free.call(free.parameters, few)
-        some = None if targets is None else window(targets, slice(_FEW))
-        outputs = asked_form(lambda _: found, few, some, loss=loss, field=field).read(found)
-    if outputs.ndim == 0 or len(outputs) != rows(few):
-        got = f"outputs {tuple(outputs.shape)} for {rows(few)} samples"
-        raise ValueError(f"model must return outputs with samples along the first axis, got {got}")
-    return tuple(outputs.shape[1:])
+
+    def asked(count: int | None) -> tuple[int, ...]:
+        few = window(inputs, slice(count))
+        with calling("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
+            found = free.call(free.parameters, few)
+            some = None if targets is None else window(targets, slice(count))
+            outputs = asked_form(lambda _: found, few, some, loss=loss, field=field).read(found)
+        if outputs.ndim == 0 or len(outputs) != rows(few):
+            got = f"outputs {tuple(outputs.shape)} for {rows(few)} samples"
+            raise ValueError(f"model must return outputs with samples along the first axis, got {got}")
+        return tuple(outputs.shape[1:])
+
+    try:
+        found = asked(_FEW)
+        # as many outputs as samples may be how alike these are: then there are more of them in a larger batch
+        return found if _FEW not in found or asked(_FEW + 1) == found else asked(None)
+    except ValueError:
+        if rows(inputs) <= _FEW:
+            raise
+        with suppress(ValueError):  # samples may have to come in threes, say
+            return asked(_MANY)
+        raise
 
 
 def _shapes(part: Any) -> str:

@@ -22,6 +22,7 @@ from simulate.modules.hessian_variance import quadratic_forms, total_variance, v
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
+from simulate.objectives.batches import cuttable
 from simulate.operators import gauss_newton, h_term, hessian
 from simulate.perceptrons import curvature
 from simulate.spectra import Estimate, frobenius_norm
@@ -123,7 +124,8 @@ def measure(
         Name or number of the tensor that the loss takes, where the model returns several; `logits`, or the only one,
         if None.
     batch_size
-        Most samples in one pass, which changes memory and time alone; at most 1000 if None.
+        Most samples in one pass, which changes memory and time alone, unless samples see each other in larger
+        batches only; at most 1000 if None.
     device, dtype
         Such as "cuda", and "float32" or "float64"; those of the model if None.
 
@@ -484,8 +486,9 @@ def _balanced(whole: Matrix, part: Matrix) -> bool:
 
 
 def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> SampleNoise | None:
-    objective = problem.objective
-    if problem.samples < 2 or not objective.separable:  # the Hessian of a batch is no mean of theirs
+    objective, few = problem.objective, problem.objective.few()
+    # the Hessian of a batch is no mean of theirs, or nobody but the model can tell them apart
+    if problem.samples < 2 or not objective.separable or not cuttable(few.inputs, few.targets):
         return None
     unit = problem.unit
     total = Estimate(*(unit**2 * part for part in total_variance(objective, rng, probes=VARIANCE_PROBES)))

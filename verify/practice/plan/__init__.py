@@ -23,6 +23,7 @@ from torch.optim import Optimizer
 
 from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Objective
+from simulate.objectives.batches import rows
 from simulate.objectives.ranks import LostProcessError
 from simulate.objectives.restoring import as_found
 from simulate.training.constant_outputs import constant_loss, constant_output
@@ -291,11 +292,25 @@ def plan_problem(
 
 def _constant(problem: Problem) -> tuple[float, Tensor]:
     """Loss of the best constant output, and that output."""
+    objective, few = problem.objective, problem.objective.few()
+
+    def outputs_of(count: int) -> Tensor:
+        some = few.part(slice(0, count)) if count < rows(few.targets) else few
+        return objective.outputs(objective.leaves(), some.inputs).detach()
+
     with as_found(problem.module, False):
-        few = problem.objective.few()
-        outputs = problem.objective.outputs(problem.objective.leaves(), few.inputs).detach()
+        outputs = outputs_of(count := rows(few.targets))
+        if (
+            count > 1
+            and count in outputs.shape[1:]
+            and (fewer := outputs_of(count - 1)).shape[1:] != outputs.shape[1:]
+        ):
+            raise ValueError(
+                "model must give each sample as many outputs in batches of any size for a plan, got shape"
+                f" {tuple(outputs.shape)} and {tuple(fewer.shape)}: it compares samples"
+            )
     given = problem.loss, outputs, problem.targets
-    return constant_loss(*given), constant_output(*given).to(problem.objective.dtype)
+    return constant_loss(*given), constant_output(*given).to(objective.dtype)
 
 
 def _pass_seconds(problem: Problem) -> float:

@@ -229,3 +229,49 @@ def test_arrays_of_numpy_and_single_precision() -> None:
     found = losscurv.watch(optimizer, model, LOSS).step(inputs.numpy(), targets.numpy().astype(np.int32))
     exact = top(model.double(), (inputs, targets))
     assert abs(found.eigenvalue - exact) <= found.error + 1e-5 * exact
+
+
+class Alike(nn.Module):
+    """How alike samples of a batch are: each has as many outputs as there are samples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x) @ self.inner(x.flip(1)).mT
+
+
+def test_a_loss_between_samples_has_a_curvature_and_no_noise_of_its_halves() -> None:
+    """Its targets are the samples themselves: half of a batch has outputs for the first half alone."""
+    model, (inputs, _) = Alike(), batches(1)[0]
+    targets = torch.arange(len(inputs))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    found = losscurv.watch(optimizer, model, LOSS).step(inputs, targets)
+    require_top(found.eigenvalue, found.error, top(model, (inputs, targets)))
+    assert found.gradient_variance is None and found.noise_scale is None
+
+
+def test_a_loss_between_samples_is_measured_whole_and_has_no_plan() -> None:
+    model, (inputs, _) = Alike(), batches(1)[0]
+    targets = torch.arange(len(inputs))
+    found = losscurv.measure(model, (inputs, targets), top=1)
+    assert abs(found.hessian.top[0].value - top(model, (inputs, targets))) < 1e-6
+    assert found.noise is None and found.coupling
+    for loss in (None, nn.functional.cross_entropy):
+        with pytest.raises(ValueError, match=r"got shape \(3, 3\) and \(2, 2\): it compares samples"):
+            losscurv.plan(model, (inputs, targets), loss=loss, batch_sizes=2, steps=5, linearised=False)
+
+
+def test_samples_that_come_in_fours_are_measured() -> None:
+    class Fours(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = net()
+
+        def forward(self, x: Tensor) -> Tensor:
+            each = self.inner(x).view(-1, 4, 3)
+            return (each - 0.5 * each.mean(1, keepdim=True)).flatten(0, 1)
+
+    model, data = Fours(), batches(1)[0]
+    assert abs(losscurv.measure(model, data, top=1).hessian.top[0].value - top(model, data)) < 1e-6

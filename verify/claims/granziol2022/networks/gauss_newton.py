@@ -253,7 +253,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
                 lambda p, c, first, second: cross_entropy_hessian(p, c, first, np.zeros_like(second))
             ),
         },
-        seconds=0.65,
+        seconds=0.11,
     ),
     ExactProperty(
         id="granziol2022/gauss-newton-rank",

@@ -149,7 +149,7 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
             "no gates": _autodiff_against(lambda w, x: path_sum_curvature(w, x, gates=False)),
             "a diagonal": _autodiff_against(lambda w, x: path_sum_curvature(w, x, squares=True)),
         },
-        seconds=0.12,
+        seconds=0.092,
     ),
 )
 
@@ -355,7 +355,7 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
             "one less": _of_samples(lambda p: _sharp_bound(p.widths) - 1),
             "rank of the Gauss-Newton matrix": _of_samples(lambda p: p.widths[-1] - 1),
         },
-        seconds=0.35,
+        seconds=0.074,
     ),
     ExactProperty(
         id="granziol2022/rank-bounds",
@@ -381,7 +381,7 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
             ),
             "shifts along inputs too": _of_their_mean(lambda p, _: _dimension(p) - p.widths[0]),
         },
-        seconds=0.12,
+        seconds=0.071,
     ),
 )
 

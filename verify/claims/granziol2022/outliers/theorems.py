@@ -16,9 +16,7 @@ from verify.model import (
     Experiment,
     Passage,
     Standing,
-    StatisticalProperty,
 )
-from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS", "SAMPLED", "WIGNER", "WISHART", "batch_and_whole", "wigner_noise", "wishart_beside"]
 
@@ -300,49 +298,4 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-# --- any spike well above the threshold -----------------------------------------------------------------------
-
-
-def any_spiked_wigner(block: Block, point: Point) -> Mapping[str, Any]:
-    """`spiked_wigner` with the spike in units of the noise and a data set three times the batch."""
-    return spiked_wigner(block, _absolute(point))
-
-
-def _absolute(point: Point) -> Point:
-    whole = point | {"dataset_size": 3 * point.batch_size}
-    return whole | {"eigenvalue": point.relative_spike * _scale(whole)}
-
-
-OUTLIER_PROPERTY = StatisticalProperty(
-    id="granziol2022/outlier-map",
-    entries=("B15", "B16"),
-    source=f"{PAPER}, lemma 5, eq. (10)",
-    statement=r"\lambda_1' = \lambda_1 + s^2/\lambda_1 \text{ for } 1.7\,s \le \lambda_1 \le 4\,s,\ "
-    r"s = \sqrt{P/b}\,\sigma,\ \text{Gaussian and Rademacher noise}",
-    says="Over ranges of noise scale, dimension and batch size, Gaussian and sign noise lift any spike well above "
-    "the threshold by the noise variance over the spike.",
-    domain={
-        "law": OneOf("gaussian", "rademacher"),
-        "relative_spike": Between(1.7, 4.0),
-        "sigma": Between(0.03, 30.0),
-        "dim": Between(140, 220),
-        "batch_size": Between(3, 60),
-    },
-    simulate=any_spiked_wigner,
-    replicate="one noise matrix with one direction",
-    examples=(Point(law="rademacher", relative_spike=1.9, sigma=0.3, dim=160, batch_size=7),),
-    score="eigenvalue",
-    predict=lambda p: _theorem_4(_absolute(p)),
-    margin=0.01,
-    margin_reason="finite size is O(1/P), 0.2 % at P = 140",
-    rivals={
-        "no broadening": lambda p: _absolute(p).eigenvalue,
-        "twice the broadening": lambda p: 2 * _theorem_4(_absolute(p)) - _absolute(p).eigenvalue,
-        "B + 1 for B": lambda p: _theorem_4(_absolute(p) | {"batch_size": p.batch_size + 1}),
-    },
-    budget=1024,
-    seconds=1.6,
-    quantity="largest eigenvalue, first-order noise (mean 0) left out",
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*WIGNER_CLAIMS, *WISHART_CLAIMS, OUTLIER_PROPERTY)
+CLAIMS: tuple[AnyClaim, ...] = (*WIGNER_CLAIMS, *WISHART_CLAIMS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,31 +16,6 @@ from verify.model import OURS, AnyClaim, Identity
 
 __all__ = ["CLAIMS"]
 
-STEP = 1e-4
-MULAYOFF = "Mulayoff and Michaeli (2024), arXiv 2306.07850"
-
-
-def _slope(rate: Callable[[float], Any], p: Point) -> float:
-    """Of the log of a rate in the log of the effective batch size, at the batch size of a point."""
-    sizes = [p.batch_size * math.exp(step) for step in (-STEP, STEP)]
-    low, high = (math.log(float(rate(size))) for size in sizes)
-    less, more = (math.log(float(batch_hessian.effective_batch_size(size, p.dataset_size))) for size in sizes)
-    return (high - low) / (more - less)
-
-
-def rate_slope(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
-    """Slope of the rate of theorem 4 in log b, below its crossover and above it."""
-    noise = {"sigma": p.sigma, "dim": p.dim, "dataset_size": p.dataset_size}
-    crossover = float(
-        batch_hessian.crossover_batch_size(p.eigenvalue, sigma=p.sigma, dim=p.dim, dataset_size=float("inf"))
-    )
-    return {
-        "slope": _slope(lambda size: learning_rates.sgd_limit(p.eigenvalue, batch_size=size, **noise), p),
-        "exponent": learning_rates.sgd_exponent(p.eigenvalue, batch_size=p.batch_size, **noise),
-        "1/(1 + B/B_c) everywhere": 1 / (1 + p.batch_size / crossover),
-        "square root everywhere": 0.5,
-    }
-
 
 def crossing(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
     """Eigenvalue of the batch at the crossover of theorem 4, where the outlier meets the edge."""
@@ -51,21 +26,6 @@ def crossing(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
         for step in (1.0, 1.05, 0.95)
     )
     return {"data set": 2 * p.eigenvalue, "at the crossover": top, "5 % above": above, "5 % below": below}
-
-
-def mean_square_slope(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
-    """Slope of the limit in the mean square in log b."""
-    noise = {"noise": p.noise, "dataset_size": p.dataset_size}
-    exponent = learning_rates.mean_square_exponent(p.eigenvalue, batch_size=p.batch_size, **noise)
-    return {
-        "slope": _slope(
-            lambda size: learning_rates.mean_square_limit(p.eigenvalue, batch_size=size, **noise), p
-        ),
-        "exponent": exponent,
-        "linear": 1.0,
-        "square root": 0.5,
-        "of the other side": 1 - exponent,
-    }
 
 
 def bulk_rates(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
@@ -85,28 +45,7 @@ def bulk_rates(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
     }
 
 
-NOISE = {"sigma": 0.07, "dim": 640, "dataset_size": 310}
-SIZES = tuple(Point(eigenvalue=0.33, batch_size=size, **NOISE) for size in (7, 23, 37, 190))
-LIMITS = tuple(Point(eigenvalue=1.7, noise=31.0, dataset_size=190, batch_size=size) for size in (3, 11, 70))
-QUOTIENT = "a difference quotient of step 1e-4"
-
 CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/local-rate-exponent",
-        entries=("B46", "B61"),
-        source=f"{PAPER}, section 10.1, with theorem 4 below its threshold",
-        statement=r"\frac{d \log (2/\lambda_1')}{d \log b} = \tfrac12\ (b \le B_c),\quad "
-        r"\frac{1}{1 + b/B_c} \text{ above}",
-        says="The slope of the rate from Theorem 4, on logarithmic axes, is one half up to the crossover and falls "
-        "towards zero above it.",
-        passage=OURS,
-        routes=rate_slope,
-        points=SIZES,
-        tolerance=1e-6,
-        tolerance_reason=QUOTIENT,
-        seconds=0.01,
-        quantity="local exponent of the rate in the batch size",
-    ),
     Identity(
         id="granziol2022/crossover-batch-size",
         entries=("B45", "B46"),
@@ -124,21 +63,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason="rounding of a few products",
         seconds=0.01,
         quantity="largest eigenvalue of the batch Hessian",
-    ),
-    Identity(
-        id="beyond/mean-square-exponent",
-        entries=("D2",),
-        source=f"ours; the limit is that of {MULAYOFF}",
-        statement=r"\frac{d \log \alpha}{d \log b} = \frac{1}{1 + b/b^*}",
-        says="On logarithmic axes the slope of the mean-square rate from one noise term falls from one to zero as "
-        "the batch size passes its crossover.",
-        passage=OURS,
-        routes=mean_square_slope,
-        points=LIMITS,
-        tolerance=1e-6,
-        tolerance_reason=QUOTIENT,
-        seconds=0.01,
-        quantity="local exponent of the rate in the batch size",
     ),
     Identity(
         id="granziol2022/square-root-rule",

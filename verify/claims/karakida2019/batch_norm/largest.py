@@ -12,7 +12,7 @@ from simulate.wide import batch_normed
 from theory.activations import gaussian_kernels, single
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019.batch_norm.batch_norm import OWN, THEOREM, eq_22, normed_network, sizes_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing, Tier
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -52,7 +52,6 @@ ONE_HIDDEN = Experiment(
     seconds=0.4,
 )
 
-
 EQUAL = "as many samples as units, in all layers, as in the paper's figures; one output"
 
 
@@ -76,7 +75,6 @@ ODD = Experiment(
     ),
     budget=512,
     seconds=2.2,
-    tier=Tier.FULL,
 )
 
 

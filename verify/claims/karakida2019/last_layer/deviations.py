@@ -14,7 +14,7 @@ from theory import fisher
 from theory.fisher import batch_normalisation
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import kappas_at, network_of, passed_at, setting, spike
-from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing, Tier
+from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS", "WIDE"]
 
@@ -290,7 +290,6 @@ SHARES = Experiment(
     ),
     budget=1024,
     seconds=1.6,
-    tier=Tier.FULL,
 )
 
 

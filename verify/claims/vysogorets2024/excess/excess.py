@@ -92,7 +92,7 @@ EXCESS_CLAIMS: tuple[AnyClaim, ...] = (
             ),
             "homogeneous": lambda rng, point: abs((point.factor - 1) * _excess(_low_rank(rng, point))),
         },
-        seconds=1.1,
+        seconds=0.017,
     ),
     Identity(
         id="vysogorets2024/excess-is-no-share",

@@ -255,7 +255,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-14,
         tolerance_reason="zero to the last bit; entries between layers are of the order of one",
         rivals={"between layers too": lambda rng, point: _largest_entry(rng, point, within=False)},
-        seconds=0.4,
+        seconds=0.11,
     ),
     Identity(
         id="vysogorets2024/mirrored-spectrum",

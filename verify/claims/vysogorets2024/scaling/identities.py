@@ -13,7 +13,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Identity, NoTheory, Routes
+from verify.model import KNOWN, AnyClaim, Identity, NoTheory, Routes
 
 __all__ = [
     "CLAIMS",
@@ -251,8 +251,8 @@ def _euler(name: str, statement: str, says: str, routes: Routes) -> Identity:
     return Identity(
         id=f"vysogorets2024/{name}",
         entries=("A11",),
-        source=f"ours, from the homogeneity of section 2 of {PAPER}",
-        passage=OURS,
+        source="Euler's theorem on homogeneous functions, for networks as in Lyu and Li (2020), arXiv 1906.05890",
+        passage=KNOWN,
         statement=statement,
         says=says,
         routes=routes,

@@ -140,6 +140,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
                 _p(point), above=0, below=0
             ),
         },
-        seconds=0.27,
+        seconds=0.017,
     ),
 )

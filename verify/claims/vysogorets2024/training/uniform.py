@@ -108,27 +108,6 @@ def _scaled_down(*alphas: float) -> tuple[Point, ...]:
 UNIFORM_POINTS = _scaled_down(1e-4, 2e-3, 0.01, 0.025)
 
 
-def first_step(block: Block, point: Point) -> Mapping[str, Any]:
-    """Whether the norm of a scaled-down network grows at first: the sign of -theta . grad."""
-    import torch
-
-    weights, x, labels = perceptrons(block, point, (14, 11))
-    start = [point.alpha * w for w in weights]
-    (now,) = scaled_training.descent(start, [(x, labels)], rate=point.alpha, steps=0)
-    return {"grows": (scaled_training.inner(now.parameters, now.gradients, 1) < 0).to(torch.float64)}
-
-
-FIRST_STEP = Experiment(
-    id="vysogorets2024/first-step",
-    replicate="one bias-free ReLU network 64-14-11-10 with 20 images, scaled down",
-    simulate=first_step,
-    points=(Point(images="digits", alpha=0.03, samples=20),),
-    budget=8192,
-    seconds=0.51,
-    data="digits",
-)
-
-
 def turned(block: Block, point: Point) -> Mapping[str, Any]:
     """Cosine between weights and step at the end of training with uniform predictions, and what it gained."""
     _, _, cosine = _courses(block, point, point.steps)
@@ -305,33 +284,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.023,
         data="digits",
         quantity="product of weights and descent direction",
-    ),
-    Claim(
-        id="vysogorets2024/norm-at-first",
-        entries=("A56",),
-        source=f"{PAPER}, section 5 and appendix E; the probability is ours, from the symmetry of the last layer",
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\alpha \ll 1:\quad P(-\theta \cdot \nabla\ell > 0) = \tfrac12 \text{ at initialisation}",
-        says="At initialisation at small scale, gradient descent increases the norm of the weights on half of all "
-        "networks and decreases it on the others.",
-        reads=r"\text{as long as it stays uniform: increase of parameter norm } \lVert\theta_t\rVert",
-        experiment=FIRST_STEP,
-        kind=Kind.PROPORTION,
-        score="grows",
-        predict=lambda _: 0.5,
-        printed=lambda _: 1.0,
-        passage=Passage(
-            Standing.AS_STATED,
-            "as long as it stays uniform, the model remains in a divergence regime characterized by the increase",
-            "Appendix E",
-        ),
-        finding="While outputs are uniform the norm of the weights grows in the end, as the paper observes, but not "
-        "from the start: at first it falls in half of all networks, those that begin worse than chance.",
-        margin=0.05,
-        relative=False,
-        margin_reason="a share, to a twentieth",
-        rivals={"always falls": lambda _: 0.0, "nine in ten": lambda _: 0.9},
-        quantity="share of networks whose weight norm grows at first",
     ),
     Claim(
         id="vysogorets2024/norm-turns",

@@ -11,7 +11,6 @@ from tests.verify.claims.mutation import ClosedForm
 
 __all__ = [
     "FORMS",
-    "UNSEEN",
 ]
 
 
@@ -56,11 +55,4 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/information-plus-noise": ClosedForm(_information),
     "granziol2022/information-overlap": ClosedForm(_information_overlap),
     "granziol2022/spiked-covariance": ClosedForm(_information),
-}
-
-
-UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
-    "granziol2022/theorem-7-edge": {
-        "half of the shift is 1.5 margins at the smallest size": ("1/2 times shift",),
-    },
 }

@@ -1,0 +1,234 @@
+"""Simulators behind claims that the table keeps: a statistical property runs each, or a reason says why none does."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from simulate.matrices import ensembles, reduced
+from simulate.modules.homogeneous import Homogeneous
+from simulate.monte_carlo import Block, Point, SerialExecutor
+from simulate.perceptrons import curvature
+from simulate.training import learnable_rates, lyapunov, optimisers
+from simulate.wide import fisher_gram, layer_normed
+from verify.claims import registry
+from verify.claims.places import simulators_read
+from verify.model import AnyClaim, StatisticalProperty, Verdict
+from verify.running.engine import Session, Settings
+
+EXACT = "nothing is drawn in it: exact properties and identities hold it over its domain"
+INSIDE = "a part of what a property runs"
+ELSEWHERE = "properties hold the same numbers of networks without convolutions or images"
+DATA = "images, or a generator"
+RECORD = "a record"
+STEPS = "a search or a record around steps that a property holds"
+DEAR = "thirty milliseconds a network and more, at any size"
+WIDTH = "at sizes that cost little the width moves it by several margins"
+WHOLE = "of whole networks what a property holds of those passed layer by layer"
+SHAPE = "a distribution function: nothing in it but counting eigenvalues"
+
+WITHOUT = {
+    "simulate.activations.Nonlinearity": RECORD,
+    "simulate.activations.nonlinearity": INSIDE,
+    "simulate.data.images.opened": DATA,
+    "simulate.data.images.sample": DATA,
+    "simulate.lanczos.gauss.quadrature": EXACT,
+    "simulate.matrices.populations.definite_matrices": EXACT,
+    "simulate.matrices.populations.every_batch": INSIDE,
+    "simulate.matrices.populations.redrawn": EXACT,
+    "simulate.modules.logit_kernel.logit_kernel": ELSEWHERE,
+    "simulate.monte_carlo.blocks.fixture": DATA,
+    "simulate.networks.LeNet5": ELSEWHERE,
+    "simulate.networks.Mlp": INSIDE,
+    "simulate.objectives.objective.Objective": INSIDE,
+    "simulate.perceptrons.confident.gaps": INSIDE,
+    "simulate.perceptrons.curvature.hessian_of": INSIDE,
+    "simulate.perceptrons.curvature.positive_excess": EXACT,
+    "simulate.perceptrons.curvature.spectral_norm": EXACT,
+    "simulate.perceptrons.gram_excess.gram_excess": EXACT,
+    "simulate.perceptrons.gram_excess.gram_spectrum": EXACT,
+    "simulate.perceptrons.per_sample.algorithm_1_probes": EXACT,
+    "simulate.perceptrons.per_sample.all_logit_derivatives": DEAR,
+    "simulate.perceptrons.per_sample.initial_parameters": DATA,
+    "simulate.perceptrons.sample_products.DenseSamples": EXACT,
+    "simulate.spectra.distribution": SHAPE,
+    "simulate.training.checkpoints.checkpoints": STEPS,
+    "simulate.training.grids.ends_measured": STEPS,
+    "simulate.training.learnable_rates.largest_rates": STEPS,
+    "simulate.training.lyapunov.first_unstable": STEPS,
+    "simulate.training.momentum.descent_step": EXACT,
+    "simulate.training.momentum.heavy_ball_step": EXACT,
+    "simulate.training.momentum.nesterov_step": EXACT,
+    "simulate.training.momentum.step_contraction": EXACT,
+    "simulate.training.scaled_training.uniform": EXACT,
+    "simulate.training.stacks.perceptrons_at_start": DATA,
+    "simulate.training.wide_training.descend": STEPS,
+    "simulate.training.wide_training.outputs": INSIDE,
+    "simulate.training.wide_training.taught": STEPS,
+    "simulate.wide.batch_normed.batch_normed_gram": EXACT,
+    "simulate.wide.batch_normed.measured_moments": WIDTH,
+    "simulate.wide.fisher_gram.trace_of_square": WIDTH,
+    "simulate.wide.gradient_span.top_span": WIDTH,
+    "simulate.wide.gram_variants.tangent_gram": WHOLE,
+    "simulate.wide.last_layer.batch_normalisation": WIDTH,
+    "simulate.wide.last_layer.mean_subtraction": EXACT,
+    "simulate.wide.last_layer.outputs_of": INSIDE,
+    "simulate.wide.last_layer.projected_gram": WIDTH,
+    "simulate.wide.pair_scatter.pair_variance": WIDTH,
+    "simulate.wide.signals.WideNetwork": RECORD,
+    "simulate.wide.signals.backward": INSIDE,
+    "simulate.wide.signals.forward": INSIDE,
+}
+"""Simulators that no property runs, and why. The list only gets shorter."""
+
+KEPT = ("keep", "known elsewhere")
+
+
+def kept() -> list[AnyClaim]:
+    with Path("docs/claims/table.csv").open(encoding="utf-8", newline="") as table:
+        names = {row["claim"] for row in csv.DictReader(table) if row["decision"] in KEPT}
+    return [claim for claim in registry.claims() if claim.id in names]
+
+
+def read(claims: Iterable[AnyClaim]) -> set[str]:
+    return {name for claim in claims for name in simulators_read(claim)}
+
+
+def test_every_simulator_behind_a_kept_claim_has_a_statistical_property_or_a_reason() -> None:
+    claims = kept()
+    held = read(claim for claim in claims if isinstance(claim, StatisticalProperty))
+    assert read(claims) - held - {
+        "simulate.monte_carlo.blocks.Block",
+        "simulate.monte_carlo.points.Point",
+    } == (WITHOUT.keys())
+    assert len(held) > 80
+
+
+# --- planted errors: the properties of the default tier bite -----------------------------------------------------
+
+
+def verdict(name: str, case: str) -> str:
+    """What the default tier says of a property; of its named examples those of other cases change nothing."""
+    (claim,) = (c for c in registry.claims() if c.id == name)
+    assert isinstance(claim, StatisticalProperty)
+    own = dataclasses.replace(claim, examples=tuple(p for p in claim.examples if p.case == case))
+    (row,) = Session((own,), Settings(), SerialExecutor()).rows(own)
+    return row.verdict
+
+
+def times(factor: float, function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, **options: factor * function(*given, **options)
+
+
+def at_large_scales(factor: float, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrong beyond a scale of 3 in three layers, and nowhere else."""
+
+    def wrong(self: Homogeneous, alpha: Any = 1.0, temperature: Any = 1.0) -> Any:
+        found = function(self, alpha, temperature)
+        off = self.depth == 3 and bool((torch.as_tensor(alpha) > 3).all())
+        return found * (factor if off else 1.0)
+
+    return wrong
+
+
+@pytest.mark.parametrize("factor", [1.1, 1.05])
+def test_an_h_term_that_is_wrong_at_large_scales_of_three_layers_is_found(
+    factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Homogeneous, "h_term", at_large_scales(factor, Homogeneous.h_term))
+    assert verdict("vysogorets2024/any-network", "framed") == Verdict.DISAGREES
+
+
+def test_the_search_finds_it_without_named_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By drawn points alone, as many as for a quick property."""
+    from verify.claims.vysogorets2024.scaling import any_network
+
+    monkeypatch.setattr(Homogeneous, "h_term", at_large_scales(1.1, Homogeneous.h_term))
+    ratios = [
+        float(any_network.along_weights(Block((np.random.default_rng(i),)), point)["ratio"][0])
+        for i, point in enumerate(drawn_framed(100))
+    ]
+    assert sum(abs(ratio - 1) > 0.02 for ratio in ratios) >= 3
+    assert sum(abs(ratio - 1) < 0.02 for ratio in ratios) > 60
+
+
+def drawn_framed(count: int) -> list[Point]:
+    """Points as hypothesis draws them for the property, of the case that runs `Homogeneous`."""
+    from hypothesis import strategies as st
+
+    from verify.claims.vysogorets2024.scaling.any_network import CLAIMS
+    from verify.judging.properties import explore
+    from verify.model.domains import strategy
+    from verify.results import PointOutcome
+
+    (claim,) = CLAIMS
+    assert isinstance(claim, StatisticalProperty)
+    found: list[Point] = []
+
+    def note(point: Point) -> PointOutcome:
+        found.append(point)
+        return PointOutcome(
+            parameters={}, verdict="agrees", predicted=0.0, margin=1.0, measured=0.0, lower=0.0, upper=0.0
+        )
+
+    domain = {name: strategy(of) for name, of in claim.domain.items() if name != "case"}
+    explore(
+        note,
+        st.fixed_dictionaries(domain),
+        lambda drawn: Point(case="framed", **drawn),
+        seed=1,
+        max_examples=count,
+    )
+    return found
+
+
+def field(name: str, factor: float, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*given: Any, **options: Any) -> Any:
+        found = function(*given, **options)
+        return found._replace(**{name: factor * getattr(found, name)})
+
+    return wrong
+
+
+SCALES, FRAMES, NOISE = "vysogorets2024/any-network", "vysogorets2024/any-frame", "granziol2022/any-noise"
+OUTLIERS, WIDE, RATES = "granziol2022/any-outlier", "karakida2019/any-network", "beyond/any-rate"
+
+EDITS: Mapping[str, tuple[Any, str, Callable[..., Any], str, str]] = {
+    "G-term": (Homogeneous, "scaled_g_term", lambda f: part_of_two(0, 1.03, f), SCALES, "framed"),
+    "gradient": (learnable_rates, "_pulled", lambda f: each(1.02, f), SCALES, "classifiers"),
+    "frame": (curvature, "haar", lambda f: times(1.02, f), FRAMES, "whole"),
+    "moment": (ensembles, "goe_moments", lambda f: part_of_two(1, 1.1, f), NOISE, "without the matrix"),
+    "outlier": (reduced, "wigner_extreme", lambda f: field("eigenvalue", 1.05, f), OUTLIERS, "Wigner"),
+    "Gram": (fisher_gram, "gram", lambda f: times(1.3, f), WIDE, "whole"),
+    "layer norm": (layer_normed, "layer_normed_gram", lambda f: times(1.1, f), WIDE, "layer-norm-mean"),
+    "limit of SGD": (optimisers, "largest_stable_rate", lambda f: field("rate", 1.3, f), RATES, "sgd"),
+    "exponent": (lyapunov, "lyapunov_exponents", lambda f: times(1.1, f), RATES, "exponent"),
+}
+"""Where a number of a simulator is edited, how, and the property that is to see it."""
+
+
+def part_of_two(part: int, factor: float, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*given: Any, **options: Any) -> Any:
+        found = list(function(*given, **options))
+        found[part] = factor * found[part]
+        return tuple(found)
+
+    return wrong
+
+
+def each(factor: float, function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given: tuple(factor * gradient for gradient in function(*given))
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_simulator_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, attribute, edit, seen_by, case = EDITS[name]
+    monkeypatch.setattr(place, attribute, edit(getattr(place, attribute)))
+    assert verdict(seen_by, case) == Verdict.DISAGREES

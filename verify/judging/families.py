@@ -1,0 +1,47 @@
+"""What is measured over what theory says of it: the score of properties that hold many simulators at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from simulate.monte_carlo import Block, Point
+from verify.model import AnyClaim, Claim
+
+__all__ = ["by_name", "one", "ratio"]
+
+
+def ratio(claim: Claim, block: Block, point: Point) -> Any:
+    """Return the score of a claim over its prediction, one number for each replicate, at any point."""
+    scores = claim.experiment.simulate(block, point)
+    if not claim.inputs:
+        return scores[str(claim.score)] / _predicted(claim.predict, point)
+    measured = {name: _numbers(scores[name]) for name in claim.inputs}
+    return _numbers(scores[str(claim.score)]) / claim.predict(SimpleNamespace(**point, **measured))
+
+
+def by_name(claims: Iterable[AnyClaim], *names: str) -> dict[str, Claim]:
+    """Return the claims of these names, without their paper, that are on experiments."""
+    found = {claim.id.partition("/")[2]: claim for claim in claims if isinstance(claim, Claim)}
+    return {name: found[name] for name in names}
+
+
+def one(_: Point) -> float:
+    """Return what a ratio of measurement to theory is, 1.
+
+    >>> one(Point())
+    1.0
+    """
+    return 1.0
+
+
+@lru_cache(64)
+def _predicted(predict: Callable[[Any], Any], point: Point) -> float:
+    """Asked for by every block of a point."""
+    return float(predict(point))
+
+
+def _numbers(score: Any) -> Any:
+    return score.cpu().numpy() if hasattr(score, "cpu") else score
