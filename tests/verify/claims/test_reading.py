@@ -19,7 +19,6 @@ from verify.model import NoTheory, Tier
 CLAIM = toy_claims.RIGHT
 
 SPREADS = "a tenth of a variance takes ten thousand matrices, three seconds of a core"
-EVENTS = "three in a hundred of a probability take some six thousand networks"
 PAIRS = "its size model takes five widths, fifteen seconds of a core"
 SKEWNESS = "a hundredth of a third moment takes a second and more of a core at any size"
 
@@ -31,10 +30,6 @@ LEFT_TO_THE_FULL_TIER: dict[str, tuple[str, str]] = {
     "theory.fisher.EntryVariances.other": (
         PAIRS,
         "fisher/test_mean_subtraction.py: the sum with what the default tier reads is the constant of theorem 3.3",
-    ),
-    "theory.fisher.layer_norm_etas.inverse_variance_cdf": (
-        EVENTS,
-        "fisher/test_layer_norm_etas.py: drawn outputs",
     ),
     "theory.rmt.finite_moments.wishart_third_moment": (
         SKEWNESS,
