@@ -80,51 +80,6 @@ TOP_CLAIMS: tuple[AnyClaim, ...] = (
         axis="spike",
         quantity="largest eigenvalue",
     ),
-    Claim(
-        id="vysogorets2024/bulk-overlap",
-        symbols={r"\theta": "strength of the outlier"},
-        entries=("A20",),
-        source=f"ours, for the transition that {PAPER}, section 3, names",
-        passage=OURS,
-        statement=r"|\langle v_1, v\rangle|^2 \to 1 - \frac{h^2}{4 \theta^2} \text{ if } \theta > h/2",
-        says="In high dimension, the top eigenvector's squared overlap with a spike above half the bulk norm is one "
-        "less a quarter of the squared ratio of norm to spike.",
-        experiment=ABOVE,
-        score="overlap",
-        predict=lambda p: _top(p).overlap,
-        margin=0.01,
-        margin_reason="1 % of the whole length; away from the threshold the finite size is smaller",
-        relative=False,
-        rivals={
-            "only beyond the whole norm": lambda p: _top(p).overlap if _separated(p) else 0.0,
-            "whole norm for half": lambda p: max(0.0, 1 - (p.bulk_norm / p.spike) ** 2),
-            "not squared": lambda p: math.sqrt(_top(p).overlap),
-            "first power": lambda p: max(0.0, 1 - p.bulk_norm / (2 * p.spike)),
-        },
-        axis="spike",
-        quantity="squared overlap with the spike",
-    ),
-    Claim(
-        id="vysogorets2024/bulk-edge",
-        symbols={r"\theta": "strength of the outlier"},
-        entries=("A20",),
-        source=f"ours, for the transition that {PAPER}, section 3, names",
-        passage=OURS,
-        statement=r"\lambda_1(\theta\,v v^\top + W) \to h = \lVert W\rVert_2 \text{ if } \theta < h/2",
-        says="In high dimension, a spike below half the norm of a semicircle bulk leaves the largest eigenvalue at "
-        "the edge of the bulk.",
-        experiment=BELOW,
-        score="eigenvalue",
-        predict=lambda p: _top(p).eigenvalue,
-        margin=0.01,
-        margin_reason="1 % for random matrices; the finite size is O(n^(-2/3))",
-        rivals={
-            "no threshold": lambda p: p.spike + p.bulk_norm**2 / (4 * p.spike),
-            "sum of the norms": lambda p: p.spike + p.bulk_norm,
-            "half the norm": lambda p: p.bulk_norm / 2,
-        },
-        quantity="largest eigenvalue",
-    ),
 )
 
 # --- spectral norms decide nothing ---------------------------------------------------------------------------

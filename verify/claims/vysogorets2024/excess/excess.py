@@ -20,15 +20,6 @@ __all__ = ["CLAIMS"]
 # --- the excess itself ---------------------------------------------------------------------------------------
 
 
-def _low_rank(rng: np.random.Generator, point: Point) -> Any:
-    """A symmetric matrix of the rank of the point, in random directions."""
-    import torch
-
-    frame = curvature.haar(rng, point.rank + point.beyond, point.rank)
-    values = torch.from_numpy(rng.standard_normal(point.rank) + point.shift)
-    return frame @ (values[:, None] * frame.T)
-
-
 def _excess(matrix: Any) -> float:
     return float(curvature.positive_excess(matrix))
 
@@ -36,16 +27,6 @@ def _excess(matrix: Any) -> float:
 def _turned(rng: np.random.Generator, matrix: Any) -> Any:
     frame = curvature.haar(rng, len(matrix), len(matrix))
     return frame.T @ matrix @ frame
-
-
-def _not_an_excess(rng: np.random.Generator, point: Point) -> float:
-    """By how much it exceeds the largest of its rank, or moves with a positive factor or a rotation."""
-    matrix = _low_rank(rng, point)
-    found = _excess(matrix)
-    moved = (_excess(point.factor * matrix), _excess(_turned(rng, matrix)), -_excess(-matrix))
-    return max(
-        abs(found) - float(gauss_newton.largest_excess(point.rank)), *(abs(other - found) for other in moved)
-    )
 
 
 def excess_against_share(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -63,37 +44,6 @@ def excess_against_share(rng: np.random.Generator, point: Point) -> Mapping[str,
 
 
 EXCESS_CLAIMS: tuple[AnyClaim, ...] = (
-    ExactProperty(
-        id="vysogorets2024/excess-bound",
-        entries=("A4",),
-        source=f"{PAPER}, eq. (2); bound and invariances are ours",
-        passage=OURS,
-        statement=r"|\mathrm{exc}(H)| \le \sqrt{\mathrm{rank}\,H},\quad \mathrm{exc}(cH) = \mathrm{exc}(H)\ (c > 0),"
-        r"\quad \mathrm{exc}(Q^\top H Q) = \mathrm{exc}(H)",
-        says="The excess of positive curvature is at most the root of the rank in absolute value, and does not change "
-        "under positive scaling or rotation.",
-        domain={
-            "rank": Between(1, 9),
-            "beyond": Between(0, 6),
-            "shift": Between(-9.0, 9.0),
-            "factor": Between(1e-6, 1e6),
-        },
-        violation=_not_an_excess,
-        examples=(
-            Point(rank=5, beyond=3, shift=0.4, factor=3.7),
-            Point(rank=4, beyond=4, shift=8.3, factor=0.02),
-        ),
-        tolerance=1e-12,
-        tolerance_reason="a few roundings of sums of up to fifteen numbers",
-        rivals={
-            "at most 1": lambda rng, point: abs(_excess(_low_rank(rng, point))) - 1,
-            "at most the root of half the rank": lambda rng, point: (
-                abs(_excess(_low_rank(rng, point))) - math.sqrt(point.rank / 2)
-            ),
-            "homogeneous": lambda rng, point: abs((point.factor - 1) * _excess(_low_rank(rng, point))),
-        },
-        seconds=1.1,
-    ),
     Identity(
         id="vysogorets2024/excess-is-no-share",
         entries=("A4",),

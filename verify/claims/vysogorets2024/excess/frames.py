@@ -15,7 +15,7 @@ from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton
 from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, NoTheory, Tier
+from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
@@ -125,29 +125,6 @@ def _law(p: Any, dim: int) -> Any:
 
 LENET_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
-        id="vysogorets2024/dimension-law-on-networks",
-        entries=("A7",),
-        source=f"ours, beside section 4 and figure 4 left of {PAPER}",
-        passage=OURS,
-        statement=r"\frac{(\mathbb{E}\,\mathrm{Tr} G_d)^2}{\mathbb{E}\,\lVert G_d\rVert_F^2} = r_d^2 = "
-        r"\frac{r^2 d}{d + 1 + r^2},\quad r = \mathrm{exc}(G) \text{ in full space}",
-        says="The Gauss-Newton term of LeNet-300-100, projected at random, has the mean squared norm that its own "
-        "excess in full parameter space and the projection dimension set.",
-        experiment=LENET,
-        score="squared_norm",
-        along="dims",
-        inputs={"excess": _typical("excess")},
-        predict=lambda p: (p.excess / _law(p, p.dims)) ** 2,
-        margin=0.03,
-        margin_reason="3 % of the square, 1.5 % of the excess; unbiased at every d, and exact up to d/P",
-        rivals={
-            "independent of d": lambda p: 1.0 + 0 * p.excess,
-            "first power": lambda p: (p.dims + 1 + p.excess) / p.dims,
-            "d for d + 1": lambda p: (p.dims + p.excess**2) / p.dims,
-        },
-        quantity="squared norm over squared mean trace, times the squared excess",
-    ),
-    Claim(
         id="vysogorets2024/excess-in-50-dimensions",
         entries=("A7", "A31"),
         source=f"ours, beside section 4 and figure 4 left of {PAPER}",
@@ -177,76 +154,7 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
 # --- the two variances of the random model -------------------------------------------------------------------
 
 
-def two_spreads(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """sigma_c and sigma_e of a small network, from inner products of its logit gradients and from their elements."""
-    import torch
-    from torch import nn
-
-    source = data.opened(point.images, (1, 4, 4))
-    images = data.sample(source, rng, point.samples).flat()
-    network = networks.Mlp((16, *point.hidden, source.classes), rng=rng)
-    x, _ = images.tensors("cpu")
-    weights = {name: w.detach() for name, w in network.named_parameters()}
-
-    def logits(weights: dict[str, Any]) -> Any:
-        return torch.func.functional_call(network, weights, (x,))
-
-    rows = torch.func.jacrev(logits)(weights)
-    gradients = torch.cat([rows[name].flatten(2) for name in weights], dim=2)
-    within = float(gradients.var(0, correction=1).mean())
-    between = float(gradients.mean(0).square().mean())
-    found = logit_kernel.logit_kernel(nn.Sequential(network), x).scales()
-    n = point.samples
-    return {
-        "by inner products": np.array([found.sigma_c, found.sigma_e]),
-        "element by element": _spreads(between - within / n, within),
-        "divided by N": _spreads(between - within / n, within * (n - 1) / n),
-        "spread of the means not taken off": _spreads(between, within),
-        "per parameter and class": _spreads(between - within / n, within * source.classes),
-    }
-
-
-def _spreads(means: float, residuals: float) -> Any:
-    return np.sqrt([means, residuals])
-
-
-SPREADS = Identity(
-    id="vysogorets2024/two-spreads",
-    entries=("A29",),
-    source=f"ours, for the fit of the random model of section 4 of {PAPER}",
-    passage=OURS,
-    no_theory=NoTheory.MEASURED,
-    statement=r"\sigma_e^2 = \frac{1}{P K (N - 1)} \sum_{nk} \lVert \nabla z_{nk} - \bar c_k\rVert^2,\quad "
-    r"\sigma_c^2 = \frac{1}{P K} \sum_k \lVert \bar c_k\rVert^2 - \frac{\sigma_e^2}{N}",
-    says="The two variances of the random model, fitted to a network, are the unbiased ones of its logit gradients' "
-    "elements: within classes, and between them with the noise of the means taken off.",
-    routes=two_spreads,
-    points=(
-        Point(images="digits", hidden=(8,), samples=5),
-        Point(images="digits", hidden=(7, 6), samples=20),
-    ),
-    tolerance=1e-12,
-    tolerance_reason="an identity in float64",
-    seconds=1.3,
-    data="digits",
-    quantity="fitted deviations of class means and residuals",
-)
-
 # --- the H-term alone ----------------------------------------------------------------------------------------
-
-
-def h_term_noise(block: Block, point: Point) -> Mapping[str, Any]:
-    """Mean squared excess of the H-term of a small network in fresh frames, by dimension."""
-    found = []
-    for rng in block.streams:
-        values, total = _h_term_eigenvalues(rng, point, block.device)
-        while not values.any():  # a layer that is dead on every image: no H-term, and no excess
-            values, total = _h_term_eigenvalues(rng, point, block.device)
-        matrices = _in_frames(rng, values, point, total)
-        found.append(
-            [float(curvature.positive_excess(_blocks(matrices, d)).square().mean()) for d in point.dims]
-        )
-    return {"squared_excess": np.array(found)}
 
 
 def _h_term_eigenvalues(rng: np.random.Generator, point: Point, device: str) -> tuple[Any, int]:
@@ -264,38 +172,4 @@ def _h_term_eigenvalues(rng: np.random.Generator, point: Point, device: str) -> 
     return torch.linalg.eigvalsh(net.terms(alpha=point.alpha).h_term), networks.weight_count(widths)
 
 
-H_TERM = Experiment(
-    id="vysogorets2024/h-term-noise",
-    replicate="one H-term at initialisation with 7 images, in 64 projections",
-    simulate=h_term_noise,
-    points=(Point(images="digits", alpha=0.3, hidden=(8, 6), samples=7, frames=64, dims=(4, 13, 50)),),
-    budget=1024,
-    seconds=3.6,
-    tier=Tier.FULL,
-    data="digits",
-)
-
-NOISE_CLAIM = Claim(
-    id="vysogorets2024/noise-floor-on-networks",
-    entries=("A8",),
-    source=f"ours, beside figures 1 to 3 of {PAPER}",
-    passage=OURS,
-    statement=r"\mathrm{sd}\,\mathrm{exc}(\tilde H_d) = \sqrt{2 / (d + 1)} \text{ over frames}",
-    says="The remainder of a small network's Hessian, projected at random, has an excess whose mean square is two "
-    "over one more than the projection dimension.",
-    experiment=H_TERM,
-    score="squared_excess",
-    along="dims",
-    predict=lambda p: projection.excess_noise_floor(p.dims) ** 2,
-    margin=0.1,
-    margin_reason="5 % of the standard deviation, 10 % of its square: a mean of ratios is no ratio of means",
-    rivals={
-        "d for d + 1": lambda p: 2 / p.dims,
-        "one for two": lambda p: 1 / (p.dims + 1),
-        "none": lambda _: 0.0,
-        "not squared": lambda p: projection.excess_noise_floor(p.dims),
-    },
-    quantity="squared excess of the projected H-term",
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*LENET_CLAIMS, SPREADS, NOISE_CLAIM)
+CLAIMS: tuple[AnyClaim, ...] = LENET_CLAIMS

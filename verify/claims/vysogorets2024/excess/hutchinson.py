@@ -109,25 +109,6 @@ UNBIASED = "an unbiased mean over probes; at most 1 % for random matrices"
 
 PROBE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
-        id="vysogorets2024/hutchinson-trace",
-        entries=("A58",),
-        source=f"{PAPER}, appendix F",
-        no_theory=NoTheory.MEASURED,
-        statement=r"\mathbb{E}\,x^\top H x = \mathrm{Tr} H,\quad x_i = \pm 1",
-        says="Averaged over random sign vectors, the quadratic form of a symmetric matrix is its trace.",
-        experiment=PROBES,
-        score="sign_form",
-        inputs=_inputs("trace", "square", "diagonal_square"),
-        predict=lambda p: p.trace,
-        margin=0.01,
-        margin_reason=UNBIASED,
-        rivals={
-            "norm": lambda p: np.sqrt(p.square),
-            "norm of the diagonal": lambda p: np.sqrt(p.diagonal_square),
-        },
-        quantity="trace of the matrix",
-    ),
-    Claim(
         id="vysogorets2024/hutchinson-norm",
         entries=("A58",),
         source=f"{PAPER}, appendix F",
@@ -243,26 +224,6 @@ def _seen(p: Any) -> Any:
 
 
 NETWORK_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="vysogorets2024/hutchinson-norm-on-networks",
-        entries=("A58",),
-        source=f"{PAPER}, appendix F",
-        no_theory=NoTheory.MEASURED,
-        statement=r"\mathbb{E}\,\lVert H x\rVert^2 = \lVert H\rVert_F^2 \text{ for the Hessian of a network, exact}",
-        says="For the Hessian of a small network on digits, probes with random signs give the exact squared Frobenius "
-        "norm on average.",
-        experiment=NETWORK,
-        score="probed_square",
-        inputs=EXCESS,
-        predict=lambda p: 1 + 0 * p.excess,
-        margin=0.06,
-        margin_reason=SQUARED,
-        rivals={
-            "what a projection sees": lambda p: (p.excess / _seen(p)) ** 2,
-            "twice": lambda p: 2 + 0 * p.excess,
-        },
-        quantity="squared norm by probes over the exact one",
-    ),
     Claim(
         id="vysogorets2024/projection-is-not-hutchinson",
         entries=("A58", "A7"),

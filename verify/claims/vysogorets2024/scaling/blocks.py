@@ -14,7 +14,6 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import per_sample
 from theory import gauss_newton
 from verify.claims.drawn_networks import (
-    RESOLVED,
     ROUNDING,
     Array,
     bias_free_objective,
@@ -110,7 +109,6 @@ NETWORKS = (
     Point(images="digits", network="LeNet-5", samples=16),
 )
 
-FEW_IMAGES = tuple(point | {"samples": 7} for point in NETWORKS)
 
 # --- small networks in full space ----------------------------------------------------------------------------
 
@@ -148,19 +146,6 @@ def mirrored(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def third_moment(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Tr Ht^3 of a network with three layers, and the only path through three blocks."""
-    h_term, (a, b, c) = _dense_h_term(rng, point)
-    scale = np.linalg.norm(h_term) ** 3
-    path = np.trace(h_term[a, b] @ h_term[b, c] @ h_term[c, a]) / scale
-    return {
-        "third moment": np.trace(h_term @ h_term @ h_term) / scale,
-        "six paths": 6 * path,
-        "as of a symmetric spectrum": 0.0,
-        "three paths": 3 * path,
-    }
-
-
 NETWORKS_DOMAIN: Domain = {
     "widths": Many(Between(2, 6), 2, 5),
     "samples": Between(1, 5),
@@ -181,18 +166,6 @@ def _eigenvalues(rng: np.random.Generator, point: Point, name: str) -> Array:
     return np.linalg.eigvalsh(matrix.dense().numpy())
 
 
-def _negative(rng: np.random.Generator, point: Point, name: str) -> float:
-    """How far the least eigenvalue is below zero, over the largest modulus."""
-    values = _eigenvalues(rng, point, name)
-    return max(0.0, -float(values[0])) / (float(np.abs(values).max()) or 1.0)
-
-
-def _singular(rng: np.random.Generator, point: Point) -> float:
-    """1 where the G-term has no inverse."""
-    values = _eigenvalues(rng, point, "gauss_newton")
-    return float(values[0] <= RESOLVED * values[-1])
-
-
 CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="vysogorets2024/layer-blocks",
@@ -209,22 +182,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.23,
         data="digits",
         quantity="products with the diagonal blocks of the Hessian",
-    ),
-    Identity(
-        id="vysogorets2024/trace-of-lenets",
-        entries=("A18",),
-        source=f"ours, after {PAPER}, appendix A",
-        passage=OURS,
-        statement=TRACE,
-        says="On both LeNets, the trace of the Hessian is the variance of the logit gradients under the predicted "
-        "probabilities, averaged over the images.",
-        routes=traces,
-        points=FEW_IMAGES,
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        seconds=2.4,
-        data="digits",
-        quantity="trace of the Hessian",
     ),
     Identity(
         id="vysogorets2024/trace",
@@ -256,56 +213,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason="zero to the last bit; entries between layers are of the order of one",
         rivals={"between layers too": lambda rng, point: _largest_entry(rng, point, within=False)},
         seconds=0.4,
-    ),
-    Identity(
-        id="vysogorets2024/mirrored-spectrum",
-        entries=("A18",),
-        source=f"ours, after {PAPER}, appendix A",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"L = 2:\quad \lambda(\tilde H) = \pm\, s(\tilde H_{12}),\ 0, \dots, 0",
-        says="In a network of two layers, the eigenvalues of the Hessian's remainder are the singular values of the "
-        "block between the layers, with both signs.",
-        routes=mirrored,
-        points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(8, 6, 3), samples=14)),
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        seconds=0.012,
-        quantity="spectrum of the H-term",
-    ),
-    Identity(
-        id="vysogorets2024/third-moment",
-        entries=("A18",),
-        source=f"ours, after {PAPER}, appendix A",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"L = 3:\quad \mathrm{Tr}\,\tilde H^3 = 6\, \mathrm{Tr}\,\tilde H_{12} \tilde H_{23} \tilde H_{31} "
-        r"\ne 0",
-        says="In a network of three layers, the spectrum of the Hessian's remainder is not symmetric: its third "
-        "moment is six times that of a path through three blocks.",
-        routes=third_moment,
-        points=(Point(widths=(5, 7, 6, 4), samples=9), Point(widths=(8, 6, 5, 3), samples=4)),
-        tolerance=1e-12,
-        tolerance_reason="rounding, of a sum of which a hundredth is left",
-        seconds=0.011,
-        quantity="third moment of the H-term, over the cube of its norm",
-    ),
-    ExactProperty(
-        id="vysogorets2024/g-term-sign",
-        entries=("A19",),
-        source=f"{PAPER}, appendix A",
-        no_theory=NoTheory.CONSTANT,
-        statement=r"G \succeq 0",
-        says="The Gauss-Newton term of a bias-free ReLU network has no negative eigenvalue.",
-        domain=NETWORKS_DOMAIN,
-        violation=lambda rng, point: _negative(rng, point, "gauss_newton"),
-        examples=(Point(widths=(5, 6, 4), samples=4), Point(widths=(4, 6, 5, 3), samples=3)),
-        tolerance=1e-13,
-        tolerance_reason="rounding of a dense eigensolver",
-        rivals={
-            "the Hessian too": lambda rng, point: _negative(rng, point, "hessian"),
-            "definite": _singular,
-        },
-        seconds=0.13,
     ),
 )

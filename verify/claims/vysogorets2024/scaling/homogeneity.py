@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate import networks
 from simulate.monte_carlo import Point
-from theory import initial_loss, softmax, zone
+from theory import zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.scaling.identities import EXACT, drawn, on_both
 from verify.model import AnyClaim, Identity, NoTheory, Passage, Standing
@@ -27,20 +27,6 @@ def heated_softmax(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
         "p": np.stack([_float_softmax(z / heat)] * 2),
         "p, times T": np.stack([_float_softmax(z * heat)] * 2),
         "p, scaled at T": np.stack([_float_softmax(z / heat), _float_softmax(factor * z / heat)]),
-    }
-
-
-def heated_gamma(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Their Gamma, likewise."""
-    z, heat, factor = np.array(point.logits), point.temperature, point.alpha**point.depth
-    return {
-        "Gamma from digits": np.array([gamma for _, gamma in _shifted_and_scaled(point)]),
-        "Gamma of logits": softmax.gamma_from_logits(
-            np.stack([point.shift + z, factor * z]), temperature=[heat, factor * heat]
-        ),
-        "Gamma, times T": softmax.gamma_from_logits(
-            np.stack([point.shift + z, factor * z]), temperature=[1 / heat, 1 / (factor * heat)]
-        ),
     }
 
 
@@ -129,20 +115,6 @@ def weight_counts(rng: np.random.Generator, _: Point) -> Mapping[str, Any]:
 # --- zero logits, biases, other activations ------------------------------------------------------------------
 
 
-def zero_logits(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Loss of a network scaled down to logits of 1e-60 and less, and of uniform predictions on the same labels."""
-    case = drawn(rng, point)
-    classes = case.network(case.x[:1]).shape[1]
-    prior = np.bincount(case.labels.numpy(), minlength=classes) / len(case.labels)
-    return {
-        "loss": case.objective(alpha=point.alpha).value(),
-        "log K": initial_loss.jensen_bound(np.full(classes, 1 / classes), prior),
-        "entropy of the labels": initial_loss.prior_entropy(prior),
-        "log_2 K": np.log2(classes),
-        "K log K": classes * np.log(classes),
-    }
-
-
 class _Biased(NamedTuple):
     """Logits of LeNet-300-100 with biases, as functions of the factor of all its parameters and of its first bias."""
 
@@ -170,19 +142,6 @@ def _biased(rng: np.random.Generator, point: Point) -> _Biased:
         return networks.mlp_logits(weights[1:], (case.x @ weights[0].T + shift).relu())
 
     return _Biased(logits, after_the_first, shifts, case.depth)
-
-
-def biases_at_large_scale(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Logits with all parameters scaled up, beside what is left of the biases."""
-    net = _biased(rng, point)
-    large = 1 / point.alpha
-    return {
-        "logits / alpha^L, alpha large": net.scaled(large)
-        / float(zone.homogeneous_factor(large, depth=net.depth)),
-        "first bias kept": net.after_the_first(net.shifts[0]),
-        "no bias": net.after_the_first(0),
-        "all biases kept": net.scaled(1.0),
-    }
 
 
 def biases_at_small_scale(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -243,21 +202,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.01,
         quantity="probabilities",
     ),
-    Identity(
-        id="vysogorets2024/gamma-of-shifted-logits",
-        entries=("A1",),
-        source=f"{PAPER}, eqs. (1) and (2)",
-        statement=r"\Gamma_p \text{ of } z + c \text{ at } T \text{ and of } \alpha^L z \text{ at } \alpha^L T, "
-        r"\ |c| = 10^6",
-        says="The excess of the softmax covariance does not change when all logits are shifted by a large number, or "
-        "logits and temperature are scaled alike.",
-        routes=heated_gamma,
-        points=SOFTMAX_POINTS,
-        tolerance=1e-12,
-        tolerance_reason="rounding of z / T, which reaches some tens",
-        seconds=0.01,
-        quantity="excess of the softmax covariance",
-    ),
     _homogeneity(
         "homogeneity",
         (0.1, 10.0, 1e-3),
@@ -296,45 +240,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason="whole numbers",
         seconds=0.01,
         quantity="number of weights",
-    ),
-    Identity(
-        id="vysogorets2024/zero-logits",
-        entries=("A57",),
-        source=f"{PAPER}, section 5",
-        statement=r"z = 0:\quad \ell = \log K \text{ whatever the labels}",
-        says="A network whose logits all vanish has a loss equal to the logarithm of the number of classes, whatever "
-        "the labels.",
-        routes=zero_logits,
-        points=on_both({}, alpha=1e-20, samples=17),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.016,
-        data="digits",
-        quantity="loss",
-    ),
-    Identity(
-        id="vysogorets2024/biases-at-large-scale",
-        entries=("A57",),
-        source=f"{PAPER}, section 2",
-        statement=r"\alpha \gg 1:\quad \alpha^{-L} f(\alpha\theta, \alpha b) \to f(\theta, b_1, 0, \dots)",
-        says="As all parameters of LeNet-300-100 are scaled up, every bias but that of the first layer becomes "
-        "negligible for the logits.",
-        reads=r"\alpha \gg 1: \text{ biases vanish in magnitude compared to the corresponding activations}",
-        routes=biases_at_large_scale,
-        points=BIASED,
-        printed="no bias",
-        passage=Passage(
-            Standing.AS_STATED,
-            "biases vanish in magnitude compared to the corresponding activations",
-            "Section 2",
-        ),
-        finding="The bias of the first layer is scaled like the weights beside it and does not vanish; those of all "
-        "other layers do, so that the network does become almost homogeneous, as the paper says.",
-        tolerance=1e-7,
-        tolerance_reason="the biases of the second layer leave some units of 1/alpha = 1e-9",
-        seconds=0.01,
-        data="digits",
-        quantity="logits, the power of the scale taken out",
     ),
     Identity(
         id="vysogorets2024/biases-at-small-scale",

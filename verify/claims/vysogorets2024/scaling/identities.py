@@ -183,21 +183,6 @@ def terms_of(p: Any, labels: Any, jacobian: Any, second: Any, *, temperature: fl
     return torch.from_numpy(terms.gauss_newton.mean(0)), torch.from_numpy(terms.h_term.mean(0))
 
 
-def permuted_labels(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """G-term, and what is left of H less Ht with the labels moved by one image, or with those of one of them only."""
-    case = drawn(rng, point)
-    frame = frame_of(rng, case, point)
-    moved = case._replace(labels=case.labels.roll(1))
-    found, hessian = case.derivatives(frame), moved.hessian(frame)
-    p = found.logits.softmax(-1)
-    return {
-        "H - Ht, labels permuted": hessian - terms_of(p, moved.labels, found.jacobian, found.second)[1],
-        "G": projected.projected_terms(case.objective(), frame).g_term,
-        "Ht as it was": hessian - found.h_term(case.residuals(p)),
-        "H as it was": case.hessian(frame) - found.h_term(moved.residuals(p)),
-    }
-
-
 # --- Euler ---------------------------------------------------------------------------------------------------
 
 
@@ -314,21 +299,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.81,
         data="digits",
         quantity="projected Hessian",
-    ),
-    Identity(
-        id="vysogorets2024/permuted-labels",
-        entries=("A10",),
-        source=f"{PAPER}, eq. (4)",
-        statement=r"G \text{ does not depend on the labels, } \tilde H \text{ does}",
-        says="Permuting the labels leaves the Gauss-Newton term unchanged: only the remainder of the Hessian depends "
-        "on them.",
-        routes=permuted_labels,
-        points=on_both({}, samples=8, dim=3),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.26,
-        data="digits",
-        quantity="projected G-term",
     ),
     _euler(
         "euler-gradient",

@@ -7,35 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from simulate import data, networks, operators
+from simulate import data, networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory.batch_hessian import ranks
-from verify.claims.drawn_networks import COUNTS, ROUNDING, bias_free_objective, on_noise, rank_of
+from verify.claims.drawn_networks import COUNTS, ROUNDING, rank_of
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.scaling.blocks import on_real_images
-from verify.model import OURS, AnyClaim, Identity, NoTheory
+from verify.model import AnyClaim, Identity, NoTheory
 
 __all__ = ["CLAIMS"]
 
 # --- the G-term ---------------------------------------------------------------------------------------------------
-
-
-def g_term_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Eigenvalues of the G-term that are not zero, and what the numbers of samples, classes and parameters allow."""
-    weights, x, labels = on_noise(rng, point.widths, point.samples)
-    size, hidden, classes = sum(w.numel() for w in weights), sum(point.widths[1:-1]), point.widths[-1]
-    return {
-        "rank": rank_of(operators.gauss_newton(bias_free_objective(weights, x, labels)).dense()),
-        "bound": ranks.dataset_rank_bound(
-            classes - 1, samples=point.samples, dim=size, symmetries=hidden + point.widths[-2]
-        ),
-        "min(P, N(K-1))": min(size, point.samples * (classes - 1)),
-        "N K": point.samples * classes,
-        "K - 1": classes - 1,
-        "without the shift of all logits": min(size - hidden, point.samples * (classes - 1)),
-        "without the exchange between layers": min(size - point.widths[-2], point.samples * (classes - 1)),
-    }
 
 
 def real_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -91,62 +74,7 @@ def _back_to_first_layer(leaves: Any, x: Any) -> Any:
     return backward
 
 
-def convolution_gradients(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gradient of one logit by the filters of a first convolution, and sums over the places they act at."""
-    gradient, delta, patches = _by_filters(rng, point)
-    return {
-        "gradient": gradient.numpy(),
-        "sum over places": (delta @ patches.T).numpy(),
-        "sum of derivatives times mean patch": delta.sum(1).outer(patches.mean(1)).numpy(),
-        "mean patch": patches.mean(1).expand(len(delta), -1).numpy(),
-    }
-
-
-def convolution_ranks(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Rank of that gradient as a matrix, and of a product of two vectors."""
-    import torch
-
-    gradient = _by_filters(rng, point)[0]
-    rank = int(torch.linalg.matrix_rank(gradient, rtol=1e-10))
-    return {"rank": rank, "filters": len(gradient), "1": 1}
-
-
-def _by_filters(rng: np.random.Generator, point: Point) -> tuple[Any, Any, Any]:
-    """The gradient, a row to each filter; the derivatives by what the filters return, and the patches they see."""
-    import torch
-    from torch.nn import functional
-
-    loss = on_real_images(rng, point)
-    (batch, *_), filters = list(loss.batches()), loss.leaves()[0]
-    image, rest = batch.inputs[:1], loss.model.features[1:]
-    maps = functional.conv2d(image, filters.detach()).requires_grad_()
-    logit = loss.model.head(rest(maps))[0, point.logit]
-    (slopes,) = torch.autograd.grad(logit, maps)
-    whole = loss.outputs((filters, *loss.leaves()[1:]), image)[0, point.logit]
-    (found,) = torch.autograd.grad(whole, filters)
-    patches, delta = functional.unfold(image, filters.shape[-1])[0], slopes[0].flatten(1)
-    return found.flatten(1), delta, patches
-
-
 CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="vysogorets2024/g-term-rank",
-        entries=("A19",),
-        source=f"{PAPER}, appendix A; the bound with P is ours",
-        passage=OURS,
-        statement=r"\mathrm{rank}\,G = \min\big(P - n_{L-1} - \textstyle\sum_{l<L} n_l,\ N(K-1)\big),\quad L \le 2",
-        says="With at most one hidden layer, the rank of the Gauss-Newton term is samples times classes less one, or, "
-        "if smaller, the parameters less the network's symmetries.",
-        routes=g_term_rank,
-        points=tuple(
-            Point(widths=widths, samples=n)
-            for widths, n in (((6, 21, 5), 1), ((5, 23, 6), 4), ((6, 7, 4), 60), ((4, 3), 30))
-        ),
-        tolerance=1e-3,
-        tolerance_reason=COUNTS,
-        seconds=0.035,
-        quantity="rank of the G-term",
-    ),
     Identity(
         id="vysogorets2024/g-term-rank-on-images",
         entries=("A19",),
@@ -177,40 +105,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.013,
         data="digits",
         quantity="gradients of the logits of LeNet-300-100 by its first layer",
-    ),
-    Identity(
-        id="vysogorets2024/convolution-gradient",
-        entries=("A49",),
-        source=f"ours, beside {PAPER}, appendix D, which is on fully connected networks",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\partial z_k / \partial W_1 = \textstyle\sum_u \delta_k(u)\, x(u)^\top "
-        r"\text{ over the places } u \text{ of a convolution}",
-        says="In LeNet-5, the first-layer gradient of a logit sums, over the places of the convolution, "
-        "backpropagated derivatives times the patches seen there.",
-        routes=convolution_gradients,
-        points=(Point(images="digits", network="LeNet-5", samples=3, logit=1),),
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        seconds=0.01,
-        data="digits",
-        quantity="gradient of a logit of LeNet-5 (max pooled) by its first layer",
-    ),
-    Identity(
-        id="vysogorets2024/convolution-rank",
-        entries=("A49",),
-        source=f"ours, beside {PAPER}, appendix D, which is on fully connected networks",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\mathrm{rank}\,\partial z_k / \partial W_1 = \text{number of filters, not } 1",
-        says="In LeNet-5, the first-layer gradient of a logit has the rank of the number of filters, and not rank one "
-        "as in fully connected networks.",
-        routes=convolution_ranks,
-        points=(Point(images="digits", network="LeNet-5", samples=3, logit=1),),
-        tolerance=1e-3,
-        tolerance_reason=COUNTS,
-        seconds=0.01,
-        data="digits",
-        quantity="rank of the gradient of a logit of LeNet-5 (max pooled) by its first layer",
     ),
 )

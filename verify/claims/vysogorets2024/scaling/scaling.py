@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from simulate.modules import projected_network
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.scaling.identities import (
     EXACT,
-    DrawnNetwork,
     drawn,
     frame_of,
     on_both,
     softmax_covariances,
-    terms_of,
 )
 from verify.model import OURS, AnyClaim, Identity, Passage, Routes, Standing, Tier
 
@@ -105,44 +102,6 @@ def scaled_hessian(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
         "p as drawn": powers[0] * found.g_term(softmax_covariances(found.logits.softmax(-1)))
         + powers[1] * found.h_term(case.residuals(found.logits.softmax(-1))),
     }
-
-
-def both_terms(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Both terms at several scales and temperatures, as `Homogeneous` has them from one pass, and those of Eq (5)."""
-    import torch
-
-    case, at = drawn(rng, point), list(zip(point.alphas, point.temperatures, strict=True))
-    frame = frame_of(rng, case, point)
-    found = case.derivatives(frame)
-    one_pass = _one_pass(case, frame).terms(point.alphas, point.temperatures)
-
-    def terms(power: float = 0.0, *, scaled: bool = True, heated: bool = True) -> Any:
-        rows = []
-        for a, heat in at:
-            p = ((a**case.depth if scaled else 1.0) * found.logits / heat).softmax(-1)
-            pair = torch.stack(terms_of(p, case.labels, found.jacobian, found.second))
-            factors = zone.curvature_factors(a, depth=case.depth, temperature=heat)
-            g_factor = float(factors.gauss_newton) * (1.0 if heated else heat)
-            powers = a**power * np.array([g_factor, float(factors.h_term)])
-            rows.append(torch.from_numpy(powers)[:, None, None] * pair)
-        return torch.stack(rows)
-
-    return {
-        "G and Ht, all scales at once": torch.stack([one_pass.g_term, one_pass.h_term], dim=1),
-        "Eq (5)": terms(),
-        "powers 2L and L": terms(power=2.0),
-        "1/T on both": terms(heated=False),
-        "p as drawn": terms(scaled=False),
-    }
-
-
-def _one_pass(case: DrawnNetwork, frame: Any) -> Any:
-    """What takes the derivatives of the logits once: of perceptrons by their matrices, of others by their layers."""
-    network = case.scaled(1.0)
-    if case.depth == 3:
-        weights = [w.detach() for w in network.parameters()]
-        return curvature.ProjectedMlp(weights, case.x, case.labels, frame)
-    return projected_network.ProjectedNetwork(network, case.x, case.labels, frame)
 
 
 def one_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -250,25 +209,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tier=Tier.DEFAULT,
         data="digits",
         quantity="projected Hessian of the scaled network",
-    ),
-    Identity(
-        id="vysogorets2024/both-terms-of-the-scaled-hessian",
-        entries=("A12", "A14"),
-        source=f"{PAPER}, eq. (5), term by term",
-        statement=r"G' = \frac{\alpha^{2L-2}}{T^2} G(p'),\quad \tilde H' = \frac{\alpha^{L-2}}{T} \tilde H(p')",
-        says="Derivatives taken once give both terms of the Hessian at every scale and temperature: each is that at "
-        "the scaled predictions, times its own power of the scale.",
-        routes=both_terms,
-        points=on_both(
-            {"alphas": (0.8, 1.0, 1.2), "temperatures": (1.0, 0.7, 1.6)},
-            samples=12,
-            dim=4,
-        ),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.19,
-        data="digits",
-        quantity="projected terms of the scaled network",
     ),
     Identity(
         id="vysogorets2024/one-temperature",

@@ -80,20 +80,6 @@ ROUNDING = "a few roundings; the correction exp(-60) is below them"
 
 CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
-        id="vysogorets2024/collapse-limit",
-        entries=("A46",),
-        source=f"{PAPER}, appendix C, eq. (11)",
-        statement=r"\lim_{\varepsilon \to 0} \Gamma_p^2 = \frac{4 (S - 1)}{S + 2}\quad "
-        r"\text{for } S - 1 \text{ equal small entries } \varepsilon",
-        says="As a prediction with equally small other entries becomes one-hot, the squared excess of its softmax "
-        "covariance tends to a limit set by the number of nonzero entries alone.",
-        routes=_collapse,
-        points=tuple(Point(support=s, gap=gap) for s in (3, 4, 7, 23) for gap in (60.0, 900.0, 1e6)),
-        tolerance=1e-14,
-        tolerance_reason=ROUNDING,
-        quantity="squared Gamma at collapse",
-    ),
-    Identity(
         id="vysogorets2024/weighted-collapse",
         entries=("A33",),
         source=f"{PAPER}, section 4 and appendix C",

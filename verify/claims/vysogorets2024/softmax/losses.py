@@ -62,15 +62,6 @@ UNBALANCED_LOSSES = Experiment(
 )
 
 
-def _softmax_of_bias(k: int) -> Any:
-    return lambda p: float(np.exp(p.bias[k]) / np.exp(p.bias).sum())
-
-
-def _predicted(p: Point) -> NDArray[np.float64]:
-    """Mean predictions of every replicate, (..., K)."""
-    return np.stack([p.q0, p.q1, p.q2], axis=-1)
-
-
 def _log_classes(p: Point) -> float:
     return len(p.prior) * float(np.log(len(p.prior)))
 
@@ -124,28 +115,6 @@ LOSS_CLAIMS = (
         },
         quantity="mean loss, in nats",
     ),
-    Claim(
-        id="vysogorets2024/jensen-loss",
-        entries=("A39",),
-        source=f"ours, beside {PAPER}, section 4: classes as often as they come",
-        passage=OURS,
-        statement=r"\mathbb{E}\,\ell \ge \sum_k Q_k (-\log \hat Q_k)",
-        says="For unevenly frequent classes and labels independent of the logits, the mean loss is at least the "
-        "cross-entropy of class frequencies and mean prediction.",
-        experiment=UNBALANCED_LOSSES,
-        kind=Kind.AT_LEAST,
-        score="loss",
-        inputs={f"q{k}": _softmax_of_bias(k) for k in range(3)},
-        predict=lambda p: initial_loss.jensen_bound(_predicted(p), p.prior),
-        margin=0.02,
-        margin_reason="2 % of the loss; Jensen's gap is 2 % at the smaller spread",
-        rivals={
-            "the sum over classes": lambda p: -np.log(_predicted(p)).sum(axis=-1),
-            "least loss of uniform predictions": lambda p: _log_classes(p) / len(p.prior),
-            "weights of the predictions": lambda p: -_predicted(p) @ np.log(p.prior),
-        },
-        quantity="mean loss, in nats",
-    ),
     _equality(
         "balanced-loss-itself",
         BALANCED_LOSSES,
@@ -191,50 +160,6 @@ def _losses(rng: np.random.Generator, point: Point) -> tuple[NDArray[np.float64]
     )
 
 
-def loss_bounds(rng: np.random.Generator, point: Point) -> float:
-    """By how much loss >= bound >= entropy of the prior fails, or one of them misses its own definition."""
-    prior, predicted, by_class = _losses(rng, point)
-    bound = float(initial_loss.jensen_bound(predicted, prior))
-    entropy = float(initial_loss.prior_entropy(prior))
-    off = abs(bound + float(prior @ np.log(predicted))) / (1 + bound)
-    reached = abs(entropy + float(prior @ np.log(np.where(prior > 0, prior, 1.0))))
-    return max(bound - float(prior @ by_class), entropy - bound, off, reached, 0.0)
-
-
-def _sum_over_classes(rng: np.random.Generator, point: Point) -> float:
-    prior, predicted, by_class = _losses(rng, point)
-    return max(0.0, float(-np.log(predicted).sum() - prior @ by_class))
-
-
-def _least_at_uniform(rng: np.random.Generator, point: Point) -> float:
-    """How much lower the bound is at predictions half-way to the prior than at uniform ones."""
-    prior, _, _ = _losses(rng, point)
-    half_way = (prior + 1 / point.classes) / 2
-    return max(0.0, float(np.log(point.classes) + prior @ np.log(half_way)))
-
-
-BOUNDS = ExactProperty(
-    id="vysogorets2024/loss-bounds",
-    entries=("A39",),
-    source=f"ours, beside {PAPER}, section 4: the frequencies of the classes as weights",
-    passage=OURS,
-    statement=r"\sum_k Q_k \overline{(-\log p_k)} \ge \sum_k Q_k (-\log \hat Q_k) \ge H(Q)",
-    says="For every batch and labels independent of it, the frequency-weighted loss is at least the cross-entropy of "
-    "frequencies and mean prediction, which is at least the frequencies' entropy.",
-    domain=BATCHES,
-    violation=loss_bounds,
-    examples=(
-        Point(classes=10, samples=20, spread=0.3, evenness=3.0),
-        Point(classes=3, samples=7, spread=2.1, evenness=0.4),
-        Point(classes=5, samples=1, spread=0.0, evenness=7.0),
-    ),
-    tolerance=1e-12,
-    tolerance_reason="rounding of sums over some hundred logarithms",
-    rivals={"a sum over classes": _sum_over_classes, "least at uniform predictions": _least_at_uniform},
-    seconds=0.01,
-)
-
-
 def _total(rng: np.random.Generator, point: Point, *, share: float = 1.0, least: float = 1.0) -> float:
     """By how much a share of the sum of the losses of all classes misses its bound, or that a part of K log K."""
     _, predicted, by_class = _losses(rng, point)
@@ -264,4 +189,4 @@ TOTAL = ExactProperty(
     seconds=0.01,
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*LOSS_CLAIMS, TOTAL, BOUNDS)
+CLAIMS: tuple[AnyClaim, ...] = (*LOSS_CLAIMS, TOTAL)

@@ -14,7 +14,7 @@ from simulate.modules import logit_kernel
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
+from verify.model import AnyClaim, Claim, Experiment, Passage, Standing, Verdict
 from verify.model.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS", "SMALL", "stacked"]
@@ -233,31 +233,6 @@ def _vanishing(p: Point) -> float:
 
 CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
-        id="vysogorets2024/prior-line",
-        entries=("A36",),
-        source=f"ours, beside {PAPER}, section 4, figure 5b, which shows a line",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\tanh \mathbb{E}\, \mathrm{artanh}\, r \ge 0.8,\quad "
-        r"r = \mathrm{corr}\big(\lVert\nabla\ell\rVert, \lVert\hat Q - Q\rVert\big) "
-        r"\text{ over class priors of one network}",
-        says="Over many class priors of one LeNet-300-100, the gradient norm and the distance of mean prediction from "
-        "class prior have on average a correlation of at least 0.8, by Fisher's transform.",
-        experiment=PRIORS,
-        kind=Kind.AT_LEAST,
-        score="fisher",
-        predict=lambda _: math.atanh(0.8),
-        margin=0.12,
-        margin_reason="a bound of ours below what was seen, 0.85 and more: two thirds of the variance of the gradient "
-        "norm are the distance's; the margin is 0.04 to 0.05 of the correlation there",
-        pilot="the bound 0.8: the first networks drawn gave correlations of 0.85 and more, over 2000 priors each; 500 "
-        "leave their mean and their scatter where they were; and the transform: at one seed in three correlations "
-        "themselves were too skewed to be judged",
-        relative=False,
-        rivals={"nearly a line, 0.98": lambda _: math.atanh(0.98)},
-        quantity="artanh of the correlation over 500 class priors",
-    ),
-    Claim(
         id="vysogorets2024/prior-slope",
         entries=("A36",),
         source=f"{PAPER}, section 4, after eq. (9), figure 5b",
@@ -313,47 +288,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         relative=False,
         rivals={"not at all": lambda _: 0.0, "the norm, not its square": lambda _: -0.5},
         quantity="local exponent of the squared gradient in the size of the batch",
-    ),
-    Claim(
-        id="vysogorets2024/balanced-gradient-falls",
-        entries=("A37",),
-        source=f"ours, beside {PAPER}, section 4",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\lVert\nabla\ell\rVert / \alpha^{L-1} \text{ of balanced classes at } \alpha = 0.01 "
-        r"\text{ is on average at most } \tfrac34 \text{ of that at } 1",
-        says="On balanced images, the gradient of LeNet-300-100, freed of its power of the scale, is on average at "
-        "least a quarter smaller at uniform predictions than as drawn.",
-        experiment=PRIORS,
-        kind=Kind.AT_MOST,
-        score="falls",
-        predict=lambda _: 0.75,
-        margin=0.05,
-        margin_reason="a bound of ours above what was seen, 0.6: the gradient gets smaller, and does not vanish",
-        pilot="the bound 3/4: the first networks drawn gave 0.6",
-        relative=False,
-        rivals={"at most a quarter": lambda _: 0.25},
-        quantity="balanced gradient at uniform predictions over that as drawn, powers of the scale taken out",
-    ),
-    Claim(
-        id="vysogorets2024/balanced-gradient-stays",
-        entries=("A37",),
-        source=f"ours, beside {PAPER}, section 4, from the noise of the random model",
-        passage=OURS,
-        statement=r"\lim_{\alpha \to 0} \lVert\nabla\ell\rVert^2 / \alpha^{2L-2} \ge "
-        r"\tfrac{P \sigma_e^2}{N} (1 - \tfrac1K) \text{ for balanced classes}",
-        says="At nearly uniform predictions on balanced images, the squared gradient of LeNet-300-100 is on average "
-        "at least the noise floor of the random model.",
-        experiment=PRIORS,
-        kind=Kind.AT_LEAST,
-        score="balanced",
-        inputs={"sigma_e": TYPICAL_E, "parameters": PARAMETERS, "classes": CLASSES},
-        predict=_floor,
-        margin=0.05,
-        margin_reason="a lower bound, the noise floor of the model; networks are found well above it",
-        pilot="that the floor is a bound: the first networks drawn lay well above it",
-        rivals={"ten times that": lambda p: 10 * _floor(p)},
-        quantity="squared balanced gradient at small scale, powers of the scale taken out",
     ),
 )
 

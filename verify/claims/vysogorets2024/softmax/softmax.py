@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Point
 from theory import derivations, gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
+from verify.model import AnyClaim, Identity, Passage, Standing
 from verify.model.domains import Between, Either, Many, OneOf
 
 __all__ = ["CLAIMS", "dense_gamma"]
@@ -87,47 +87,12 @@ def _outside_gershgorin(p: Array, *, factor: float) -> float:
     return max(variance - top, top - min(factor * variance, 0.5), 0.0) / variance
 
 
-def _above_the_largest(p: Array) -> float:
-    """By how much the largest eigenvalue stays below the largest entry, which that of + p p' exceeds."""
-    return max(0.0, float(p.max() - softmax.eigenvalues(p)[0]))
-
-
 def spectrum(_: np.random.Generator, point: Point) -> float:
     """The largest violation of what the spectrum of diag(p) - p p' must keep to, ties and zeros included."""
     p = _normalised(point.weights)
     support = int((p > 0).sum())
     bounds = _outside_gershgorin(p, factor=2)
     return max(_against_dense(p), _product(p, factor=support), _secular(p), bounds)
-
-
-SPECTRUM = ExactProperty(
-    id="vysogorets2024/softmax-spectrum",
-    entries=("A43",),
-    source=f"{PAPER}, appendix B; the identities and the bounds are ours",
-    passage=OURS,
-    statement=r"\sum_k \frac{p_k}{p_k - \tilde\lambda_i} = 0,\quad "
-    r"\prod_{i < K} \tilde\lambda_i = K \prod_k p_k\ (p > 0),\quad "
-    r"\max_k p_k (1 - p_k) \le \tilde\lambda_1 \le \min\{2 \max_k p_k (1 - p_k), \tfrac{1}{2}\}",
-    says="Nonzero eigenvalues of the softmax covariance solve a secular equation, have a product set by that of the "
-    "probabilities, and a largest one bounded by single-class variances.",
-    domain={"weights": WEIGHTS},
-    violation=spectrum,
-    examples=(
-        Point(weights=(0.7, 0.2, 0.1)),
-        Point(weights=(1.0, 1.0, 0.25, 0.25, 0.25, 0.0)),
-        Point(weights=(1.0, 1e-6, 1e-6, 0.3)),
-    ),
-    tolerance=1e-12,
-    tolerance_reason="rounding of a dense eigensolver, and of forty factors",
-    rivals={
-        "product without K": lambda _, point: _product(_normalised(point.weights), factor=1),
-        "largest eigenvalue at most max p (1 - p)": lambda _, point: _outside_gershgorin(
-            _normalised(point.weights), factor=1
-        ),
-        "eigenvalues of + p p'": lambda _, point: _above_the_largest(_normalised(point.weights)),
-    },
-    seconds=0.028,
-)
 
 
 def rank(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -193,57 +158,6 @@ MOMENTS = Identity(
 # --- near one-hot --------------------------------------------------------------------------------------------
 
 
-def _in_60_digits(small: Array) -> tuple[Any, list[Any], Any]:
-    """Gamma, descending eigenvalues but the last, and the entry of the mode: no difference of large numbers."""
-    import mpmath
-
-    p = [mpmath.mpf(float(x)) for x in small]
-    p.append(1 - mpmath.fsum(p))
-    diagonal = [x * mpmath.fsum(p[:k] + p[k + 1 :]) for k, x in enumerate(p)]
-    column = mpmath.matrix(p)
-    exact = -column * column.T
-    for k, x in enumerate(diagonal):
-        exact[k, k] = x
-    roots = sorted(mpmath.eigsy(exact, eigvals_only=True), reverse=True)
-    return mpmath.fsum(diagonal) / mpmath.sqrt(mpmath.fsum(x**2 for x in exact)), roots[:-1], diagonal[-1]
-
-
-def small_entries(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma, and eigenvalues and largest diagonal entry over the small ones: 60 digits, the product, dense floats."""
-    import mpmath
-
-    small = point.tail * np.array(point.weights)
-    p = np.append(small, 1 - small.sum())
-    dense = _dense(p)
-    with mpmath.workdps(60):
-        gamma, roots, mode = _in_60_digits(small)
-        digits = [float(x) for x in (gamma, *(r / point.tail for r in roots), mode / point.tail)]
-    scaled = np.append(softmax.eigenvalues(p)[:-1], softmax.covariance(p)[-1, -1]) / point.tail
-    naive = np.append(np.linalg.eigvalsh(dense)[:0:-1], dense[-1, -1]) / point.tail
-    return {
-        "60 digits": digits,
-        "theory": [softmax.gamma(p), *scaled],
-        "dense": [dense_gamma(p), *naive],
-    }
-
-
-SMALL = Identity(
-    id="vysogorets2024/small-entries",
-    entries=("A59",),
-    source=f"ours, beside {PAPER}, section 4",
-    passage=OURS,
-    statement=r"\Gamma_p,\ \tilde\lambda_i,\ M_{kk} \text{ from } p \text{ keep their digits however small } "
-    r"1 - \max p \text{ is, read as the sum of the other entries}",
-    says="Computed from probabilities, with the small ones taken as exact, excess, eigenvalues and diagonal of the "
-    "softmax covariance keep full floating-point precision however near one-hot the prediction is.",
-    routes=small_entries,
-    points=tuple(Point(weights=(3.0, 2.0, 1.0, 0.3), tail=t) for t in (1e-3, 1e-11, 1e-17, 1e-150, 1e-300)),
-    tolerance=4e-15,
-    tolerance_reason="a dozen roundings; no digits are lost to confidence",
-    seconds=0.014,
-    quantity="Gamma, and eigenvalues and diagonal in units of the small entries",
-)
-
 # --- a batch -------------------------------------------------------------------------------------------------
 
 
@@ -269,31 +183,7 @@ def batch(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-PREDICTIONS = (
-    ((0.90, 0.06, 0.03, 0.01), (0.05, 0.85, 0.02, 0.08), (0.30, 0.10, 0.55, 0.05)),
-    ((0.97, 0.02, 0.01), (0.02, 0.95, 0.03), (0.93, 0.01, 0.06), (0.01, 0.02, 0.97), (0.45, 0.50, 0.05)),
-)
-
-BATCH = Identity(
-    id="vysogorets2024/batch-excess",
-    entries=("A30",),
-    source=f"{PAPER}, section 4, eq. (8) corrected, for a batch",
-    statement=r"\mathrm{exc}(\mathbb{E}_e G) = \mathrm{eq.\,(8)\ at\ } "
-    r"\Gamma = \mathrm{exc}\Big(\tfrac{1}{N} \sum_\mu M(p^\mu)\Big)",
-    says="For a batch, the closed form of the excess, evaluated at the averaged softmax covariance, gives that of the "
-    "random model's exact mean Gauss-Newton matrix.",
-    routes=batch,
-    points=tuple(Point(p=p, dim=31, sigma_c=1.1, sigma_e=0.6) for p in PREDICTIONS),
-    tolerance=1e-13,
-    tolerance_reason=ROUNDING,
-    seconds=0.01,
-    quantity="excess of the mean G-term",
-)
-
 CLAIMS: tuple[AnyClaim, ...] = (
-    SPECTRUM,
     RANK,
     MOMENTS,
-    SMALL,
-    BATCH,
 )

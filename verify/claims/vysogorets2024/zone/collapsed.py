@@ -184,24 +184,6 @@ EVENTS = "ten in a hundred; the readings at issue are always and never"
 
 CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
-        id="vysogorets2024/first-layer-block",
-        entries=("A18", "A22", "A51"),
-        source=f"ours, after {PAPER}, appendices A and D",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\nabla^2_{W_1} \ell = G_{11} \succeq 0 \text{ at every } \alpha",
-        says="At every scale of a small ReLU network, the curvature of the loss along the first layer is that of its "
-        "Gauss-Newton block, and so never negative.",
-        routes=differences,
-        points=tuple(
-            Point(widths=(2, 5, 4, 3), samples=6, directions=7, alpha=alpha) for alpha in (0.6, 2.3, 9.0)
-        ),
-        tolerance=1e-11,
-        tolerance_reason="logits of some hundred, rounded in float64, stand in an exponent",
-        seconds=0.38,
-        quantity="curvature of the loss along directions of the first layer, in 1000 digits",
-    ),
-    Identity(
         id="vysogorets2024/decay-of-the-g-term",
         entries=("A22",),
         source=f"{PAPER}, section 3; the law is ours",
@@ -242,31 +224,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason=EVENTS,
         rivals={"half of the networks": lambda _: 0.5},
         quantity="share of networks whose G-term has an excess of 1",
-    ),
-    Claim(
-        id="vysogorets2024/excess-of-g-never-below-one",
-        entries=("A22", "A51"),
-        source=f"{PAPER}, section 3 and appendix D, figures 2 and 10",
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathrm{exc}(G_d) \ge 1 \text{ at every } \alpha",
-        says="At every scale, the excess of the projected Gauss-Newton term, computed without cancellation, is at "
-        "least one.",
-        reads=r"\mathrm{Tr}(\mathcal{G})/\lVert\mathcal{G}\rVert_F \text{ suddenly drops to } 0",
-        experiment=COLLAPSE,
-        kind=Kind.NEVER_BELOW,
-        score="excess",
-        along="alpha",
-        predict=lambda _: 1.0,
-        printed="plain",
-        passage=DROP,
-        finding="What drops is J'diag(p)J - (pJ)'(pJ) as float64 multiplies it out once p has rounded to one-hot: two "
-        "equal numbers are subtracted, and what is left is rounding, of either sign, or nothing.",
-        margin=0.05,
-        relative=False,
-        margin_reason="violations in a twentieth of the networks would be seen",
-        rivals={"1.01": lambda _: 1.01},
-        numerical=1e-12,
-        quantity="excess of the projected G-term",
     ),
     Claim(
         id="vysogorets2024/excess-of-h-after-collapse",

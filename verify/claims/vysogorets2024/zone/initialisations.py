@@ -234,10 +234,6 @@ def _moves(pair: str, formula: str, says: str, *, bound: float = 0.4) -> Claim:
     )
 
 
-def _uniform_loss(p: Any) -> Any:
-    return np.log(p.classes)
-
-
 CLAIMS: tuple[AnyClaim, ...] = (
     _moves(
         "entropy_loss",
@@ -265,28 +261,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "that whose mean prediction is nearer the class prior has the smaller gradient in more than three of "
         "four pairs",
         bound=0.55,
-    ),
-    Claim(
-        id="vysogorets2024/real-initial-loss",
-        entries=("A39",),
-        source=f"ours, beside {PAPER}, section 4: to initialisations all logits are alike",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\mathbb{E}\,\ell = \mathbb{E}\,\frac1K \sum_k (-\log p_k) \ge \log K "
-        r"\text{ over initialisations, for any images and classes}",
-        says="Averaged over initialisations of LeNet-300-100, the loss on given images is that of labels drawn at "
-        "random, and so at least that of uniform predictions.",
-        experiment=CONFIDENT,
-        score="loss",
-        inputs={"classes": CLASSES, "any_label": 3.08, "spread": 1.73},
-        predict=lambda p: p.any_label,
-        margin=0.01,
-        margin_reason="exact, as every label is as likely as any; log K, the least that it can be, is 25 margins away",
-        rivals={
-            "log K, of uniform predictions": _uniform_loss,
-            "to second order in the logits": lambda p: _uniform_loss(p) + p.spread / 2,
-        },
-        quantity="mean loss of LeNet-300-100 at initialisation",
     ),
 )
 

@@ -12,7 +12,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature, layer_blocks
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.zone.collapsed import EVENTS, NEAR, excess_of, lenet, multiplied_out
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory
+from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory
 from verify.model.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
@@ -160,88 +160,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot="the threshold 0.99: of the first networks drawn, other images came to 0.95",
         rivals={"half of the networks": lambda _: 0.5},
         quantity="share of networks whose top eigenvector is along the least confident image",
-    ),
-    Claim(
-        id="vysogorets2024/least-confident-share",
-        entries=("A50",),
-        source=f"{PAPER}, appendix D; the share is ours",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"P\big(\mathrm{Tr}\,G^{\mu_0}_{11} > 0.9\, \mathrm{Tr} \textstyle\sum_\mu G^\mu_{11}\big) \to 1 "
-        r"\quad (\alpha \gg 1), \text{ at } \alpha = 40",
-        says="Far above the zone, the least confident image alone has more than nine tenths of the trace of the first "
-        "layer's block on almost every network.",
-        experiment=LEAST_CONFIDENT,
-        kind=Kind.PROPORTION,
-        score="heavy",
-        predict=lambda _: 1.0,
-        margin=0.1,
-        relative=False,
-        margin_reason=EVENTS,
-        pilot="the threshold 0.9, like that of the energy: of the first networks drawn, other images came to 0.95",
-        rivals={"half of the networks": lambda _: 0.5},
-        quantity="share of networks where the least confident image has nine tenths of the trace",
-    ),
-    Claim(
-        id="vysogorets2024/not-another-image",
-        entries=("A50",),
-        source=f"{PAPER}, appendix D, figure 10; the comparison is ours",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E} \big[\lvert V \hat x_{\mu_0}\rvert^2 - \max_{\mu \ne \mu_0} "
-        r"\lvert V \hat x_\mu\rvert^2\big] \ge 0.15 \text{ at } \alpha = 40",
-        says="Far above the zone, the top eigenvector of the first layer's block has on average at least 0.15 more of "
-        "its energy along the least confident image than any other.",
-        experiment=LEAST_CONFIDENT,
-        kind=Kind.AT_LEAST,
-        score="ahead",
-        predict=lambda _: 0.15,
-        margin=0.03,
-        relative=False,
-        margin_reason="a fifth of the lead; the most similar other image has most of the energy too",
-        pilot="the bound 0.15, of which the margin is a fifth: below the lead in the first networks drawn",
-        rivals={"others have nothing of it": lambda _: 1.0},
-        quantity="energy along the least confident image less that along any other",
-    ),
-    Claim(
-        id="vysogorets2024/share-grows-with-scale",
-        entries=("A50",),
-        source=f"{PAPER}, appendix D; the share is ours",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E}\,\frac{\mathrm{Tr}\,G^{\mu_0}_{11}}{\mathrm{Tr} \sum_\mu G^\mu_{11}} "
-        r"\text{ is larger by } 0.4 \text{ at least at } \alpha = 40 \text{ than at } \alpha = 4",
-        says="As weights are scaled up tenfold toward collapse, the least confident image's mean share of the first "
-        "layer's trace grows by at least two fifths.",
-        experiment=LEAST_CONFIDENT,
-        kind=Kind.AT_LEAST,
-        score="gain",
-        predict=lambda _: 0.4,
-        margin=0.05,
-        relative=False,
-        margin_reason="an eighth of the gain",
-        pilot="the bound 0.4: below the gain of the first networks drawn; it was 0.5 for a time",
-        rivals={"the whole of it": lambda _: 1.0},
-        quantity="gain of the least confident image's share of the trace",
-    ),
-    Claim(
-        id="vysogorets2024/excess-of-the-block",
-        entries=("A51",),
-        source=f"{PAPER}, appendix D; that the block is that of H is ours",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"P\big(\lvert \mathrm{exc}(\nabla^2_{W_1} \ell) - 1\rvert < 0.01\big) \to 1 "
-        r"\quad (\alpha \gg 1), \text{ at } \alpha = 40",
-        says="Far above the zone, the first layer's block of the Hessian keeps an excess close to one on almost every "
-        "network.",
-        experiment=LEAST_CONFIDENT,
-        kind=Kind.PROPORTION,
-        score="near_one",
-        predict=lambda _: 1.0,
-        margin=0.1,
-        relative=False,
-        margin_reason=EVENTS,
-        rivals={"half of the networks": lambda _: 0.5, "none, as for the whole Hessian": lambda _: 0.0},
-        quantity="share of networks whose first layer has an excess of 1",
     ),
 )

@@ -287,14 +287,6 @@ def _growth(p: Point) -> float:
     return float(np.log(many / few) / np.log(p.more / p.samples))
 
 
-def _decay(p: Point) -> float:
-    """Exponent of the weight of near ties."""
-    small, large = (
-        zone.near_tie_weight(alpha, gap_density=0.3, depth=_layers(p)) for alpha in (p.smaller, p.alpha)
-    )
-    return float(np.log(large / small) / np.log(p.alpha / p.smaller))
-
-
 UPPER = Experiment(
     id="vysogorets2024/upper-edges",
     replicate="one bias-free ReLU network with 100 and with 10,000 normal inputs, random labels, a random projection; "
@@ -399,29 +391,6 @@ UPPER_CLAIMS: tuple[AnyClaim, ...] = (
             "power L - 1": lambda p: p.gap_density * p.temperature / p.alpha ** (_layers(p) - 1) / 2,
         },
         quantity="mean product of the two largest probabilities",
-    ),
-    Claim(
-        id="vysogorets2024/population-decay",
-        entries=("A22", "A23"),
-        source=f"ours, beside {PAPER}, section 3 and figure 2, where G plummets",
-        passage=OURS,
-        statement=r"\mathrm{Tr} G(p') \sim \alpha^{-L},\ \mathrm{Tr} G' \sim \alpha^{L-2} \text{ as } \tilde H',"
-        r"\quad \text{while } 1 \ll \alpha^L \ll N f(0)",
-        says="While many samples are still near a tie, the trace of the Gauss-Newton term, logit gradients unscaled, "
-        "falls only as the inverse of the scale to the depth.",
-        experiment=DECAY,
-        score="decay",
-        predict=_decay,
-        margin=0.05,
-        relative=False,
-        margin_reason="the default for exponents",
-        rivals={
-            "0, no collapse": lambda _: 0.0,
-            "1 - L": lambda p: 1 - _layers(p),
-            "-L - 1": lambda p: -_layers(p) - 1,
-            "-2 L": lambda p: -2 * _layers(p),
-        },
-        quantity="local exponent of the trace of the G-term, derivatives unscaled",
     ),
 )
 
