@@ -8,9 +8,8 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
 from theory.gauss_newton import projection
-from theory.rmt import marchenko_pastur
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Simulator
+from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
@@ -20,14 +19,6 @@ def frame_overlaps(block: Block, point: Point) -> Mapping[str, Any]:
     gram = _gram(block, point)
     gram.diagonal(dim1=1, dim2=2).sub_(1.0)
     return {"overlap": gram.square().sum((1, 2))}
-
-
-def frame_eigenvalues(block: Block, point: Point) -> Mapping[str, Any]:
-    """Extreme eigenvalues of R'R, for sparse columns or dense ones."""
-    import torch
-
-    values = torch.linalg.eigvalsh(_gram(block, point))
-    return {"largest": values[:, -1], "smallest": values[:, 0]}
 
 
 def _gram(block: Block, point: Point) -> Any:
@@ -46,27 +37,17 @@ def _gram(block: Block, point: Point) -> Any:
     return drawn.mT @ drawn
 
 
-def _frames(
-    name: str, simulate: Simulator, sparse: tuple[int, int], dense: tuple[int, int], seconds: float
-) -> Experiment:
-    sizes = {"sparse": sparse, "dense": dense}
-    return Experiment(
-        id=f"vysogorets2024/{name}",
-        replicate="one frame of independent unit columns",
-        simulate=simulate,
-        points=tuple(Point(columns=c, parameters=rows, dim=d) for c, (rows, d) in sizes.items()),
-        budget=8192,
-        seconds=seconds,
-    )
-
-
-FRAMES = _frames("frames", frame_overlaps, (307, 151), (109, 47), 0.65)
-LARGE_FRAMES = _frames("large-frames", frame_eigenvalues, (2311, 97), (2003, 101), 0.37)
-
-
-def _edge(p: Point, side: int) -> float:
-    return marchenko_pastur.MarchenkoPastur(q=p.dim / p.parameters, variance=1.0).edges[side]
-
+FRAMES = Experiment(
+    id="vysogorets2024/frames",
+    replicate="one frame of independent unit columns",
+    simulate=frame_overlaps,
+    points=(
+        Point(columns="sparse", parameters=307, dim=151),
+        Point(columns="dense", parameters=109, dim=47),
+    ),
+    budget=8192,
+    seconds=0.65,
+)
 
 CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
@@ -89,31 +70,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "one place in common of the root of P": lambda p: p.dim * (p.dim - 1) / p.parameters**0.5,
         },
         quantity="squared distance from an orthonormal frame",
-    ),
-    *(
-        Claim(
-            id=f"vysogorets2024/frame-{name}-eigenvalue",
-            entries=("A6",),
-            source=f"ours, beside section 2 of {PAPER}",
-            passage=OURS,
-            statement=rf"\mathbb{{E}}\,\lambda_{{\{kind}}}(R^\top R) = (1 {sign} \sqrt{{d/P}})^2 + O(d^{{-2/3}})",
-            says=f"The {name} eigenvalue of the Gram matrix of random unit columns lies at the {edge} Marchenko-Pastur "
-            "edge, for large frames.",
-            experiment=LARGE_FRAMES,
-            score=name,
-            predict=lambda p, side=side: _edge(p, side),
-            margin=0.03,
-            margin_reason="3 % for finite sizes: the edge is approached as d^(-2/3), from within",
-            rivals={
-                "orthonormal": lambda _: 1.0,
-                "without the square": lambda p, s=step: 1 + s * (p.dim / p.parameters) ** 0.5,
-                "d/P for its root": lambda p, s=step: (1 + s * p.dim / p.parameters) ** 2,
-            },
-            quantity=f"{name} eigenvalue of the frame's Gram matrix",
-        )
-        for name, edge, kind, sign, side, step in (
-            ("largest", "upper", "max", "+", 1, 1),
-            ("smallest", "lower", "min", "-", 0, -1),
-        )
     ),
 )

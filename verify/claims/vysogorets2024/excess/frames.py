@@ -20,14 +20,6 @@ from verify.model import OURS, AnyClaim, Claim, Experiment
 __all__ = ["CLAIMS"]
 
 
-def _blocks(matrices: Any, size: int) -> Any:
-    """All that frames of some of the columns show: diagonal blocks of matrices (..., d, d), side by side."""
-    import torch
-
-    starts = range(0, matrices.shape[-1] - size + 1, size)
-    return torch.stack([matrices[..., i : i + size, i : i + size] for i in starts], dim=-3)
-
-
 def _in_frames(rng: np.random.Generator, values: Any, point: Point, total: int) -> Any:
     """R'HR for fresh frames R of all P coordinates, of a matrix of few eigenvalues that are not zero.
 
@@ -66,21 +58,14 @@ def lenet_spectra(block: Block, point: Point) -> Mapping[str, Any]:
         values = gram_excess.gram_spectrum(kernel.gram, kernel.logits)
         seen = _in_frames(rng, values, point, parameters)
         found.append(
-            _seen(seen, parameters, point)
-            | _fitted(kernel)
-            | {"excess": float(values.sum()), "parameters": parameters}
+            _fitted(kernel)
+            | {
+                "excess": float(values.sum()),
+                "parameters": parameters,
+                "seen_excess": float(curvature.positive_excess(seen).mean()),
+            }
         )
     return {name: np.array([one[name] for one in found]) for name in found[0]}
-
-
-def _seen(matrices: Any, parameters: int, point: Point) -> dict[str, Any]:
-    """Mean squared norms by dimension, in units of (d/P)^2, and the mean excess in the largest."""
-    squares = [float(_blocks(matrices, d).square().sum((-2, -1)).mean()) for d in point.dims]
-    units = [(parameters / d) ** 2 for d in point.dims]
-    return {
-        "squared_norm": np.multiply(squares, units),
-        "seen_excess": float(curvature.positive_excess(matrices).mean()),
-    }
 
 
 def _fitted(kernel: Any) -> dict[str, float]:
@@ -119,11 +104,7 @@ def _typical(name: str) -> Any:
     return lambda p: LENET_TYPICAL[p.alpha][name]
 
 
-def _law(p: Any, dim: int) -> Any:
-    return projection.projected_excess(p.excess, dim=dim)
-
-
-LENET_CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="vysogorets2024/excess-in-50-dimensions",
         entries=("A7", "A31"),
@@ -136,7 +117,7 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
         score="seen_excess",
         inputs={"parameters": lambda _: 266_200}
         | {name: _typical(name) for name in ("excess", "sigma_c", "sigma_e", "gamma")},
-        predict=lambda p: _law(p, p.dims[-1]),
+        predict=lambda p: projection.projected_excess(p.excess, dim=p.dims[-1]),
         margin=0.03,
         margin_reason="3 % for networks: a mean of ratios is not the ratio of means: 3 % at d = 5, less at 50",
         rivals={
@@ -150,26 +131,3 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
         quantity="excess of the projected G-term",
     ),
 )
-
-# --- the two variances of the random model -------------------------------------------------------------------
-
-
-# --- the H-term alone ----------------------------------------------------------------------------------------
-
-
-def _h_term_eigenvalues(rng: np.random.Generator, point: Point, device: str) -> tuple[Any, int]:
-    """Those of one network that need not vanish, and the number of its parameters."""
-    import torch
-
-    source = data.opened(point.images, (1, 28, 28))
-    widths = (784, *point.hidden, source.classes)
-    images = data.sample(source, rng, point.samples).flat()
-    first, *others = (w.to(device) for w in networks.mlp_weights(rng, widths))
-    span, coordinates = torch.linalg.qr(images.tensors(device)[0].T)
-    seen = (first @ span, *others)  # what no image sees moves nothing
-    identity = torch.eye(sum(w.numel() for w in seen), dtype=first.dtype, device=device)
-    net = curvature.ProjectedMlp(seen, coordinates.T, images.labels, identity)
-    return torch.linalg.eigvalsh(net.terms(alpha=point.alpha).h_term), networks.weight_count(widths)
-
-
-CLAIMS: tuple[AnyClaim, ...] = LENET_CLAIMS

@@ -57,7 +57,7 @@ def _in_axes(point: Point) -> Floats:
 
 
 def sparse_projections(block: Block, point: Point) -> Mapping[str, Any]:
-    """Trace and squared norm of R'HR, means over sparse frames R; traces of two frames multiplied."""
+    """Squared norm of R'HR, mean over sparse frames R; traces of two frames multiplied."""
     import torch
 
     matrix = torch.from_numpy(_in_axes(point)).to(block.device)
@@ -70,8 +70,8 @@ def sparse_projections(block: Block, point: Point) -> Mapping[str, Any]:
         seen = frames.mT @ matrix @ frames
         traces = seen.diagonal(dim1=1, dim2=2).sum(1)
         product = (traces.sum().square() - traces.square().sum()) / pairs
-        found.append((seen.square().sum((1, 2)).mean(), traces.mean(), product))
-    names = ("squared_norm", "trace", "trace_product")
+        found.append((seen.square().sum((1, 2)).mean(), product))
+    names = ("squared_norm", "trace_product")
     return {n: torch.stack(column) for n, column in zip(names, zip(*found, strict=True), strict=True)}
 
 
@@ -139,7 +139,7 @@ SPARSE_EXCESS = Claim(
 
 
 def haar_projections(block: Block, point: Point) -> Mapping[str, Any]:
-    """Trace and squared norm of R'HR for a fixed H, means over orthonormal frames; traces of two frames multiplied."""
+    """Squared norm and squared trace of R'HR, means over orthonormal frames; traces of two frames multiplied."""
     import torch
 
     values = torch.from_numpy(_spectrum(point)).to(block.device)
@@ -147,7 +147,6 @@ def haar_projections(block: Block, point: Point) -> Mapping[str, Any]:
     seen = frames.mT @ (values[:, None] * frames)
     trace, square = seen.diagonal(dim1=2, dim2=3).sum(2), seen.square().sum((2, 3))
     return {
-        "trace": trace.mean(1),
         "squared_norm": square.mean(1),
         "trace_product": (trace[:, ::2] * trace[:, 1::2]).mean(1),
         "squared_trace": trace.square().mean(1),

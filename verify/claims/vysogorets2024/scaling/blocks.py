@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from simulate import data, networks, objectives, operators
-from simulate.modules import sample_grams
 from simulate.monte_carlo import Point
 from simulate.perceptrons import per_sample
 from theory import gauss_newton
@@ -73,24 +72,6 @@ def _places(part: slice) -> Any:
     return torch.arange(part.start, part.stop)
 
 
-def traces(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Trace of the Hessian, products having certified that its H-term has none; from the gradients of all logits."""
-    import torch
-
-    loss = on_real_images(rng, point)
-    leaves, (batch, *_) = loss.leaves(), list(loss.batches())
-    logits = loss.outputs(leaves, batch.inputs)
-    rows = [
-        [loss.flat(torch.autograd.grad(z, leaves, retain_graph=True)).numpy() for z in sample]
-        for sample in logits
-    ]
-    p = torch.softmax(logits.detach(), -1).numpy()
-    return {
-        "Hessian": sample_grams.trace_hessian(loss),
-        **_trace_formulas(p, np.array(rows), batch.targets.numpy()),
-    }
-
-
 def _trace_formulas(p: Array, jacobian: Array, labels: Array) -> dict[str, Any]:
     """From probabilities (N, K) and logit gradients (N, K, P)."""
     squares = (p * (jacobian**2).sum(-1)).sum(-1).mean()
@@ -133,19 +114,6 @@ def _dense_h_term(rng: np.random.Generator, point: Point) -> tuple[Array, list[s
     return operators.h_term(bias_free_objective(weights, x, labels)).dense().numpy(), _parts(weights)
 
 
-def mirrored(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Eigenvalues of the H-term of a network with two layers; those of its block beside the diagonal."""
-    h_term, (first, second) = _dense_h_term(rng, point)
-    beside = np.linalg.svd(h_term[first, second], compute_uv=False)
-    padding = np.zeros(len(h_term) - 2 * len(beside))
-    return {
-        "eigenvalues": np.linalg.eigvalsh(h_term),
-        "singular values with both signs": np.sort(np.concatenate([beside, -beside, padding])),
-        "none negative": np.sort(np.concatenate([beside, beside, padding])),
-        "half of them": np.sort(np.concatenate([beside, -beside, padding])) / 2,
-    }
-
-
 NETWORKS_DOMAIN: Domain = {
     "widths": Many(Between(2, 6), 2, 5),
     "samples": Between(1, 5),
@@ -159,11 +127,6 @@ def _largest_entry(rng: np.random.Generator, point: Point, *, within: bool) -> f
     for part in parts:
         own[part, part] = True
     return float(np.abs(h_term[own == within]).max(initial=0.0))
-
-
-def _eigenvalues(rng: np.random.Generator, point: Point, name: str) -> Array:
-    matrix = getattr(operators, name)(bias_free_objective(*on_noise(rng, point.widths, point.samples)))
-    return np.linalg.eigvalsh(matrix.dense().numpy())
 
 
 CLAIMS: tuple[AnyClaim, ...] = (

@@ -13,7 +13,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Identity, NoTheory, Routes
+from verify.model import OURS, AnyClaim, Identity, NoTheory
 
 __all__ = [
     "CLAIMS",
@@ -24,7 +24,6 @@ __all__ = [
     "frame_of",
     "on_both",
     "softmax_covariances",
-    "terms_of",
 ]
 
 NETWORKS = ("LeNet-300-100", "LeNet-5")
@@ -164,7 +163,7 @@ def gauss_newton_split(rng: np.random.Generator, point: Point) -> Mapping[str, A
     frame = frame_of(rng, case, point)
     found = case.derivatives(frame)
     p = (found.logits / heat).softmax(-1)
-    g_term, h_term = terms_of(p, case.labels, found.jacobian, found.second, temperature=heat)
+    g_term, h_term = _terms(p, case.labels, found.jacobian, found.second, temperature=heat)
     plain = found.g_term(torch.diag_embed(p)) / heat**2
     return {
         "Hessian": case.hessian(frame, temperature=heat),
@@ -175,7 +174,7 @@ def gauss_newton_split(rng: np.random.Generator, point: Point) -> Mapping[str, A
     }
 
 
-def terms_of(p: Any, labels: Any, jacobian: Any, second: Any, *, temperature: float = 1.0) -> tuple[Any, Any]:
+def _terms(p: Any, labels: Any, jacobian: Any, second: Any, *, temperature: float = 1.0) -> tuple[Any, Any]:
     """Both parts of the Hessian by Eq (4), the mean over the images."""
     import torch
 
@@ -184,18 +183,6 @@ def terms_of(p: Any, labels: Any, jacobian: Any, second: Any, *, temperature: fl
 
 
 # --- Euler ---------------------------------------------------------------------------------------------------
-
-
-def logit_slopes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """First derivatives of the logits of each image along theta itself."""
-    case = drawn(rng, point)
-    found = case.derivatives(case.theta[:, None])
-    z, depth = found.logits, case.depth
-    return {
-        "theta . grad z": found.jacobian[..., 0],
-        "L z": zone.euler_factor(depth) * z,
-        "(L-1) z": (depth - 1) * z,
-    }
 
 
 def logit_curvatures(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -209,45 +196,6 @@ def logit_curvatures(rng: np.random.Generator, point: Point) -> Mapping[str, Any
         "L^2 z": depth**2 * z,
         "(L-1) (L-2) z": (depth - 1) * (depth - 2) * z,
     }
-
-
-def loss_slopes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Derivative of the loss of each image along theta."""
-    import torch
-
-    case = drawn(rng, point)
-    heat, depth = point.temperature, case.depth
-    z = case.derivatives(case.theta[:, None]).logits
-    weighted = (case.residuals((z / heat).softmax(-1)) * z).sum(-1)
-    images = zip(case.x.split(1), case.labels.split(1), strict=True)
-    alone = [case._replace(x=x, labels=y).objective(temperature=heat).gradient() for x, y in images]
-    return {
-        "theta . grad loss": torch.stack(alone) @ case.theta,
-        "L/T (p - e_y) . z": zone.euler_factor(depth)
-        * gauss_newton.loss_gradient((z / heat).softmax(-1), case.labels, z[..., None], temperature=heat)[
-            :, 0
-        ],
-        "(L-1)/T (p - e_y) . z": (depth - 1) / heat * weighted,
-        "L (p - e_y) . z": depth * weighted,
-    }
-
-
-def _euler(name: str, statement: str, says: str, routes: Routes) -> Identity:
-    return Identity(
-        id=f"vysogorets2024/{name}",
-        entries=("A11",),
-        source=f"ours, from the homogeneity of section 2 of {PAPER}",
-        passage=OURS,
-        statement=statement,
-        says=says,
-        routes=routes,
-        points=on_both({"temperature": 1.7}, samples=8),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.2,
-        data="digits",
-        quantity="derivative along the weights",
-    )
 
 
 HEATED = ({"temperature": 1.7}, {"temperature": 0.6})
@@ -300,24 +248,20 @@ CLAIMS: tuple[AnyClaim, ...] = (
         data="digits",
         quantity="projected Hessian",
     ),
-    _euler(
-        "euler-gradient",
-        r"\theta \cdot \nabla z = L z",
-        "For a homogeneous network, the derivative of the logits along the weights is the depth times the logits.",
-        logit_slopes,
-    ),
-    _euler(
-        "euler-hessian",
-        r"\theta^\top \nabla^2 z\, \theta = L (L - 1) z",
-        "For a homogeneous network, the second derivative of the logits along the weights is the logits times "
+    Identity(
+        id="vysogorets2024/euler-hessian",
+        entries=("A11",),
+        source=f"ours, from the homogeneity of section 2 of {PAPER}",
+        passage=OURS,
+        statement=r"\theta^\top \nabla^2 z\, \theta = L (L - 1) z",
+        says="For a homogeneous network, the second derivative of the logits along the weights is the logits times "
         "the depth and the depth less one.",
-        logit_curvatures,
-    ),
-    _euler(
-        "euler-loss",
-        r"\theta \cdot \nabla\ell = \frac{L}{T}\, (p - e_y) \cdot z \text{ on each image}",
-        "On each image, the derivative of the loss along the weights is the prediction errors' product with the "
-        "logits, times depth over temperature.",
-        loss_slopes,
+        routes=logit_curvatures,
+        points=on_both({"temperature": 1.7}, samples=8),
+        tolerance=1e-12,
+        tolerance_reason=EXACT,
+        seconds=0.2,
+        data="digits",
+        quantity="derivative along the weights",
     ),
 )

@@ -18,56 +18,9 @@ from verify.claims.vysogorets2024.scaling.identities import (
     on_both,
     softmax_covariances,
 )
-from verify.model import OURS, AnyClaim, Identity, Passage, Routes, Standing, Tier
+from verify.model import OURS, AnyClaim, Identity, Passage, Standing, Tier
 
 __all__ = ["CLAIMS"]
-
-
-def scaled_gradients(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gradients of the logits at scaled weights, and powers of the factor times those as drawn."""
-    one, scaled, a, depth = _derivatives(rng, point)
-    return {
-        "grad z": scaled.jacobian,
-        "alpha^(L-1) grad z": float(zone.homogeneous_factor(a, depth=depth, order=1)) * one.jacobian,
-        "alpha^L grad z": a**depth * one.jacobian,
-        "alpha^(L-2) grad z": a ** (depth - 2) * one.jacobian,
-    }
-
-
-def scaled_curvatures(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Their second derivatives likewise."""
-    one, scaled, a, depth = _derivatives(rng, point)
-    return {
-        "Hess z": scaled.second,
-        "alpha^(L-2) Hess z": float(zone.homogeneous_factor(a, depth=depth, order=2)) * one.second,
-        "alpha^L Hess z": a**depth * one.second,
-        "alpha^(L-1) Hess z": a ** (depth - 1) * one.second,
-    }
-
-
-def _derivatives(rng: np.random.Generator, point: Point) -> tuple[Any, Any, float, int]:
-    """Derivatives of the logits along a frame as drawn and at scaled weights; the factor and the depth."""
-    case, a = drawn(rng, point), point.alpha
-    frame = frame_of(rng, case, point)
-    return case.derivatives(frame), case.derivatives(frame, alpha=a), a, case.depth
-
-
-def _scaled_derivative(name: str, symbol: str, power: int, routes: Routes, *, says: str) -> Identity:
-    return Identity(
-        id=f"vysogorets2024/{name}",
-        entries=("A12",),
-        source=f"{PAPER}, section 3",
-        statement=rf"{symbol} z(\alpha\theta) = \alpha^{{L-{power}}} {symbol} z(\theta)",
-        says=says,
-        routes=routes,
-        points=on_both({"alpha": 0.3}, {"alpha": 2.7}, samples=8, dim=3),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.6,
-        tier=Tier.DEFAULT,
-        data="digits",
-        quantity="derivative of the logits",
-    )
 
 
 def matched_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -157,21 +110,6 @@ def large_curvature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    _scaled_derivative(
-        "scaled-logit-gradients",
-        r"\nabla",
-        1,
-        scaled_gradients,
-        says="Scaling all weights multiplies the logit gradients by the scale to the power of the depth less one.",
-    ),
-    _scaled_derivative(
-        "scaled-logit-hessians",
-        r"\nabla^2",
-        2,
-        scaled_curvatures,
-        says="Scaling all weights multiplies the second derivatives of the logits by the scale to the power of the "
-        "depth less two.",
-    ),
     Identity(
         id="vysogorets2024/temperature-gradient",
         entries=("A13",),

@@ -16,22 +16,8 @@ from verify.model.domains import Between, Either, Many, OneOf
 __all__ = ["CLAIMS"]
 
 
-def _collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma^2 with one likely class and S - 1 equally unlikely ones: the limit by algebra, and at a huge gap."""
-    import sympy
-
-    limit = derivations.collapse_limit_equal()
-    s = point.support
-    return {
-        "numeric": softmax.gamma_from_logits([point.gap] + [0.0] * (s - 1)) ** 2,
-        "symbolic": float(sympy.lambdify(limit.symbols, limit.expression)(s)),
-        "1": 1.0,
-        "(S - 1) / 3, what rounding gives": (s - 1) / 3,
-    }
-
-
 def weighted_collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """The same with unlikely classes in given proportions."""
+    """Gamma^2 with unlikely classes in given proportions: the limit by algebra, and at a huge gap."""
     import sympy
 
     limit = derivations.collapse_limit_weighted()

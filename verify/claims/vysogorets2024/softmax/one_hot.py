@@ -18,7 +18,6 @@ __all__ = ["CLAIMS"]
 
 Array = NDArray[Any]
 
-ROUNDING = "exact; a few roundings in float64"
 MANY_DIGITS = "the next term of the expansion is far below it, and so is rounding with hundreds of digits"
 
 # --- the approach to one-hot ---------------------------------------------------------------------------------
@@ -199,41 +198,7 @@ PLATEAU = Identity(
 )
 
 
-def tied(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma with several likeliest logits exactly tied, at growing scales."""
-    z = np.zeros(point.classes)
-    z[point.ties :] = -1.3
-    scales = np.array(point.scales)
-    return {
-        "many digits": [_many_digits(scale * z) for scale in scales],
-        "theory": np.full(len(scales), softmax.gamma(np.full(point.ties, 1 / point.ties))),
-        "1": np.ones(len(scales)),
-        "root of K": np.full(len(scales), point.ties**0.5),
-    }
-
-
 # --- rounding ------------------------------------------------------------------------------------------------
-
-
-def rounding(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma of random logits, the likeliest ahead by `gap`: hundreds of digits, and several ways in floats."""
-    z = rng.standard_normal((point.draws, point.classes))
-    z[:, 0] = np.max(z, axis=1) + point.gap
-    p = np.exp(z - z[:, :1])
-    p /= p.sum(-1, keepdims=True)
-    s2, s3 = np.square(p).sum(-1), (p**3).sum(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        moments = (1 - s2) / np.sqrt(s2 - 2 * s3 + s2**2)
-    return {
-        "many digits": [_many_digits(row) for row in z],
-        "theory": softmax.gamma_from_logits(z),
-        "dense float64": dense_gamma(p),
-        "moments, eq. (10)": moments,
-        "dense float32": dense_gamma(p.astype(np.float32)),
-    }
-
-
-GAPS = ((2, 17.0), (3, 36.0), (5, 90.0), (50, 45.0), (4, 800.0), (3, 5000.0))
 
 
 def dense_rounding(_: np.random.Generator, point: Point) -> Mapping[str, Any]:

@@ -76,7 +76,6 @@ def _of_kernel(
         "log_slope": math.log(fit.mean_slope),
         "slope_predicted": scales.sigma_c * math.sqrt(kernel.dim) / fit.slope,
         "pearson": fit.pearson,
-        "fisher": math.atanh(fit.pearson),
         "hyperbola": fit.hyperbola,
         "sigma_c": scales.sigma_c,
         "sigma_e": scales.sigma_e,

@@ -99,19 +99,6 @@ ORDER = Claim(
 )
 
 
-def counterexample(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma^2 of a few predictions; and what it would be if the same values came in the order of the entropy."""
-    p = np.array(point.p)
-    found = dense_gamma(p) ** 2
-    ranks = np.argsort(np.argsort(_entropy(p)))
-    return {
-        "dense": found,
-        "theory": softmax.gamma(p) ** 2,
-        "in the order of entropy": np.sort(found)[ranks],
-        "against the order of entropy": np.sort(found)[::-1][ranks],
-    }
-
-
 # --- along rays ----------------------------------------------------------------------------------------------
 
 

@@ -9,20 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
-from theory import derivations, gauss_newton, softmax
+from theory import derivations, softmax
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import AnyClaim, Identity, Passage, Standing
-from verify.model.domains import Between, Either, Many, OneOf
 
 __all__ = ["CLAIMS", "dense_gamma"]
 
 Array = NDArray[Any]
-
-ROUNDING = "exact; a few roundings in float64"
-
-
-def _dense(p: Array) -> Array:
-    return np.diag(p) - np.outer(p, p)
 
 
 def dense_gamma(p: Array) -> Array:
@@ -31,10 +24,6 @@ def dense_gamma(p: Array) -> Array:
     trace = np.trace(covariance, axis1=-2, axis2=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return trace / np.sqrt(np.square(covariance).sum((-2, -1)))
-
-
-def _excess(matrix: Array) -> float:
-    return float(np.trace(matrix) / np.linalg.norm(matrix))
 
 
 def _normalised(weights: Any) -> Array:
@@ -51,48 +40,6 @@ def _exactly(weights: Any) -> tuple[list[Any], Any]:
 
 
 # --- the whole spectrum --------------------------------------------------------------------------------------
-
-
-WEIGHTS = Many(
-    Either(OneOf(0.0), OneOf(0.25, 1.0), Between(1e-6, 1.0)), 2, 40, where=lambda w: sum(x > 0 for x in w) > 1
-)
-
-
-def _against_dense(p: Array) -> float:
-    """Largest difference of the matrix and of its eigenvalues."""
-    dense = _dense(p)
-    spectrum = np.abs(np.linalg.eigvalsh(dense)[::-1] - softmax.eigenvalues(p)).max()
-    return float(max(spectrum, np.abs(softmax.covariance(p) - dense).max()))
-
-
-def _product(p: Array, *, factor: float) -> float:
-    """Relative difference of the product of the nonzero eigenvalues from `factor` times the product of p."""
-    inside = p[p > 0]
-    found = softmax.eigenvalues(p)[: len(inside) - 1]
-    return float(np.abs(np.expm1(np.log(found).sum() - np.log(factor) - np.log(inside).sum())))
-
-
-def _secular(p: Array) -> float:
-    """Relative distance to the roots of sum p_k / (p_k - x), by Newton, from eigenvalues x > 0 apart from all p."""
-    found = softmax.eigenvalues(p)
-    away = found[(found > 0) & (np.abs(found[:, None] - p).min(axis=1) > 1e-6 * found)]
-    gaps = p - away[:, None]
-    steps = (p / gaps).sum(axis=1) / (away * (p / gaps**2).sum(axis=1))
-    return float(np.abs(steps).max(initial=0.0))
-
-
-def _outside_gershgorin(p: Array, *, factor: float) -> float:
-    """By how much the largest eigenvalue leaves [v, min(factor v, 1/2)], v the largest p (1 - p), over v."""
-    top, variance = softmax.eigenvalues(p)[0], float((p * (1 - p)).max())
-    return max(variance - top, top - min(factor * variance, 0.5), 0.0) / variance
-
-
-def spectrum(_: np.random.Generator, point: Point) -> float:
-    """The largest violation of what the spectrum of diag(p) - p p' must keep to, ties and zeros included."""
-    p = _normalised(point.weights)
-    support = int((p > 0).sum())
-    bounds = _outside_gershgorin(p, factor=2)
-    return max(_against_dense(p), _product(p, factor=support), _secular(p), bounds)
 
 
 def rank(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -153,34 +100,6 @@ MOMENTS = Identity(
     seconds=0.01,
     quantity="squared Gamma",
 )
-
-
-# --- near one-hot --------------------------------------------------------------------------------------------
-
-
-# --- a batch -------------------------------------------------------------------------------------------------
-
-
-def batch(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Excess of the dense mean of eq. (7) over a batch of predictions, around orthogonal class means."""
-    p = np.array(point.p)
-    frame = np.linalg.qr(rng.standard_normal((point.dim, p.shape[1])))[0].T
-    means = point.dim**0.5 * point.sigma_c * frame
-    noise = point.sigma_e**2 * (1 - np.square(p).sum(axis=1).mean())
-    expected = means.T @ np.mean([_dense(q) for q in p], axis=0) @ means + noise * np.eye(point.dim)
-
-    def eq_8(gamma: Any) -> Any:
-        return gauss_newton.expected_excess(
-            gamma, dim=point.dim, sigma_c=point.sigma_c, sigma_e=point.sigma_e
-        )
-
-    return {
-        "dense": _excess(expected),
-        "Gamma of the mean matrix": eq_8(softmax.gamma(p, average=True)),
-        "mean of Gamma": eq_8(softmax.gamma(p).mean()),
-        "Gamma of the mean prediction": eq_8(softmax.gamma(p.mean(axis=0))),
-        "Gamma side by side": eq_8(softmax.batch_gammas(p).separate),
-    }
 
 
 CLAIMS: tuple[AnyClaim, ...] = (

@@ -44,7 +44,6 @@ def random_logit_model(block: Block, point: Point) -> Mapping[str, Any]:
     traces = [half.diagonal(dim1=1, dim2=2).sum(1) for half in (first, second)]
     return {
         "top": quotients[:, 0],
-        "last_outlier": quotients[:, -1],
         "bulk": (sum(traces) / 2 - quotients.sum(1)) / (point.dim - len(p) + 1),
         "trace_product": traces[0] * traces[1],
         "inner_product": (first * second).sum((1, 2)),

@@ -52,23 +52,6 @@ def uniform_paths(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _deviations(block: Block, point: Point) -> Any:
-    """Path of the scaled network less that of uniform predictions, at alpha and 2 alpha: (n, 2, P), unscaled."""
-    import torch
-
-    weights, x, labels = perceptrons(block, point, (point.hidden,) * (point.depth - 1))
-    alphas = torch.tensor([point.alpha, 2 * point.alpha], dtype=torch.float64, device=block.device)
-    rates = torch.from_numpy(zone.matched_rate(point.rate, alpha=alphas.cpu().numpy(), depth=point.depth))
-    factor = alphas[:, None, None]
-    start, batches = [factor * w for w in weights], [(x, labels)]
-    *_, scaled = scaled_training.descent(start, batches, rate=rates.to(block.device)[None], steps=point.steps)
-    *_, plain = scaled_training.descent(
-        weights, batches, rate=point.rate, steps=point.steps, predictions=scaled_training.uniform
-    )
-    pairs = zip(scaled.parameters, plain.parameters, strict=True)
-    return torch.cat([(p / factor - q).flatten(2) for p, q in pairs], dim=2)
-
-
 def _scaled_down(*alphas: float) -> tuple[Point, ...]:
     """For networks of two, three, four and five layers."""
     return tuple(

@@ -16,70 +16,10 @@ from simulate import data, networks
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature, layer_blocks
 from theory import zone
-from verify.claims.drawn_networks import Array, on_noise
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS", "EVENTS", "NEAR", "excess_of", "lenet", "multiplied_out"]
-
-# --- the block of the first layer, at any scale --------------------------------------------------------------
-
-DIGITS, STEP = 1000, 60
-"""Decimal digits of the loss, and of the step of its differences, whose own error is then in the 100th digit."""
-
-
-def differences(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Curvature of the loss along directions of the first layer, by differences in many digits and by its G-term.
-
-    In the unit of the G-term, which float64 cannot hold at large scales.
-    """
-    import mpmath as mp
-
-    weights, x, labels = on_noise(rng, point.widths, point.samples)
-    directions = rng.standard_normal((point.directions, weights[0].numel()))
-    block = layer_blocks.layer_block(weights, x, alpha=point.alpha)
-    with mp.workdps(DIGITS):
-        unit = mp.exp(-mp.mpf(block.log_scale))
-        found = [float(unit * c) for c in _second_differences(weights, x, labels, point.alpha, directions)]
-    theory, power = _forms(block.dense().numpy(), directions), point.alpha ** (len(weights) - 1)
-    return {
-        "differences of the loss": found,
-        "G-term": theory,
-        "gradients not scaled": theory / power**2,
-        "gradients scaled once": theory / power,
-    }
-
-
-def _forms(matrix: Array, directions: Array) -> Array:
-    """Quadratic forms of a matrix in all directions."""
-    return np.einsum("du,uv,dv->d", directions, matrix, directions)
-
-
-def _second_differences(weights: Any, x: Array, labels: Array, alpha: float, directions: Array) -> list[Any]:
-    """Second derivatives of the loss along directions of the first matrix, those left as they are."""
-    import mpmath as mp
-
-    first, *others = (mp.mpf(alpha) * mp.matrix(weight.tolist()) for weight in weights)
-    samples = [(mp.matrix(row), int(label)) for row, label in zip(x.tolist(), labels, strict=True)]
-    step = mp.mpf(10) ** -STEP
-
-    def loss(moved: Any) -> Any:
-        return sum(_loss((moved, *others), row, label) for row, label in samples) / len(samples)
-
-    middle = 2 * loss(first)
-    moves = [step * mp.matrix(d.reshape(first.rows, first.cols).tolist()) for d in directions]
-    return [(loss(first + move) + loss(first - move) - middle) / step**2 for move in moves]
-
-
-def _loss(weights: Any, signal: Any, label: int) -> Any:
-    import mpmath as mp
-
-    *hidden, last = weights
-    for weight in hidden:
-        signal = (weight * signal).apply(lambda unit: max(unit, mp.mpf(0)))
-    logits = last * signal
-    return mp.log(sum(mp.exp(z - logits[label]) for z in logits))
-
 
 # --- what is left of G ---------------------------------------------------------------------------------------
 
@@ -118,27 +58,20 @@ def decay(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _collapse(block: Block, point: Point) -> Mapping[str, Any]:
-    """Excess of the projected G-term, as it is and as float64 multiplies it out; of the Hessian at the last scale."""
-    import torch
-
-    found = []
-    for rng in block.streams:
-        net = _small_network(rng, point, block.device)
-        scaled = [net.scaled_g_term(alpha)[0] for alpha in point.alpha]
-        plain = [multiplied_out(net, alpha) for alpha in point.alpha]
-        hessian = net.terms(point.alpha[-1]).hessian
-        excess = curvature.positive_excess(torch.stack(scaled)).cpu().numpy()
-        found.append(
-            (excess, [excess_of(matrix) for matrix in plain], float(curvature.positive_excess(hessian)))
-        )
-    excess, plain, hessian = (np.array(column) for column in zip(*found, strict=True))
-    near_one = (np.abs(excess[:, -1] - 1) < NEAR).astype(float)
-    return {"excess": excess, "plain": plain, "hessian": hessian, "near_one": near_one}
-
-
 NEAR = 0.01
 """Of 1, the excess of one sample."""
+
+
+def _collapse(block: Block, point: Point) -> Mapping[str, Any]:
+    """At the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
+    found, alpha = [], point.alpha[-1]
+    for rng in block.streams:
+        net = _small_network(rng, point, block.device)
+        g_term, _ = net.scaled_g_term(alpha)
+        terms = (g_term, net.terms(alpha).hessian)
+        found.append([float(curvature.positive_excess(term)) for term in terms])
+    excess, hessian = np.array(found).T
+    return {"near_one": (np.abs(excess - 1) < NEAR).astype(float), "hessian": hessian}
 
 
 def _small_network(rng: np.random.Generator, point: Point, device: str) -> Any:
@@ -175,7 +108,6 @@ COLLAPSE = Experiment(
     budget=2048,
     seconds=2.9,
     data="digits",
-    rounding={"plain": math.inf},  # what is left of products that cancel
 )
 
 DROP = Passage(Standing.AS_STATED, "and then suddenly drops to 0", "Appendix D")

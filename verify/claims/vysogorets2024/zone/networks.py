@@ -31,8 +31,6 @@ __all__ = ["CLAIMS", "ZONE"]
 
 def zone(block: Block, point: Point) -> Mapping[str, Any]:
     """Share of the alpha grid on which |G| > |Ht| and exc(H) > 1 say the same, and the lower edge, by network."""
-    import torch
-
     alphas = np.logspace(-2, 2, point.alphas)
     found, edges = [], []
     for rng in block.streams:
@@ -40,16 +38,10 @@ def zone(block: Block, point: Point) -> Mapping[str, Any]:
         terms = net.terms(alpha=alphas)
         g, h = curvature.spectral_norm(terms.g_term), curvature.spectral_norm(terms.h_term)
         curved = curvature.positive_excess(terms.hessian) > 1
-        criteria = torch.stack([g > h, torch.zeros_like(curved)])
-        found.append((criteria == curved).double().mean(1))
+        found.append(float(((g > h) == curved).double().mean()))
         edges.append(_lower_edge(net))
-    share, never = torch.stack(found).T
     names = ("edge", "g_norm", "h_norm", "g_frobenius", "h_frobenius")
-    return {
-        "share": share,
-        "over_never": share - never,
-        **dict(zip(names, np.array(edges).T, strict=True)),
-    }
+    return {"share": np.array(found), **dict(zip(names, np.array(edges).T, strict=True))}
 
 
 def _lower_edge(net: Any) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ from simulate import networks
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature, layer_blocks
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.zone.collapsed import EVENTS, NEAR, excess_of, lenet, multiplied_out
+from verify.claims.vysogorets2024.zone.collapsed import EVENTS, excess_of, lenet, multiplied_out
 from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory
 from verify.model.observation import Column, Observation
 
@@ -21,33 +21,18 @@ __all__ = ["CLAIMS", "OBSERVATIONS"]
 
 
 def least_confident(block: Block, point: Point) -> Mapping[str, Any]:
-    """Top eigenvector of the first layer's block of LeNet-300-100 along images, at every scale."""
-    rows = [_of_one_network(rng, point, block.device) for rng in block.streams]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    """Whether the least confident image has the top eigenvector of the first layer's block at the largest scale."""
+    found = []
+    for rng in block.streams:
+        weights, images, _ = lenet(rng, point, block.device)
+        top = layer_blocks.layer_block(weights, images, alpha=point.alpha[-1]).top_direction()
+        image = images[_least_confident(weights, images)]
+        found.append(float((top @ image).square().sum() > SHOWN * image.square().sum()))
+    return {"shown": np.array(found)}
 
 
-def _of_one_network(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
-    import torch
-
-    weights, images, _ = lenet(rng, point, device)
-    least = _least_confident(weights, images)
-    blocks = [layer_blocks.layer_block(weights, images, alpha=alpha) for alpha in point.alpha]
-    units = torch.nn.functional.normalize(images)
-    energies = torch.stack([(found.top_direction() @ units.T).square().sum(0) for found in blocks])
-    others = energies.index_fill(1, torch.tensor(least, device=device), 0.0).amax(1)
-    shares = np.array([float(found.shares[least]) for found in blocks])
-    energy, excess = energies[:, least].cpu().numpy(), np.array([found.excess for found in blocks])
-    return {
-        "energy": energy,
-        "other": others.cpu().numpy(),
-        "share": shares,
-        "excess": excess,
-        "shown": float(energy[-1] > SHOWN),
-        "heavy": float(shares[-1] > HEAVY),
-        "near_one": float(abs(excess[-1] - 1) < NEAR),
-        "ahead": energy[-1] - float(others[-1]),
-        "gain": shares[-1] - shares[0],
-    }
+SHOWN = 0.99
+"""What the least confident image must have of the energy of the eigenvector: others come to 0.95."""
 
 
 def _least_confident(weights: Any, images: Any) -> int:
@@ -55,9 +40,6 @@ def _least_confident(weights: Any, images: Any) -> int:
     first, second = networks.mlp_logits(weights, images).topk(2, dim=1).values.T
     return int((first - second).argmin())
 
-
-SHOWN, HEAVY = 0.99, 0.9
-"""What the least confident image must have of the energy of the eigenvector and of the trace: others come to 0.95."""
 
 LEAST_CONFIDENT = Experiment(
     id="vysogorets2024/least-confident",

@@ -247,34 +247,11 @@ def near_ties(block: Block, point: Point) -> Mapping[str, Any]:
     return {"weight": weight, "gap_density": density, "edge": edge}
 
 
-def population_decay(block: Block, point: Point) -> Mapping[str, Any]:
-    """Local exponent of Tr G(p'), derivatives unscaled, between two large scales with many samples near a tie."""
-    slopes = []
-    for rng in block.streams:
-        weights = [w.to(block.device) for w in networks.mlp_weights(rng, point.widths)]
-        dim = networks.weight_count(point.widths)
-        frame = curvature.haar(rng, dim, point.dim, device=block.device)
-        x = rng.standard_normal((point.samples, point.widths[0]))
-        labels = rng.integers(0, point.widths[-1], point.samples)
-        net = curvature.ProjectedMlp(weights, x, labels, frame)
-        traces = [
-            _trace(net.jacobian, _logits(weights, x, a).softmax(-1)) for a in (point.smaller, point.alpha)
-        ]
-        slopes.append(np.log(traces[1] / traces[0]) / np.log(point.alpha / point.smaller))
-    return {"decay": np.array(slopes)}
-
-
 def _logits(weights: Any, x: Any, alpha: float) -> Any:
     """Of the network with all weights scaled."""
     import torch
 
     return networks.mlp_logits([alpha * w for w in weights], torch.as_tensor(x).to(weights[0]))
-
-
-def _trace(jacobian: Any, p: Any) -> float:
-    """Of the mean of J' (diag(p) - p p') J, whose small entries are few among many samples."""
-    mean = (p[..., None] * jacobian).sum(1, keepdim=True)
-    return float((p[..., None] * (jacobian - mean) ** 2).sum((1, 2)).mean())
 
 
 def _layers(p: Point) -> int:
@@ -308,15 +285,6 @@ TIES = Experiment(
     ),
     budget=512,
     seconds=3.4,
-)
-
-DECAY = Experiment(
-    id="vysogorets2024/population-decay",
-    replicate="one bias-free ReLU network with 3,000 normal inputs and a random projection",
-    simulate=population_decay,
-    points=(Point(widths=(20, 30, 10), smaller=3.0, alpha=6.3, samples=3_000, dim=5),),
-    budget=1024,
-    seconds=2.1,
 )
 
 UPPER_CLAIMS: tuple[AnyClaim, ...] = (
