@@ -24,7 +24,6 @@ __all__ = [
     "gauss_newton_of_logits",
     "goe_moments",
     "goe_top_eigenvalue",
-    "goe_top_overlap",
     "haar_frames",
     "logit_gradients",
     "spiked",
@@ -116,40 +115,16 @@ def goe_top_eigenvalue(block: Block, dim: int, *, spike: float = 0.0) -> Tensor:
     Dumitriu and Edelman (2002), Matrix models for beta ensembles.
     """
     dim = _checks.natural("dim", dim)
-    tops = np.array([_tridiagonal_top(rng, dim, spike)[0] for rng in block.streams])
+    tops = np.array([_tridiagonal_top(rng, dim, spike) for rng in block.streams])
     return torch.from_numpy(tops).to(block.device)
 
 
-def goe_top_overlap(block: Block, dim: int, *, spike: float) -> Tensor:
-    """Squared component of the top eigenvector along the spike, for the matrices of `goe_top_eigenvalue`: shape (n,).
-
-    Raises
-    ------
-    ValueError
-        If `dim` is not positive.
-
-    Examples
-    --------
-    >>> from simulate.monte_carlo import fixture
-    >>> bool((goe_top_overlap(Block((fixture(0, "a"),)), 10**6, spike=1e9) > 0.999).all())
-    True
-    """
-    dim = _checks.natural("dim", dim)
-    overlaps = np.array([_tridiagonal_top(rng, dim, spike, vector=True)[1] for rng in block.streams])
-    return torch.from_numpy(overlaps).to(block.device)
-
-
-def _tridiagonal_top(
-    rng: np.random.Generator, dim: int, spike: float, *, vector: bool = False
-) -> tuple[float, float]:
-    """Top eigenvalue, and the squared first component of its eigenvector or NaN."""
+def _tridiagonal_top(rng: np.random.Generator, dim: int, spike: float) -> float:
     rows = min(dim, 16 + math.ceil(_TRIDIAGONAL_ROWS * dim ** (1 / 3)))
     diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
     diagonal[0] += spike  # the first step of the reduction leaves the first direction as it is
     beside = np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
-    if vector:
-        return _tridiagonal.eigenpair(diagonal, beside, rows - 1)
-    return _tridiagonal.eigenvalue(diagonal, beside, rows - 1), math.nan
+    return _tridiagonal.eigenvalue(diagonal, beside, rows - 1)
 
 
 def goe_moments(block: Block, dim: int, *, spike: float = 0.0, rank: int = 0) -> tuple[Tensor, Tensor]:

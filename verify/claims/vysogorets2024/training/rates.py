@@ -38,7 +38,7 @@ def _ladder(networks: Any, alpha: float, block: Block, point: Point) -> Any:
         target=math.log(networks.weights[-1].shape[1]) / 2,
         steps=point.steps,
         **LADDER,
-    ).largest
+    )
 
 
 def _classifiers(block: Block, point: Point) -> Any:
