@@ -19,11 +19,17 @@ OTHER_FORM = (
 CONSTANT = "a constant of the law: tests hold it to the density"
 INSIDE = "a part of which theory makes the mean, the largest and the second moment that claims read"
 
+PART = "a part of what kept claims read: unit tests hold the part to the whole"
+FORM = "another form of a law that kept claims read, or a known moment: unit tests hold it"
+
 UNREAD: dict[str, str] = {
     "theory.derivations": DERIVATION,
     "theory.activations.precise_kernels": SECOND_ROUTE,
     "theory.fisher.tangent.TangentKernel.kappa1": INSIDE,
     "theory.fisher.tangent.TangentKernel.kappa2": INSIDE,
+    "theory.gauss_newton.gradients.gradient_scatter": FORM,
+    "theory.gauss_newton.projection.ProjectedMoments.trace": PART,
+    "theory.softmax.pairs.gamma_of_pairs": "a second formula for gamma: unit tests hold both to each other",
     "theory.rmt.free_poisson.CompoundFreePoisson.mean": OTHER_FORM,
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.isf": OTHER_FORM,
