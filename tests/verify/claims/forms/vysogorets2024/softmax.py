@@ -45,38 +45,10 @@ def _expected(dim, sigma_c, sigma_e, mean):
     return dim * (sigma_c**2 + sigma_e**2) ** 2 / (noise + dim * sigma_c**4 * mean**-2)
 
 
-def _one_hot(p: Point) -> Floats:
-    return np.array([[float(k == label) for k in range(len(p.p[0]))] for label in p.labels])
-
-
-def _residual(p: Point) -> Floats:
-    """Mean prediction less the frequencies of the classes."""
-    return (np.array(p.p) - _one_hot(p)).mean(axis=0)
-
-
-BATCH: dict[str, Quantity] = {
-    "predicted": lambda p: np.mean(p.p, axis=0)[p.classes],
-    "frequency": lambda p: _one_hot(p).mean(axis=0)[p.classes],
-    "distance": lambda p: np.linalg.norm(_residual(p)),
-    "error": lambda p: np.square(np.array(p.p) - _one_hot(p)).sum(axis=1).mean(),
-    "samples": lambda p: len(p.p) * p.copies,
-    "outputs": lambda p: len(p.p[0]),
-}
-
-
-def _floor(dim, sigma_e, samples, outputs):
-    return dim * sigma_e**2 / samples * (1 - 1 / outputs)
-
-
 FORMS = {
     "vysogorets2024/finite-sample-excess": ClosedForm(_finite, GAMMAS),
     "vysogorets2024/finite-sample-orthogonal": ClosedForm(_orthogonal, GAMMAS),
     "vysogorets2024/eq-8-of-a-batch": ClosedForm(_expected, GAMMAS),
-    "vysogorets2024/mean-gradient": ClosedForm(lambda predicted, frequency: predicted - frequency, BATCH),
-    "vysogorets2024/mean-gradient-norm": ClosedForm(
-        lambda dim, sigma_c, distance: dim * sigma_c**2 * distance**2, BATCH
-    ),
-    "vysogorets2024/balanced-gradient-floor": ClosedForm(_floor, BATCH),
     "vysogorets2024/balanced-loss": ClosedForm(
         lambda count, share: -count * share * sympy.log(share),
         {"count": lambda p: len(p.prior), "share": lambda p: p.prior[0]},
