@@ -204,9 +204,8 @@ PLATEAU = Identity(
 def dense_rounding(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """What the dense matrix says in float64 once 1 - max p is below its last digit."""
     s = point.support
-    p = np.array([1 - (s - 1) * point.tail] + [point.tail] * (s - 1))
     return {
-        "dense float64": dense_gamma(p),
+        "dense float64": dense_gamma(_mode_and_tail(point)),
         "of rounding": softmax.rounded_gamma(s),
         "true": softmax.equal_tail_gamma(point.tail, members=s),
         "zero, a collapse": 0.0,
