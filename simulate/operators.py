@@ -28,7 +28,7 @@ from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Batch, Objective, require_objective
 from simulate.objectives.head_products import Matrix, head_product
-from simulate.objectives.output_curvature import Bend, logistic_curvature, output_curvature, softmax_curvature
+from simulate.objectives.output_curvature import Bend, SoftmaxCurvature, logistic_curvature, output_curvature
 from simulate.objectives.parameters import Leaves
 from simulate.objectives.products import Built, Derivative, Kept, about_outputs, of_scalar
 
@@ -190,7 +190,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
         outputs, share = outputs.detach(), objective.share
         if family == "gaussian":
             return lambda tangent: share * tangent
-        return (softmax_curvature if family == "categorical" else logistic_curvature)(outputs, share)
+        return (SoftmaxCurvature if family == "categorical" else logistic_curvature)(outputs, share)
 
     derivative = about_outputs(objective, bend)._replace(targets=False)
     known = "fisher" if family == "categorical" else None

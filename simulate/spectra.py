@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +24,7 @@ from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.products import EXHAUSTED
 from simulate.lanczos.rows import unit_of
-from simulate.results import Columns, Result
+from simulate.results import Columns, Result, draw_bars
 
 if TYPE_CHECKING:
     from simulate.results import Axes
@@ -80,11 +80,30 @@ def distribution(matrices: Tensor, x: Sequence[float]) -> Tensor:
     return counts.to(values.dtype) / values.shape[1]
 
 
-class Estimate(NamedTuple):
-    """A mean over random probes, and its standard error."""
-
+class _Numbers(NamedTuple):
     value: float
     standard_error: float
+
+
+class Estimate(_Numbers, Result):
+    """A mean over random probes, and its standard error; a pair of numbers."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self._headline()}"
+
+    def _headline(self) -> str:
+        return f"{self.value:.6g} ± {self.standard_error:.2g}"
+
+    def _columns(self) -> Columns:
+        return {"value": [self.value], "standard error": [self.standard_error]}
+
+    def _record(self) -> Mapping[str, float]:
+        return self._asdict()
+
+    def _draw(self, axes: Axes) -> None:
+        draw_bars(axes, ["estimate"], [self.value], [self.standard_error])
 
 
 def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _probes, power: int = 1) -> Estimate:
@@ -110,7 +129,7 @@ def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _probes, p
     Examples
     --------
     >>> trace(np.diag([1.0, 2.0, 3.0]), power=2)  # no error: it is diagonal
-    Estimate(value=14.0, standard_error=0.0)
+    Estimate: 14 ± 0
     """
     with in_full_precision():
         operator, power = as_operator(matrix), _checks.natural("power", power)
@@ -279,7 +298,7 @@ def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _
     Examples
     --------
     >>> frobenius_norm(np.diag([3.0, -4.0]), probes=5)
-    Estimate(value=5.0, standard_error=0.0)
+    Estimate: 5 ± 0
     """
     with in_full_precision():
         operator = as_operator(matrix)

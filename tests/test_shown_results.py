@@ -61,6 +61,7 @@ def watcher() -> Any:
 
 RESULTS: dict[str, tuple[Callable[[], Any], Callable[[Any], float | str]]] = {
     "extremes": (lambda: losscurv.extremes(hessian(), largest=3, smallest=1), lambda r: r.values[0]),
+    "trace": (lambda: losscurv.trace(hessian()), lambda r: r.value),
     "density": (lambda: spectra.density(hessian()), lambda r: r.value.max()),
     "solution": (
         lambda: losscurv.solve(losscurv.gauss_newton(objective()), torch.ones(hessian().dim), damping=0.1),
@@ -165,7 +166,8 @@ def test_a_plot_is_of_its_own_or_in_axes_that_are_given(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["extremes", "density", "solution", "diagonal", "projected", "measurement", "plan", "report"]
+    "name",
+    ["extremes", "trace", "density", "solution", "diagonal", "projected", "measurement", "plan", "report"],
 )
 def test_results_stay_records(name: str) -> None:
     found = made(name)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import ast
 import random
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -115,13 +116,13 @@ def _found(root: Path, file: str) -> tuple[list[Edit], list[Edit]]:
     return ([], found + passed) if Path(file).name in ELSEWHERE else (found, passed)
 
 
-def sample(found: list[Edit], count: int, seed: int, root: Path) -> list[Edit]:
+def sample(found: list[Edit], count: int, seed: int, root: Path, kinds: Sequence[str] = KINDS) -> list[Edit]:
     """So many edits, the kinds as evenly as there are edits of each; more of one seed begin with the same ones.
 
     Those after which the file does not parse are passed over.
     """
     rng = random.Random(seed)
-    piles = {kind: sorted((e for e in found if e.kind == kind), key=_place) for kind in KINDS}
+    piles = {kind: sorted((e for e in found if e.kind == kind), key=_place) for kind in kinds}
     for pile in piles.values():
         rng.shuffle(pile)
     order: list[Edit] = []

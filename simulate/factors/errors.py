@@ -105,7 +105,7 @@ def relative_error(
     --------
     >>> a, b = np.diag([3.0, 4.0]), np.diag([3.0, 0.0])
     >>> relative_error(a, b, probes=2, rows=2)
-    Estimate(value=0.8, standard_error=0.0)
+    Estimate: 0.8 ± 0
     """
     with in_full_precision():
         operator, other = as_operator(matrix), as_operator(approximation)

@@ -136,7 +136,10 @@ def _sorted(objective: Objective) -> tuple[list[tuple[int, ...]], list[tuple[int
     if not (sites.covers(objective) and sites.by_sample(objective)):
         raise ValueError(_ELSEWHERE)
     with objective.measured(), torch.enable_grad():
-        found = sites.visited(objective, objective.leaves(), objective.few())[1]
+        try:
+            found = sites.visited(objective, objective.leaves(), objective.few())[1]
+        except sites.ElsewhereError:
+            raise ValueError(_ELSEWHERE) from None
     layers: dict[int, tuple[nn.Module, tuple[int, ...]]] = {}
     for site in found:
         ordered = sorted(site.places.items(), reverse=True)  # the weight before the bias

@@ -226,22 +226,29 @@ def hessian_diagonal(objective: Objective, *, most: int = 10_000) -> Tensor:
     numbers = {name: i for i, name in enumerate(places)}
     curved = {numbers[name]: places[name] for name in curved_tensors(objective)}
     units = _units(objective, curved) if curved else {}
+    rows = _rows(curved, units, most)
+    by_units = _by_units(objective, {place for layer in units for place in layer}) if units else {}
+    if by_units is None:
+        by_units, rows = {}, _rows(curved, {}, most)
+    found = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device)
+    if len(curved) < len(places):
+        found = gauss_newton_diagonal(objective)
+    for place, values in by_units.items():
+        found[curved[place]] = values
+    if rows:
+        chosen = torch.cat([torch.arange(block.start, block.stop) for block in rows])
+        found[chosen.to(found.device)] = diagonal_by_rows(hessian(objective), chosen)
+    return finite_derivatives(found)
+
+
+def _rows(curved: Mapping[int, slice], units: Mapping[tuple[int, ...], int], most: int) -> list[slice]:
+    """Entries that are had by a product each; too many products are refused."""
     rows = [block for place, block in curved.items() if not any(place in layer for layer in units)]
     needed = sum(units.values()) + sum(block.stop - block.start for block in rows)
     if needed > most:
         rule = f"most must be at least {needed}, the products that an exact diagonal takes"
         raise ValueError(f"{rule}, got {most}; use an estimate such as estimated_diagonal")
-    found = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device)
-    if len(curved) < len(places):
-        found = gauss_newton_diagonal(objective)
-    if units:
-        by_units = _by_units(objective, {place for layer in units for place in layer})
-        for place, values in by_units.items():
-            found[curved[place]] = values
-    if rows:
-        chosen = torch.cat([torch.arange(block.start, block.stop) for block in rows])
-        found[chosen.to(found.device)] = diagonal_by_rows(hessian(objective), chosen)
-    return finite_derivatives(found)
+    return rows
 
 
 def _units(objective: Objective, curved: Mapping[int, slice]) -> Mapping[tuple[int, ...], int]:
@@ -252,7 +259,10 @@ def _units(objective: Objective, curved: Mapping[int, slice]) -> Mapping[tuple[i
         return {}
     with objective.measured(), torch.enable_grad():
         batch = objective.few()
-        _, found = sites.visited(objective, objective.leaves(), batch)
+        try:
+            _, found = sites.visited(objective, objective.leaves(), batch)
+        except sites.ElsewhereError:  # so few may be taken in another order
+            return {}
     uses = Counter(place for site in found for place in site.places.values())
     units: dict[tuple[int, ...], int] = {}
     for site in found:
@@ -264,13 +274,20 @@ def _units(objective: Objective, curved: Mapping[int, slice]) -> Mapping[tuple[i
     return units
 
 
-def _by_units(objective: Objective, wanted: Set[int]) -> Mapping[int, Tensor]:
-    """Parts of the diagonal that belong to these places, by second derivatives by the outputs of their layers."""
-    leaves = objective.leaves()
+def _by_units(objective: Objective, wanted: Set[int]) -> Mapping[int, Tensor] | None:
+    """Parts of the diagonal that belong to these places, by second derivatives by the outputs of their layers.
+
+    Nothing where parameters act elsewhere with some of the samples.
+    """
+    leaves, elsewhere = objective.leaves(), False
     total = {place: torch.zeros_like(leaves[place]).flatten() for place in sorted(wanted)}
     with objective.ranks.together("a diagonal"), objective.measured(), torch.enable_grad():
         for batch in objective.batches():
-            outputs, found = sites.visited(objective, leaves, batch)
+            try:
+                outputs, found = sites.visited(objective, leaves, batch)
+            except sites.ElsewhereError:
+                elsewhere = True
+                break
             Outer(objective, batch, outputs)  # refuses a loss that couples samples
             slope = slopes(objective.loss(outputs, batch), [site.nudge for site in found], again=True)
             for site, steep in zip(found, slope, strict=True):
@@ -278,6 +295,8 @@ def _by_units(objective: Objective, wanted: Set[int]) -> Mapping[int, Tensor]:
                 if names:
                     for name, values in _of_site(site, names, steep, samples_of(batch.targets)).items():
                         total[names[name]] += values
+    if objective.ranks.any(elsewhere):
+        return None
     return {place: objective.ranks.total(values) for place, values in total.items()}
 
 

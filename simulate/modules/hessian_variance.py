@@ -156,7 +156,7 @@ def total_variance(
     >>> x, weight = torch.tensor([[3.0], [1.0]]), torch.zeros(1, 1)
     >>> line = Objective(lambda p, x: x @ p[0].T, (x, x), nn.MSELoss(), parameters=[weight])
     >>> total_variance(line, probes=2)  # of 18 and 2
-    Estimate(value=128.0, standard_error=0.0)
+    Estimate: 128 ± 0
     """
     probes, rng = probe_count(probes), _checks.generator(seed)
     _require_several(objective)

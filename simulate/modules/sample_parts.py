@@ -22,7 +22,7 @@ from torch import Tensor
 
 from simulate import _memory
 from simulate.modules import site_gradients, sites
-from simulate.modules.samples import Outer
+from simulate.modules.samples import CoupledError, Outer
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts, rows
@@ -33,6 +33,9 @@ __all__ = ["Pair", "Root", "SamplePart", "finite_derivatives", "parts", "roots"]
 
 _WINDOW = 1 << 28
 """Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
+
+_ROUNDINGS = 1e4
+"""Outputs that differ by more than so many roundings of the largest one differ."""
 
 Pair = tuple[Tensor, Tensor]
 """Of shape (n, r, d): inner products over d of the one with the other are those of gradients."""
@@ -79,11 +82,14 @@ class SamplePart(NamedTuple):
 
 def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Those of the curvature of the loss, A = S'DS: of a `Root`."""
-    blocks = finite_derivatives(outer.blocks(part)).double()
-    values, vectors = _eigen((blocks + blocks.mT) / 2)
+    factors = outer.factors(part)
+    if factors is None:
+        blocks = finite_derivatives(outer.blocks(part)).double()
+        factors = _eigen((blocks + blocks.mT) / 2)
+    values, vectors = finite_derivatives(factors[0]), factors[1]
     order = values.abs().argsort(1, descending=True)
     values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
-    none = order.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
+    none = vectors.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
     values = torch.where(values.abs() > none, values, 0.0)
     count = max(1, int((values != 0).sum(1).max()))  # softmax: one less than classes
     found = (vectors * values.abs().sqrt()[:, None])[..., :count].movedim(-1, 0)
@@ -162,11 +168,13 @@ def _by_sites(
         through = passed or _visited(objective, leaves, only)
         if through:
             outputs, found = through
+            _require_same(outputs, whole, part)
             deltas = _deltas(outputs, found, cotangents)
             yield _at_sites(objective, found, deltas, cotangents, signs, pairs)
             continue
         for one in cuts(len(signs), 1):
             row = objective.outputs(leaves, only.part(one).inputs)
+            _require_same(row, whole, slice(part.start + one.start, part.start + one.stop))
             yield _by_gradients(objective, leaves, row, cotangents[:, one], signs[one], lengths)
 
 
@@ -227,6 +235,7 @@ def _one_by_one(
     _require_memory(objective, count * objective.dim + 8 * whole[0].numel() ** 2)
     for part, cotangents, signs in _rooted(root, outer, whole, 1):
         row = objective.outputs(leaves, batch.part(part).inputs) if apart else whole[part]
+        _require_same(row, whole, part)
         yield _by_gradients(objective, leaves, row, cotangents, signs, lengths)
 
 
@@ -239,6 +248,14 @@ def _by_gradients(
         [torch.linalg.vector_norm(r, dtype=torch.float64)[None] if lengths else r for r in rows]
     )[None]
     return SamplePart([(gradients, gradients)], signs, cotangents, lambda v: (gradients @ v.mT).double())
+
+
+def _require_same(found: Tensor, whole: Tensor, part: slice) -> None:
+    """Refuse samples that have other outputs in a batch of another size, which only some batches may show."""
+    expected = whole[part]
+    least = _ROUNDINGS * torch.finfo(whole.dtype).eps * float(whole.detach().abs().max())
+    if found.shape != expected.shape or float((found - expected).detach().abs().max()) > least:
+        raise CoupledError("model must give each sample outputs of its own, got samples that see each other")
 
 
 def _outputs_alone(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:

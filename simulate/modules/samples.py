@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from simulate.objectives import Batch, Objective
 from simulate.objectives.additivity import MIXED
 from simulate.objectives.batches import cuts, rows, window
 from simulate.objectives.derivatives import directional, normal
+from simulate.objectives.output_curvature import SoftmaxCurvature, closed_curvature
 
 __all__ = ["CoupledError", "Outer", "outer_of", "separate_batches", "windows"]
 
@@ -37,18 +39,28 @@ class Outer:
         if outputs.ndim == 0 or len(outputs) != samples:
             shape = tuple(outputs.shape)
             raise CoupledError(f"model must return one row for each of {samples} samples, got shape {shape}")
-        self._free = outputs.detach().requires_grad_()
-        loss = objective.loss(self._free, batch) / objective.share
-        (self._slope,) = torch.autograd.grad(loss, self._free, create_graph=True)
-        self.slope = self._slope.detach().reshape(samples, -1)
-        self._require_apart()
+        free, self._share = outputs.detach().requires_grad_(), objective.share
+        closed = closed_curvature(objective.criterion, outputs.detach(), batch)
+        loss = objective.loss(free, batch)
+        (slope,) = torch.autograd.grad(loss, free, create_graph=closed is None)
+        self._shape = outputs.shape
+        self.slope = slope.detach().reshape(samples, -1) / self._share
+        self._bend = closed() if closed else partial(directional, slope, free)
+        if closed is None:
+            self._require_apart()
 
     def bent(self, tangent: Tensor, part: slice) -> Tensor:
         """Second derivative times a change of the outputs of some of the samples."""
         change = torch.zeros_like(self.slope)
         change[part] = tangent
-        bent = directional(self._slope, self._free, change.view_as(self._free))
-        return bent.reshape_as(change)[part]
+        return self._bend(change.view(self._shape)).reshape_as(change)[part] / self._share
+
+    def factors(self, part: slice) -> tuple[Tensor, Tensor] | None:
+        """Values (n, r) and vectors (n, m, r): V diag(values) V' is the second derivative, where a formula has them."""
+        if not isinstance(self._bend, SoftmaxCurvature):
+            return None
+        values, vectors = self._bend.factors(part)
+        return values / self._share, vectors
 
     def blocks(self, part: slice) -> Tensor:
         """Second derivatives (n, m, m) of some of the samples."""

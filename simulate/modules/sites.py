@@ -17,8 +17,7 @@ That the parameters act at the sites and nowhere else is found out by `covers`, 
 from __future__ import annotations
 
 import copy
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -31,8 +30,9 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
 from simulate.objectives.additivity import spaced
-from simulate.objectives.batches import rows, window
+from simulate.objectives.batches import joined, rows, window
 from simulate.objectives.derivatives import alike, behind, normal, slopes
+from simulate.objectives.questions import asked_once, largest_batch, spread_samples
 from simulate.objectives.restoring import draws
 from simulate.objectives.soundness import trusted
 
@@ -94,7 +94,8 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     ------
     ElsewhereError
         If any of the parameters had part in the outputs in another way, or something is kept for the backward pass
-        otherwise than torch does by itself: where `covers` the model, only with some of the samples.
+        otherwise than torch does by itself: where `covers` the model, only with some of the samples. Where samples are
+        taken `by_sample`, also if the first batch of this size has them in another order.
 
     Examples
     --------
@@ -107,12 +108,47 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     with _kept_as_usual():
         outputs, sites = _passed(objective, leaves, batch)
     samples = rows(batch.inputs)
-    uneven = objective.answers.get("by_sample") and any(len(site.nudge) % samples for site in sites)
-    if _elsewhere(outputs, leaves) or uneven:
+    if _elsewhere(outputs, leaves) or not _as_promised(objective, outputs, sites, samples):
         raise ElsewhereError(
-            "model must act by its layers alone on all samples alike, got parameters that act elsewhere"
+            "model must act by its layers alone on all samples alike and in their order, got another"
         )
     return outputs, sites
+
+
+def _as_promised(objective: Objective, outputs: Tensor, sites: Sequence[Site], samples: int) -> bool:
+    """Whether samples lie at the sites as `by_sample` says; in which order is asked of the first batch of each size."""
+    if not objective.answers.get("by_sample"):
+        return True
+    if any(len(site.nudge) % samples for site in sites):
+        return False
+    known = objective.answers.setdefault("orders", {1: True})
+    if samples not in known:
+        known[samples] = trusted(objective) or _each_alone(outputs, sites)
+    return known[samples]
+
+
+def _each_alone(outputs: Tensor, sites: Sequence[Site]) -> bool:
+    """Whether derivatives at the rows of a sample are scaled as its outputs are, and as those of no other sample."""
+    weights, nudges = normal(outputs), [site.nudge for site in sites]
+    scale = _scales(len(outputs), outputs)
+    once, scaled = (slopes(outputs, nudges, w) for w in (weights, weights * _column(scale, outputs)))
+    blocks = ((_blocks(a, len(scale)), _blocks(b, len(scale))) for a, b in zip(once, scaled, strict=True))
+    return all(_scaled(a, b, scale) for a, b in blocks)
+
+
+def _scales(count: int, like: Tensor) -> Tensor:
+    """Powers of two, by which rounding is scaled too."""
+    return 2.0 ** torch.from_numpy(np.random.default_rng(0).integers(0, _SCALES, count)).to(like)
+
+
+def _blocks(slope: Tensor, samples: int) -> Tensor:
+    return slope.unflatten(0, (samples, -1)).flatten(1)
+
+
+def _scaled(once: Tensor, scaled: Tensor, scale: Tensor) -> bool:
+    expected = scale[:, None] * once
+    least = _ROUNDINGS * torch.finfo(once.dtype).eps * expected.abs().amax(1)
+    return bool(((scaled - expected).abs().amax(1) <= least).all())
 
 
 def _passed(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tuple[Tensor, list[Site]]:
@@ -161,20 +197,7 @@ def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
     return {site.places[name]: g for name, g in zip(own, found, strict=True)}
 
 
-def _asked_once(question: Callable[[Objective], bool]) -> Callable[[Objective], bool]:
-    """The answer is kept with the objective: what a model does is the same each time, as `require_sound` makes sure."""
-
-    @functools.wraps(question)
-    def answer(objective: Objective) -> bool:
-        known, name = objective.answers, question.__name__
-        if name not in known:
-            known[name] = question(objective)
-        return known[name]
-
-    return answer
-
-
-@_asked_once
+@asked_once
 def covers(objective: Objective) -> bool:
     """Whether all that the parameters do to the outputs they do at sites.
 
@@ -224,15 +247,23 @@ def _agree(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[
 _ASKED = 32
 """Samples that must lie in their order at the sites."""
 
-_SCALES = 8
-"""Different weights of samples, powers of two: they are exact."""
+_FEW = 8
+"""Samples whose order is asked as they are given too."""
+
+_SCALES = 32
+"""Different weights of samples, powers of two."""
+
+_ROUNDINGS = 1e4
+"""What differs by more than so many roundings of the largest number of a sample differs."""
 
 
-@_asked_once
+@asked_once
 def by_sample(objective: Objective) -> bool:
     """Whether every site has the samples along its first axis, or whole blocks of rows for each, and none sees another.
 
-    The samples must be `Objective.apart`. Some of a batch are put into another order than they are given in.
+    The samples must be `Objective.apart`. Some of a batch are put into another order than they are given in; in
+    batches of other sizes the order is asked by `visited`. Of data in several batches a few samples of all of them are
+    asked too. A model that reorders samples because of what they hold, but none of these, is not seen.
     Derivatives of the outputs of one half of them must vanish at the rows of the other half. If the outputs of each
     sample are multiplied by a number of its own, so must be the derivatives at its rows.
 
@@ -250,12 +281,14 @@ def by_sample(objective: Objective) -> bool:
         return True
     batch = objective.few()
     if objective.head_of(batch) is None:  # whose logits take more memory than a pass may
-        batch = objective.sized()
+        batch = largest_batch(objective)
+    asked = [window(batch.inputs, order) for order in _orders(rows(batch.targets))]
+    if objective.several and objective.head_of(batch) is None:
+        spread = [inputs for inputs, _ in spread_samples(objective)]
+        asked.append(joined([spread[i] for i in np.random.default_rng(0).permutation(len(spread))]))
     with objective.measured(), torch.enable_grad():
         try:
-            return all(
-                _in_order(objective, window(batch.inputs, order)) for order in _orders(rows(batch.targets))
-            )
+            return all(_in_order(objective, inputs) for inputs in asked)
         except (ValueError, RuntimeError):  # of outputs without derivatives by the nudges, for one
             return False
 
@@ -263,7 +296,7 @@ def by_sample(objective: Objective) -> bool:
 def _orders(count: int) -> Iterator[Tensor]:
     """Yield numbers of samples in a random order: they may lie sorted by what the model sorts them by."""
     some = torch.tensor(spaced(count, _ASKED))
-    if len(some) <= _SCALES:  # of so few another order may be the sorted one
+    if len(some) <= _FEW:  # of so few another order may be the sorted one
         yield some
     yield some[torch.randperm(len(some), generator=torch.Generator().manual_seed(0))]
 
@@ -273,7 +306,7 @@ def _in_order(objective: Objective, inputs: Any) -> bool:
     count, drawn = len(outputs), np.random.default_rng(0)
     half = torch.zeros(count, dtype=torch.bool, device=outputs.device)
     half[torch.from_numpy(drawn.permutation(count)[: count // 2])] = True
-    scale = 2.0 ** torch.from_numpy(drawn.integers(0, _SCALES, count)).to(outputs)
+    scale = _scales(count, outputs)
     weights, nudges = normal(outputs), [site.nudge for site in found]
     masks = (half.to(outputs), (~half).to(outputs), scale)
     each = (slopes(outputs, nudges, weights * _column(mask, outputs)) for mask in masks)
@@ -290,12 +323,9 @@ def _ordered(first: Tensor, second: Tensor, scaled: Tensor, half: Tensor, scale:
     """Whether the derivatives of each half are nought at the other, and all are scaled as their samples are."""
     if len(first) % len(half) or not first.numel():
         return False
-    blocks = [slope.unflatten(0, (len(half), -1)).flatten(1) for slope in (first, second, scaled)]
-    if bool(blocks[0][~half].any()) or bool(blocks[1][half].any()):
-        return False
-    expected = scale[:, None] * (blocks[0] + blocks[1])
-    # scales differ by factors of two: no rounding is as large, whatever the size of the numbers
-    return bool(((blocks[2] - expected).abs().amax(1) <= 0.1 * expected.abs().amax(1)).all())
+    one, other, all_of_them = (_blocks(slope, len(half)) for slope in (first, second, scaled))
+    apart = not (bool(one[~half].any()) or bool(other[half].any()))
+    return apart and _scaled(one + other, all_of_them, scale)
 
 
 @contextmanager

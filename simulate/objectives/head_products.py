@@ -24,7 +24,7 @@ from simulate.objectives.batches import Batch
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.heads import Head, Rows, rows_of
 from simulate.objectives.objective import Objective
-from simulate.objectives.output_curvature import Bend, output_curvature, softmax_curvature
+from simulate.objectives.output_curvature import Bend, SoftmaxCurvature, output_curvature
 from simulate.objectives.parameters import Leaves
 
 __all__ = ["Matrix", "head_product"]
@@ -126,7 +126,7 @@ class _Chunk:
         if self._bend is not None:
             return self._bend
         if self.matrix == "fisher":
-            bend = softmax_curvature(self.logits(), self.objective.share)
+            bend = SoftmaxCurvature(self.logits(), self.objective.share)
         elif self.rows.batch.factor:
             bend = output_curvature(self.objective, self.logits(), self.rows.batch)
         else:

@@ -15,13 +15,12 @@ from torch import Tensor, nn
 
 from simulate import _checks
 from simulate.objectives import soundness
-from simulate.objectives.additivity import MIXED, SUM, UNKNOWN, alone, chosen, coupling, halves, mixing
+from simulate.objectives.additivity import UNKNOWN
 from simulate.objectives.batches import (
     Batch,
     cuts,
     cuttable,
     is_batch,
-    of_several,
     pair,
     placed,
     repeatable,
@@ -56,15 +55,20 @@ from simulate.objectives.parameters import (
     parametric,
     unwrapped,
 )
-from simulate.objectives.passes import Tally, given
+from simulate.objectives.passes import Tally, given as given_batches
+from simulate.objectives.questions import (
+    all_coupling,
+    few_samples,
+    gives_sum,
+    kept_answers,
+    model_mixing,
+    of_one,
+    rows_apart,
+)
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found, in_mode
-from simulate.objectives.sharing import few_of_group, of_one, pieces_of_group
 
 __all__ = ["Objective", "Reduction", "require_objective"]
-
-_FEW = 3
-"""Samples that questions about a model are put to."""
 
 
 class Objective:
@@ -101,7 +105,8 @@ class Objective:
         then their mean with these weights, whatever the loss is within one.
     training
         Whether the model is measured in training mode, with dropout and the statistics of each batch. A batch is the
-        unit then: the loss is the mean over the batches as they are given.
+        unit then: the loss is the mean over the batches as they are given. What the model draws at random is one draw,
+        the same in every pass; a loss that draws is refused.
     chunk
         Most samples in one pass: a larger batch is cut if that changes nothing, else taken whole. Not in training
         mode, where samples of a batch may depend on each other.
@@ -175,8 +180,7 @@ class Objective:
             self.recordable: dict[str, bool] = {}
             self.training, self.criterion = training, loss
             self._count, self._counted = counted_by(loss) if count is None else count, count is not None
-            self._coupling: str | None = None
-            self._mixing: str | None = None
+            self.answers: dict[str, Any] = {}
             self.shapes = tuple(p.shape for p in self._own)
             self.dtype, self.device = self._own[0].dtype, self._own[0].device
             self._sizes = [p.numel() for p in self._own]
@@ -230,10 +234,9 @@ class Objective:
 
     def _take(self, data: Any) -> None:
         with self.ranks.together("the data"):
-            self.data, self._tally, self._few = repeatable(data, self._chunk), None, None
-            # of questions about the model that are put to a few of these samples, as in `simulate.modules.sites`
-            self.answers: dict[str, bool] = {}
-            self._mixing = None
+            self.data, self._tally = repeatable(data, self._chunk), None
+            # a new dictionary: objectives on other data share the old one
+            self.answers = kept_answers(self.answers)
             if self.training and isinstance(self.data, Stacked):
                 raise ValueError(
                     "data must be batches in training mode, where each is the unit of the loss, got single samples:"
@@ -241,14 +244,17 @@ class Objective:
                 )
             sizes, first = list[tuple[int, float]](), None
             with as_found(self.model, self.training):
-                for inputs, targets in self._given():
+                for inputs, targets in self.given():
                     first = first or (inputs, targets)
                     sizes.append((rows(targets), self._count(targets)))
         self.own_rows = sum(n for n, _ in sizes)
-        own = (self.own_rows, sum(n for _, n in sizes), len(sizes), max((n for n, _ in sizes), default=0))
-        rows_of, samples_of, batches_of, largest_of = zip(*self.ranks.gathered("sizes", own), strict=True)
+        own = (self.own_rows, sum(n for _, n in sizes), len(sizes), sorted({n for n, _ in sizes}))
+        rows_of, samples_of, batches_of, sizes_of = zip(*self.ranks.gathered("sizes", own), strict=True)
         self.rows, self.samples = sum(rows_of), sum(samples_of)
-        self._several, self._largest = sum(batches_of) > 1, max(largest_of)
+        batch_sizes = sorted(set(itertools.chain(*sizes_of)), reverse=True)
+        self.several, self._largest = sum(batches_of) > 1, max(batch_sizes, default=0)
+        parts = (part.stop - part.start for n in batch_sizes for part in cuts(n, self._chunk or n))
+        self.sizes = tuple(sorted(set(parts), reverse=True))
         if self.rows and not self._looked:
             holder = next(rank for rank, count in enumerate(rows_of) if count)
             first = of_one(self.ranks, holder, first and _one(*first), self._own[0])
@@ -308,8 +314,8 @@ class Objective:
         given: Any = [p.double() for p in self._own] if self.model is None else list(self.names)
         other._copy(parametric(self._call if other.model is None else other.model, given))
         other.originals += self.originals
-        other.dtype, other._head, other._tally, other._few = torch.float64, None, None, None
-        other.recordable, other.answers, other._mixing = {}, {}, None
+        other.dtype, other._head, other._tally = torch.float64, None, None
+        other.recordable, other.answers = {}, kept_answers(self.answers)
         return other
 
     @property
@@ -335,32 +341,22 @@ class Objective:
         """Why the loss of a batch is not that of its parts, in words; empty if it is.
 
         Asked once, of at most 32 samples of the data, no more together than a pass takes: five forward passes of so
-        few, and one through the data to pick them, see `simulate.objectives.additivity`. The model is also asked
-        about one whole batch, see `mixing`. In training mode nobody is asked: samples may see each other.
+        few, and one through the data to pick them. Then the model is asked about whole batches, see `mixing`; of other
+        data that have batches of other sizes it is asked again. In training mode nobody is asked: samples may see
+        each other.
         """
         if self.training:
             return "in training mode samples of a batch may see each other"
-        if self._coupling is None:
-            pieces = self._chosen()
-            with as_found(self.model, self.training):
-                self._coupling = self._coupled(pieces)
-            if not self._coupling and self.mixing == MIXED:
-                self._coupling = MIXED
-        return self._coupling
+        return all_coupling(self)
 
     @property
     def mixing(self) -> str:
         """Description of how the model mixes samples of a batch; empty if parts of it have the same outputs.
 
-        Asked once of each data, of one batch with as many samples as a pass takes: three forward passes, and one of a
-        single sample.
+        Asked once of each data, of batches of every size that a pass takes, at most four of them: for each three
+        forward passes, and one of a single sample. See `simulate.objectives.questions` for what that leaves out.
         """
-        if self._mixing is None:
-            asked, batch = self._at_few(), self.sized()
-            with as_found(self.model, self.training):
-                known = soundness.trusted(asked) or not cuttable(batch.inputs, batch.targets)
-                self._mixing = "" if known else mixing(asked, batch)
-        return self._mixing
+        return model_mixing(self)
 
     @property
     def apart(self) -> bool:
@@ -372,38 +368,16 @@ class Objective:
         >>> Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), data, nn.MSELoss()).apart
         False
         """
-        if "apart" not in self.answers:
-            asked: Any = self._at_few()
-            batch, found = asked.few(), False
-            coupled = self._several and not self.training and self.coupling == MIXED
-            if not (coupled or self.mixing) and cuttable(batch.inputs, batch.targets):
-                with as_found(self.model, self.training):
-                    found = alone(asked, batch)
-            self.answers["apart"] = found
-        return self.answers["apart"]
+        return rows_apart(self)
 
     @property
-    def _most(self) -> int:
+    def pass_size(self) -> int:
         """Samples that a pass takes at most, since more may not fit into memory."""
         return self._largest if self._chunk is None else min(self._chunk, self._largest)
 
     def sums(self) -> bool:
-        """Whether the loss function gives the sum over the samples of a batch, though it is taken for their mean.
-
-        Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something
-        rare is no sum.
-        """
-        few, whole = self._chosen(), self.few(whole=True)
-        with as_found(self.model, self.training):
-            return self._sums(few) and self._sums(halves((whole.inputs, whole.targets)))
-
-    def _sums(self, pieces: Any) -> bool:
-        return self.reduction == "mean" and self._coupled(pieces, loss_alone=True) == SUM
-
-    def _coupled(self, pieces: Sequence[Any], *, loss_alone: bool = False) -> str:
-        asked: Any = self._at_few()
-        pieces = pieces if self._head is None else asked.pieces(pieces)
-        return coupling(asked, pieces, most=self._most, loss_alone=loss_alone)
+        """Whether the loss function gives the sum over the samples of a batch, though it is taken for their mean."""
+        return gives_sum(self)
 
     @property
     def chunk(self) -> int | None:
@@ -424,7 +398,7 @@ class Objective:
         """Whether parts of the model run again in a backward pass, see `require_sound`."""
         if self._runs_again is None:
             with self.ranks.together("derivatives"):
-                self._runs_again = soundness.runs_again(self._at_few())
+                self._runs_again = soundness.runs_again(self.at_few())
         return self._runs_again
 
     def require_sound(self) -> None:
@@ -473,34 +447,7 @@ class Objective:
         All of it if `whole`, in training mode, or where it cannot be cut. Whether the loss may be taken in parts is
         not asked.
         """
-        if not self.ranks.several:
-            return self._own_few(whole)
-        if self._few is None or whole:
-            with self.ranks.together("a few samples"):
-                own = self._own_few(whole) if self.own_rows else None
-            found = few_of_group(self.ranks, own, self._own[0])
-            self._few = self._few if whole else found
-            return found
-        return self._few
-
-    def sized(self) -> Batch:
-        """Samples of the first batch that has several, as many as a pass takes."""
-        batch = self.few(whole=True)
-        cut = self._most < rows(batch.targets) and cuttable(batch.inputs, batch.targets)
-        return batch.part(slice(0, self._most)) if cut else batch
-
-    def _own_few(self, whole: bool) -> Batch:
-        with as_found(self.model, self.training):
-            found = of_several(self.weighed(*given) for given in self._given())
-        if whole or self.training or not cuttable(found.inputs, found.targets):
-            return found
-        return found.part(slice(0, _FEW))
-
-    def _chosen(self) -> list[Any]:
-        """A few samples of all data, one by one."""
-        with self.ranks.together("a few samples"), as_found(self.model, self.training):
-            own = chosen(self._given())
-        return pieces_of_group(self.ranks, own, self._own[0])
+        return few_samples(self, whole=whole)
 
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
         """All data once, on the device of the parameters. To be used within `as_found`.
@@ -518,7 +465,7 @@ class Objective:
                 "group must be None for what is no sum over samples, got samples in several processes; measure those"
                 " of one process, without a group"
             )
-        if self._several and not self.training and not self._counted:
+        if self.several and not self.training and not self._counted:
             self._require_separable()
         for inputs, targets in self._cut():
             batch = self.weighed(inputs, targets)
@@ -553,7 +500,7 @@ class Objective:
         """The last layer, where the logits of a batch are taken in chunks of positions: see `objectives.heads`."""
         return self._head if isinstance(batch.targets, Tensor) and batch.targets.ndim == 2 else None
 
-    def _at_few(self) -> Any:
+    def at_few(self) -> Any:
         """Itself, or where there is a head at a few positions."""
         return self if self._head is None else Few(self, self._head)
 
@@ -579,7 +526,7 @@ class Objective:
         """Loss of all data."""
         if not self._unchanged:
             with self.ranks.together("calls"), torch.no_grad():
-                soundness.require_unchanged(self._at_few())
+                soundness.require_unchanged(self.at_few())
             self._unchanged = True
         with as_found(self.model, self.training), torch.no_grad():
             return self._pass()[0]
@@ -648,17 +595,17 @@ class Objective:
 
     def _cut(self) -> Iterator[tuple[Any, Any]]:
         most = self.chunk
-        for inputs, targets in self._given():
+        for inputs, targets in self.given():
             if most is None or rows(targets) <= most:
                 yield inputs, targets
                 continue
             for part in cuts(rows(targets), most):
                 yield window(inputs, part), window(targets, part)
 
-    def _given(self) -> Iterator[tuple[Any, Any]]:
+    def given(self) -> Iterator[tuple[Any, Any]]:
         """The batches as they are given, without empty ones."""
         tally = Tally()
-        for inputs, targets in given(
+        for inputs, targets in given_batches(
             self.data, tally, like=self._own[0], most=self._chunk, labels=self._labelled
         ):
             yield inputs, targets if self._shape is None else targets.reshape(len(targets), *self._shape)

@@ -25,7 +25,7 @@ from simulate.objectives.derivatives import directional
 from simulate.objectives.objective import Objective
 from simulate.objectives.soundness import hooked
 
-__all__ = ["Bend", "logistic_curvature", "output_curvature", "softmax_curvature"]
+__all__ = ["Bend", "SoftmaxCurvature", "closed_curvature", "logistic_curvature", "output_curvature"]
 
 Bend = Callable[[Tensor], Tensor]
 """Product of the second derivative with a change of the outputs of one batch."""
@@ -55,7 +55,7 @@ def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> Ben
     tensor([[ 0.5000, -0.5000]])
     """
     outputs = outputs.detach()
-    closed = _closed(objective.criterion, outputs, batch)
+    closed = closed_curvature(objective.criterion, outputs, batch)
     if closed is not None:
         objective.loss(outputs, batch)  # which says what is wrong with the targets
         return closed()
@@ -64,8 +64,8 @@ def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> Ben
     return lambda tangent: directional(slope, free, tangent)
 
 
-def softmax_curvature(logits: Tensor, weight: Tensor | float) -> Bend:
-    """Softmax covariance of every sample, weight (diag(p) - p p'), with classes along axis 1.
+class SoftmaxCurvature:
+    """Softmax covariance of every sample, weight (diag(p) - p p'), with classes along axis 1: products and factors.
 
     Changes are taken relative to that of the likeliest class, so that no digits are lost where it is nearly certain.
 
@@ -78,32 +78,67 @@ def softmax_curvature(logits: Tensor, weight: Tensor | float) -> Bend:
 
     Examples
     --------
-    >>> softmax_curvature(torch.zeros(1, 2), 4.0)(torch.tensor([[1.0, 0.0]]))
+    >>> softmax = SoftmaxCurvature(torch.zeros(1, 2), 4.0)
+    >>> softmax(torch.tensor([[1.0, 0.0]]))
     tensor([[ 1., -1.]])
+    >>> values, vectors = softmax.factors(slice(None))
+    >>> (vectors * values) @ vectors.mT
+    tensor([[[ 1., -1.],
+             [-1.,  1.]]], dtype=torch.float64)
     """
-    last = logits.movedim(1, -1).is_contiguous()  # classes side by side: all is done there
-    moved = logits.movedim(1, -1) if last else logits
-    axis = -1 if last else 1
-    p, top = moved.softmax(axis), moved.argmax(axis, keepdim=True)
-    weight = weight.movedim(1, -1) if isinstance(weight, Tensor) and last else weight
 
-    def bent(tangent: Tensor, rows: slice) -> Tensor:
-        scale = weight[rows] if isinstance(weight, Tensor) else weight
-        change = tangent - tangent.gather(axis, top[rows])
-        change = change - (p[rows] * change).sum(axis, keepdim=True)
-        return change.mul_(p[rows]).mul_(scale)
+    def __init__(self, logits: Tensor, weight: Tensor | float) -> None:
+        self._last = logits.movedim(1, -1).is_contiguous()  # classes side by side: all is done there
+        moved = logits.movedim(1, -1) if self._last else logits
+        self._axis = -1 if self._last else 1
+        self._p, self._top = moved.softmax(self._axis), moved.argmax(self._axis, keepdim=True)
+        self._weight = weight.movedim(1, -1) if isinstance(weight, Tensor) and self._last else weight
 
-    def product(tangent: Tensor) -> Tensor:
-        tangent = tangent.movedim(1, -1) if last else tangent
+    def __call__(self, tangent: Tensor) -> Tensor:
+        """Product with a change of the logits."""
+        tangent = tangent.movedim(1, -1) if self._last else tangent
         if tangent.numel() <= _AT_ONCE:
-            found = bent(tangent, slice(None))
+            found = self._bent(tangent, slice(None))
         else:
-            found = torch.empty_like(p)
-            for rows in _windows(p):
-                found[rows] = bent(tangent[rows], rows)
-        return found.movedim(-1, 1) if last else found
+            found = torch.empty_like(self._p)
+            for rows in _windows(self._p):
+                found[rows] = self._bent(tangent[rows], rows)
+        return found.movedim(-1, 1) if self._last else found
 
-    return product
+    def _bent(self, tangent: Tensor, rows: slice) -> Tensor:
+        scale = self._weight[rows] if isinstance(self._weight, Tensor) else self._weight
+        change = tangent - tangent.gather(self._axis, self._top[rows])
+        change = change - (self._p[rows] * change).sum(self._axis, keepdim=True)
+        return change.mul_(self._p[rows]).mul_(scale)
+
+    def factors(self, part: slice) -> tuple[Tensor, Tensor]:
+        """Return values (n, r) and vectors (n, m, r) with A = V diag(values) V' for some samples of m logits each.
+
+        V is triangular with the classes in the order of p, largest first: after k of them are eliminated what is left
+        is diag(p) - p p'/t with t the sum of the p that are left, all of it from sums of positive numbers.
+
+        References
+        ----------
+        Tanabe and Sagae (1992), An exact Cholesky decomposition and the generalized inverse of the
+        variance-covariance matrix of the multinomial distribution.
+        """
+        p = self._p[part].double().movedim(self._axis, -1)
+        p, order = p.reshape(len(p), -1, p.shape[-1]).sort(-1, descending=True)  # samples, places, classes
+        left = p.flip(-1).cumsum(-1).flip(-1)
+        after = nn.functional.pad(left[..., 1:], (0, 1))
+        weight = self._weight
+        scale = weight[part].reshape(len(p), -1, 1).double() if isinstance(weight, Tensor) else weight
+        values = scale * p * after / left.where(left > 0, 1.0)
+        vectors = -(p[..., None] / after.where(after > 0, 1.0)[..., None, :]).tril_(-1)
+        vectors.diagonal(dim1=-2, dim2=-1).fill_(1.0)
+        rank = max(1, p.shape[-1] - 1)  # the last value is zero
+        values, vectors = values[..., :rank], vectors[..., :rank]
+        vectors = torch.zeros_like(vectors).scatter_(-2, order[..., None].expand_as(vectors), vectors)
+        if p.shape[1] == 1:
+            return values[:, 0], vectors[:, 0]
+        # every place has vectors of its own, zero at the others
+        apart = torch.diag_embed(vectors.movedim(1, -1)).permute(0, 1, 3, 4, 2)
+        return values.flatten(1), apart.flatten(3).flatten(1, 2)
 
 
 def logistic_curvature(logits: Tensor, weight: Tensor | float) -> Bend:
@@ -126,8 +161,16 @@ def _windows(tensor: Tensor) -> Iterator[slice]:
 # --- the losses of torch -----------------------------------------------------------------------------------------
 
 
-def _closed(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
-    """Closed form for a loss of torch; None where it is called in a way that torch alone knows."""
+def closed_curvature(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
+    """Return what makes the closed form for a loss of torch; None where it is called in a way that torch alone knows.
+
+    Examples
+    --------
+    >>> batch = Batch(None, torch.zeros(2, 1), 1.0)
+    >>> bend = closed_curvature(nn.MSELoss(), torch.ones(2, 1), batch)
+    >>> bend and bend()(torch.ones(2, 1)).tolist()
+    [[1.0], [1.0]]
+    """
     loss = _FUNCTIONS[criterion]() if _is_function(criterion) else criterion
     kind = _CLOSED.get(type(loss))
     if kind is None or hooked(loss) or "forward" in vars(loss) or loss.reduction not in ("mean", "sum"):
@@ -152,7 +195,7 @@ def _cross_entropy(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> 
         weigh = _of_classes
     else:
         return None
-    return lambda: softmax_curvature(outputs, weigh(loss, outputs, batch))
+    return lambda: SoftmaxCurvature(outputs, weigh(loss, outputs, batch))
 
 
 def _of_classes(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tensor | float:

@@ -8,6 +8,7 @@ are compared with differences of value and gradient along a few directions, wher
 | what is refused | seen by |
 |---|---|
 | changes of parameters, inputs or targets; results that differ in a second call | a second call |
+| losses that draw at random | two calls in a row |
 | parameters that are closed over | leaves of the graph that are none of those given |
 | functions that may be differentiated once | nodes of the graph of the gradient |
 | computing in half precision | types in the graph |
@@ -174,6 +175,7 @@ def _called(objective: Asked) -> Batch | None:
         calls.require_unchanged()
         calls.require_same(found, calls.results())
         calls.require_unchanged()
+        calls.require_no_draws(found[0])
         return batch if isinstance(found[1], Tensor) and found[1].numel() == 1 else None
     return None
 
@@ -215,6 +217,18 @@ class _Calls:
                     f"{what} must give the same for the same arguments, got something else in a second call"
                 )
                 raise ValueError(f"{rule}: look for what it keeps from call to call or draws on its own")
+
+    def require_no_draws(self, outputs: Tensor) -> None:
+        """Refuse a loss that draws at random: generators are put back after a pass, so that it would be one draw."""
+        losses, targets = list[Any](), self._given[1]
+        with suppress(Exception), as_found(self._objective.model, self._objective.training):
+            for _ in range(2):
+                own = outputs.clone().requires_grad_(outputs.is_floating_point())
+                losses.append(loss_of(self._objective.criterion, own, targets))
+        told = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
+        if told and not (_equal(*losses) or alike(*losses)):
+            rule = "loss must give the same for the same outputs, got something else in a second call"
+            raise ValueError(f"{rule}: draw what is random before, and put it into the data")
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

@@ -281,16 +281,14 @@ def least_squares_paths(
 
     Returns
     -------
-    Means over the runs of a replicate, each (n,): *growth*, the squared length after all steps, and *trace*, *square*
-    and *top*, tr H_B, tr H_B^2 and the largest eigenvalue of H_B at the last step.
+    Means over the runs of a replicate, each (n,): *growth*, the squared length after all steps, and *trace* and
+    *square*, tr H_B and tr H_B^2 at the last step.
 
     Raises
     ------
     ValueError
         If a count is not positive.
     """
-    import torch
-
     counts = {"dim": dim, "batch_size": batch_size, "steps": steps, "runs": runs}
     dim, batch_size, steps, runs = (_checks.natural(name, value) for name, value in counts.items())
     w = block.normal(runs, dim)
@@ -304,7 +302,6 @@ def least_squares_paths(
         "growth": w.square().sum(2).mean(1),
         "trace": grams.diagonal(dim1=2, dim2=3).sum(2).mean(1),
         "square": grams.square().sum((2, 3)).mean(1),
-        "top": torch.linalg.eigvalsh(grams)[..., -1].mean(1),
     }
 
 

@@ -105,20 +105,37 @@ def test_a_truncated_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     assert "is corrupt" in capsys.readouterr().err
 
 
-def test_a_replay_names_claims_that_are_gone(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_replay_names_and_skips_claims_that_are_gone(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
     plant(toy_claims.RIGHT, toy_claims.EXACT)
     assert judged("--report-dir", "out") == 0
     plant(toy_claims.RIGHT)
     capsys.readouterr()
 
-    assert main(["replay", "out", "--workers", "1"]) == 2
-    assert "this version has no claim beyond/exact; choose others with --claim" in capsys.readouterr().err
+    assert main(["replay", "out", "--workers", "1"]) == 0
+    output = capsys.readouterr()
+    assert "this version has no claim beyond/exact: skipped" in output.err
+    assert "the same, of all but beyond/exact, which is left out" in output.out
     assert main(["replay", "out", "--workers", "1", "--claim", "beyond/right"]) == 0
+    assert main(["replay", "out", "--claim", "beyond/exact"]) == 2
+    assert "this version has no claim beyond/exact" in capsys.readouterr().err
     assert main(["replay", "out", "--claim", "beyond/wrong"]) == 2
     assert "--claim must name what the results file judges" in capsys.readouterr().err
     for extra in (["--seed", "3"], ["--tier", "full"], ["--replicates", "32"], ["--vary-seed"]):
         assert main(["report", "--replay", "out", *extra]) == 2
         assert f"{extra[0]} must not stand beside --replay" in capsys.readouterr().err
+
+
+def test_a_replay_of_claims_that_are_all_gone_is_refused(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.EXACT)
+    assert judged("--report-dir", "out") == 0
+    plant(toy_claims.RIGHT)
+
+    assert main(["replay", "out", "--workers", "1"]) == 2
+    assert "this version has no claim beyond/exact" in capsys.readouterr().err
 
 
 def test_a_replay_of_nothing_is_refused(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:

@@ -132,7 +132,8 @@ def check(
 
     Returns
     -------
-    The verdict with all points and rivals; ``result.agrees`` is the truth value.
+    The verdict with all points and rivals; ``result.agrees`` is the truth value. It can be pickled: the functions are
+    then left out, and their names are kept.
 
     Raises
     ------
@@ -297,7 +298,8 @@ class _Task:
                     "not use rng, or nothing is random and the two numbers can be compared as they are; for the rate "
                     "of a rare event use kind='probability'"
                 )
-            if still or all(trial.decided for trial in trials):
+            # a component that never varies stays undecided, however many replicates the others take
+            if still or all(trial.decided or trial.still for trial in trials):
                 break
         points = [trial.point(place, shape) for trial in trials]
         return _Judged(overall(point.verdict for point in points), points, len(replicates.values), question)
@@ -475,9 +477,23 @@ def _split(points: Any) -> tuple[list[Mapping[str, Any]], list[Any]]:
             strategies.append(st.fixed_dictionaries(fixed).map(partial(_in_order, names)))
         else:
             plain.append(one)
+    if strategies:
+        _require_own_search()
     if not plain and not strategies:
         raise ValueError("points must not be empty; leave them out for a formula without parameters")
     return plain, strategies
+
+
+def _require_own_search() -> None:
+    """Refuse a search inside of one, which hypothesis does not allow unless it is told to."""
+    from hypothesis import HealthCheck, currently_in_test_context, settings
+
+    allowed: Any = settings().suppress_health_check
+    if currently_in_test_context() and HealthCheck.nested_given not in allowed:
+        raise ValueError(
+            "points must be plain inside a test that hypothesis repeats, got strategies: let @given draw the point, "
+            "and pass it as a mapping; or allow HealthCheck.nested_given in the settings of the test"
+        )
 
 
 def _in_order(names: Sequence[str], drawn: Mapping[str, Any]) -> dict[str, Any]:

@@ -279,8 +279,8 @@ def _require_shape(shape: tuple[int, ...], first: tuple[int, ...], place: Place,
 
 
 def function_name(function: Any, otherwise: str = "") -> str:
-    """Return the name of a function; that of a lambda or another object without one is `otherwise`, if given."""
-    name = getattr(function, "__name__", "<")
+    """Return the name of a function, or the name that is given; of a lambda or what has none `otherwise`, if any."""
+    name = function if isinstance(function, str) else getattr(function, "__name__", "<")
     return name if "<" not in name else otherwise or repr(function)
 
 

@@ -103,7 +103,9 @@ class Checked(Result):
     draws: int
     seed: int
     failing: Mapping[str, Any] | None = None
-    call: tuple[Formula, Formula, Mapping[str, Formula], Mapping[str, Any]] = field(compare=False)
+    call: tuple[Formula | str, Formula | str, Mapping[str, Formula | str], Mapping[str, Any]] = field(
+        compare=False
+    )
 
     @property
     def verdict(self) -> Verdict:
@@ -131,6 +133,12 @@ class Checked(Result):
         functions = function_name(predict, "predict"), function_name(simulate, "simulate")
         told = [f"{name}={value!r}" for name, value in options.items()]
         return f"losscurv.check({', '.join([*functions, repr([dict(self.failing)]), *told])})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # other processes may be unable to load the functions: names and numbers say what was found
+        predict, simulate, rivals, options = self.call
+        names = function_name(predict, "predict"), function_name(simulate, "simulate")
+        return {**vars(self), "call": (*names, dict.fromkeys(rivals, ""), options)}
 
     def __bool__(self) -> bool:
         raise TypeError("a check has three outcomes: use result.agrees (or result.verdict)")
@@ -273,7 +281,7 @@ class Checked(Result):
             grid = np.unique(np.round(grid)).astype(int)
         for k, (name, formula) in enumerate({"predicted": predict, **rivals}.items()):
             colour = f"C{k}" if k else PALETTE["theory"]
-            if axis:
+            if axis and callable(formula):
                 drawn = [_value(formula, {**self.points[0].parameters, axis: at.item()}) for at in grid]
                 axes.plot(grid, drawn, "--" if k else "-", color=colour, linewidth=1.2, label=name)
             else:

@@ -131,7 +131,7 @@ def passage(claim: AnyClaim, label: str) -> Passage:
     """What the paper says of the reading of this name; its own words stand with one reading, not with both."""
     if claim.passage and (label == PRINTED or not _reads_otherwise(claim)):
         return claim.passage._replace(standing=_standing(claim, label))
-    return Passage(_standing(claim, label))
+    return Passage(_standing(claim, label), root=claim.passage.root if claim.passage else 1)
 
 
 def _told(claim: AnyClaim) -> Standing:

@@ -115,7 +115,9 @@ def explore(
             if len(known) >= most:
                 return
             known[point] = judged(point)
-        if known[point].verdict in (Verdict.DISAGREES, Verdict.BROKEN):
+        verdict = known[point].verdict
+        # a simpler point counts if it fails in the same way: where a formula has no value it does not disagree
+        if verdict in (Verdict.DISAGREES, Verdict.BROKEN) and (not failing or verdict == failing[0].verdict):
             most = min(most, len(known) + SHRINKS)
             failing.append(known[point])
             raise _CounterexampleError

@@ -44,7 +44,7 @@ class Standing(StrEnum):
     | CORRECTED | what stands beside a misprint: the formula that the paper's derivation gives |
     | OUTSIDE | a formula of the paper where a condition that it states or implies does not hold: no error of it |
     | KNOWN | what the paper does not say and others have shown or reported: its source names them |
-    | OURS | what the paper does not say: a law of our own, or a weaker bound beside its wording |
+    | OURS | what the paper does not say: a law of our own, or a sharper or weaker reading beside its wording |
     """
 
     AS_STATED = "as strong as stated"
@@ -69,12 +69,16 @@ class Passage(NamedTuple):
         Where they stand: "Section 3.2", "caption of Figure 2".
     slip
         Whether a slip of the text conversion is likely.
+    root
+        The order of the root that leads from what is measured to the quantity of the paper: 2 where the paper has a
+        norm and its square is measured.
     """
 
     standing: Standing
     words: str = ""
     place: str = ""
     slip: bool = False
+    root: int = 1
 
 
 KNOWN = Passage(Standing.KNOWN)

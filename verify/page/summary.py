@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from verify.model import Standing, Verdict
 from verify.page import counts, terminal
 from verify.page.report.findings import Finding, PaperFindings, paper_findings
+from verify.page.report.statements import distinct_statements
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 
@@ -142,10 +143,12 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
     hold = sum(row.verdict == row.expected == Verdict.AGREES for row in rows)
     failing = [row for row in rows if row.verdict == row.expected == Verdict.DISAGREES]
     misprints = sum(row.standing == Standing.MISPRINT for row in failing)
-    said = f"{found.paper}: {hold} readings hold"
-    said += f", {len(failing)} fail as foreseen" * bool(failing) + f" ({misprints} misprints)" * bool(
+    statements = distinct_statements(failing)
+    told = [f"{statements} statements"] * (statements < len(failing)) + [f"{misprints} misprints"] * bool(
         misprints
     )
+    said = f"{found.paper}: {hold} readings hold"
+    said += f", {len(failing)} fail as foreseen" * bool(failing) + f" ({'; '.join(told)})" * bool(told)
     parts = (
         ("holds", found.holds),
         ("misprint", found.misprints) if found.misprints else ("fails", _stated(found)),

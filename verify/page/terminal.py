@@ -35,6 +35,7 @@ __all__ = [
     "surprise_block",
     "table",
     "tally",
+    "wrapped_text",
 ]
 
 STYLES = {"agrees": "green", "disagrees": "blue", "undecided": "yellow", "broken": "bold magenta"}
@@ -100,7 +101,7 @@ def _narrow(row: Row, spent: str, width: int) -> list[Text]:
         rivals and f"rivals {rivals}",
         f"{seconds} s" if spent == row.id else f"draws {seconds}",
     )
-    below = _wrapped(", ".join(filter(None, named)), width, " " * 4)
+    below = wrapped_text(", ".join(filter(None, named)), width, " " * 4)
     return [head, *map(Text, below)]
 
 
@@ -123,14 +124,14 @@ def statement_lines(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim]
         if row.paper != paper:
             lines += ["", row.paper, f"  {_columns(HEADS, widths)}  statement"]
         first = f"  {_columns((row.id, names[id(row)], row.status), widths)}  "
-        lines += _wrapped(escaped(row.title), room, " " * len(first), first)
+        lines += wrapped_text(escaped(row.title), room, " " * len(first), first)
         inner = " " * (4 + widths[0])
         for name in row.claims:
             other = whose_claim(claims[name])
             lines.append(f"{inner}{name}" + f" ({other})" * (other not in (PAPER, names[id(row)])))
         lines += [f"{inner}{name} (observed)" for name in row.observations]
         reason = escaped(f"({row.reason})" if row.claims and row.reason else row.reason)
-        lines += _wrapped(reason, room, inner)
+        lines += wrapped_text(reason, room, inner)
     return lines[1:]
 
 
@@ -141,8 +142,14 @@ def _many(count: int, name: str) -> str:
 HEADS = ("entry", "whose", "status")
 
 
-def _wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
-    """Lines of text, none of which ends within a word: ids have hyphens, and are searched for and copied."""
+def wrapped_text(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
+    """Return lines of text, none of which ends within a word: ids have hyphens, and are searched for and copied.
+
+    Examples
+    --------
+    >>> wrapped_text("one two-three four", 10, "  ", "")
+    ['one', '  two-three', '  four']
+    """
     return textwrap.wrap(
         text,
         width,
@@ -173,7 +180,7 @@ def statement_head(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim])
         "A claim is a prediction, the measurement it is compared with, and a margin declared before the run.",
         "A reading is a formula of a claim with its own verdict: a misprint and its correction are two readings.",
     )
-    return [line for text in told for line in _wrapped(text, columns(), "  ", "")]
+    return [line for text in told for line in wrapped_text(text, columns(), "  ", "")]
 
 
 def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Console:
@@ -219,7 +226,7 @@ def _narrowest(name: str, least: int, height: int) -> int:
 
 def _labelled(head: Sequence[str], row: Sequence[str], room: int) -> list[str]:
     named = (f"{name} {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell)
-    return [f"{head[0]} {row[0]}", *_wrapped(", ".join(named), room, " " * 4)]
+    return [f"{head[0]} {row[0]}", *wrapped_text(", ".join(named), room, " " * 4)]
 
 
 def observed_block(observations: Sequence[Observed]) -> str:

@@ -148,7 +148,8 @@ class Row(Result):
     `says` is the claim in a sentence without formulas, `topic` the room of its paper that it stands in, `code` the file
     and line of what draws or computes its scores, and `symbols` the meaning of the letters of its statement, in LaTeX,
     as far as its paper lists them.
-    `logarithm` is the base where its numbers are logarithms; empty where they are plain.
+    `logarithm` is the base where its numbers are logarithms; empty where they are plain. `root` is 2 where the square
+    of the quantity of the paper is measured.
     """
 
     id: str
@@ -191,6 +192,7 @@ class Row(Result):
     code: str = ""
     symbols: dict[str, str] = field(default_factory=dict[str, str])
     logarithm: str = ""
+    root: int = 1
 
     def _headline(self) -> str:
         margin = f"margin {100 * self.margin:.3g} %" if self.relative else f"margin {self.margin:.3g}"

@@ -83,7 +83,9 @@ def replay_differences(
     asked
         Ids of the claims and observations that were to be repeated; all recorded ones if None.
     left_out
-        Ids of observations that could not be drawn here: all others are compared as if these had not been recorded.
+        Ids of claims and observations that this version does not have or this machine cannot draw: all others are
+        compared as if these had not been recorded. Of an experiment that such a claim read the scores are not compared
+        by their hash, which covers what only that claim may have read.
     single
         Ids of experiments and observations in single precision: between two devices, of claims on them that know no
         numerical error the verdicts alone are compared, and of such observations that there is a table.
@@ -97,15 +99,13 @@ def replay_differences(
         names &= _names(repeated)
     whole = names >= known and not recorded.suite.selection.endswith(INTERRUPTED)
     close = CLOSE if devices_compared(recorded, repeated) else 0.0
+    # a claim that is gone may have asked for more replicates, and for scores that nobody else reads
+    apart = {*left_out, *(row.experiment for row in recorded.rows if row.claim in left_out)}
+    runs = [[run for run in made.runs if run.experiment not in apart] for made in (recorded, repeated)]
     return [
         *(["the results file was edited after its run: its sha256 does not fit"] * edited(recorded)),
         *_settings(recorded, repeated),
-        *_runs(
-            [run for run in recorded.runs if run.experiment not in left_out],
-            repeated.runs,
-            whole=whole,
-            hashed=not close,
-        ),
+        *_runs(*runs, whole=whole, hashed=not close),
         *_rows(recorded.rows, repeated.rows, names, close, single, rounding),
         *_rows(recorded.planted, repeated.planted, {row.claim for row in recorded.planted}, close, single),
         *_tables(recorded.observations, repeated.observations, names, close, single),

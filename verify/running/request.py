@@ -48,8 +48,9 @@ class Request:
 
     `named` says whether claims were asked for one by one; `papers` are those that are then loaded, empty for all.
     `waiting` is what of it is left out, with the images that it needs; `for_a_gpu` what only a GPU can draw, with what
-    it takes by estimate, or why it is left out, `not_drawn` the ids of what of that is; `left_out` counts the claims
-    that are not to be judged, by what leaves them out.
+    it takes by estimate, or why it is left out; `gone` are the ids of what a replayed file holds and this version no
+    longer has, `not_drawn` those and the ids that need a GPU; `left_out` counts the claims that are not to be judged,
+    by what leaves them out.
     """
 
     claims: tuple[AnyClaim, ...]
@@ -68,6 +69,7 @@ class Request:
     waiting: tuple[str, ...] = ()
     for_a_gpu: tuple[str, ...] = ()
     not_drawn: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
@@ -94,7 +96,8 @@ class Request:
     @property
     def heading(self) -> tuple[str, ...]:
         """What is said before the start, line by line."""
-        return (str(self), *self.waiting, *self.for_a_gpu)
+        skipped = [f"replay: this version has no claim {', '.join(self.gone)}: skipped"] * bool(self.gone)
+        return (str(self), *self.waiting, *self.for_a_gpu, *skipped)
 
     def __str__(self) -> str:
         s = self.settings
@@ -124,7 +127,8 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     replicates = replay.suite.replicates if replay else values.get("replicates")
     images = values.get("data") or (replay.suite.data if replay else DIGITS)
     _require_images(images, values.get("claim") or ())
-    asked = _selected(values, replay, chosen_tier)
+    gone = _gone(values, replay)
+    asked = _selected(values, replay, chosen_tier, gone)
     workers = values.get("workers") or _workers(asked, device)
     waiting = {item.id: needed for item in asked if (needed := unmet(item, images))}
     if waiting and (values.get("claim") or replay or len(waiting) == len(asked)):
@@ -142,7 +146,8 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
         observations=tuple(item for item in selected if isinstance(item, Observation)),
         waiting=_waiting(waiting),
         for_a_gpu=programme.lines,
-        not_drawn=tuple(programme.left_out),
+        not_drawn=(*gone, *programme.left_out),
+        gone=gone,
         settings=Settings(
             seed=_seed(values, replay),
             tier=chosen_tier,
@@ -188,12 +193,11 @@ def _require_images(images: str, names: Sequence[str]) -> None:
 
 
 def _selected(
-    values: Mapping[str, Any], replay: Results | None, tier: Tier
+    values: Mapping[str, Any], replay: Results | None, tier: Tier, gone: Collection[str]
 ) -> tuple[AnyClaim | Observation, ...]:
     names, papers = values.get("claim") or [], values.get("paper") or []
     if replay:
-        recorded = [*(row.claim for row in replay.rows), *(o.id for o in replay.observations)]
-        names = _replayed(names, list(dict.fromkeys(recorded)))
+        names = names or [name for name in _recorded_names(replay) if name not in gone]
     found = (
         *registry.select(tier, claim=names, paper=papers),
         *registry.select_observations(tier, claim=names, paper=papers),
@@ -286,20 +290,25 @@ def _waiting(waiting: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _replayed(names: list[str], recorded: list[str]) -> list[str]:
-    """The recorded claims and observations to repeat."""
-    known = set(registry.ids())
+def _gone(values: Mapping[str, Any], replay: Results | None) -> tuple[str, ...]:
+    """The recorded claims and observations that this version no longer has: skipped, unless they are asked for."""
+    if replay is None:
+        return ()
+    recorded, known = _recorded_names(replay), set(registry.ids())
+    names = values.get("claim") or ()
     absent = [name for name in names if name not in recorded]
-    unknown = [name for name in names or recorded if name not in known]
     if absent:
         raise ValueError(f"--claim must name what the results file judges, got {', '.join(absent)}")
-    if unknown:
-        raise ValueError(
-            f"--replay: this version has no claim {', '.join(unknown)}; choose others with --claim"
-        )
     if not recorded:
         raise ValueError("--replay must name a run that judged at least one claim, this one judged none")
-    return names or recorded
+    unknown = tuple(name for name in names or recorded if name not in known)
+    if unknown and (names or len(unknown) == len(recorded)):
+        raise ValueError(f"--replay: this version has no claim {', '.join(unknown)}")
+    return unknown
+
+
+def _recorded_names(replay: Results) -> list[str]:
+    return list(dict.fromkeys([*(row.claim for row in replay.rows), *(o.id for o in replay.observations)]))
 
 
 def _device(name: str, *, here: bool) -> str:

@@ -184,6 +184,7 @@ def row_of(
         words=told.words,
         place=told.place,
         slip=told.slip,
+        root=told.root,
         no_theory=claim.no_theory or "",
         rerun=rerun_command(claim.id, settings),
         seconds=round(seconds, 3),

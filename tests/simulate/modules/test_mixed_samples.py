@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from simulate.modules.projected import projected
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.modules.sites import by_sample
 from simulate.objectives import Objective
+from simulate.operators import gauss_newton, hessian
 from tests.simulate.small_perceptrons import assert_same
 
 LOSS, OUTPUTS = nn.CrossEntropyLoss(), 3
@@ -174,6 +176,66 @@ def test_samples_that_meet_in_batches_of_the_size_that_is_used_are_found() -> No
         Objective(model, [(x[:60], y[:60]), (x[60:], y[60:])], LOSS).value()
 
 
+def ends_swapped_from(size: int, to: float = math.inf) -> nn.Module:
+    return Reordered(lambda x: swapped_ends(x) if size <= len(x) <= to else torch.arange(len(x)))
+
+
+@pytest.mark.parametrize(
+    ("model", "sizes"),
+    [
+        (ends_swapped_from(33), [50]),  # at a size beyond those of a few samples
+        (ends_swapped_from(40), [12, 40]),  # in the second batch, which is larger
+        (ends_swapped_from(1, 9), [20, 9]),  # in the last one, which is smaller
+    ],
+)
+def test_samples_that_are_reordered_in_batches_of_one_size_have_their_own_derivatives(
+    model: nn.Module, sizes: list[int]
+) -> None:
+    x = inputs(sum(sizes))
+    batches = [(part, torch.arange(len(part)) % OUTPUTS) for part in x.split(sizes)]
+    objective = Objective(model, batches, LOSS)
+    matrix = gauss_newton(objective).dense()
+    assert_same(matrix, sum(curvature(model, part) * len(part) for part, _ in batches) / len(x))
+    assert_same(torch.tensor(trace_gauss_newton(objective), dtype=torch.float64), matrix.trace())
+    assert_same(gauss_newton_diagonal(objective), matrix.diagonal())
+    assert_same(hessian_diagonal(objective), hessian(objective).dense().diagonal())
+    frame = torch.eye(objective.dim, 5).double().roll(2, 0)
+    assert_same(projected(objective, frame).g_term, frame.mT @ matrix @ frame)
+    if len(sizes) == 1:
+        steep = jacobian(model, x)
+        assert_same(empirical_kernel(model, x).flatten(2).flatten(0, 1), steep @ steep.mT)
+    with pytest.raises(ValueError, match="on every sample apart"):
+        kfac(objective)
+    vector = torch.linspace(-1, 1, objective.dim).double()
+    alone = [quadratic_forms(objective.on([(part, y)]), vector[:, None]) for part, y in batches]
+    assert_same(
+        torch.from_numpy(quadratic_forms(objective, vector[:, None])), torch.from_numpy(np.concatenate(alone))
+    )
+
+
+def test_samples_that_are_reordered_for_what_later_batches_hold_are_seen() -> None:
+    """A sort by a number that is the same in all of the first batch, as lengths of padded sequences may be."""
+    model = Reordered(lambda x: x[:, 0].argsort(stable=True))
+    x = inputs(24)
+    x[:12, 0] = 0.5
+    batches = [(part, torch.arange(12) % OUTPUTS) for part in x.split(12)]
+    objective = Objective(model, batches, LOSS)
+    assert not by_sample(objective)
+    assert_same(gauss_newton_diagonal(objective), curvature(model, x).diagonal())
+
+
+@pytest.mark.parametrize("sizes", [[12, 40], [20, 9]])
+def test_samples_that_meet_in_batches_of_one_size_are_found(sizes: list[int]) -> None:
+    """In the second batch, which is larger, or in the last one, which is smaller."""
+    model = Layers(lambda h: h - h.mean(0) if len(h) in (40, 9) else h)
+    x = inputs(sum(sizes))
+    batches = [(part, torch.arange(len(part)) % OUTPUTS) for part in x.split(sizes)]
+    objective = Objective(model, batches, LOSS)
+    assert objective.mixing == MIXED and not objective.apart
+    with pytest.raises(ValueError, match="pass all samples as one batch"):
+        objective.gradient()
+
+
 def test_data_that_lie_sorted_do_not_hide_a_sort() -> None:
     _, model, _ = built("sorted")
     x = inputs(20)
@@ -206,7 +268,8 @@ def test_a_batch_that_a_layer_takes_in_part_is_not_taken_for_a_whole_one() -> No
     x[6:, 0] = -x[6:, 0].abs() * torch.tensor([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
     y = torch.arange(12) % OUTPUTS
     objective = Objective(model, [(x[:6], y[:6]), (x[6:], y[6:])], LOSS)
-    assert by_sample(objective)
+    assert not by_sample(objective)
+    objective.answers["by_sample"] = True  # as if the samples that are asked had not shown it
     expected = curvature(model, x)
     assert_same(torch.tensor(trace_gauss_newton(objective), dtype=torch.float64), expected.trace())
     assert_same(gauss_newton_diagonal(objective), expected.diagonal())

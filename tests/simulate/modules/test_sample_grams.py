@@ -87,7 +87,7 @@ def test_gradients_of_single_samples_give_the_same(name: str, monkeypatch: pytes
     monkeypatch.setattr(sites, "covers", lambda _: False)
     assert_alike(sample_grams.sample_grams(objective), by_sites, 1e-12)
     assert_allclose(trace_gauss_newton(objective), trace, rtol=1e-12)
-    objective.answers["apart"] = False
+    objective.answers["rows_apart"] = False
     assert_alike(sample_grams.sample_grams(objective), by_sites, 1e-12)
 
 

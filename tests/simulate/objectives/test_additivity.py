@@ -139,8 +139,15 @@ def test_few_are_asked_and_only_once() -> None:
     assert sum(asked) <= 5 * SAMPLES + 3 * 100 + 1 + N and max(asked[:-9]) <= SAMPLES
     asked.clear()
     objective.value()
-    objective.on((X[:150], Y[:150])).value()
-    assert asked == [100, 100, 100, 100, 50]
+    objective.on((X[:200], Y[:200])).value()
+    assert asked == [100] * 5
+    asked.clear()
+    other = objective.on((X[:150], Y[:150]))  # a part of a size that nothing was asked of
+    other.value()
+    assert sum(asked) <= 3 * (100 + 50) + 2 + 150 and asked[-2:] == [100, 50]
+    asked.clear()
+    other.on((X[50:200], Y[50:200])).value()
+    assert asked == [100, 50]
     asked.clear()
     Objective(model, (X, Y), nn.CrossEntropyLoss()).value()  # nothing is cut
     assert asked == [3, 3, N]  # a few twice: whether a call changes what it is given
@@ -177,7 +184,7 @@ def test_no_more_are_asked_together_than_a_pass_takes(size: int, chunk: int | No
 
 def test_data_of_one_batch_are_not_asked_about() -> None:
     objective = Objective(nn.Linear(8, 5), (X, Y), lambda z, _: z.std())
-    assert objective.value() > 0 and objective._coupling is None
+    assert objective.value() > 0 and not objective.answers
 
 
 @pytest.mark.parametrize(

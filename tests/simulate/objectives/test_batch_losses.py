@@ -242,6 +242,27 @@ def test_single_numbers_are_not_spread_over_all_outputs(loss: Any) -> None:
     )
 
 
+def _drawn_after(model: Any, batch: Any) -> Tensor:
+    outputs = model(batch[0])
+    return cross_entropy(outputs + 0.1 * torch.randn_like(outputs), batch[1])
+
+
+def _dropped(outputs: Tensor, targets: Tensor) -> Tensor:
+    return cross_entropy(nn.functional.dropout(outputs, 0.5), targets)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("loss", [_drawn_after, _dropped])
+def test_a_loss_that_draws_is_not_taken_for_one_draw(loss: Any, training: bool) -> None:
+    """As it is by `measure`; what dropout of a model draws in training mode is one draw."""
+    objective = Objective(network(), (X, LABELS), loss, training=training)
+    for ask in (objective.value, objective.gradient):
+        with pytest.raises(
+            ValueError, match=r"loss must give the same for the same outputs.*: draw what is random"
+        ):
+            ask()
+
+
 def test_targets_that_fit_no_output_are_refused_where_the_loss_is_chosen() -> None:
     with pytest.raises(
         ValueError, match=r"targets must be of shape \(3,\) each for what the model returns, got \(\)"

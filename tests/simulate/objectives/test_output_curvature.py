@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from simulate.objectives import Objective, output_curvature as closed_forms
-from simulate.objectives.output_curvature import output_curvature, softmax_curvature
+from simulate.objectives.output_curvature import SoftmaxCurvature, output_curvature
 from tests.simulate.objectives.losses import LABELS, TARGETS, WEIGHTS, N, OwnCount
 from tests.simulate.small_perceptrons import assert_same
 
@@ -82,6 +82,21 @@ def test_closed_forms_are_those_of_automatic_differentiation(
 
 
 @pytest.mark.parametrize(
+    "name", [name for name, case in CASES.items() if isinstance(case[0], nn.CrossEntropyLoss)]
+)
+def test_factors_of_a_softmax_covariance_make_it_up(name: str) -> None:
+    loss, outputs, targets = CASES[name]
+    objective = Objective(nn.Linear(1, 1).double(), (outputs.detach(), targets), loss)
+    softmax = output_curvature(objective, outputs, next(objective.batches()))
+    assert isinstance(softmax, SoftmaxCurvature)
+    values, vectors = softmax.factors(slice(1, 4))
+    units = torch.eye(outputs[0].numel(), dtype=torch.float64).view(-1, *outputs.shape[1:])
+    columns = [softmax(unit.expand_as(outputs).contiguous())[1:4].flatten(1) for unit in units]
+    assert values.shape[1] == outputs[0].numel() // K * (K - 1)
+    assert_same((vectors * values[:, None]) @ vectors.mT, torch.stack(columns, 2))
+
+
+@pytest.mark.parametrize(
     "loss", [functional.cross_entropy, functional.mse_loss, functional.binary_cross_entropy_with_logits]
 )
 def test_functions_of_torch_are_those_of_its_modules(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,9 +144,13 @@ def test_no_digits_are_lost_where_a_class_is_nearly_certain() -> None:
     q = (outputs[0, others] - outputs[0].logsumexp(0)).exp()
     change = tangent[0, others] - tangent[0, 1]
     bent = q * (change - q @ change)
-    found = softmax_curvature(outputs, 1.0)(tangent)[0]
+    found = SoftmaxCurvature(outputs, 1.0)(tangent)[0]
     assert_allclose(found[others], bent, rtol=1e-14)
     assert_allclose(float(found[1]), -float(bent.sum()), rtol=1e-14)
+    values, vectors = SoftmaxCurvature(outputs, 1.0).factors(slice(None))
+    assert_allclose(
+        ((vectors * values[:, None]) @ (vectors.mT @ tangent[:, :, None]))[0, :, 0], found, rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize(

@@ -306,3 +306,11 @@ def test_density_integrates_to_the_distribution_by_adaptive_quadrature() -> None
     law = MarchenkoPastur(q=0.5, variance=2.0)
     value, _ = integrate.quad(law.pdf, law.edges[0], 3.0, epsabs=1e-12, epsrel=1e-12, limit=200)
     assert_allclose(value, law.cdf(3.0), atol=1e-10)
+
+
+def test_the_atom_of_more_rows_than_columns_is_part_of_the_distribution_and_of_its_inverse() -> None:
+    law = MarchenkoPastur(q=3.0, variance=0.7)
+    x = 0.3 * law.edges[0] + 0.7 * law.edges[1]
+    value, _ = integrate.quad(law.pdf, law.edges[0], x, epsabs=1e-12, epsrel=1e-12, limit=200)
+    assert_allclose(law.cdf(x), 2 / 3 + value, rtol=1e-9)
+    assert_allclose(law.ppf([0.1, 0.6, 2 / 3 + value]), [0.0, 0.0, x], rtol=1e-8)

@@ -3,13 +3,14 @@
 import builtins
 import json
 import math
+import pickle
 import sys
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import verify.checking
 from tests.verify.checking.simulators import constant, harmonic, largest, logarithm, many_largest, normal
@@ -156,6 +157,18 @@ def test_an_undecided_point_without_an_interval_is_drawn() -> None:
     result.plot().figure.canvas.draw()
 
 
+def test_a_result_of_lambdas_can_be_pickled() -> None:
+    """Names and numbers stay; what is drawn between the points needs the functions."""
+    found = check(
+        lambda n: harmonic(n), largest, [{"n": 3}, {"n": 9}], margin=0.2, rivals={"log": lambda n: 1.0}
+    )
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found and again.to_dict() == found.to_dict() and repr(again) == repr(found)
+    assert again.rivals == {"log": True} and again.plot().has_data() and found.plot().has_data()
+    failing = check(breaks, many_largest, {"n": st.integers(2, 60)}, margin=0.1, vectorised=True)
+    assert pickle.loads(pickle.dumps(failing)).reproduce == failing.reproduce != ""
+
+
 # --- hypothesis ----------------------------------------------------------------------------------------------
 
 
@@ -209,6 +222,41 @@ def test_an_exception_at_an_example_is_shrunk_and_raised() -> None:
         RuntimeError, match=r"^predict failed at n = 21: ZeroDivisionError: division by zero$"
     ):
         check(predict, many_largest, {"n": st.integers(2, 60)}, margin=0.2, vectorised=True)
+
+
+def test_a_point_without_a_prediction_is_no_simpler_failure() -> None:
+    def predict(n: int) -> float:
+        if 7 <= n < 9:
+            raise ZeroDivisionError("no value here")
+        return breaks(n)
+
+    found = check(predict, many_largest, {"n": st.integers(2, 1000)}, margin=0.1, vectorised=True)
+    assert found.verdict == "disagrees" and found.failing == {"n": 9}
+
+
+@pytest.mark.parametrize(
+    "points", [{"n": st.integers(2, 9)}, st.fixed_dictionaries({"n": st.integers(2, 9)})]
+)
+def test_a_test_of_hypothesis_hands_its_own_points_over(points: Any) -> None:
+    seen: list[str] = []
+
+    @settings(max_examples=3, database=None, deadline=None)
+    @given(st.integers(2, 9))
+    def repeated(n: int) -> None:
+        assert check(harmonic, many_largest, {"n": n}, margin=0.2, vectorised=True).agrees
+        with pytest.raises(ValueError, match="points must be plain inside a test that hypothesis repeats"):
+            check(harmonic, many_largest, points, margin=0.2, vectorised=True)
+        seen.append("both")
+
+    repeated()
+    assert seen
+
+    @settings(max_examples=1, database=None, deadline=None, suppress_health_check=[HealthCheck.nested_given])
+    @given(st.just(0.2))
+    def allowed(margin: float) -> None:
+        assert check(harmonic, many_largest, points, margin=margin, vectorised=True).agrees
+
+    allowed()
 
 
 def test_a_rival_near_at_every_example_is_refused() -> None:

@@ -100,6 +100,14 @@ def test_a_number_is_the_prediction_for_every_component() -> None:
     assert [point.component for point in found.points] == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
+@pytest.mark.parametrize("constant", [2.0, 3.0])
+def test_a_component_that_never_varies_takes_no_more_draws_than_the_others(constant: float) -> None:
+    found = check(lambda: np.array([1.0, 2.0]), lambda rng: [rng.normal(1.0, 0.1), constant], margin=0.1)
+
+    assert [str(point.verdict) for point in found.points] == ["agrees", "undecided"]
+    assert found.points[1].reason == "zero variance" and found.draws == found.points[0].replicates == 96
+
+
 def test_components_and_points_share_the_error() -> None:
     found = check(constant, normal, [{"mean": [1.0, 2.0]}, {"mean": 3.0}], margin=0.1, error=1e-2)
 

@@ -92,10 +92,6 @@ def _capped_eigenvalues():
     return sympy.Rational(2, 3) + (16 - 9 * sympy.sqrt(3)) / (6 * sympy.pi)
 
 
-def _lemma_1(lipschitz, batch_size, dataset_size):
-    return 2 * lipschitz * (1 - batch_size / dataset_size)
-
-
 def _sign_probe_variance(power):
     return 2 * trace_of_power(2 * power) - 2 * squared_diagonal_of_power(power)
 
@@ -234,7 +230,6 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/semicircle": ClosedForm(_semicircle),
     "granziol2022/low-rank-noise": ClosedForm(_low_rank_noise),
     "granziol2022/capped-eigenvalues": ClosedForm(_capped_eigenvalues),
-    "granziol2022/lemma-1": ClosedForm(_lemma_1),
     "granziol2022/probe-mean": ClosedForm(lambda power: trace_of_power(power)),
     "granziol2022/gaussian-probe-variance": ClosedForm(lambda power: 2 * trace_of_power(2 * power)),
     "granziol2022/sign-probe-variance": ClosedForm(_sign_probe_variance),

@@ -67,7 +67,7 @@ def test_a_replicate_does_not_change_with_those_drawn_beside_it(experiment: Expe
 
 
 def test_some_experiments_are_cheap_enough_to_be_asked_here() -> None:
-    assert len(CHEAP) >= 10
+    assert len(CHEAP) >= 5
     assert len(ONCE_SINGLE) == 2
 
 

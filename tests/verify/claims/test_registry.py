@@ -1,5 +1,6 @@
 """The real inventory under the rules of admission, and what is selected from it."""
 
+import math
 import pickle
 import re
 from collections import Counter
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from simulate.monte_carlo import Point, SerialExecutor
+from theory import outliers
 from verify.claims import registry
 from verify.claims.coverage import entry_of
 from verify.claims.granziol2022.outliers import rectangular
@@ -228,7 +230,6 @@ CONSISTENT = (
     "granziol2022/algorithm-1-second-term",
     "granziol2022/mixed-moment",
     "granziol2022/vgg-16",
-    "granziol2022/outlier-over-edge",
     "vysogorets2024/base-rate-exponent-deep",
     "vysogorets2024/prior-slope",
 )
@@ -239,6 +240,41 @@ def test_an_error_that_nothing_in_its_paper_contradicts_is_no_misprint(name: str
     claim = next(claim for claim in registry.claims() if claim.id == name)
     told = passage(claim, labels(claim)[-1])
     assert told.standing is Standing.AS_STATED and told.words and claim.finding
+
+
+def test_the_edge_in_eq_26_is_a_misprint_since_theorem_4_has_twice_as_much() -> None:
+    claim = next(claim for claim in registry.claims() if claim.id == "granziol2022/outlier-over-edge")
+    assert isinstance(claim, Claim) and callable(claim.printed)
+    at = claim.experiment.points[0]
+    threshold = at.sigma * math.sqrt(at.dim * (1 / at.batch_size - 1 / at.dataset_size))
+    edge = outliers.additive_wigner(threshold / 2, sigma=threshold).eigenvalue
+    assert passage(claim, labels(claim)[-1]).standing is Standing.MISPRINT
+    assert claim.printed(at) / claim.predict(at) == pytest.approx(float(edge) / threshold)
+
+
+NETWORKS = ("LeNet-5", "LeNet-300-100", "VGG")
+MEASURED = re.compile(r"\d(\.\d+)? ?(%|times|deviations)")
+
+
+def test_findings_give_numbers_of_no_network_but_their_own() -> None:
+    for tested in registry.claims():
+        drawn = getattr(tested, "experiment", tested)
+        own = " ".join((getattr(drawn, "replicate", ""), str(getattr(drawn, "points", "")), tested.says))
+        for sentence in re.split(r"(?<=[.:;]) ", tested.finding):
+            others = [name for name in NETWORKS if name in sentence and name not in own]
+            assert not (others and MEASURED.search(sentence)), (tested.id, sentence)
+
+
+def test_what_is_tried_outside_a_condition_quotes_the_condition_and_not_the_statement() -> None:
+    said = {
+        standing: {
+            (claim.paper, claim.passage.words)
+            for claim in registry.claims()
+            if claim.passage and claim.passage.standing is standing
+        }
+        for standing in (Standing.AS_STATED, Standing.OUTSIDE)
+    }
+    assert said[Standing.OUTSIDE] & said[Standing.AS_STATED] == set()
 
 
 @pytest.mark.parametrize(("variance", "ratio"), [(0.7, 0.27), (1.3, 4.5)])

@@ -50,16 +50,9 @@ LOST = {
 }
 """Outputs of theory that no kept claim reads, and what becomes of each."""
 
-PEDANTIC = "pedantic: a sentence on the page of the paper says it"
-STRAW = "a straw man: nobody reads the paper so"
 SAME = "the same words are judged, and disagree, in another setting"
 
 WITHOUT = {
-    "vysogorets2024/biases-at-large-scale": PEDANTIC,
-    "vysogorets2024/norm-at-first": PEDANTIC,
-    "granziol2022/lemma-1": PEDANTIC,
-    "granziol2022/outlier-scaling": STRAW,
-    "granziol2022/mean-eigenvalue-as-the-limit": STRAW,
     "vysogorets2024/base-rate-exponent-two-layers": SAME,  # four and five layers
     "karakida2019/centred-rayleigh": SAME,  # the largest eigenvalue
 }

@@ -7,7 +7,6 @@ SMALL_TERM = "all that the formula adds to 2/3 is 0.022, less than two margins"
 BROADENING = (
     "the term in 1/N is too small against 1/B, or the broadening against the eigenvalue, at these points"
 )
-ONE_SAMPLE = "the bound is attained by batches of one sample only"
 ONE_OUTPUT = "one output is drawn, C = 1: the largest of C nearly equal eigenvalues would be biased"
 LARGE = "in more than ten dimensions the law of one component hardly depends on their number"
 BIASES = "derivatives by the biases are at most 3 % of the whole at this width, less than two margins"
@@ -42,9 +41,6 @@ UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
             "6 -> 5 in 6*pi",
             "6 -> 7 in 6*pi",
         ),
-    },
-    "granziol2022/lemma-1": {
-        ONE_SAMPLE: _edits_of_one("batch_size", "-batch_size/dataset_size"),
     },
     "granziol2022/probe-overlap": {
         LARGE: (

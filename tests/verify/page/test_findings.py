@@ -14,7 +14,9 @@ from tests.verify.page.full_size import undrawn
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
 from verify.page import report
+from verify.page.report import summary
 from verify.page.report.findings import how_closely, how_far, paper_findings
+from verify.page.summary import screen
 from verify.page.wording import numeral
 from verify.results import InventoryRow, Results, Row
 
@@ -174,6 +176,30 @@ def test_what_is_tried_outside_its_condition_stands_apart_from_what_does_not_hol
     assert html.index("no error of the paper</h4>") < html.index("Words on o0.")
 
 
+def test_what_does_not_hold_is_counted_by_statements() -> None:
+    """Readings of one sentence or numbered statement are one; outside a condition the source has the number."""
+    said = {"words": "corrections scale as B-1/4", "place": "Section 8.2.1"}
+    rows = [
+        failing("a", "as strong as stated", **said),
+        failing("b", "as strong as stated", **said),
+        failing("c", "as strong as stated", place="Theorem 7, Eq 16", words="the threshold"),
+        failing("d", "as strong as stated", place="Theorem 7, Eq 16", words="the edge"),
+        failing("e", "as strong as stated", words="another sentence", place="Section 8.2.1"),
+        failing("h", "as strong as stated", place="Section 6, before Theorem 7", words="the perturbation"),
+        failing("f", "outside its range", **said),
+        failing("g", "outside its range", **said),
+    ]
+    results = run(rows)
+    (found,) = paper_findings(results)
+    assert [(sort.statements, sort.readings) for sort in found.fails] == [(4, 6), (2, 2)]
+    assert summary.headline(results.rows).failing_statements["as strong as stated"] == 4
+    html = page_of(results)
+    assert ">4</a> statements that do not hold as stated, in 6 readings</li>" in html
+    assert ">2</a> statements used outside the range they are stated for</li>" in html
+    assert "All 2 of these statements" not in html  # all are listed
+    assert "granziol2022: 0 readings hold, 8 fail as foreseen (6 statements)" in screen(results, [], [])
+
+
 @pytest.mark.parametrize(
     ("changes", "basis"),
     [
@@ -226,14 +252,21 @@ def test_a_statement_that_holds_of_a_model_says_what_it_comes_to_on_networks() -
     (found,) = paper_findings(run(rows))
     worst = "4 times too large on one tanh network"
     assert [(f.on, f.networks) for f in found.holds] == [
-        ("Theorem 4, eq. (9)", f"on networks 1 of 2 readings agree, the worst {worst}"),
+        (
+            "Theorem 4, eq. (9)",
+            "on networks 1 of 1 reading agrees; "
+            f"outside its range, on networks 0 of 1 reading agrees, the worst {worst}",
+        ),
         ("Theorem 5", "on networks 1 of 1 reading agrees"),
         ("Theorem 6", ""),
     ]
-    assert found.judged_on_networks == (2, 1, 3)
+    assert found.judged_on_networks == (2, 1, 1, 3)
     html = page_of(run(rows))
-    assert "<em>sampled</em>; on networks 1 of 2 readings agree, the worst 4 times too large" in html
-    assert "3 readings judged on real data</a>: 2 agree, 1 fails as foreseen</span>" in html
+    assert (
+        "<em>sampled</em>; on networks 1 of 1 reading agrees; outside its range, on networks 0 of 1" in html
+    )
+    condition = "(it is outside the paper’s own condition)"
+    assert f"3 readings judged on real data</a>: 2 agree, 1 fails as foreseen {condition}</span>" in html
 
 
 def test_tables_of_networks_name_the_case_of_each_number() -> None:
@@ -245,7 +278,7 @@ def test_tables_of_networks_name_the_case_of_each_number() -> None:
     known = [cell for cell in cells if math.isfinite(cell[0])]
     for value, group, at in (min(known, key=lambda c: c[0]), max(known, key=lambda c: c[0])):
         told = re.search(rf"{numeral(value, 2)} \(([^)]*)\)", line.measure)
-        assert told and told[1].endswith(f"{table.axis} {numeral(at, 3)}")
+        assert told and at is not None and told[1].endswith(f"{table.axis} {numeral(at, 3)}")
         assert all(word in told[1] for word in group.parameters.values() if isinstance(word, str)) or (
             len({repr(other.parameters) for other in table.groups}) == 1
         )

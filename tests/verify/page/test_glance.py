@@ -29,6 +29,11 @@ def told(rows: list[Row]) -> list[Statement]:
     return glance.statements
 
 
+def there(statement: Statement) -> list[str]:
+    """What is said of a statement on networks, each sort of readings after its name."""
+    return [f"{found.sort}: " * bool(found.sort) + found.words for found in statement.networks]
+
+
 def test_a_statement_says_what_it_comes_to_on_its_model_in_our_copy_and_on_networks() -> None:
     (theorem,) = told(
         [
@@ -44,7 +49,8 @@ def test_a_statement_says_what_it_comes_to_on_its_model_in_our_copy_and_on_netwo
     )
     assert (theorem.verdict, theorem.holds) == ("agrees", "within 0.5 %")
     assert theorem.reads == "4 times too large"
-    assert theorem.networks == "0 of 1 reading agrees, the worst 4 times too large on one tanh network"
+    worst = "the worst 4 times too large on one tanh network"
+    assert there(theorem) == [f"outside its range: 0 of 1 reading agrees, {worst}"]
     assert (theorem.query, theorem.readings) == ("theorem 4", 3)
 
 
@@ -68,15 +74,16 @@ def test_a_formula_on_networks_and_as_our_copy_reads_is_one_reading_there() -> N
         made("n [as our copy reads]", "theorem 7, on networks", claim="granziol2022/n",
              reading="as our copy reads", **WRONG_READING, **REAL),
     ]  # fmt: skip
-    assert told(rows)[0].networks == "0 of 1 reading agrees, the worst 4 times too large on one tanh network"
-    assert told([rows[0], rows[2]])[0].networks == told(rows)[0].networks
-    assert told(rows)[0].there == ["row/granziol2022/n"]
+    (once,) = told(rows)[0].networks
+    assert once.words == "0 of 1 reading agrees, the worst 4 times too large on one tanh network"
+    assert there(told([rows[0], rows[2]])[0]) == [once.words]
+    assert once.there == ["row/granziol2022/n"]
 
     worse = made("n [as our copy reads]", "theorem 7, on networks", claim="granziol2022/n",
                  reading="as our copy reads", **FARTHER, **REAL)  # fmt: skip
-    assert told([*rows[:2], worse])[0].networks == (
+    assert there(told([*rows[:2], worse])[0]) == [
         "0 of 1 reading agrees, the worst 4 times too large and as our copy reads 8 times too large on one tanh network"
-    )
+    ]
 
 
 def test_what_fails_or_is_undecided_under_its_own_condition_says_so() -> None:
@@ -88,7 +95,7 @@ def test_what_fails_or_is_undecided_under_its_own_condition_says_so() -> None:
     )
     assert (failing.verdict, failing.holds) == ("disagrees", "4 times too large")
     assert (open_still.verdict, open_still.holds) == ("undecided", "undecided")
-    assert failing.reads == failing.networks == ""
+    assert (failing.reads, failing.networks) == ("", [])
 
 
 def test_a_misprint_that_did_not_fail_is_none_and_a_surprise_stands_as_it_came_out() -> None:
@@ -146,7 +153,7 @@ def test_what_is_judged_on_networks_alone_says_nothing_of_a_model() -> None:
     ((equation,),) = [glance.statements for glance in glances(shown)]
     assert (equation.number, equation.holds) == ("Eq. (6)", "")
     worst = "violated in 12 % of the replicates on one tanh network"
-    assert equation.networks == f"0 of 1 reading agrees, the worst {worst}"
+    assert there(equation) == [f"0 of 1 reading agrees, the worst {worst}"]
     assert "0 of 1 reading agrees, the worst violated in" in page_of(shown)
 
 
@@ -155,3 +162,57 @@ def test_an_equation_of_others_is_none_of_the_paper() -> None:
     own, others = made("o", "eq. (7)"), made("k", "", standing="known elsewhere")
     others = dataclasses.replace(others, source="Schoenholz et al. (2017), eq. (7), beside " + own.source)
     assert [s.readings for s in told([own, dataclasses.replace(own, id="granziol2022/o2"), others])] == [2]
+
+
+def test_readings_outside_the_condition_of_the_paper_are_named_and_counted_apart() -> None:
+    rows = [
+        made("t", "theorem 4", entries=["B1"]),
+        made("inside", "theorem 4, on networks", **REAL),
+        made("small", "theorem 4, on networks", standing="outside its range", **WRONG_READING, **REAL),
+        made("fine", "theorem 4, on networks", standing="outside its range", **REAL),
+    ]
+    (theorem,) = told(rows)
+    assert there(theorem) == [
+        "1 of 1 reading agrees",
+        "outside its range: 1 of 2 readings agree, the worst 4 times too large on one tanh network",
+    ]
+    assert [found.verdict for found in theorem.networks] == ["agrees", "disagrees"]
+    html = page_of(run(rows, [entry("B1")]))
+    cell = html[html.index('<td data-label="on real networks">') :].partition("</td>")[0]
+    assert cell.count('class="mark v-agrees"') == 1 == cell.count('class="mark v-disagrees"')
+    assert "outside its range:</span>" in cell and "not judged under its condition" not in cell
+
+    outside = page_of(run([rows[0], rows[2]], [entry("B1")]))
+    cell = outside[outside.index('<td data-label="on real networks">') :].partition("</td>")[0]
+    assert "not judged under its condition" in cell and "v-agrees" not in cell
+
+
+def test_where_a_square_is_measured_the_number_is_that_of_the_quantity_of_the_paper() -> None:
+    """4 times too large in the square is twice in the norm that the paper has."""
+    rows = [
+        made("n", "eq. (8)", claim="granziol2022/n", standing="corrected", root=2),
+        made(
+            "n [as our copy reads]",
+            "eq. (8)",
+            claim="granziol2022/n",
+            standing="misprint",
+            root=2,
+            **WRONG_READING,
+        ),
+    ]
+    (equation,) = told(rows)
+    assert (equation.holds, equation.reads) == ("within 0.25 %", "2 times too large")
+
+
+def test_a_likely_slip_of_the_conversion_is_marked() -> None:
+    rows = [
+        made("n", "eq. (8)", claim="granziol2022/n", standing="corrected"),
+        made(
+            "n [as our copy reads]", "eq. (8)", claim="granziol2022/n", standing="misprint", **WRONG_READING
+        ),
+    ]
+    assert "likely a slip of the conversion" not in page_of(run(rows))
+    rows[1] = dataclasses.replace(rows[1], slip=True)
+    html = page_of(run(rows))
+    assert told(rows)[0].slip
+    assert html.count("likely a slip of the conversion") == 2  # at a glance, and in the table of misprints

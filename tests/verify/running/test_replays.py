@@ -264,3 +264,21 @@ def test_a_replay_finds_measured_values_and_verdicts_that_changed(recorded: Resu
     assert line.startswith("paper/identity: measured ")
     seed = replays.replay_differences(recorded, results(MEAN, settings=Settings(seed=8)), {"paper/mean"})
     assert any(line.startswith("paper/mean: measured ") for line in seed)
+
+
+def test_a_replay_without_a_claim_that_is_gone_compares_the_values_of_the_others(recorded: Results) -> None:
+    """A claim on the same experiment has asked for more replicates, and for a score that nobody draws any more."""
+    gone = dataclasses.replace(recorded.rows[0], id="engine/gone", claim="engine/gone")
+    place = gone.experiment
+    runs = [
+        dataclasses.replace(run, replicates=10 * run.replicates, sha256="0" * 64)
+        if run.experiment == place
+        else run
+        for run in recorded.runs
+    ]
+    before = dataclasses.replace(recorded, rows=[*recorded.rows, gone], runs=runs, sha256="")
+    again = results(*ALL, identity())
+
+    assert replays.replay_differences(before, again, left_out=["engine/gone"]) == []
+    moved = dataclasses.replace(before, rows=[*pointed(before, measured=0.5).rows])
+    assert len(replays.replay_differences(moved, again, left_out=["engine/gone"])) == 1

@@ -186,7 +186,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="adam_limit/quiet-gradients",
         entries=("I1",),
         source=MALLADI,
-        passage=Passage(Standing.OUTSIDE, RULE.words, RULE.place),
+        passage=Passage(
+            Standing.OUTSIDE,
+            "derives the SDE approximations for RMSprop and Adam",
+            "abstract; such an equation keeps the noise of the gradients, and the rule is derived from it",
+        ),
         statement=rf"\mathbb{{E}}\, x\ \text{{after as many samples is the same at }} B \text{{ and }} \kappa B:"
         rf"\quad {MOMENTS}\quad (\text{{gradients above their noise}})",
         says="Where gradients are mostly signal, Adam by the square root rule has the same mean of the weights at "
@@ -200,8 +204,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason="as where noise dominates",
         rivals={"a quarter as far": lambda p: p.start - (p.start - p.base_mean) / p.growth**0.5},
         expected=Verdict.DISAGREES,
-        finding="Signs of gradients move Adam by its rate in every step there, so that a sixteenth of the steps at "
-        "four times the rate goes about a quarter as far.",
+        finding="The rule comes from a stochastic differential equation, in which noise dominates the gradients. Where "
+        "it does not, Adam moves by its rate in every step, so that a sixteenth of the steps at four times the rate "
+        "goes about a quarter as far.",
         quantity="mean of the weight",
     ),
     Claim(

@@ -162,7 +162,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="adam_limit/surge-of-large-gradients",
         entries=("I3",),
         source=LI,
-        passage=Passage(Standing.OUTSIDE, RISES, "abstract"),
+        passage=Passage(
+            Standing.OUTSIDE,
+            "converge to a non-zero value when the batch size is large enough",
+            "caption of Figure 1, as an account of the paper has it",
+        ),
         statement=SURGE,
         says="The best rate of one step of sign descent falls beyond the noise scale also where gradients are no "
         "longer small against the noise of their batch.",
@@ -173,8 +177,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason="as where gradients are small",
         rivals={"square root, without a fall": _monotone, "as plain descent": _as_plain},
         expected=Verdict.DISAGREES,
-        finding="Where few or weakly coupled weights put the noise scale beyond the batch size at which signs are "
-        "sure, the best rate settles at that of full gradients and does not fall.",
+        finding="The rate settles where the batch is large enough for the signs to be sure, as the paper says too. "
+        "Where few or weakly coupled weights put the noise scale beyond that size, the rate settles at that of full "
+        "gradients and never falls.",
         axis="batch_size",
         quantity="best rate of one step",
     ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.learning_rates import catapult
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import KNOWN, AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
 from verify.model.domains import Between
 
 if TYPE_CHECKING:
@@ -324,8 +324,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="catapult/where-the-curvature-ends",
         entries=("F5",),
-        source=f"ours, by the steps of {SOURCE}; their fixed points are in Kalra et al. (2023), arXiv 2311.02076",
-        passage=OURS,
+        source=f"the steps of {SOURCE}; their fixed points, Kalra et al. (2023), arXiv 2311.02076; the mean is ours",
+        passage=KNOWN,
         statement=r"\mathbb{E}\, \eta\lambda_{end} = \mathbb{E}\, a_\infty(\eta\lambda_0 (b - 1/2)),\quad "
         r"b \sim \mathrm{Beta}(n/2, n/2),\ z' = z |1 - a + z^2|,\ a' = a - z^2 (4 - a)",
         says="The mean curvature at which linear networks end after a catapult follows from two coupled steps in "

@@ -121,9 +121,10 @@ SAID = Passage(
     "a narrow range of large, stable learning rates",
     "abstract; of the range in section 1, 12 for ReLU, other accounts were read",
 )
-NARROWER = SAID._replace(
-    standing=Standing.OUTSIDE,
-    place="abstract; of the range in section 1, 12 for ReLU, accounts by others, on wider networks than these",
+NARROWER = Passage(
+    Standing.OUTSIDE,
+    "training dynamics in realistic deep learning settings",
+    "abstract; of the number 12 and of networks with 2048 units in a layer, accounts by others",
 )
 BETWEEN = "less than half-way from 12 to the 4 of linear networks, in decades: the paper says approximately"
 DECADES = "decades of the largest rate times the curvature at the start"
@@ -171,9 +172,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason=BETWEEN,
         rivals={"forty": lambda _: float(np.log10(40))},
         expected=Verdict.DISAGREES,
-        finding="With one hidden layer and inputs of mean 0 the largest rate is 4.3 over the curvature at the start, "
-        "that of linear networks. Where the inputs of a layer have a mean, as in deeper networks or where none is "
-        "negative, rates of 12 and more train: the number is not one of the activation alone.",
+        finding="With one hidden layer and inputs of mean 0 the largest rate is about that of linear networks, 4 over "
+        "the curvature at the start: the number is not one of the activation alone.",
         pilot="that it disagrees was seen on networks drawn first",
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,

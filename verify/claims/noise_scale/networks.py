@@ -253,7 +253,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="noise_scale/simple-scale-later",
         entries=("H3", "H5"),
         source=f"{MCCANDLISH}, section 2.2",
-        passage=Passage(Standing.OUTSIDE, WORDS, "abstract"),
+        passage=Passage(
+            Standing.OUTSIDE,
+            "the Hessian is a multiple of the identity matrix",
+            "section 2.2, as accounts of it have it",
+        ),
         statement=r"\mathrm{argmin}_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm simple} (1/B - 1/N)}\quad (\text{networks, later in training})",
         says="On small perceptrons later in training, the simple scale, which leaves the Hessian out, gives the best "

@@ -14,6 +14,7 @@ ENTRIES = (
         "J2",
         "sharpness through training proportional to the width under the standard parametrisation",
         scope="small perceptrons on digits",
+        ours=True,
     ),
     Entry(
         "J3",
@@ -25,5 +26,11 @@ ENTRIES = (
         "transfer of the best learning rate",
         "not checkable here",
         "asks for networks of many sizes and depths",
+    ),
+    Entry(
+        "J5",
+        "sharpness through training independent of the depth under muP and its extension to depth",
+        "open",
+        "only the width is varied; the extension to depth is for residual networks",
     ),
 )

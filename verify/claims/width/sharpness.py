@@ -11,7 +11,7 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.width import PAPER
-from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -157,12 +157,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="width/sharpness-under-standard",
         entries=("J2",),
-        source=f"{SOURCE}; at the start as in Karakida, Akaho and Amari (2019), theorem 3.1",
-        passage=Passage(
-            Standing.AS_STATED,
-            "the sharpness exhibits very different dynamics at different scales",
-            "abstract",
-        ),
+        source=f"Karakida, Akaho and Amari (2019), theorem 2.2, at the start; beside {SOURCE}",
+        passage=KNOWN,
         no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \lambda_1(4M, t) - \log \lambda_1(M, t)}{\log 4} = 1 \quad \text{(standard)}",
         says="Under the standard parametrisation, with a rate in proportion to one over the width, the largest "

@@ -18,20 +18,21 @@ from verify.page import ratios, wording
 from verify.page.cards import EXACT
 from verify.page.counts import percent
 from verify.page.report.on_networks import case, ran_on, seen
-from verify.page.report.statements import first, misprinted, place, stands, statement_of
+from verify.page.report.statements import distinct_statements, first, misprinted, place, stands, statement_of
 from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = [
     "Failing",
     "Finding",
+    "OnNetworks",
     "PaperFindings",
     "corrections",
     "how_closely",
     "how_far",
     "left_to_a_fuller",
+    "on_real_networks",
     "paper_findings",
     "real_readings",
-    "where_real",
 ]
 
 MOST, FAILURES = 5, 3
@@ -39,6 +40,9 @@ MOST, FAILURES = 5, 3
 
 FAILING = (Standing.AS_STATED, Standing.CORRECTED, Standing.OUTSIDE, Standing.KNOWN, Standing.OURS)
 """What fails and is no misprint, sort by sort: a reading outside the paper's own condition is no error of the paper."""
+
+OF_THE_PAPER = (Standing.AS_STATED, Standing.MISPRINT, Standing.CORRECTED)
+"""Readings of what a paper states, under its own condition."""
 
 ROUNDING = 1e-3
 """Two routes that part by more agree by an approximation."""
@@ -64,20 +68,33 @@ class Finding(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """The first findings of one sort that fails, and how many readings of it there are."""
+    """The first findings of one sort that fails, and how many readings of how many statements there are."""
 
     standing: str
     listed: list[Finding]
     readings: int
+    statements: int
+
+
+class OnNetworks(NamedTuple):
+    """What a statement comes to on real networks: a verdict on all of these readings together, and its words.
+
+    `sort` names the readings that are not the paper's under its own condition; it is empty where they are.
+    """
+
+    sort: str
+    verdict: str
+    words: str
+    there: list[str]
 
 
 class PaperFindings(NamedTuple):
     """What was found on one paper; `holds` and `fails` have the first few, with the number of all.
 
     `misprints` are those that are judged as our copy reads, `all_misprints` counts the statements in the table of them.
-    `judged_on_networks` counts readings that agree and that fail as foreseen there, and those of them all, whose rows
-    are `there`. `reported` are the entries that only a table shows, `not_run` those that only a fuller run shows or
-    judges.
+    `judged_on_networks` counts readings there: that agree, that fail as foreseen, of these those outside the paper's
+    own condition, and all, whose rows are `there`. `reported` are the entries that only a table shows, `not_run` those
+    that only a fuller run shows or judges.
     """
 
     paper: str
@@ -87,7 +104,7 @@ class PaperFindings(NamedTuple):
     all_misprints: int
     fails: list[Failing]
     networks: list[Finding]
-    judged_on_networks: tuple[int, int, int]
+    judged_on_networks: tuple[int, int, int, int]
     there: list[str]
     partly: list[Finding]
     unjudged: list[Finding]
@@ -123,7 +140,8 @@ def _on_paper(results: Results, paper: str) -> PaperFindings:
 
     def failing(standing: str) -> Failing:
         rows = [row for row in fail if row.standing == standing]
-        return Failing(standing, [failure(row) for row in first(rows, results, places)[:FAILURES]], len(rows))
+        listed = [failure(row) for row in first(rows, results, places)[:FAILURES]]
+        return Failing(standing, listed, len(rows), distinct_statements(rows))
 
     return PaperFindings(
         paper=paper,
@@ -146,6 +164,7 @@ def _on_paper(results: Results, paper: str) -> PaperFindings:
         judged_on_networks=(
             sum(row.verdict == row.expected == Verdict.AGREES for row in real),
             sum(_foreseen(row) for row in real),
+            sum(_foreseen(row) and row.standing == Standing.OUTSIDE for row in real),
             len(real),
         ),
         there=[f"row/{row.id}" for row in real],
@@ -190,7 +209,7 @@ def how_closely(row: Row) -> str:
     """How exactly theory holds, over all points of a row that agrees.
 
     For a mean the largest deviation with its half-width, in percent of the prediction where the margin is relative,
-    as a factor where logarithms are judged.
+    as a factor where logarithms are judged; of the quantity of the paper, where a power of it is measured.
     """
     if not row.points:
         return ""
@@ -211,7 +230,12 @@ def how_closely(row: Row) -> str:
     limit = ", extrapolated in size" if row.kind in SPANS_SIZES and row.model_based else ""
     if row.logarithm:
         return f"within {factor(row.logarithm, off)}{limit}"
-    return (f"within {percent(off)}" if row.relative else _within(row, off)) + limit
+    return (f"within {percent(_of_the_root(row, off))}" if row.relative else _within(row, off)) + limit
+
+
+def _of_the_root(row: Row, off: float) -> float:
+    """A relative deviation, of the quantity of the paper where a power of it is measured."""
+    return 1 - (1 - off) ** (1 / row.root) if row.root > 1 and off < 1 else off
 
 
 def _within(row: Row, off: float) -> str:
@@ -228,7 +252,8 @@ def how_far(row: Row) -> str:
     """How far off a formula is that fails, at the point where it is farthest off.
 
     A factor or percent of what was measured; both numbers where one of them is 0 or their signs differ, and where the
-    margin is absolute: an exponent or a share may well be 0.
+    margin is absolute: an exponent or a share may well be 0. Where a power of the quantity of the paper is measured,
+    it is said of that quantity.
     """
     point = _farthest(row)
     if point is None:
@@ -305,8 +330,8 @@ def _elsewhere(row: Row, results: Results) -> str:
         for other in results.rows
         if other.paper == row.paper and statement_of(other, results) == statement
     ]
-    said = "" if row.data else where_real(of_it)
-    return f"on networks {said}" if said else ""
+    there = [] if row.data else on_real_networks(of_it)
+    return "; ".join(f"{f'{sort}, ' * bool(sort)}on networks {words}" for sort, _, words, _ in there)
 
 
 def real_readings(rows: Iterable[Row]) -> list[Row]:
@@ -319,12 +344,27 @@ def real_readings(rows: Iterable[Row]) -> list[Row]:
     return [row for row in judged if row.reading != PRINTED or row.claim not in repaired]
 
 
-def where_real(rows: Iterable[Row]) -> str:
-    """How many readings agree on real networks, and how far off the worst is; empty where none is judged there."""
+def on_real_networks(rows: Iterable[Row]) -> list[OnNetworks]:
+    """What readings come to on real networks: those of the paper under its own condition, then the others by sort."""
     judged = list(rows)
-    real = real_readings(judged)
-    if not real:
-        return ""
+    groups: dict[str, list[Row]] = {"": [], **{standing: [] for standing in Standing}}
+    for row in real_readings(judged):
+        groups["" if row.standing in OF_THE_PAPER else row.standing].append(row)
+    return [
+        OnNetworks(sort, _together(real), _on_networks(real, judged), [f"row/{row.id}" for row in real])
+        for sort, real in groups.items()
+        if real
+    ]
+
+
+def _together(real: Sequence[Row]) -> str:
+    """One verdict: agrees where all do, disagrees where one does."""
+    verdicts = {row.verdict for row in real}
+    return next((v for v in (Verdict.DISAGREES, Verdict.UNDECIDED) if v in verdicts), max(verdicts))
+
+
+def _on_networks(real: Sequence[Row], judged: Sequence[Row]) -> str:
+    """How many of these readings agree, and how far off the worst is."""
     agree = sum(row.verdict == Verdict.AGREES for row in real)
     failing = [row for row in real if _foreseen(row)]
     worst = max(
@@ -389,7 +429,8 @@ def _relative(point: PointOutcome) -> float:
 
 
 def _over(row: Row, point: PointOutcome) -> float:
-    """Predicted over measured, of logarithms what they are logarithms of."""
+    """Predicted over measured, of logarithms what they are logarithms of, of powers what they are powers of."""
     if row.logarithm:
         return raised(row.logarithm, point.predicted - point.measured)
-    return point.predicted / point.measured if point.measured else math.inf
+    over = point.predicted / point.measured if point.measured else math.inf
+    return over ** (1 / row.root) if over > 0 else over

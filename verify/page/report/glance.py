@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from verify.model import Standing, Verdict
-from verify.page.report.findings import how_closely, how_far, real_readings, where_real
+from verify.page.report.findings import OnNetworks, how_closely, how_far, on_real_networks
 from verify.page.report.statements import (
     capitalised,
     closed,
@@ -34,8 +34,9 @@ class Statement(NamedTuple):
 
     `holds` is how it does on its own model, corrected where our copy is misprinted; `misprint` what the table of
     misprints has of it, itself or what stands with it, `reads` how far off that is as our copy reads, if it is judged,
-    by the row `read`; `networks` what it comes to on real data, in the rows `there`. What is not judged is empty.
-    `target` is the row that the verdict is of, `query` finds all readings.
+    by the row `read`, and `slip` whether a slip of the text conversion is likely there; `networks` what it comes to on
+    real data, under its own condition and elsewhere. What is not judged is empty. `target` is the row that the verdict
+    is of, `query` finds all readings.
     """
 
     number: str
@@ -47,8 +48,8 @@ class Statement(NamedTuple):
     misprint: str
     reads: str
     read: str
-    networks: str
-    there: list[str]
+    slip: bool
+    networks: list[OnNetworks]
     readings: int
 
 
@@ -118,8 +119,8 @@ def _statement(
         misprint=capitalised(closed(stands(judged or misprints[0], results))) if misprints else "",
         reads=how_far(judged) if judged else "",
         read=f"row/{judged.id}" if judged else "",
-        networks=where_real(rows),
-        there=[f"row/{row.id}" for row in real_readings(rows)],
+        slip=any(row.slip for row in misprints),
+        networks=on_real_networks(rows),
         readings=len(rows),
     )
 

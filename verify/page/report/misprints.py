@@ -29,8 +29,8 @@ class Misread(NamedTuple):
     Formulas are LaTeX; `corrected` and how closely it `holds` are empty where nothing is judged beside it. `target` is
     the row that fails, `readings` how many have this formula, and `ids` those that fail and those that agree instead.
 
-    Where what our copy has is not judged, no reading fails: `printed` and `off` are empty, `quoted` has its own words,
-    and `target` is the row that agrees.
+    `slip`: of the text conversion, is likely. Where what our copy has is not judged, no reading fails: `printed` and
+    `off` are empty, `quoted` has its own words, and `target` is the row that agrees.
     """
 
     where: str
@@ -42,6 +42,7 @@ class Misread(NamedTuple):
     target: str
     readings: int
     quoted: str
+    slip: bool
     ids: list[str]
 
 
@@ -142,6 +143,7 @@ def _line(rows: Sequence[Row], results: Results, beside: Mapping[str, Row]) -> M
         target=f"row/{row.id}",
         readings=len(rows),
         quoted="",
+        slip=row.slip,
         ids=[row.id for row in rows] + [beside[row.claim].id for row in rows if row.claim in beside],
     )
 
@@ -159,6 +161,7 @@ def _unread(rows: Sequence[Row], results: Results, _: Mapping[str, Row]) -> Misr
         target=f"row/{row.id}",
         readings=0,
         quoted=row.words,
+        slip=row.slip,
         ids=[row.id for row in rows],
     )
 

@@ -12,6 +12,7 @@ from verify.results import Results, Row
 __all__ = [
     "capitalised",
     "closed",
+    "distinct_statements",
     "first",
     "importance",
     "mended",
@@ -90,6 +91,24 @@ def statement_of(row: Row, results: Results) -> str:
     """The numbered statement of its paper that a row judges, as `numbered`; a number in the work of others is none."""
     where = place(row, results)
     return where if row.standing == Standing.KNOWN or "beside " in where else numbered(where)
+
+
+def distinct_statements(rows: Iterable[Row]) -> int:
+    """How many statements readings are of: those of one numbered statement, or of one quoted sentence, are one.
+
+    Outside its condition a statement is named by the source: the words quoted there are the condition.
+    """
+    return len({(row.paper, _spoken(row)) for row in rows})
+
+
+def _spoken(row: Row) -> str:
+    where = (row.place if row.standing != Standing.OUTSIDE else "") or row.source
+    number = None if _NEAR.search(where) else _NUMBERED.search(where)
+    return f"{number[1].lower().rstrip('s.')} {number[2]}" if number else row.words or where
+
+
+_NEAR = re.compile(r"\b(before|after) (eq|theorem|lemma)", re.IGNORECASE)
+"""A sentence near a numbered statement is another one."""
 
 
 def closed(number: str) -> str:

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from verify.judging.power import factor
-from verify.model import Verdict, raised
+from verify.model import Standing, Verdict, raised
 from verify.page import wording
 from verify.page.cards import EXACT, sensitivity
 from verify.page.counts import chance, percent
 from verify.page.report.find import upshot
+from verify.page.report.statements import distinct_statements
 from verify.page.vocabulary import STANDINGS
 from verify.results import PaperRow, Row, Suite
 
@@ -36,10 +37,14 @@ STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")
 
 
 class Headline(NamedTuple):
-    """What came of all rows: what agrees, fails as foreseen, and the rest; what no sample decides, or a model."""
+    """What came of all rows: what agrees, fails as foreseen, and the rest; what no sample decides, or a model.
+
+    `failing_statements` counts the statements of papers that the readings which fail are of, misprints aside.
+    """
 
     agree: dict[str, int]
     fail: dict[str, int]
+    failing_statements: dict[str, int]
     surprises: list[Row]
     undecided: int
     modelled: dict[str, int]
@@ -72,7 +77,11 @@ def headline(rows: Sequence[Row]) -> Headline:
     modelled = Counter(row.verdict for row in rows if row.model_based)
     return Headline(
         agree=_standings([row for what, row in known if what == "agrees"]),
-        fail=_standings([row for what, row in known if what == "foreseen"]),
+        fail=_standings(failing := [row for what, row in known if what == "foreseen"]),
+        failing_statements={
+            standing: distinct_statements(row for row in failing if row.standing == standing)
+            for standing in (Standing.AS_STATED, Standing.OUTSIDE)
+        },
         surprises=[row for what, row in known if what == "surprise"],
         undecided=sum(what == "undecided" for what, _ in known),
         modelled={verdict: modelled[verdict] for verdict in Verdict if modelled[verdict]},

@@ -89,7 +89,7 @@ def excess_ratio(trace: Estimate, frobenius: Estimate) -> Estimate | None:
     Examples
     --------
     >>> excess_ratio(Estimate(6.0, 0.3), Estimate(2.0, 0.0))
-    Estimate(value=3.0, standard_error=0.15)
+    Estimate: 3 ± 0.15
     """
     if frobenius.value == 0:
         return None

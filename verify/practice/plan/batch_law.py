@@ -66,7 +66,7 @@ class BatchLaw:
     ...     np.array([[1.0], [0.5**0.5]]), 0.0, 0.0,
     ... )
     >>> BatchLaw(two).at(2, np.random.default_rng(0)).mean
-    Estimate(value=2.0, standard_error=0.0)
+    Estimate: 2 ± 0
     """
 
     def __init__(self, statistics: SampleStatistics, unit: float = 1.0) -> None:

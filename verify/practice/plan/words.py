@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from simulate.spectra import Estimate
 from verify.escapes import escaped
@@ -43,20 +43,32 @@ BIASES = {
 SHARPER = 1.1
 """Ratio of the largest eigenvalues of Hessian and Gauss-Newton matrix from which on it is said."""
 
+_WIDTH = 80
+"""Most characters of a line of a sentence."""
+
 Table = list[list[str]]
 
 
 def plan_text(made: Plan) -> str:
     """What the command prints."""
-    blocks = [[*facts(made), *state_lines(made.state)]]
+    blocks = [_wrapped([*facts(made), *state_lines(made.state)])]
     if made.trials:
-        blocks += [_fitted(trial_table(made)), list(trial_notes(made))]
+        blocks += [_fitted(trial_table(made)), _wrapped(trial_notes(made))]
     if section_title(made):
-        blocks.append([section_title(made)])
+        blocks.append(_wrapped([section_title(made)]))
         blocks += [_fitted(batch_table(made))] if batch_table(made) else []
-        blocks.append(list(curvature_notes(made)))
-    blocks.append([_ending(made)])
+        blocks.append(_wrapped(curvature_notes(made)))
+    blocks.append(_wrapped([_ending(made)]))
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _wrapped(sentences: Iterable[str]) -> list[str]:
+    """Lines that fit into a terminal; each sentence begins where it is meant to, and goes on two columns further in."""
+    found = list[str]()
+    for sentence in sentences:
+        own = " " * (len(sentence) - len(sentence.lstrip()))
+        found += terminal.wrapped_text(sentence.lstrip(), _WIDTH, own + "  ", own)
+    return found
 
 
 # --- the state ---------------------------------------------------------------------------------------------------

@@ -21,6 +21,11 @@ from verify.practice.plan.uncertainty import HOLD_OUT, hold_out
 from verify.practice.plan.walk import Rung, Walked
 
 
+def sentences(made: Plan) -> str:
+    """The text of a plan, its lines put together."""
+    return " ".join(words.plan_text(made).split())
+
+
 @pytest.fixture(scope="module")
 def given() -> Problem:
     return small_network()
@@ -134,7 +139,7 @@ def test_names_stand_for_optimisers_of_torch(given: Problem, options: Any, name:
     assert first.optimizer == name
     assert first.plain == (not options)
     assert [at.walked for at in first.trials] == [at.walked for at in other.trials]
-    assert "optimizer <lambda>" in words.plan_text(other)
+    assert "optimizer <lambda>" in sentences(other)
 
 
 def test_a_walk_begins_at_a_rate_of_its_optimiser() -> None:
@@ -178,8 +183,8 @@ def test_the_short_batch_of_a_loader_is_warned_of(given: Problem) -> None:
     assert short_batch(1797, 256) == 5
     assert [short_batch(14, size) for size in (1, 4, 7, 13, 14)] == [0, 0, 0, 1, 0]
     warned, without = tried(given, [13]), tried(given, [13], drop_last=True)
-    assert "B = 13: the last batch of an epoch has 1 samples only" in words.plan_text(warned)
-    assert "last batch" not in words.plan_text(without)
+    assert "B = 13: the last batch of an epoch has 1 samples only" in sentences(warned)
+    assert "last batch" not in sentences(without)
     assert warned.trials[0].walked.rungs != without.trials[0].walked.rungs
 
 
@@ -189,7 +194,7 @@ def test_where_nothing_beats_a_constant_no_rate_is_given() -> None:
     made = tried(given, [12], rate=0.5)
     (at,) = made.trials
     assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
-    text = words.plan_text(made)
+    text = sentences(made)
     assert "no rate that was tried beats a constant output on the same batches (1.1 on all data)" in text
     assert words.trial_table(made)[1][:4] == ["12", "none", "", "none"]
 
@@ -216,31 +221,31 @@ def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:
         net.weight.fill_(float((x * y).sum() / x.square().sum()))
     made = tried(problem(net, (x, y), dtype="float64"), [4])
     assert made.trials[0].start is None
-    assert "no rate that was tried brings the loss below that of the parameters" in words.plan_text(made)
-    assert "hold-out" not in words.plan_text(made)
+    assert "no rate that was tried brings the loss below that of the parameters" in sentences(made)
+    assert "hold-out" not in sentences(made)
     assert all(rung.rate > 1e-9 for rung in made.trials[0].walked.rungs)
 
 
 def test_steps_stand_over_those_that_are_intended(given: Problem) -> None:
     plain, meant = tried(given, [14]), tried(given, [14], intended=5000)
     assert [words.trial_table(made)[1][5] for made in (plain, meant)] == ["12/20", "12/5000"]
-    assert "over the 5000 that you intend" in words.plan_text(meant)
+    assert "over the 5000 that you intend" in sentences(meant)
 
 
 def test_uncertainty_is_that_of_the_optimizer_and_state_or_says_that_it_is_not(given: Problem) -> None:
     made = tried(given, [14])
-    text = words.plan_text(made)
+    text = sentences(made)
     assert twice("sgd", False) in text and "was not measured" not in text and "safe" not in text.lower()
     for kind in ("momentum", "adam"):
-        other = words.plan_text(dataclasses.replace(made, kind=kind))
+        other = sentences(dataclasses.replace(made, kind=kind))
         assert twice(kind, False) in other and "was not measured" not in other
-    decayed = words.plan_text(dataclasses.replace(made, kind=None))
+    decayed = sentences(dataclasses.replace(made, kind=None))
     assert (
         twice("sgd", False) in decayed
         and "with plain SGD at the start: SGD was not measured there" in decayed
     )
     learned = dataclasses.replace(made.state, loss=0.5 * made.state.constant)
-    later = words.plan_text(dataclasses.replace(made, kind="adam", state=learned))
+    later = sentences(dataclasses.replace(made, kind="adam", state=learned))
     assert twice("sgd", True) in later
     assert "with plain SGD after some training" in later
 
@@ -271,7 +276,7 @@ def test_between_two_batch_sizes_the_rate_goes_along_a_power(given: Problem) -> 
     assert_allclose([made.start_at(size) for size in (1, 2, 4)], [0.1, 0.2, 0.4])
     assert (
         "start with a rate that goes as B^(1 ± 0.5) from 1 to 4, ± by the grid of rates alone; beyond them nothing"
-        in words.plan_text(made)
+        in sentences(made)
     )
     for size in (14, 8, 20):
         with pytest.raises(
@@ -279,7 +284,7 @@ def test_between_two_batch_sizes_the_rate_goes_along_a_power(given: Problem) -> 
         ):
             made.start_at(size)
     alone = dataclasses.replace(made, trials=made.trials[:1])
-    assert alone.segments == () and "beyond them" not in words.plan_text(alone)
+    assert alone.segments == () and "beyond them" not in sentences(alone)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +303,7 @@ def test_a_power_that_two_rungs_cannot_tell_is_not_said(
 ) -> None:
     made = tried(given, list(sizes))
     changed = [dataclasses.replace(at, start=rate) for at, rate in zip(made.trials, rates, strict=True)]
-    told = words.plan_text(dataclasses.replace(made, trials=tuple(changed)))
+    told = sentences(dataclasses.replace(made, trials=tuple(changed)))
     places = f"from {sizes[0]} to {sizes[1]}"
     assert (f"as B^{power} {places}, ± by the grid" in told) == bool(power)
     assert (f"{places}: the rates found do not follow a power of B" in told) == (not power)
@@ -329,4 +334,4 @@ def test_what_the_bracket_cannot_have_stops_no_trials() -> None:
     made = plan_problem(problem(nn.Linear(1, 1, bias=False), (x, 2 * x), loss=nn.L1Loss()), [3], steps=10)
     assert made.trials and made.linearised is None
     assert made.not_linearised.startswith("model must have curvature along some direction")
-    assert f"none: {made.not_linearised}" in words.plan_text(made)
+    assert f"none: {made.not_linearised}" in sentences(made)

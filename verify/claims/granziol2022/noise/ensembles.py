@@ -13,7 +13,7 @@ from theory import rmt
 from theory.batch_hessian import low_rank_noise
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing, Tier
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Passage, Standing, Tier
 
 __all__ = ["CLAIMS", "FEW_ENTRIES", "FEW_PROJECTIONS", "UNEVEN_ROWS"]
 
@@ -125,12 +125,12 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/signed-low-rank-noise",
         entries=("B13",),
-        source=f"ours, beside theorem 3 of {PAPER}",
+        source=f"compound free Poisson laws, Nica and Speicher (2006), beside theorem 3 of {PAPER}",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F(x),\quad R(w) = \frac{\rho a^2 w}{1 - a^2 w^2},"
         r"\ \rho = B r / P,\ a = P \tau^2 / B",
         says="The spectrum of an average of few signed low-rank samples follows a compound free Poisson law in "
         "place of the semicircle.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=SIGNED_SPECTRUM,
         score="below",
         along="x",

@@ -62,7 +62,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/squared-gradient-mean",
         entries=("B59",),
-        source=f"{PAPER}, section 11.2",
+        source=f"{PAPER}, section 11.2; McCandlish et al. (2018), arXiv 1812.06162, appendix A",
         statement=r"\mathbb{E}\,|g_B|^2 = |g|^2 + \mathrm{tr}\,C / B",
         says="The mean squared norm of a batch gradient is that of the full gradient plus the trace of the "
         "samples' covariance over the batch size.",
@@ -94,7 +94,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/squared-gradient-variance",
         entries=("B59",),
-        source=f"{PAPER}, section 11.2",
+        source=f"{PAPER}, section 11.2; moments of normal variables, Isserlis (1918)",
         statement=r"\mathrm{Var}\,|g_B|^2 = \frac4B g^\top C g + \frac2{B^2} \mathrm{tr}\,C^2\quad "
         r"\text{(normal gradients)}",
         says="For normal gradients the variance of the batch gradient's squared norm has a term that falls as the "

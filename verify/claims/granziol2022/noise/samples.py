@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from theory import batch_hessian, rmt
+from theory import rmt
 from theory.gauss_newton import probes
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
@@ -30,15 +30,7 @@ from verify.model import (
 
 __all__ = ["CLAIMS"]
 
-# --- bounds: lemma 1, and Jensen's inequality ----------------------------------------------------------------
-
-
-def opposed_samples(block: Block, point: Point) -> Mapping[str, Any]:
-    """Largest noise element where one sample of N has curvature -L in one direction and all others +L."""
-    signs = np.ones(point.dataset_size)
-    signs[0] = -1.0
-    drawn = [rng.choice(signs, point.batch_size, replace=False).mean() for rng in block.streams]
-    return {"largest": point.lipschitz * np.abs(np.array(drawn) - signs.mean())}
+# --- bounds: Jensen's inequality ----------------------------------------------------------------------------
 
 
 def batches_of_a_population(block: Block, point: Point) -> Mapping[str, Any]:
@@ -54,21 +46,6 @@ def batches_of_a_population(block: Block, point: Point) -> Mapping[str, Any]:
     return {"gain": batch / full - 1, "difference": batch - full, "over_double": batch - double}
 
 
-OPPOSED = Experiment(
-    id="granziol2022/opposed-samples",
-    replicate="one batch of a fixed population",
-    simulate=opposed_samples,
-    on_host="all of it, in numpy",
-    points=(
-        Point(dim=2, dataset_size=24, batch_size=1, lipschitz=0.7),
-        Point(dim=3, dataset_size=32, batch_size=1, lipschitz=1.3),
-    ),
-    budget=1024,
-    seconds=0.015,
-    tier=Tier.SMOKE,
-    special="a batch of one sample shows the largest noise",
-)
-
 POPULATION = Experiment(
     id="granziol2022/population",
     replicate="one population of symmetric matrices with a batch of it",
@@ -81,36 +58,7 @@ POPULATION = Experiment(
 )
 
 
-def _sharp_bound(p: Point) -> float:
-    sizes = {"batch_size": p.batch_size, "dataset_size": p.dataset_size}
-    return float(batch_hessian.noise_bound(p.lipschitz, **sizes))
-
-
 BOUND_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="granziol2022/lemma-1",
-        entries=("B8",),
-        source=f"{PAPER}, lemma 1",
-        statement=r"|\varepsilon_{jk}| \le 2 L (1 - B/N) \quad (L \text{ a bound of every sample's curvature})",
-        says="No element of the noise exceeds twice the bound on every sample's curvature, times the share of the "
-        "data outside the batch.",
-        passage=Passage(Standing.AS_STATED, "are strictly bounded in the range", "Lemma 1"),
-        experiment=OPPOSED,
-        kind=Kind.NEVER_ABOVE,
-        score="largest",
-        predict=_sharp_bound,
-        printed=lambda p: math.sqrt(p.dim) * p.lipschitz,
-        reads=r"-\sqrt P L \le \epsilon(w)_{j,k} \le \sqrt P L",
-        finding="Two L-Lipschitz maps differ by one of constant 2 L at most: where one sample of "
-        "curvature -L is drawn from many of +L, the noise is nearly 2 L, more than sqrt(P) L for P up to "
-        "3. From P = 4 on the bound holds for samples that are each L-smooth.",
-        margin=0.03,
-        relative=False,
-        margin_reason="violations in 3 % of the batches would be seen; the copy's bound is broken in as many",
-        numerical=1e-12,
-        rivals={"bound for convex samples": lambda p: _sharp_bound(p) / 2},
-        quantity="largest element of the noise",
-    ),
     Claim(
         id="granziol2022/broadening-in-the-mean",
         no_theory=NoTheory.MEASURED,
@@ -319,7 +267,7 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/probe-overlap",
         entries=("B65",),
-        source=f"{PAPER}, appendix D",
+        source=f"{PAPER}, appendix D; directions on the sphere, Fang, Kotz and Ng (1990)",
         statement=r"n\,|v^\top \phi|^2 \sim n\,\mathrm{Beta}\big(\tfrac12, \tfrac{n - 1}{2}\big)\quad "
         r"\text{for a random unit vector } v",
         says="The squared overlap of a random unit vector with an eigenvector has a Beta law, whose mean is the "

@@ -15,6 +15,7 @@ from theory import batch_hessian, finite_size
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
+    KNOWN,
     OURS,
     AnyClaim,
     Claim,
@@ -256,24 +257,16 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="granziol2022/batch-scatter",
         entries=("B39",),
-        source=f"{PAPER}, section 8.2.1",
+        source=f"ours, beside section 8.2.1 of {PAPER}: perturbation of first order",
         statement=r"\mathrm{sd}\,\lambda_1(H_B) \propto \sqrt{\frac1B - \frac1N}\quad (\text{weak noise})",
         says="For weak noise the top eigenvalue of the batches of a population scatters as the inverse square root "
         "of the effective batch size.",
-        passage=Passage(
-            Standing.AS_STATED,
-            "corrections for finite B scale as B−1/4 for matrices with finite 4th moments",
-            "Section 8.2.1",
-        ),
+        passage=OURS,
         routes=batch_scatter,
         points=(
             Point(dataset_size=8, dim=4, strength=1e-6),
             Point(dataset_size=7, dim=5, strength=3e-6),
         ),
-        printed="B^(-1/4)",
-        reads=r"\text{corrections for finite } B \text{ scale as } B^{-1/4}",
-        finding="The top eigenvalue of the batches of one population scatters as B^(-1/2), times the root "
-        "of 1 - B/N, faster than B^(-1/4).",
         tolerance=1e-4,
         tolerance_reason="second order in the noise is 1e-5 of the first",
         seconds=0.01,
@@ -286,22 +279,15 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathrm{sd}\,\lambda_1' \sim P^{-1/2}\quad (\lambda_1 > s)",
         says="In Gaussian noise the standard deviation of an outlier falls as the inverse square root of the "
         "dimension.",
-        passage=Passage(
-            Standing.AS_STATED,
-            "corrections for finite B scale as B−1/4 for matrices with finite 4th moments",
-            "Section 8.2.1",
-        ),
+        passage=KNOWN,
         experiment=OUTLIER_SCATTER,
         kind=Kind.RATIO,
         score=("small", "large"),
         predict=lambda p: (_outlier_sd(p, 0) / _outlier_sd(p, 1)) ** 2,
-        printed=lambda p: (p.dims[1] / p.dims[0]) ** 0.5,
-        reads=r"\text{corrections for finite } B \text{ scale as } B^{-1/4}",
-        finding="At a fixed P/b, where P grows as B, the standard deviation falls with the exponent -1/2, "
-        "faster than -1/4.",
         margin=0.1,
         margin_reason=FAR_SIZES,
         rivals={
+            "P^(-1/4)": lambda p: (p.dims[1] / p.dims[0]) ** 0.5,
             "P^(-2/3)": lambda p: (p.dims[1] / p.dims[0]) ** (4 / 3),
             "P^(-1)": lambda p: (p.dims[1] / p.dims[0]) ** 2,
         },
@@ -315,22 +301,15 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathrm{sd}\,\lambda_{\max}(\varepsilon) \sim P^{-2/3}",
         says="The standard deviation of the largest eigenvalue of Gaussian noise without a spike falls as the "
         "dimension to the power minus two thirds.",
-        passage=Passage(
-            Standing.AS_STATED,
-            "corrections for finite B scale as B−1/4 for matrices with finite 4th moments",
-            "Section 8.2.1",
-        ),
+        passage=KNOWN,
         experiment=EDGE_SCATTER,
         kind=Kind.RATIO,
         score=("small", "large"),
         predict=lambda p: (p.dims[1] / p.dims[0]) ** (4 / 3),
-        printed=lambda p: (p.dims[1] / p.dims[0]) ** 0.5,
-        reads=r"\text{corrections for finite } B \text{ scale as } B^{-1/4}",
-        finding="At a fixed P/b, where P grows as B, the standard deviation falls with the exponent -2/3, "
-        "faster than -1/4.",
         margin=0.1,
         margin_reason=FAR_SIZES,
         rivals={
+            "P^(-1/4)": lambda p: (p.dims[1] / p.dims[0]) ** 0.5,
             "P^(-1/2)": lambda p: p.dims[1] / p.dims[0],
             "P^(-1)": lambda p: (p.dims[1] / p.dims[0]) ** 2,
         },

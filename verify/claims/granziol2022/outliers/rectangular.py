@@ -10,7 +10,7 @@ from simulate.matrices import reduced
 from simulate.monte_carlo import Block, Point
 from theory import finite_size, outliers
 from verify.claims.granziol2022 import PAPER
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS", "drowned_in_wishart", "outlier_of", "rectangular"]
 
@@ -133,11 +133,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/theorem-7-overlap",
         entries=("B25",),
-        source=f"ours, beside theorem 7, eq. (16), of {PAPER}",
+        source=f"Benaych-Georges and Nadakuditi (2011), beside theorem 7, eq. (16), of {PAPER}",
         statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - \frac{\beta \sigma^4}{(\lambda_1 - \beta \sigma^2)^2}",
         says="Under added Wishart noise the squared overlap of the top eigenvectors is the derivative of Theorem "
         "7's outlier by the spike.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=RECTANGULAR,
         score="additive_overlap",
         axis="spike",

@@ -9,7 +9,7 @@ from theory import finite_size
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.rectangular import outlier_of, rectangular
 from verify.judging.estimands import variance
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, Prediction, Tier
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, Prediction, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -58,7 +58,7 @@ def _scatter_claim(
         kind=Kind.GROUPS,
         statistic=variance,
         group=32,
-        passage=OURS if source.startswith("ours") else KNOWN,
+        passage=KNOWN,
         score=model,
         predict=lambda p: _variances(p)[model],
         margin=0.1,
@@ -72,7 +72,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     _scatter_claim(
         "additive",
         "B25",
-        f"ours, beside theorem 7, eq. (16), of {PAPER}",
+        f"Benaych-Georges, Guionnet and Maida (2011), beside theorem 7, eq. (16), of {PAPER}",
         r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^4}{n} \frac{\lambda_1^2}{(\lambda_1 - \beta\sigma^2)^2} "
         r"\Big(1 - \frac{\beta \sigma^4}{(\lambda_1 - \beta\sigma^2)^2}\Big)",
         "Under added Wishart noise the variance of the outlier falls inversely with the number of samples, in "
@@ -82,7 +82,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     _scatter_claim(
         "information",
         "B24",
-        f"ours, beside eqs. (14), (15) of {PAPER}",
+        f"Chapon, Couillet, Hachem and Mestre (2014), arXiv 1207.0471, beside eqs. (14), (15) of {PAPER}",
         r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{n} \big(2 \lambda_1 + (1 + \beta) \sigma^2\big) "
         r"\Big(1 - \frac{\beta \sigma^4}{\lambda_1^2}\Big)",
         "With noise inside the factor the variance of the outlier is linear in the spike far from the threshold, and "

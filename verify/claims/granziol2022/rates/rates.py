@@ -278,33 +278,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="shift of the eigenvalue over that of a larger batch",
     ),
     Claim(
-        id="granziol2022/outlier-scaling",
-        entries=("B56",),
-        source=f"{PAPER}, section 11, outliers said to scale as 1/b",
-        statement=r"\frac{\mathbb{E}\,\lambda_1'(b)}{\mathbb{E}\,\lambda_1'(b')} = \frac{b'}{b}",
-        says="Beyond the small batches of which Section 11 says it, an outlier itself, and not its shift alone, is "
-        "inversely proportional to the effective batch size.",
-        passage=Passage(
-            Standing.OUTSIDE,
-            "for small enough batch size - as the outlier eigenvalues scale proportionally with 1",
-            "Section 11",
-        ),
-        expected=Verdict.DISAGREES,
-        finding="Outside the small batches of which Section 11 says it only the shift of an outlier "
-        "scales as 1/b, as Section 14 puts it; the outlier tends to lambda_1.",
-        experiment=OUTLIERS,
-        kind=Kind.RATIO,
-        score=("here", "there"),
-        predict=_effective_ratio,
-        margin=0.01,
-        margin_reason="finite size is O(1/P) for an outlier",
-        rivals={
-            "square root": lambda p: math.sqrt(_effective_ratio(p)),
-            "B for b": lambda p: p.larger / p.batch_size,
-        },
-        quantity="eigenvalue over that of a larger batch",
-    ),
-    Claim(
         id="granziol2022/outlier-over-edge",
         entries=("B54",),
         source=f"{PAPER}, section 11, third line of eq. (26)",
@@ -312,7 +285,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         r"x = \frac{\lambda_j \sqrt b}{\sqrt P \sigma} > 1",
         says="The ratio of an outlier to the edge of the noise is half the sum of its spike over the threshold and "
         "the inverse of that, hence above one.",
-        passage=Passage(Standing.AS_STATED, "√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
+        passage=Passage(Standing.MISPRINT, "√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
         experiment=OUTLIERS,
         kind=Kind.RATIO,
         score=("here", "edge"),
@@ -320,9 +293,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         printed=lambda p: 2 * _over_edge(p),
         reads=r"\frac{\eta_j + \delta}{\eta_i + \delta} > \Big(\frac{\lambda_j \sqrt b}{\sqrt P \sigma} + "
         r"\frac{\sqrt P \sigma}{\sqrt b \lambda_j}\Big)",
-        finding="The condition takes sqrt(P/b) sigma, from which on a spike is an outlier, for the edge of the noise; "
-        "by Theorem 4 that is twice as large, and the right-hand side half of x + 1/x. It still exceeds 1, so that "
-        "what the paper concludes for large damping stands.",
+        finding="As our copy reads, the edge of the noise is sqrt(P/b) sigma; by Theorem 4 it is twice that, and so it "
+        "is in the paper's next inequality, so that the right-hand side is half of x + 1/x. It still exceeds 1: what "
+        "the paper concludes for large damping stands.",
         margin=0.01,
         margin_reason=FINITE_SIZE,
         rivals={

@@ -408,11 +408,11 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/momentum-contraction",
         symbols={"L": "largest curvature", r"\mu": "smallest curvature"},
         entries=("B51",),
-        source=f"beside {PAPER}, eqs. (24) and (25)",
+        source=f"Polyak (1964), beside {PAPER}, eqs. (24) and (25)",
         statement=r"\text{contraction} = \max_{h \in \{\mu, L\}} \max\{|x| : x^2 - \tau_h x + \delta_h = 0\}",
         says="With any constant rate and momentum, the contraction on a quadratic is the largest root modulus at "
         "its smallest or its largest eigenvalue.",
-        passage=OURS,
+        passage=KNOWN,
         domain={
             "look_ahead": OneOf(False, True),
             "rate": Between(0.01, 3.0),

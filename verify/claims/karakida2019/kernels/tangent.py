@@ -21,7 +21,7 @@ from verify.claims.karakida2019.small_networks import (
     small_network,
 )
 from verify.claims.karakida2019.wide_networks import setting
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory
+from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory
 
 __all__ = ["CLAIMS"]
 
@@ -208,8 +208,8 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/tangent-mean",
         entries=("C56", "C17"),
-        source=f"ours, beside {PAPER}, theorem 2.2; {TANGENT_ELSEWHERE}",
-        passage=OURS,
+        source=f"beside {PAPER}, theorem 2.2; {TANGENT_ELSEWHERE}",
+        passage=KNOWN,
         statement=r"m_\lambda = \frac{C}{P} \kappa_1^N,\quad \kappa_1^N = \sum_l \tilde q_t^l\, q_t^l",
         says="In the neural tangent parameterisation, the mean Fisher eigenvalue of a wide network sums "
         "backward variances times those of the pre-activations, biases counting fully.",
@@ -230,8 +230,8 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/tangent-rayleigh",
         entries=("C56",),
-        source=f"ours, beside {PAPER}, theorem 2.2, in Rayleigh form; {TANGENT_ELSEWHERE}",
-        passage=OURS,
+        source=f"beside {PAPER}, theorem 2.2, in Rayleigh form; {TANGENT_ELSEWHERE}",
+        passage=KNOWN,
         statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
         r"\frac{T-1}{T} \kappa_2^N + \frac1T \kappa_1^N,\quad "
         r"\kappa_2^N = \sum_l \tilde q_{st}^l\, q_{st}^l",
@@ -300,8 +300,8 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/tangent-second-moment",
         entries=("C56",),
-        source=f"ours, beside {PAPER}, theorem 2.2; {TANGENT_ELSEWHERE}",
-        passage=OURS,
+        source=f"beside {PAPER}, theorem 2.2; of the tangent kernel Karakida, Akaho and Amari (2021), arXiv 1910.05992",
+        passage=KNOWN,
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] = "
         r"\frac{(T-1) (\kappa_2^N)^2 + (\kappa_1^N)^2}{\kappa_1^N ((T-1) \kappa_2^N + \kappa_1^N)},\quad "
         r"\bar r = \frac1{C T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1",

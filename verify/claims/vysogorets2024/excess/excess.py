@@ -15,7 +15,7 @@ from theory import gauss_newton, softmax
 from theory.outliers import Outlier
 from theory.zone import bulk as zone_bulk
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Tier
+from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Tier
 from verify.model.domains import Between
 
 __all__ = ["CLAIMS"]
@@ -185,8 +185,8 @@ TOP_CLAIM = Claim(
     id="vysogorets2024/bulk-outlier",
     symbols={r"\theta": "strength of the outlier"},
     entries=("A20",),
-    source=f"ours, for the transition that {PAPER}, section 3, names",
-    passage=OURS,
+    source=f"Peche (2006), for the transition that {PAPER}, section 3, names",
+    passage=KNOWN,
     statement=r"\lambda_1(\theta\,v v^\top + W) \to \theta + \frac{h^2}{4 \theta} \text{ if } \theta > h/2,\quad "
     r"h = \lVert W\rVert_2",
     says="In high dimension, a spike above half the norm of a semicircle bulk gives a largest eigenvalue of the "

@@ -17,7 +17,7 @@ from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton
 from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Tier
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -190,8 +190,8 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="vysogorets2024/projected-norm",
         entries=("A7",),
-        source=f"ours, beside section 4 of {PAPER}",
-        passage=OURS,
+        source=f"Collins and Sniady (2006), arXiv math-ph/0402073, beside section 4 of {PAPER}",
+        passage=KNOWN,
         statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = (a + b) \lVert H\rVert_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
         r"a = \frac{d\,[d (P + 1) - 2]}{P (P - 1) (P + 2)},\ b = \frac{d (P - d)}{P (P - 1) (P + 2)}",
         says="The mean squared norm of a randomly projected matrix combines the full matrix's squared norm and "

@@ -13,7 +13,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Identity, NoTheory
+from verify.model import KNOWN, AnyClaim, Identity, NoTheory
 
 __all__ = [
     "CLAIMS",
@@ -251,8 +251,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="vysogorets2024/euler-hessian",
         entries=("A11",),
-        source=f"ours, from the homogeneity of section 2 of {PAPER}",
-        passage=OURS,
+        source="Euler's theorem on homogeneous functions, for networks as in Lyu and Li (2020), arXiv 1906.05890",
+        passage=KNOWN,
         statement=r"\theta^\top \nabla^2 z\, \theta = L (L - 1) z",
         says="For a homogeneous network, the second derivative of the logits along the weights is the logits times "
         "the depth and the depth less one.",

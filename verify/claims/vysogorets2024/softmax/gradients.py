@@ -160,7 +160,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         predict=lambda p: _norm(p) ** 2,
         printed=lambda p: (p.dim**0.5 * p.sigma_c * _norm(p)) ** 2,
         passage=Passage(
-            Standing.MISPRINT, "By the orthogonality assumption on logit gradient means", "after Eq 9"
+            Standing.MISPRINT, "By the orthogonality assumption on logit gradient means", "after Eq 9", root=2
         ),
         finding="As our copy reads, the norm is d sigma_c^2 |Qhat - Q|; with |c_k|^2 = d sigma_c^2, as the paper has "
         "it, the root of d sigma_c^2 multiplies the distance.",

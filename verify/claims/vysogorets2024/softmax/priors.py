@@ -248,7 +248,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         passage=Passage(
             Standing.AS_STATED, "the norms follow a linear trend with the predicted slope", "Figure 5b"
         ),
-        finding="The slope predicted after eq. (9), P sigma_c^2, is for real networks nine times too steep and more; "
+        finding="The slope predicted after eq. (9), P sigma_c^2, is for real networks many times too steep; "
         "it is that of the norm of eq. (9), sqrt(P) sigma_c. The authors' code draws P sigma_c, which is neither.",
         margin=0.3,
         margin_reason="a third as much again, the order of the slope: eq. (9) has one mean gradient for a logit, "

@@ -56,7 +56,7 @@ def rank(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 RANK = Identity(
     id="vysogorets2024/softmax-rank",
     entries=("A44",),
-    source=f"{PAPER}, appendix C",
+    source=f"{PAPER}, appendix C; covariances of the multinomial law, Tanabe and Sagae (1992)",
     statement=r"\mathrm{rank}(\mathrm{diag}(p) - pp^\top) = |\mathrm{supp}\,p| - 1",
     says="The rank of the softmax covariance is one less than the number of classes with nonzero probability.",
     reads=r"\mathrm{rank}(\mathrm{diag}(p) - pp^\top) = K - 1",

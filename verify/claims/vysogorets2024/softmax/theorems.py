@@ -184,7 +184,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             ** 2
         ),
         printed=lambda p: _squared_excess(p, repeated=p.sigma_e),
-        passage=Passage(Standing.MISPRINT, "directly from its elements", "before Eq 8", slip=True),
+        passage=Passage(Standing.MISPRINT, "directly from its elements", "before Eq 8", slip=True, root=2),
         finding="As our copy reads, the last term of the denominator carries sigma_e^4, and sigma_e -> 0 diverges; "
         "from the elements of Eq 7 it is sigma_c^4, as in the authors' published code.",
         margin=0.01,

@@ -111,7 +111,12 @@ COLLAPSE = Experiment(
     data="digits",
 )
 
-DROP = Passage(Standing.AS_STATED, "and then suddenly drops to 0", "Appendix D")
+DROP = Passage(
+    Standing.OUTSIDE,
+    "softmax output p′ to collapse to a one-hot distribution for all training samples",
+    "Section 3",
+)
+"""The condition under which the excess of G drops to 0: there G is zero, and 0 its excess by definition."""
 
 EVENTS = "ten in a hundred; the readings at issue are always and never"
 
@@ -255,8 +260,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         predict=lambda _: 1.0,
         printed=lambda _: 0.0,
         passage=DROP,
-        finding="In exact arithmetic the excess of G does not drop: finite logits leave every softmax some covariance, "
-        "and the excess stays at 1, the paper's own lower bound. The drop comes where p has rounded to one-hot.",
+        finding="The drop comes where p has rounded to one-hot: G is zero, and the authors' notebook sets its excess "
+        "to 0 by definition. Elsewhere finite logits leave every softmax some covariance, and the excess stays at 1, "
+        "the paper's own lower bound.",
         margin=0.1,
         relative=False,
         margin_reason=EVENTS,

@@ -11,5 +11,4 @@ def _share(zero, dim):
 
 FORMS = {
     "granziol2022/degeneracy-of-exact-zeros": ClosedForm(_share),
-    "granziol2022/degeneracy-of-near-zeros": ClosedForm(_share),
 }

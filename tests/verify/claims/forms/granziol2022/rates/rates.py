@@ -84,13 +84,9 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/eigenvalue-below-crossover": ClosedForm(_eigenvalue),
     "granziol2022/broadening-dominated-eigenvalue": ClosedForm(_outlier_eigenvalue),
     "granziol2022/perturbation-scaling": ClosedForm(_inverse_ratio),
-    "granziol2022/outlier-scaling": ClosedForm(_inverse_ratio),
     "granziol2022/outlier-over-edge": ClosedForm(_over_edge),
     "granziol2022/adaptive-limit": ClosedForm(_adaptive),
     "granziol2022/least-squares-limit": ClosedForm(
-        lambda batch_size, dim: 2 * batch_size / (batch_size + dim + 1),
-    ),
-    "granziol2022/mean-eigenvalue-as-the-limit": ClosedForm(
         lambda batch_size, dim: 2 * batch_size / (batch_size + dim + 1),
     ),
     "granziol2022/least-squares-growth": ClosedForm(_growth),
