@@ -105,6 +105,17 @@ def test_goe_moments_have_the_law_of_the_dense_ones(dim: int, rank: int) -> None
         assert stats.ks_2samp(found.numpy(), whole.numpy()).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("dim", [1, 5, 60])
+def test_goe_norms_have_the_law_of_the_dense_ones(dim: int) -> None:
+    """Of 60 rows some are drawn, and of the others only what they add to the Frobenius norm."""
+    blocks = [block_of(100, seed=s) for s in range(6)]
+    drawn = zip(*(ensembles.goe_norms(b, dim) for b in blocks), strict=True)
+    dense = torch.cat([ensembles.wigner(b, dim) for b in blocks])
+    norms = dense.square().sum((1, 2)), torch.linalg.matrix_norm(dense, 2).square()
+    for found, whole in zip(map(torch.cat, drawn), norms, strict=True):
+        assert stats.ks_2samp(found.numpy(), whole.numpy()).pvalue > 1e-3
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(5, 5), (9, 2), (4, 1)])
 def test_haar_frames_are_orthonormal_and_uniform(rows: int, columns: int) -> None:
     """E F_ia^2 = 1/P, E F_ia^4 = 3/(P (P + 2)), E F_ia^2 F_ib^2 = 1/(P (P + 2))."""
