@@ -63,7 +63,6 @@ def _chapter(one: Campaign) -> Iterator[str]:
     yield f"Survivors: {len(one.survivors)}, {one.unexplained} of them without a reason."
     yield ""
     yield from _survivors(one.survivors)
-    yield from _inert(one.inert)
 
 
 def _table(name: str, tallies: Mapping[str, Outcomes]) -> Iterator[str]:
@@ -90,18 +89,6 @@ def _survivors(found: Sequence[Survivor]) -> Iterator[str]:
             s.reason or "**none**",
         )
         yield f"| {' | '.join(cells)} |"
-    yield ""
-
-
-def _inert(found: Sequence[Survivor]) -> Iterator[str]:
-    if not found:
-        return
-    yield f"Inert: {len(found)}, one by one."
-    yield ""
-    yield "| where | stands | becomes | moves |"
-    yield "|---|---|---|---|"
-    for s in sorted(found, key=lambda s: (s.file, s.line)):
-        yield f"| {s.file}:{s.line} | {_code(s.stands)} | {_code(s.becomes)} | {s.reason.removeprefix('moves ')} |"
     yield ""
 
 

@@ -26,7 +26,6 @@ def summary(
         "kinds": _counted(mine, lambda row: row["kind"]),
         "rooms": _counted(mine, lambda row: room(row["file"])),
         "survivors": [_survivor(row, root) for row in mine if row["outcome"] not in (*CAUGHT, "inert")],
-        "inert": [_inert(row, root) for row in mine if row["outcome"] == "inert"],
     }
 
 
@@ -59,15 +58,6 @@ def _survivor(row: dict[str, Any], root: Path) -> dict[str, Any]:
         "margins": float(f"{row['margins']:.2g}"),
         "reason": reason(edit, root, listed()),
     }
-
-
-def _inert(row: dict[str, Any], root: Path) -> dict[str, Any]:
-    why = (
-        f"moves what claims read by {row['moved']:.0e} of it"
-        if row["moved"]
-        else "moves nothing that claims read"
-    )
-    return {**_survivor(row, root), "reason": why}
 
 
 def told(found: Sequence[dict[str, Any]], root: Path) -> str:

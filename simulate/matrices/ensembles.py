@@ -25,7 +25,6 @@ __all__ = [
     "goe_moments",
     "goe_norms",
     "goe_top_eigenvalue",
-    "goe_top_overlap",
     "haar_frames",
     "logit_gradients",
     "spiked",
@@ -117,38 +116,14 @@ def goe_top_eigenvalue(block: Block, dim: int, *, spike: float = 0.0) -> Tensor:
     Dumitriu and Edelman (2002), Matrix models for beta ensembles.
     """
     dim = _checks.natural("dim", dim)
-    tops = np.array([_tridiagonal_top(rng, dim, spike)[0] for rng in block.streams])
+    tops = np.array([_tridiagonal_top(rng, dim, spike) for rng in block.streams])
     return torch.from_numpy(tops).to(block.device)
 
 
-def goe_top_overlap(block: Block, dim: int, *, spike: float) -> Tensor:
-    """Squared component of the top eigenvector along the spike, for the matrices of `goe_top_eigenvalue`: shape (n,).
-
-    Raises
-    ------
-    ValueError
-        If `dim` is not positive.
-
-    Examples
-    --------
-    >>> from simulate.monte_carlo import fixture
-    >>> bool((goe_top_overlap(Block((fixture(0, "a"),)), 10**6, spike=1e9) > 0.999).all())
-    True
-    """
-    dim = _checks.natural("dim", dim)
-    overlaps = np.array([_tridiagonal_top(rng, dim, spike, vector=True)[1] for rng in block.streams])
-    return torch.from_numpy(overlaps).to(block.device)
-
-
-def _tridiagonal_top(
-    rng: np.random.Generator, dim: int, spike: float, *, vector: bool = False
-) -> tuple[float, float]:
-    """Top eigenvalue, and the squared first component of its eigenvector or NaN."""
+def _tridiagonal_top(rng: np.random.Generator, dim: int, spike: float) -> float:
     diagonal, beside = _first_rows(rng, dim)
     diagonal[0] += spike  # the first step of the reduction leaves the first direction as it is
-    if vector:
-        return _tridiagonal.eigenpair(diagonal, beside, len(beside))
-    return _tridiagonal.eigenvalue(diagonal, beside, len(beside)), math.nan
+    return _tridiagonal.eigenvalue(diagonal, beside, len(beside))
 
 
 def _first_rows(rng: np.random.Generator, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -9,8 +9,7 @@ with S_n (K, out) the derivatives of the logits by what the layer puts out and h
 is kept as its factor, rows f (x) h one for each class of each sample, so that a norm takes a Gram matrix as large as
 there are rows and never one of (out in) x (out in). Weights of the softmax are kept as logarithms: nothing cancels or
 underflows, however sure the network is. The trace of the first block of LeNet-300-100 takes a sixth of the time of
-`simulate.modules.sample_grams.trace_gauss_newton`, a dense block of 96 weights one part in 24 of that of
-`simulate.operators`.
+`simulate.modules.sample_grams.trace_gauss_newton`.
 """
 
 from __future__ import annotations
@@ -81,22 +80,6 @@ class LayerBlock:
         weights = _top_eigenvector(self._gram())
         direction = self.rows.T @ (weights[:, None] * self.inputs)
         return direction / direction.norm()
-
-    def dense(self) -> Tensor:
-        """exp(-log_scale) B, (out in, out in), the weights row by row.
-
-        Raises
-        ------
-        ValueError
-            If it does not fit into memory.
-        """
-        size = self.rows.shape[1] * self.inputs.shape[1]
-        what = f"a block of {size} x {size}"
-        _memory.require_free(
-            "layer", 16 * size**2, what, device=self.rows.device, advice="use a smaller layer"
-        )
-        products = (self.rows[:, :, None] * self.inputs[:, None, :]).flatten(1)
-        return products.T @ products
 
     def _squares(self) -> Tensor:
         return self.rows.square().sum(1) * self.inputs.square().sum(1)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from simulate import _checks, _memory
 
-__all__ = ["Classifiers", "LargestRates", "largest_rates", "learns", "losses_and_gradients"]
+__all__ = ["Classifiers", "largest_rates", "learns", "losses_and_gradients"]
 
 
 class Classifiers(NamedTuple):
@@ -45,13 +45,6 @@ class Classifiers(NamedTuple):
         if bool(which.all()):
             return self
         return Classifiers(tuple(w[which] for w in self.weights), self.inputs[which], self.labels[which])
-
-
-class LargestRates(NamedTuple):
-    """Rates up to which networks learn (n,), and at which of the rates tried they do (n, count)."""
-
-    largest: NDArray[np.float64]
-    learned: NDArray[np.bool_]
 
 
 def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
@@ -149,8 +142,8 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
 
 def largest_rates(
     networks: Classifiers, *, lowest: Tensor, factor: float, count: int, target: float, steps: int
-) -> LargestRates:
-    """Up to which rate each network learns, from the rates lowest factor^j, j < count, at which it does.
+) -> NDArray[np.float64]:
+    """Up to which rate each network learns, (n,), from the rates lowest factor^j, j < count, at which it does.
 
     If it learns at the first m of them and at no other, this is the geometric mean of the m-th and of the next. In
     general m is their number, since what learns need not be monotone in the rate; below the ladder everything counts
@@ -179,7 +172,7 @@ def largest_rates(
     >>> x = torch.tensor([[[1.0], [1.0]]])
     >>> one = Classifiers((torch.tensor([[[9.0], [0.0]]]),), x, torch.tensor([[0, 1]]))
     >>> largest_rates(one, lowest=torch.ones(1), factor=4.0, count=3, target=1.0, steps=60)
-    LargestRates(largest=array([8.]), learned=array([[ True,  True, False]]))
+    array([8.])
     """
     count, factor = _checks.natural("count", count), float(_checks.positive_numbers("factor", factor))
     if factor <= 1:
@@ -192,9 +185,8 @@ def largest_rates(
         networks.inputs.repeat_interleave(count, 0),
         networks.labels.repeat_interleave(count, 0),
     )
-    found = learns(runs, ladder.flatten(), target=target, steps=steps).view(n, count)
-    learned = found.cpu().numpy()
-    return LargestRates(lowest.double().cpu().numpy() * factor ** (learned.sum(1) - 0.5), learned)
+    learned = learns(runs, ladder.flatten(), target=target, steps=steps).view(n, count).sum(1)
+    return lowest.double().cpu().numpy() * factor ** (learned.cpu().numpy() - 0.5)
 
 
 def _require_shapes(networks: Classifiers, rates: Tensor) -> None:

@@ -19,6 +19,7 @@ OTHER_FORM = (
 CONSTANT = "a constant of the law: tests hold it to the density"
 REARRANGED = "a rearrangement of a formula that claims read: tests hold it to that formula"
 PART = "a part of what claims read: tests hold the part to the whole"
+FORM = "another form of a law that kept claims read, or a known moment: unit tests hold it"
 INSIDE = "a part of which theory makes the mean, the largest and the second moment that claims read"
 
 UNREAD: dict[str, str] = {
@@ -32,7 +33,9 @@ UNREAD: dict[str, str] = {
     "theory.fisher.tangent.TangentKernel.kappa2": INSIDE,
     "theory.learning_rates.mean_square.mean_square_crossover": REARRANGED,
     "theory.learning_rates.sgd_exponent": REARRANGED,
+    "theory.gauss_newton.gradients.gradient_scatter": FORM,
     "theory.linear_network.linear_network_edge": PART,
+    "theory.softmax.pairs.gamma_of_pairs": "a second formula for gamma: unit tests hold both to each other",
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.isf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.logpdf": OTHER_FORM,

@@ -88,7 +88,6 @@ class Campaign:
     """The campaign of one folder.
 
     `passed` edits touch refusals, tolerances or texts, `not_executed` code that no claim executes: neither is tried.
-    `inert` ones moved nothing that claims read; the reason says by how much at most.
     """
 
     folder: str
@@ -102,7 +101,6 @@ class Campaign:
     kinds: Mapping[str, Outcomes]
     rooms: Mapping[str, Outcomes]
     survivors: tuple[Survivor, ...]
-    inert: tuple[Survivor, ...] = ()
 
     @property
     def unexplained(self) -> int:
@@ -136,5 +134,4 @@ def _campaign(raw: Mapping[str, Any]) -> Campaign:
         kinds={name: Outcomes(outcomes) for name, outcomes in raw["kinds"].items()},
         rooms={name: Outcomes(outcomes) for name, outcomes in raw["rooms"].items()},
         survivors=tuple(Survivor(**one) for one in raw["survivors"]),
-        inert=tuple(Survivor(**one) for one in raw.get("inert", ())),
     )

@@ -87,26 +87,6 @@ def _first_rows(rng: np.random.Generator, dim: int, drawn: float, kept: float) -
     return float(np.linalg.eigvalsh(matrix)[-1])
 
 
-@pytest.mark.parametrize(("dim", "spike"), [(7, 1.7), (15, 0.6), (1, 0.3)])
-def test_goe_top_overlap_has_the_law_of_the_dense_one(dim: int, spike: float) -> None:
-    """Two independent samples of 1600, by their Kolmogorov-Smirnov distance."""
-    blocks = [block_of(100, seed=s) for s in range(16)]
-    found = torch.cat([ensembles.goe_top_overlap(b, dim, spike=spike) for b in blocks])
-    first = torch.eye(dim, dtype=torch.float64)[:1].expand(100, -1)
-    dense = torch.cat(
-        [
-            torch.linalg.eigh(ensembles.spiked(ensembles.wigner(b, dim), first, spike))[1][:, 0, -1] ** 2
-            for b in blocks
-        ]
-    )
-
-    if dim == 1:
-        assert_allclose(found, 1.0, rtol=1e-15)
-    else:
-        assert stats.ks_2samp(found.numpy(), dense.numpy()).pvalue > 1e-3
-        assert stats.ks_2samp(found.sqrt().numpy(), dense.numpy()).pvalue < 1e-6
-
-
 @pytest.mark.parametrize(("dim", "rank"), [(1, 1), (9, 0), (9, 4)])
 def test_goe_moments_have_the_law_of_the_dense_ones(dim: int, rank: int) -> None:
     """Means, and two independent samples of 1600 by their Kolmogorov-Smirnov distance."""
@@ -122,6 +102,17 @@ def test_goe_moments_have_the_law_of_the_dense_ones(dim: int, rank: int) -> None
         (trace, dense.diagonal(dim1=1, dim2=2).sum(1)),
         (square, dense.square().sum((1, 2))),
     ):
+        assert stats.ks_2samp(found.numpy(), whole.numpy()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("dim", [1, 5, 60])
+def test_goe_norms_have_the_law_of_the_dense_ones(dim: int) -> None:
+    """Of 60 rows some are drawn, and of the others only what they add to the Frobenius norm."""
+    blocks = [block_of(100, seed=s) for s in range(6)]
+    drawn = zip(*(ensembles.goe_norms(b, dim) for b in blocks), strict=True)
+    dense = torch.cat([ensembles.wigner(b, dim) for b in blocks])
+    norms = dense.square().sum((1, 2)), torch.linalg.matrix_norm(dense, 2).square()
+    for found, whole in zip(map(torch.cat, drawn), norms, strict=True):
         assert stats.ks_2samp(found.numpy(), whole.numpy()).pvalue > 1e-3
 
 
@@ -276,7 +267,7 @@ DRAWS = {
     "unit_vectors": lambda b: ensembles.unit_vectors(b, 5),
     "means": lambda b: ensembles.logit_gradients(b, **MODEL, orthogonal=True)[0],
     "deviations": lambda b: ensembles.logit_gradients(b, **MODEL, orthogonal=False)[1],
-    "overlap": lambda b: ensembles.goe_top_overlap(b, 50, spike=1.3),
+    "top": lambda b: ensembles.goe_top_eigenvalue(b, 50, spike=1.3),
     "moments": lambda b: torch.stack(ensembles.goe_moments(b, 5, spike=1.3, rank=2), dim=1),
     "haar_frames": lambda b: ensembles.haar_frames(b, 7, 3, count=2),
     "value": lambda b: ensembles.top_eigenvalue(ensembles.wigner(b, 30)),
@@ -317,7 +308,7 @@ def test_arguments_out_of_domain_are_refused() -> None:
     ):
         ensembles.logit_gradients(block, **{**MODEL, "classes": 7}, orthogonal=True)
     with pytest.raises(ValueError, match=r"dim must be a positive integer, got -1"):
-        ensembles.goe_top_overlap(block, -1, spike=1.3)
+        ensembles.goe_top_eigenvalue(block, -1)
     with pytest.raises(ValueError, match=r"dim must be a positive integer, got 0"):
         ensembles.goe_moments(block, 0)
     with pytest.raises(ValueError, match=r"rank must be at most dim = 4, got 5"):

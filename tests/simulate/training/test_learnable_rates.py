@@ -83,9 +83,7 @@ def test_scaled_weights_are_multiplied_once_each() -> None:
 def test_the_ladder_ends_where_learning_does() -> None:
     """As many rungs as learn, and half a rung down from the one after them; each network from its own first rung."""
     found, lowest = stack(), torch.tensor([0.02, 0.03, 0.05]).double()
-    rates = learnable_rates.largest_rates(
-        found, lowest=lowest, factor=3.0, count=9, target=0.6, steps=80
-    ).largest
+    rates = learnable_rates.largest_rates(found, lowest=lowest, factor=3.0, count=9, target=0.6, steps=80)
     rungs = [
         learnable_rates.learns(found, lowest * 3.0**j, target=0.6, steps=80).sum().item() for j in range(9)
     ]

@@ -48,6 +48,24 @@ def test_steps_are_those_of_stochastic_gradient_descent(momentum: float, tempera
     torch.testing.assert_close(end.predictions, (end.logits / temperature).softmax(-1))
 
 
+@pytest.mark.parametrize("alpha", [0.25, 2.0])
+def test_at_matched_temperature_and_rate_a_scaled_network_takes_the_same_path_to_the_bit(
+    alpha: float,
+) -> None:
+    """A power of two moves exponents only: nothing is rounded differently."""
+    weights, x, labels = problem()
+    settings: dict = {
+        "batches": list(zip(x.split(2), labels.split(2), strict=True)),
+        "steps": 7,
+        "momentum": 0.9,
+    }
+    plain = last(weights, rate=0.1, **settings)
+    matched = {"rate": alpha**2 * 0.1, "temperature": alpha ** len(weights)}
+    scaled = last([alpha * w for w in weights], **matched, **settings)
+    for found, expected in zip(scaled.parameters, plain.parameters, strict=True):
+        assert torch.equal(found, alpha * expected)
+
+
 def test_every_rate_trains_a_network_of_its_own() -> None:
     weights, x, labels = problem()
     rates = torch.tensor([0.05, 0.2], dtype=torch.float64)

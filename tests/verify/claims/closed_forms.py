@@ -98,10 +98,6 @@ def _covariance(p: Point) -> Floats:
     return np.diag(p.p) - np.outer(p.p, p.p)
 
 
-def _softmax_eigenvalue(index: int) -> Quantity:
-    return lambda p: np.linalg.eigvalsh(_covariance(p))[index]
-
-
 def _gamma(p: Point) -> float:
     """Trace over Frobenius norm, from the dense matrix."""
     return float(np.trace(_covariance(p)) / np.linalg.norm(_covariance(p)))
@@ -200,9 +196,8 @@ FORMS: dict[str, ClosedForm] = {
     "karakida2019/mean-eigenvalue": ClosedForm(_mean_eigenvalue, FISHER),
     "karakida2019/lower-bound-with-c1": ClosedForm(_lower_bound_with_c1, BOUNDS),
     "karakida2019/upper-bound": ClosedForm(_upper_bound, BOUNDS),
-    "vysogorets2024/outlier": ClosedForm(_outlier, {"norm": _norm, "eigenvalue": _softmax_eigenvalue(-1)}),
-    "vysogorets2024/last-outlier": ClosedForm(
-        _outlier, {"norm": _norm, "eigenvalue": _softmax_eigenvalue(1)}
+    "vysogorets2024/outlier": ClosedForm(
+        _outlier, {"norm": _norm, "eigenvalue": lambda p: np.linalg.eigvalsh(_covariance(p))[-1]}
     ),
     "vysogorets2024/bulk": ClosedForm(
         lambda norm, sigma_e: (1 - norm**2) * sigma_e**2,

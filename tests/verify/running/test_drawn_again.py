@@ -100,19 +100,15 @@ def test_what_rounding_moves_further_is_allowed_for_or_named() -> None:
 
 
 def test_experiments_say_which_of_their_scores_rounding_moves() -> None:
+    names = ("entropy-loss", "gradient-distance")
     asked = requested(
-        {
-            "claim": [
-                "vysogorets2024/excess-of-g-never-below-one",
-                "vysogorets2024/excess-of-h-after-collapse",
-            ]
-        },
-        tier=Tier.DEFAULT,
-        report_dir=None,
+        {"claim": [f"vysogorets2024/together-{name}" for name in names]}, tier=Tier.DEFAULT, report_dir=None
     )
-    assert asked.rounding == {"vysogorets2024/excess-of-g-never-below-one": math.inf}
+    assert asked.rounding == {"vysogorets2024/together-entropy-loss": math.inf}
     drawn = [c for c in asked.claims if isinstance(c, Claim)]
-    assert drawn_again.left_by_rounding(drawn) == {("vysogorets2024/collapse", "plain"): math.inf}
+    assert drawn_again.left_by_rounding(drawn) == {
+        ("vysogorets2024/together", score): math.inf for score in ("entropy_loss", "entropy_gradient")
+    }
 
 
 def test_a_run_knows_which_of_its_experiments_are_in_single_precision() -> None:

@@ -10,7 +10,7 @@ ENTRIES = (
         "A4",
         "excess of positive curvature",
         "definition",
-        scope="Eq 2 defines it; bound and invariances, ours, are judged",
+        scope="Eq 2 defines it; that it is no share of positive eigenvalues, ours, is judged",
     ),
     Entry("A5", "Hessian in latent coordinates"),
     Entry(
@@ -84,7 +84,7 @@ ENTRIES = (
     Entry(
         "A40",
         "confidence, loss, gradient and curvature move together",
-        scope="five signs, with a bound of ours, on LeNet-300-100 and digits; Figure 6 is of LeNet-5 and CIFAR-10",
+        scope="four signs, with a bound of ours, on LeNet-300-100 and digits; Figure 6 is of LeNet-5 and CIFAR-10",
     ),
     Entry("A41", "spectrum of the expected G-term"),
     Entry("A42", "outliers at uniform predictions"),

@@ -13,7 +13,7 @@ from simulate import data, networks
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import full_space
 from theory.gauss_newton import projection
-from verify.claims.vysogorets2024.excess import frames
+from verify.claims.vysogorets2024.excess import projection as frames
 
 WIDTHS = (784, 9, 7, 10)
 POINT = Point(images="digits", alpha=1.7, samples=5, frames=2, dims=(2, 5))
@@ -51,32 +51,10 @@ def test_scores_of_the_g_term_are_those_of_the_scaled_network(monkeypatch: pytes
 
 
 def test_frames_show_the_moments_of_all_coordinates() -> None:
-    """Eigenvalues that are zero are left out, and the unit of the scores is (d/P)^2; four standard errors."""
+    """Eigenvalues that are zero are left out; four standard errors."""
     values, total = torch.tensor([3.0, -1.0, *(0.0,) * 4, *(1.0,) * 6], dtype=torch.float64), 40
-    point = Point(frames=1500, dims=(2, 5))
-    seen = frames._in_frames(np.random.default_rng(1), values, point, total)
-    scores = frames._seen(seen, total, point)["squared_norm"]
-    for dim, score in zip(point.dims, scores, strict=True):
-        parts = frames._blocks(seen, dim)
-        assert parts.shape == (1500, 5 // dim, dim, dim)
-        square = parts.square().sum((2, 3)).mean(1)
-        law = projection.haar_moments(8.0, 16.0, dim=dim, parameters=total)
-        assert abs(float(square.mean()) - law.squared_norm) < 4 * float(square.std()) / 1500**0.5
-        trace = parts.diagonal(dim1=2, dim2=3).sum(2).mean(1)
-        assert abs(float(trace.mean()) - law.trace) < 4 * float(trace.std()) / 1500**0.5
-        assert_allclose(score, float(square.mean()) * (total / dim) ** 2, rtol=1e-12)
-
-
-def test_blocks_are_on_the_diagonal() -> None:
-    whole = torch.arange(25.0).view(5, 5)
-    assert_allclose(frames._blocks(whole, 2), [[[0, 1], [5, 6]], [[12, 13], [17, 18]]])
-
-
-def test_the_h_term_is_that_of_all_parameters() -> None:
-    """What no image sees is left out of the weights, and counted among the parameters."""
-    point = Point(images="digits", alpha=0.3, hidden=(8, 6), samples=7)
-    values, total = frames._h_term_eigenvalues(fixture(3, "net"), point, "cpu")
-    norms = full_space.norms(*drawn((784, 8, 6, 10), 7), 0.3)
-    assert total == 784 * 8 + 8 * 6 + 6 * 10
-    assert_allclose(float(values.norm()), norms.norm_h_term, rtol=1e-10)
-    assert abs(float(values.sum())) < 1e-12 * float(values.norm())
+    seen = frames._in_frames(np.random.default_rng(1), values, Point(frames=1500, dims=(2, 5)), total)
+    law = projection.haar_moments(8.0, 16.0, dim=5, parameters=total)
+    square, trace = seen.square().sum((1, 2)), seen.diagonal(dim1=1, dim2=2).sum(1)
+    for found, expected in ((square, law.squared_norm), (trace, law.trace)):
+        assert abs(float(found.mean()) - expected) < 4 * float(found.std()) / 1500**0.5

@@ -17,7 +17,7 @@ from simulate.modules.logit_kernel import Kernel, Scales, logit_kernel
 from simulate.monte_carlo import Point, fixture
 from simulate.perceptrons import curvature
 from verify.claims.vysogorets2024.softmax import priors
-from verify.claims.vysogorets2024.zone import initialisations, observations as observed, zone
+from verify.claims.vysogorets2024.zone import initialisations, observations as observed
 
 LABELS = np.array([0, 2, 1, 1, 0, 1])
 PRIOR = np.array([2, 3, 1]) / 6
@@ -97,14 +97,6 @@ def test_residuals_bend_the_line_to_a_hyperbola() -> None:
     fit = batches(1.9)
     assert fit.slope > 1.02 * 0.7 * math.sqrt(11) and fit.pearson < 0.999
     assert_allclose([fit.mean_slope / math.sqrt(11), fit.hyperbola], [0.7, 1.0], rtol=1e-10)
-
-
-def test_the_trace_of_g_is_that_of_the_matrix() -> None:
-    rng = np.random.default_rng(6)
-    jacobian, p = rng.standard_normal((8, 3, 4)), rng.dirichlet(np.ones(3), 8)
-    whole = [j.T @ (np.diag(q) - np.outer(q, q)) @ j for j, q in zip(jacobian, p, strict=True)]
-    found = zone._trace(torch.from_numpy(jacobian), torch.from_numpy(p))
-    assert_allclose(found, np.trace(np.mean(whole, 0)), rtol=1e-12)
 
 
 def test_tables_show_predicted_over_measured() -> None:

@@ -32,6 +32,7 @@ STEPS = "a search or a record around steps that a property holds"
 DEAR = "thirty milliseconds a network and more, at any size"
 WIDTH = "at sizes that cost little the width moves it by several margins"
 WHOLE = "of whole networks what a property holds of those passed layer by layer"
+DENSE = "a unit test holds it to matrices drawn whole"
 SHAPE = "a distribution function: nothing in it but counting eigenvalues"
 
 WITHOUT = {
@@ -40,6 +41,7 @@ WITHOUT = {
     "simulate.data.images.opened": DATA,
     "simulate.data.images.sample": DATA,
     "simulate.lanczos.gauss.quadrature": EXACT,
+    "simulate.matrices.ensembles.goe_norms": DENSE,
     "simulate.matrices.populations.definite_matrices": EXACT,
     "simulate.matrices.populations.every_batch": INSIDE,
     "simulate.matrices.populations.redrawn": EXACT,

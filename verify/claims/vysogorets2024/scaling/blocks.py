@@ -1,4 +1,4 @@
-"""Vysogorets, Dawid and Kempe (2024): layer blocks of the Hessian and its trace."""
+"""Vysogorets, Dawid and Kempe (2024): layer blocks of the Hessian, its trace, and ranks."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 import numpy as np
 
 from simulate import data, networks, objectives, operators
-from simulate.modules import sample_grams
 from simulate.monte_carlo import Point
-from simulate.perceptrons import per_sample
+from simulate.perceptrons import curvature, per_sample
 from theory import gauss_newton
+from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import (
-    RESOLVED,
+    COUNTS,
     ROUNDING,
     Array,
     bias_free_objective,
     in_closed_form,
     on_noise,
+    rank_of,
 )
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory
 from verify.model.domains import Between, Domain, Many
 
-__all__ = ["CLAIMS", "on_real_images"]
+__all__ = ["CLAIMS"]
 
 TRACE = (
     r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k \lvert J_k\rvert^2 - "
@@ -74,24 +75,6 @@ def _places(part: slice) -> Any:
     return torch.arange(part.start, part.stop)
 
 
-def traces(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Trace of the Hessian, products having certified that its H-term has none; from the gradients of all logits."""
-    import torch
-
-    loss = on_real_images(rng, point)
-    leaves, (batch, *_) = loss.leaves(), list(loss.batches())
-    logits = loss.outputs(leaves, batch.inputs)
-    rows = [
-        [loss.flat(torch.autograd.grad(z, leaves, retain_graph=True)).numpy() for z in sample]
-        for sample in logits
-    ]
-    p = torch.softmax(logits.detach(), -1).numpy()
-    return {
-        "Hessian": sample_grams.trace_hessian(loss),
-        **_trace_formulas(p, np.array(rows), batch.targets.numpy()),
-    }
-
-
 def _trace_formulas(p: Array, jacobian: Array, labels: Array) -> dict[str, Any]:
     """From probabilities (N, K) and logit gradients (N, K, P)."""
     squares = (p * (jacobian**2).sum(-1)).sum(-1).mean()
@@ -110,7 +93,6 @@ NETWORKS = (
     Point(images="digits", network="LeNet-5", samples=16),
 )
 
-FEW_IMAGES = tuple(point | {"samples": 7} for point in NETWORKS)
 
 # --- small networks in full space ----------------------------------------------------------------------------
 
@@ -135,32 +117,6 @@ def _dense_h_term(rng: np.random.Generator, point: Point) -> tuple[Array, list[s
     return operators.h_term(bias_free_objective(weights, x, labels)).dense().numpy(), _parts(weights)
 
 
-def mirrored(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Eigenvalues of the H-term of a network with two layers; those of its block beside the diagonal."""
-    h_term, (first, second) = _dense_h_term(rng, point)
-    beside = np.linalg.svd(h_term[first, second], compute_uv=False)
-    padding = np.zeros(len(h_term) - 2 * len(beside))
-    return {
-        "eigenvalues": np.linalg.eigvalsh(h_term),
-        "singular values with both signs": np.sort(np.concatenate([beside, -beside, padding])),
-        "none negative": np.sort(np.concatenate([beside, beside, padding])),
-        "half of them": np.sort(np.concatenate([beside, -beside, padding])) / 2,
-    }
-
-
-def third_moment(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Tr Ht^3 of a network with three layers, and the only path through three blocks."""
-    h_term, (a, b, c) = _dense_h_term(rng, point)
-    scale = np.linalg.norm(h_term) ** 3
-    path = np.trace(h_term[a, b] @ h_term[b, c] @ h_term[c, a]) / scale
-    return {
-        "third moment": np.trace(h_term @ h_term @ h_term) / scale,
-        "six paths": 6 * path,
-        "as of a symmetric spectrum": 0.0,
-        "three paths": 3 * path,
-    }
-
-
 NETWORKS_DOMAIN: Domain = {
     "widths": Many(Between(2, 6), 2, 5),
     "samples": Between(1, 5),
@@ -176,21 +132,60 @@ def _largest_entry(rng: np.random.Generator, point: Point, *, within: bool) -> f
     return float(np.abs(h_term[own == within]).max(initial=0.0))
 
 
-def _eigenvalues(rng: np.random.Generator, point: Point, name: str) -> Array:
-    matrix = getattr(operators, name)(bias_free_objective(*on_noise(rng, point.widths, point.samples)))
-    return np.linalg.eigvalsh(matrix.dense().numpy())
+# --- the rank of the G-term ----------------------------------------------------------------------------------
 
 
-def _negative(rng: np.random.Generator, point: Point, name: str) -> float:
-    """How far the least eigenvalue is below zero, over the largest modulus."""
-    values = _eigenvalues(rng, point, name)
-    return max(0.0, -float(values[0])) / (float(np.abs(values).max()) or 1.0)
+def real_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Rank of the G-term of a network on images, from the derivatives of its logits along a random frame."""
+    source = data.opened(point.images, (1, 8, 8))
+    images = data.sample(source, rng, point.samples).flat()
+    widths = (64, *point.hidden, source.classes)
+    columns = point.samples * source.classes + point.spare
+    frame = curvature.haar(rng, networks.weight_count(widths), columns)
+    net = curvature.ProjectedMlp(networks.mlp_weights(rng, widths), images.images, images.labels, frame)
+    return {
+        "rank": rank_of(net.terms().g_term),
+        "N(K-1)": ranks.dataset_rank_bound(
+            source.classes - 1, samples=point.samples, dim=networks.weight_count(widths)
+        ),
+        "N K": point.samples * source.classes,
+        "columns of the frame": columns,
+    }
 
 
-def _singular(rng: np.random.Generator, point: Point) -> float:
-    """1 where the G-term has no inverse."""
-    values = _eigenvalues(rng, point, "gauss_newton")
-    return float(values[0] <= RESOLVED * values[-1])
+# --- gradients in the first layer ----------------------------------------------------------------------------
+
+
+def first_layer_gradients(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Gradients of all logits of one image by the first layer, and products of a derivative with the input."""
+    import torch
+
+    loss = on_real_images(rng, point)
+    leaves, (batch, *_) = loss.leaves(), list(loss.batches())
+    logits = loss.outputs(leaves, batch.inputs)
+    found = torch.stack([torch.autograd.grad(z, leaves[0], retain_graph=True)[0] for z in logits[0]])
+    x = batch.inputs[0].flatten()
+    units = _back_to_first_layer(leaves, x)
+    return {
+        "gradients": found.numpy(),
+        "derivative by the units times input": torch.einsum("ko,i->koi", units, x).numpy(),
+        "input": x.expand_as(found).numpy(),
+        "input where the unit is on": ((units != 0)[..., None] * x).double().numpy(),
+        "absolute derivative": torch.einsum("ko,i->koi", units.abs(), x).numpy(),
+    }
+
+
+def _back_to_first_layer(leaves: Any, x: Any) -> Any:
+    """Derivatives (K, out) of the logits by the first pre-activations, as a product of matrices and slopes."""
+    import torch
+
+    first, *others = (leaf.detach() for leaf in leaves)
+    before, backward = first @ x, torch.eye(len(first), dtype=x.dtype)
+    for weight in others:
+        on = (before > 0).to(x.dtype)
+        backward = weight @ (on[:, None] * backward)
+        before = weight @ (on * before)
+    return backward
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -209,22 +204,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.23,
         data="digits",
         quantity="products with the diagonal blocks of the Hessian",
-    ),
-    Identity(
-        id="vysogorets2024/trace-of-lenets",
-        entries=("A18",),
-        source=f"ours, after {PAPER}, appendix A",
-        passage=OURS,
-        statement=TRACE,
-        says="On both LeNets, the trace of the Hessian is the variance of the logit gradients under the predicted "
-        "probabilities, averaged over the images.",
-        routes=traces,
-        points=FEW_IMAGES,
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        seconds=2.4,
-        data="digits",
-        quantity="trace of the Hessian",
     ),
     Identity(
         id="vysogorets2024/trace",
@@ -258,54 +237,34 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.11,
     ),
     Identity(
-        id="vysogorets2024/mirrored-spectrum",
-        entries=("A18",),
-        source=f"ours, after {PAPER}, appendix A",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"L = 2:\quad \lambda(\tilde H) = \pm\, s(\tilde H_{12}),\ 0, \dots, 0",
-        says="In a network of two layers, the eigenvalues of the Hessian's remainder are the singular values of the "
-        "block between the layers, with both signs.",
-        routes=mirrored,
-        points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(8, 6, 3), samples=14)),
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        seconds=0.012,
-        quantity="spectrum of the H-term",
-    ),
-    Identity(
-        id="vysogorets2024/third-moment",
-        entries=("A18",),
-        source=f"ours, after {PAPER}, appendix A",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"L = 3:\quad \mathrm{Tr}\,\tilde H^3 = 6\, \mathrm{Tr}\,\tilde H_{12} \tilde H_{23} \tilde H_{31} "
-        r"\ne 0",
-        says="In a network of three layers, the spectrum of the Hessian's remainder is not symmetric: its third "
-        "moment is six times that of a path through three blocks.",
-        routes=third_moment,
-        points=(Point(widths=(5, 7, 6, 4), samples=9), Point(widths=(8, 6, 5, 3), samples=4)),
-        tolerance=1e-12,
-        tolerance_reason="rounding, of a sum of which a hundredth is left",
-        seconds=0.011,
-        quantity="third moment of the H-term, over the cube of its norm",
-    ),
-    ExactProperty(
-        id="vysogorets2024/g-term-sign",
+        id="vysogorets2024/g-term-rank-on-images",
         entries=("A19",),
         source=f"{PAPER}, appendix A",
-        no_theory=NoTheory.CONSTANT,
-        statement=r"G \succeq 0",
-        says="The Gauss-Newton term of a bias-free ReLU network has no negative eigenvalue.",
-        domain=NETWORKS_DOMAIN,
-        violation=lambda rng, point: _negative(rng, point, "gauss_newton"),
-        examples=(Point(widths=(5, 6, 4), samples=4), Point(widths=(4, 6, 5, 3), samples=3)),
-        tolerance=1e-13,
-        tolerance_reason="rounding of a dense eigensolver",
-        rivals={
-            "the Hessian too": lambda rng, point: _negative(rng, point, "hessian"),
-            "definite": _singular,
-        },
-        seconds=0.13,
+        statement=r"\mathrm{rank}\,G = N(K-1) \ll P",
+        says="On few images, the rank of a deeper network's Gauss-Newton term is the number of samples times the "
+        "classes less one, far below the number of parameters.",
+        routes=real_rank,
+        points=(Point(images="digits", samples=4, hidden=(30, 20), spare=17),),
+        tolerance=1e-3,
+        tolerance_reason=COUNTS,
+        seconds=0.011,
+        data="digits",
+        quantity="rank of the G-term of a network 64-30-20-K",
+    ),
+    Identity(
+        id="vysogorets2024/first-layer-gradient",
+        entries=("A49",),
+        source=f"{PAPER}, appendix D, for a fully connected layer; the factor of each unit is ours",
+        no_theory=NoTheory.MEASURED,
+        statement=r"\partial z_k / \partial W_1 = \delta_k x^\top",
+        says="In a fully connected network, the first-layer gradient of each logit is the input image times a "
+        "backpropagated factor for each unit.",
+        routes=first_layer_gradients,
+        points=(Point(images="digits", network="LeNet-300-100", samples=3),),
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        seconds=0.013,
+        data="digits",
+        quantity="gradients of the logits of LeNet-300-100 by its first layer",
     ),
 )

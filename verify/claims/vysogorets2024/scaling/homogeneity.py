@@ -1,15 +1,15 @@
-"""Vysogorets, Dawid and Kempe (2024): what scaled logits are: temperature, homogeneity, biases, zero logits."""
+"""Vysogorets, Dawid and Kempe (2024): what scaled logits are: temperature, homogeneity, biases."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from simulate import networks
 from simulate.monte_carlo import Point
-from theory import softmax, zone
+from theory import zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.scaling.identities import EXACT, drawn, on_both
 from verify.model import AnyClaim, Identity, NoTheory, Passage, Standing
@@ -23,47 +23,26 @@ def heated_softmax(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Probabilities, in fifty digits from shifted or scaled logits, in float64 from plain ones."""
     z, heat, factor = np.array(point.logits), point.temperature, point.alpha**point.depth
     return {
-        "p, shifted and scaled": np.stack([p for p, _ in _shifted_and_scaled(point)]),
+        "p, shifted and scaled": np.stack(
+            [
+                _in_digits([point.shift + value for value in point.logits], heat),
+                _in_digits([factor * value for value in point.logits], factor * heat),
+            ]
+        ),
         "p": np.stack([_float_softmax(z / heat)] * 2),
         "p, times T": np.stack([_float_softmax(z * heat)] * 2),
         "p, scaled at T": np.stack([_float_softmax(z / heat), _float_softmax(factor * z / heat)]),
     }
 
 
-def heated_gamma(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Their Gamma, likewise."""
-    z, heat, factor = np.array(point.logits), point.temperature, point.alpha**point.depth
-    return {
-        "Gamma from digits": np.array([gamma for _, gamma in _shifted_and_scaled(point)]),
-        "Gamma of logits": softmax.gamma_from_logits(
-            np.stack([point.shift + z, factor * z]), temperature=[heat, factor * heat]
-        ),
-        "Gamma, times T": softmax.gamma_from_logits(
-            np.stack([point.shift + z, factor * z]), temperature=[1 / heat, 1 / (factor * heat)]
-        ),
-    }
-
-
-def _shifted_and_scaled(point: Point) -> tuple[tuple[Any, Any], ...]:
-    heat, factor = point.temperature, point.alpha**point.depth
-    return (
-        _in_digits([point.shift + value for value in point.logits], heat),
-        _in_digits([factor * value for value in point.logits], factor * heat),
-    )
-
-
-def _in_digits(logits: list[float], temperature: float) -> tuple[list[float], float]:
-    """Eq (1) as it stands, and trace over Frobenius norm of diag(p) - p p', with digits to spare."""
+def _in_digits(logits: list[float], temperature: float) -> list[float]:
+    """Eq (1) as it stands, with digits to spare."""
     import mpmath
 
     heaviest = int(max(abs(value) for value in logits) / temperature)
     with mpmath.workdps(2 * len(str(heaviest)) + 2 * int(np.ptp(logits) / temperature) + 50):
         powers = [mpmath.exp(mpmath.mpf(value) / mpmath.mpf(temperature)) for value in logits]
-        p = [power / mpmath.fsum(powers) for power in powers]
-        entries = [[a * ((i == j) - b) for j, b in enumerate(p)] for i, a in enumerate(p)]
-        trace = mpmath.fsum(row[i] for i, row in enumerate(entries))
-        norm = mpmath.sqrt(mpmath.fsum(e**2 for row in entries for e in row))
-        return [float(value) for value in p], float(trace / norm)
+        return [float(power / mpmath.fsum(powers)) for power in powers]
 
 
 def _float_softmax(z: Any) -> Any:
@@ -90,25 +69,6 @@ def homogeneity(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _homogeneity(
-    name: str, alphas: tuple[float, ...], tolerance: float, reason: str, *, says: str
-) -> Identity:
-    return Identity(
-        id=f"vysogorets2024/{name}",
-        entries=("A2",),
-        source=f"{PAPER}, section 2",
-        statement=r"z(\alpha\theta) = \alpha^L z(\theta) \quad (\alpha > 0)",
-        says=says,
-        routes=homogeneity,
-        points=on_both(*({"alpha": alpha} for alpha in alphas), samples=8),
-        tolerance=tolerance,
-        tolerance_reason=reason,
-        seconds=0.2,
-        data="digits",
-        quantity="logits",
-    )
-
-
 def weight_counts(rng: np.random.Generator, _: Point) -> Mapping[str, Any]:
     """Weights of the LeNet-5 that is built, three channels and ten classes, and what the statement says."""
     layers = {
@@ -126,44 +86,23 @@ def weight_counts(rng: np.random.Generator, _: Point) -> Mapping[str, Any]:
     }
 
 
-# --- zero logits, biases, other activations ------------------------------------------------------------------
-
-
-class _Biased(NamedTuple):
-    """Logits of LeNet-300-100 with biases, as functions of the factor of all its parameters and of its first bias."""
-
-    scaled: Callable[[float], Any]
-    after_the_first: Callable[[Any], Any]
-    shifts: list[Any]
-    depth: int
-
-
-def _biased(rng: np.random.Generator, point: Point) -> _Biased:
-    import torch
-    from torch import nn
-
-    case = drawn(rng, point)
-    weights = [layer.weight.detach() for layer in case.network.layers]
-    shifts = [torch.from_numpy(rng.standard_normal(len(w))) for w in weights]
-    whole = networks.Mlp((case.x[0].numel(), *map(len, weights)), bias=True, rng=rng)
-    theta = torch.cat([p.flatten() for pair in zip(weights, shifts, strict=True) for p in pair])
-
-    def logits(factor: float) -> Any:
-        nn.utils.vector_to_parameters(factor * theta, whole.parameters())
-        return whole(case.x).detach()
-
-    def after_the_first(shift: Any) -> Any:
-        return networks.mlp_logits(weights[1:], (case.x @ weights[0].T + shift).relu())
-
-    return _Biased(logits, after_the_first, shifts, case.depth)
+# --- biases, other activations -------------------------------------------------------------------------------
 
 
 def biases_at_small_scale(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Logits with all parameters scaled down, beside what is left of the weights."""
-    net, a = _biased(rng, point), point.alpha
-    plain, last = net.after_the_first(0), net.shifts[-1]
+    """Logits of LeNet-300-100 with all weights and biases scaled down, beside what is left of the weights."""
+    import torch
+    from torch import nn
+
+    case, a = drawn(rng, point), point.alpha
+    weights = [layer.weight.detach() for layer in case.network.layers]
+    biases = [torch.from_numpy(rng.standard_normal(len(w))) for w in weights]
+    whole = networks.Mlp((case.x[0].numel(), *map(len, weights)), bias=True, rng=rng)
+    theta = torch.cat([p.flatten() for pair in zip(weights, biases, strict=True) for p in pair])
+    nn.utils.vector_to_parameters(a * theta, whole.parameters())
+    plain, last = networks.mlp_logits(weights, case.x), biases[-1]
     return {
-        "logits / alpha, alpha small": net.scaled(a) / a,
+        "logits / alpha, alpha small": whole(case.x).detach() / a,
         "last bias": last.expand_as(plain),
         "network without other biases": plain + last,
         "nothing": 0 * plain,
@@ -197,8 +136,6 @@ SOFTMAX_POINTS = (
     Point(logits=(350.5, -800.25, 1200.75, 12.5, 3.0), shift=1e6, temperature=1e3, alpha=2.5, depth=2),
 )
 
-BIASED = (Point(network="LeNet-300-100", images="digits", alpha=1e-9, samples=8),)
-
 CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="vysogorets2024/softmax-temperature",
@@ -217,35 +154,19 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="probabilities",
     ),
     Identity(
-        id="vysogorets2024/gamma-of-shifted-logits",
-        entries=("A1",),
-        source=f"{PAPER}, eqs. (1) and (2)",
-        statement=r"\Gamma_p \text{ of } z + c \text{ at } T \text{ and of } \alpha^L z \text{ at } \alpha^L T, "
-        r"\ |c| = 10^6",
-        says="The excess of the softmax covariance does not change when all logits are shifted by a large number, or "
-        "logits and temperature are scaled alike.",
-        routes=heated_gamma,
-        points=SOFTMAX_POINTS,
-        tolerance=1e-12,
-        tolerance_reason="rounding of z / T, which reaches some tens",
-        seconds=0.01,
-        quantity="excess of the softmax covariance",
-    ),
-    _homogeneity(
-        "homogeneity",
-        (0.1, 10.0, 1e-3),
-        1e-12,
-        EXACT,
+        id="vysogorets2024/homogeneity",
+        entries=("A2",),
+        source=f"{PAPER}, section 2",
+        statement=r"z(\alpha\theta) = \alpha^L z(\theta) \quad (\alpha > 0)",
         says="Scaling all weights of a bias-free LeNet by a positive factor multiplies its logits by that factor to "
         "the power of the depth.",
-    ),
-    _homogeneity(
-        "homogeneity-to-the-bit",
-        (2.0, 0.25),
-        1e-30,
-        "a power of two moves exponents only, so that nothing is rounded differently",
-        says="Scaling all weights of a bias-free LeNet by a power of two multiplies its logits by that factor to the "
-        "depth, without rounding.",
+        routes=homogeneity,
+        points=on_both({"alpha": 0.1}, {"alpha": 10.0}, {"alpha": 1e-3}, samples=8),
+        tolerance=1e-12,
+        tolerance_reason=EXACT,
+        seconds=0.2,
+        data="digits",
+        quantity="logits",
     ),
     Identity(
         id="vysogorets2024/parameter-count",
@@ -279,7 +200,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         says="As all parameters of LeNet-300-100 are scaled down, only the bias of the last layer is left in the "
         "logits.",
         routes=biases_at_small_scale,
-        points=BIASED,
+        points=(Point(network="LeNet-300-100", images="digits", alpha=1e-9, samples=8),),
         tolerance=1e-7,
         tolerance_reason="the layer below leaves some units of alpha = 1e-9",
         seconds=0.01,

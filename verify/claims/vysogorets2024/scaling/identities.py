@@ -11,9 +11,9 @@ from simulate import data, networks, objectives, operators
 from simulate.modules import logit_derivatives, projected
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
-from theory import gauss_newton, zone
+from theory import gauss_newton
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import KNOWN, AnyClaim, Identity, NoTheory, Routes
+from verify.model import AnyClaim, Identity, NoTheory
 
 __all__ = [
     "CLAIMS",
@@ -23,8 +23,6 @@ __all__ = [
     "drawn",
     "frame_of",
     "on_both",
-    "softmax_covariances",
-    "terms_of",
 ]
 
 NETWORKS = ("LeNet-300-100", "LeNet-5")
@@ -96,13 +94,6 @@ def frame_of(rng: np.random.Generator, case: DrawnNetwork, point: Point) -> Any:
     return curvature.haar(rng, len(case.theta), point.dim)
 
 
-def softmax_covariances(p: Any) -> Any:
-    """diag(p) - p p' of every image."""
-    import torch
-
-    return torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
-
-
 def on_both(*settings: Mapping[str, Any], **common: Any) -> tuple[Point, ...]:
     """Each setting on each of the two networks."""
     return tuple(Point(network=n, images="digits", **common, **s) for n in NETWORKS for s in settings)
@@ -164,7 +155,7 @@ def gauss_newton_split(rng: np.random.Generator, point: Point) -> Mapping[str, A
     frame = frame_of(rng, case, point)
     found = case.derivatives(frame)
     p = (found.logits / heat).softmax(-1)
-    g_term, h_term = terms_of(p, case.labels, found.jacobian, found.second, temperature=heat)
+    g_term, h_term = _terms(p, case.labels, found.jacobian, found.second, temperature=heat)
     plain = found.g_term(torch.diag_embed(p)) / heat**2
     return {
         "Hessian": case.hessian(frame, temperature=heat),
@@ -175,7 +166,7 @@ def gauss_newton_split(rng: np.random.Generator, point: Point) -> Mapping[str, A
     }
 
 
-def terms_of(p: Any, labels: Any, jacobian: Any, second: Any, *, temperature: float = 1.0) -> tuple[Any, Any]:
+def _terms(p: Any, labels: Any, jacobian: Any, second: Any, *, temperature: float = 1.0) -> tuple[Any, Any]:
     """Both parts of the Hessian by Eq (4), the mean over the images."""
     import torch
 
@@ -183,86 +174,7 @@ def terms_of(p: Any, labels: Any, jacobian: Any, second: Any, *, temperature: fl
     return torch.from_numpy(terms.gauss_newton.mean(0)), torch.from_numpy(terms.h_term.mean(0))
 
 
-def permuted_labels(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """G-term, and what is left of H less Ht with the labels moved by one image, or with those of one of them only."""
-    case = drawn(rng, point)
-    frame = frame_of(rng, case, point)
-    moved = case._replace(labels=case.labels.roll(1))
-    found, hessian = case.derivatives(frame), moved.hessian(frame)
-    p = found.logits.softmax(-1)
-    return {
-        "H - Ht, labels permuted": hessian - terms_of(p, moved.labels, found.jacobian, found.second)[1],
-        "G": projected.projected_terms(case.objective(), frame).g_term,
-        "Ht as it was": hessian - found.h_term(case.residuals(p)),
-        "H as it was": case.hessian(frame) - found.h_term(moved.residuals(p)),
-    }
-
-
 # --- Euler ---------------------------------------------------------------------------------------------------
-
-
-def logit_slopes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """First derivatives of the logits of each image along theta itself."""
-    case = drawn(rng, point)
-    found = case.derivatives(case.theta[:, None])
-    z, depth = found.logits, case.depth
-    return {
-        "theta . grad z": found.jacobian[..., 0],
-        "L z": zone.euler_factor(depth) * z,
-        "(L-1) z": (depth - 1) * z,
-    }
-
-
-def logit_curvatures(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Second derivatives of the logits along theta."""
-    case = drawn(rng, point)
-    found = case.derivatives(case.theta[:, None])
-    z, depth = found.logits, case.depth
-    return {
-        "theta' Hess z theta": found.second[..., 0, 0],
-        "L (L-1) z": zone.euler_factor(depth, order=2) * z,
-        "L^2 z": depth**2 * z,
-        "(L-1) (L-2) z": (depth - 1) * (depth - 2) * z,
-    }
-
-
-def loss_slopes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Derivative of the loss of each image along theta."""
-    import torch
-
-    case = drawn(rng, point)
-    heat, depth = point.temperature, case.depth
-    z = case.derivatives(case.theta[:, None]).logits
-    weighted = (case.residuals((z / heat).softmax(-1)) * z).sum(-1)
-    images = zip(case.x.split(1), case.labels.split(1), strict=True)
-    alone = [case._replace(x=x, labels=y).objective(temperature=heat).gradient() for x, y in images]
-    return {
-        "theta . grad loss": torch.stack(alone) @ case.theta,
-        "L/T (p - e_y) . z": zone.euler_factor(depth)
-        * gauss_newton.loss_gradient((z / heat).softmax(-1), case.labels, z[..., None], temperature=heat)[
-            :, 0
-        ],
-        "(L-1)/T (p - e_y) . z": (depth - 1) / heat * weighted,
-        "L (p - e_y) . z": depth * weighted,
-    }
-
-
-def _euler(name: str, statement: str, says: str, routes: Routes) -> Identity:
-    return Identity(
-        id=f"vysogorets2024/{name}",
-        entries=("A11",),
-        source="Euler's theorem on homogeneous functions, for networks as in Lyu and Li (2020), arXiv 1906.05890",
-        passage=KNOWN,
-        statement=statement,
-        says=says,
-        routes=routes,
-        points=on_both({"temperature": 1.7}, samples=8),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.2,
-        data="digits",
-        quantity="derivative along the weights",
-    )
 
 
 HEATED = ({"temperature": 1.7}, {"temperature": 0.6})
@@ -314,40 +226,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.81,
         data="digits",
         quantity="projected Hessian",
-    ),
-    Identity(
-        id="vysogorets2024/permuted-labels",
-        entries=("A10",),
-        source=f"{PAPER}, eq. (4)",
-        statement=r"G \text{ does not depend on the labels, } \tilde H \text{ does}",
-        says="Permuting the labels leaves the Gauss-Newton term unchanged: only the remainder of the Hessian depends "
-        "on them.",
-        routes=permuted_labels,
-        points=on_both({}, samples=8, dim=3),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.26,
-        data="digits",
-        quantity="projected G-term",
-    ),
-    _euler(
-        "euler-gradient",
-        r"\theta \cdot \nabla z = L z",
-        "For a homogeneous network, the derivative of the logits along the weights is the depth times the logits.",
-        logit_slopes,
-    ),
-    _euler(
-        "euler-hessian",
-        r"\theta^\top \nabla^2 z\, \theta = L (L - 1) z",
-        "For a homogeneous network, the second derivative of the logits along the weights is the logits times "
-        "the depth and the depth less one.",
-        logit_curvatures,
-    ),
-    _euler(
-        "euler-loss",
-        r"\theta \cdot \nabla\ell = \frac{L}{T}\, (p - e_y) \cdot z \text{ on each image}",
-        "On each image, the derivative of the loss along the weights is the prediction errors' product with the "
-        "logits, times depth over temperature.",
-        loss_slopes,
     ),
 )

@@ -7,70 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from simulate.modules import projected_network
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.scaling.identities import (
     EXACT,
-    DrawnNetwork,
     drawn,
     frame_of,
     on_both,
-    softmax_covariances,
-    terms_of,
 )
-from verify.model import OURS, AnyClaim, Identity, Passage, Routes, Standing, Tier
+from verify.model import OURS, AnyClaim, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
-
-
-def scaled_gradients(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gradients of the logits at scaled weights, and powers of the factor times those as drawn."""
-    one, scaled, a, depth = _derivatives(rng, point)
-    return {
-        "grad z": scaled.jacobian,
-        "alpha^(L-1) grad z": float(zone.homogeneous_factor(a, depth=depth, order=1)) * one.jacobian,
-        "alpha^L grad z": a**depth * one.jacobian,
-        "alpha^(L-2) grad z": a ** (depth - 2) * one.jacobian,
-    }
-
-
-def scaled_curvatures(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Their second derivatives likewise."""
-    one, scaled, a, depth = _derivatives(rng, point)
-    return {
-        "Hess z": scaled.second,
-        "alpha^(L-2) Hess z": float(zone.homogeneous_factor(a, depth=depth, order=2)) * one.second,
-        "alpha^L Hess z": a**depth * one.second,
-        "alpha^(L-1) Hess z": a ** (depth - 1) * one.second,
-    }
-
-
-def _derivatives(rng: np.random.Generator, point: Point) -> tuple[Any, Any, float, int]:
-    """Derivatives of the logits along a frame as drawn and at scaled weights; the factor and the depth."""
-    case, a = drawn(rng, point), point.alpha
-    frame = frame_of(rng, case, point)
-    return case.derivatives(frame), case.derivatives(frame, alpha=a), a, case.depth
-
-
-def _scaled_derivative(name: str, symbol: str, power: int, routes: Routes, *, says: str) -> Identity:
-    return Identity(
-        id=f"vysogorets2024/{name}",
-        entries=("A12",),
-        source=f"{PAPER}, section 3",
-        statement=rf"{symbol} z(\alpha\theta) = \alpha^{{L-{power}}} {symbol} z(\theta)",
-        says=says,
-        routes=routes,
-        points=on_both({"alpha": 0.3}, {"alpha": 2.7}, samples=8, dim=3),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.6,
-        tier=Tier.DEFAULT,
-        data="digits",
-        quantity="derivative of the logits",
-    )
 
 
 def matched_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -86,63 +35,6 @@ def matched_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, 
         "gradient itself restored": matched,
         "T = alpha^(L-1)": a * low,
     }
-
-
-def scaled_hessian(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Hessian of the scaled network along a frame, and Eq (5) from derivatives at the weights as drawn."""
-    case, a, heat = drawn(rng, point), point.alpha, point.temperature
-    frame = frame_of(rng, case, point)
-    found = case.derivatives(frame)
-    p = (a**case.depth * found.logits / heat).softmax(-1)
-    g_term, h_term = found.g_term(softmax_covariances(p)), found.h_term(case.residuals(p))
-    factors = zone.curvature_factors(a, depth=case.depth, temperature=heat)
-    powers = float(factors.gauss_newton), float(factors.h_term)
-    return {
-        "Hessian": case.hessian(frame, alpha=a, temperature=heat),
-        "Eq (5)": powers[0] * g_term + powers[1] * h_term,
-        "powers 2L and L": a**2 * (powers[0] * g_term + powers[1] * h_term),
-        "1/T on both": heat * powers[0] * g_term + powers[1] * h_term,
-        "p as drawn": powers[0] * found.g_term(softmax_covariances(found.logits.softmax(-1)))
-        + powers[1] * found.h_term(case.residuals(found.logits.softmax(-1))),
-    }
-
-
-def both_terms(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Both terms at several scales and temperatures, as `Homogeneous` has them from one pass, and those of Eq (5)."""
-    import torch
-
-    case, at = drawn(rng, point), list(zip(point.alphas, point.temperatures, strict=True))
-    frame = frame_of(rng, case, point)
-    found = case.derivatives(frame)
-    one_pass = _one_pass(case, frame).terms(point.alphas, point.temperatures)
-
-    def terms(power: float = 0.0, *, scaled: bool = True, heated: bool = True) -> Any:
-        rows = []
-        for a, heat in at:
-            p = ((a**case.depth if scaled else 1.0) * found.logits / heat).softmax(-1)
-            pair = torch.stack(terms_of(p, case.labels, found.jacobian, found.second))
-            factors = zone.curvature_factors(a, depth=case.depth, temperature=heat)
-            g_factor = float(factors.gauss_newton) * (1.0 if heated else heat)
-            powers = a**power * np.array([g_factor, float(factors.h_term)])
-            rows.append(torch.from_numpy(powers)[:, None, None] * pair)
-        return torch.stack(rows)
-
-    return {
-        "G and Ht, all scales at once": torch.stack([one_pass.g_term, one_pass.h_term], dim=1),
-        "Eq (5)": terms(),
-        "powers 2L and L": terms(power=2.0),
-        "1/T on both": terms(heated=False),
-        "p as drawn": terms(scaled=False),
-    }
-
-
-def _one_pass(case: DrawnNetwork, frame: Any) -> Any:
-    """What takes the derivatives of the logits once: of perceptrons by their matrices, of others by their layers."""
-    network = case.scaled(1.0)
-    if case.depth == 3:
-        weights = [w.detach() for w in network.parameters()]
-        return curvature.ProjectedMlp(weights, case.x, case.labels, frame)
-    return projected_network.ProjectedNetwork(network, case.x, case.labels, frame)
 
 
 def one_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -198,21 +90,6 @@ def large_curvature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    _scaled_derivative(
-        "scaled-logit-gradients",
-        r"\nabla",
-        1,
-        scaled_gradients,
-        says="Scaling all weights multiplies the logit gradients by the scale to the power of the depth less one.",
-    ),
-    _scaled_derivative(
-        "scaled-logit-hessians",
-        r"\nabla^2",
-        2,
-        scaled_curvatures,
-        says="Scaling all weights multiplies the second derivatives of the logits by the scale to the power of the "
-        "depth less two.",
-    ),
     Identity(
         id="vysogorets2024/temperature-gradient",
         entries=("A13",),
@@ -227,48 +104,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.14,
         data="digits",
         quantity="gradient of the loss",
-    ),
-    Identity(
-        id="vysogorets2024/scaled-hessian",
-        entries=("A12", "A14"),
-        source=f"{PAPER}, eq. (5)",
-        statement=r"H' = \frac{\alpha^{2L-2}}{T^2} G(p') + \frac{\alpha^{L-2}}{T} \tilde H(p')",
-        says="The Hessian of a scaled network combines both terms of the original, taken at the scaled network's "
-        "predictions, with their own powers of scale and temperature.",
-        routes=scaled_hessian,
-        points=on_both(
-            {"alpha": 0.3, "temperature": 1.0},
-            {"alpha": 2.5, "temperature": 1.0},
-            {"alpha": 1.3, "temperature": 4.0},
-            {"alpha": 0.7, "temperature": 0.35},
-            samples=8,
-            dim=4,
-        ),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.77,
-        tier=Tier.DEFAULT,
-        data="digits",
-        quantity="projected Hessian of the scaled network",
-    ),
-    Identity(
-        id="vysogorets2024/both-terms-of-the-scaled-hessian",
-        entries=("A12", "A14"),
-        source=f"{PAPER}, eq. (5), term by term",
-        statement=r"G' = \frac{\alpha^{2L-2}}{T^2} G(p'),\quad \tilde H' = \frac{\alpha^{L-2}}{T} \tilde H(p')",
-        says="Derivatives taken once give both terms of the Hessian at every scale and temperature: each is that at "
-        "the scaled predictions, times its own power of the scale.",
-        routes=both_terms,
-        points=on_both(
-            {"alphas": (0.8, 1.0, 1.2), "temperatures": (1.0, 0.7, 1.6)},
-            samples=12,
-            dim=4,
-        ),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.19,
-        data="digits",
-        quantity="projected terms of the scaled network",
     ),
     Identity(
         id="vysogorets2024/one-temperature",

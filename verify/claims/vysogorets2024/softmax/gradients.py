@@ -12,7 +12,7 @@ from simulate.monte_carlo import Block, Point
 from theory import gauss_newton
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.softmax.samples import logit_gradients_at, predictions_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -51,14 +51,6 @@ def gradients(block: Block, point: Point) -> Mapping[str, Any]:
         name: values.reshape(len(block), point.draws, *values.shape[1:]).mean(1)
         for name, values in found.items()
     }
-
-
-def class_mean_lengths(block: Block, point: Point) -> Mapping[str, Any]:
-    """Variance of the squared length of the mean gradient over Gaussian class means, and its squared mean."""
-    c, _ = logit_gradients_at(block.repeated(point.draws), point, 1)
-    lengths = (_residuals(point, block.device).mean(0) @ c).square().sum(1).reshape(len(block), -1)
-    variance = lengths.var(1)
-    return {"variance": variance, "squared_mean": lengths.mean(1).square() - variance / point.draws}
 
 
 SCATTER = -1
@@ -105,15 +97,6 @@ BALANCED = Experiment(
     ),
     budget=4096,
     seconds=0.74,
-)
-
-LENGTHS = Experiment(
-    id="vysogorets2024/class-mean-lengths",
-    replicate="128 draws of Gaussian class means",
-    simulate=class_mean_lengths,
-    points=(Point(**LEANING_BATCH, copies=1, dim=23, draws=128, sigma_c=1.4, sigma_e=0.3, orthogonal=False),),
-    budget=4096,
-    seconds=0.87,
 )
 
 
@@ -211,49 +194,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "without d": lambda p: _norm(p) ** 2 / p.dim,
         },
         quantity="squared norm of the mean gradient",
-    ),
-    Claim(
-        id="vysogorets2024/sample-gradient-norm",
-        entries=("A36",),
-        source=f"ours, beside {PAPER}, eq. (9) and figure 5",
-        passage=OURS,
-        statement=r"\mathbb{E}\,\lVert\nabla_\theta \ell\rVert^2 = d\,\sigma_c^2\,\lVert\hat Q - Q\rVert^2 + "
-        r"\frac{d\,\sigma_e^2}{N}\,\overline{\lVert p - e_y\rVert^2}",
-        says="In the random model, the mean squared gradient of a finite sample exceeds that of the mean gradient by "
-        "a noise floor of residual variance and prediction error over sample size.",
-        experiment=GRADIENTS,
-        score="square",
-        predict=_square,
-        margin=0.01,
-        margin_reason=UNBIASED,
-        rivals={
-            "without the floor": lambda p: _norm(p) ** 2,
-            "floor of one sample": lambda p: _square(p, samples=1),
-            "sigma_e for sigma_e^2": lambda p: _square(p, sigma_e=p.sigma_e**0.5),
-        },
-        quantity="mean squared norm of the gradient of a sample",
-    ),
-    Claim(
-        id="vysogorets2024/gradient-scatter",
-        entries=("A36",),
-        source=f"ours, beside {PAPER}, after eq. (9): class means only nearly orthogonal",
-        passage=OURS,
-        statement=r"\mathrm{Var}\,\lVert\nabla\rVert^2 = \frac{2}{d}\,(\mathbb{E}\,\lVert\nabla\rVert^2)^2,\quad "
-        r"\nabla = \sum_k c_k (\hat Q_k - Q_k),\ c_k \sim N(0, \sigma_c^2 I)",
-        says="With Gaussian class means, which are only nearly orthogonal, the squared length of the mean gradient "
-        "has a relative variance of two over the dimension.",
-        experiment=LENGTHS,
-        kind=Kind.RATIO,
-        score=("variance", "squared_mean"),
-        predict=lambda p: gauss_newton.gradient_scatter(p.dim),
-        margin=0.03,
-        margin_reason="3 % for a variance",
-        rivals={
-            "1 / d": lambda p: 1 / p.dim,
-            "1 / (2 d), of the norm itself": lambda p: 1 / (2 * p.dim),
-            "2 / (d + 2)": lambda p: 2 / (p.dim + 2),
-        },
-        quantity="relative variance of the squared norm",
     ),
     Claim(
         id="vysogorets2024/balanced-gradient-floor",

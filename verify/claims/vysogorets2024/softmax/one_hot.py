@@ -12,14 +12,12 @@ from simulate.monte_carlo import Point
 from theory import derivations, softmax
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.softmax.softmax import dense_gamma
-from verify.model import OURS, AnyClaim, ExactProperty, Identity
-from verify.model.domains import Between, OneOf
+from verify.model import OURS, AnyClaim, Identity
 
 __all__ = ["CLAIMS"]
 
 Array = NDArray[Any]
 
-ROUNDING = "exact; a few roundings in float64"
 MANY_DIGITS = "the next term of the expansion is far below it, and so is rounding with hundreds of digits"
 
 # --- the approach to one-hot ---------------------------------------------------------------------------------
@@ -28,38 +26,6 @@ MANY_DIGITS = "the next term of the expansion is far below it, and so is roundin
 def _mode_and_tail(point: Point) -> Array:
     s = point.support
     return np.array([1 - (s - 1) * point.tail] + [point.tail] * (s - 1))
-
-
-def equal_tail(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma^2 with S - 1 equal small entries: dense, and in closed form."""
-    s, limit = point.support, 4 * (point.support - 1) / (point.support + 2)
-    slope = 4 * (s - 1) * (s**2 - 2 * s) / (s + 2) ** 2
-    return {
-        "dense": dense_gamma(_mode_and_tail(point)) ** 2,
-        "theory": softmax.equal_tail_gamma(point.tail, members=s) ** 2,
-        "the limit": limit,
-        "to first order": limit + slope * point.tail,
-        "uniform": s - 1.0,
-    }
-
-
-EQUAL_TAIL = Identity(
-    id="vysogorets2024/equal-tail-gamma",
-    entries=("A46",),
-    source=f"{PAPER}, appendix C, eq. (11), before it is expanded",
-    statement=r"\Gamma_p^2 = \frac{(S - 1)(2 - S\varepsilon)^2}"
-    r"{S + 2 - 2 S^2 \varepsilon + S^2 (S - 1) \varepsilon^2}",
-    says="With one likely class and equally small others, the squared excess of the softmax covariance is an explicit "
-    "rational function of the small probability and the number of nonzero ones.",
-    routes=equal_tail,
-    points=tuple(
-        Point(support=s, tail=t) for s, t in ((3, 0.07), (4, 0.002), (7, 0.11), (23, 0.013), (12, 1e-5))
-    ),
-    tolerance=1e-10,
-    tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 1e-5 at least",
-    seconds=0.01,
-    quantity="squared Gamma",
-)
 
 
 def _gamma_squared(p: Any) -> Any:
@@ -178,57 +144,6 @@ SINGLE = Identity(
     quantity="eigenvalues of the softmax covariance",
 )
 
-SEVERAL = Identity(
-    id="vysogorets2024/equal-tail-spectrum",
-    entries=("A48",),
-    source=f"beside {PAPER}, appendix C, eq. (12): more than one small entry",
-    passage=OURS,
-    statement=r"\tilde\lambda = S\varepsilon(1 - (S - 1)\varepsilon),\ \varepsilon\ (S - 2\,\times),\ 0, \ldots, 0",
-    says="With one likely class and equally small others, the softmax covariance has the small probability as "
-    "repeated eigenvalue, one larger eigenvalue proportional to both probabilities, and zeros.",
-    routes=equal_tail_spectrum,
-    points=tuple(
-        Point(support=s, tail=t, classes=k) for s, t, k in ((3, 0.04, 5), (5, 0.0021, 9), (7, 0.11, 10))
-    ),
-    tolerance=1e-12,
-    tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 8e-3 at least",
-    seconds=0.01,
-    quantity="eigenvalues of the softmax covariance",
-)
-
-
-def _off_one(point: Point, *, small: int) -> float:
-    """|Gamma - 1| for `small` entries 10^-decades beside the mode: the product's, and that of exact fractions."""
-    from fractions import Fraction
-
-    tail = Fraction(10.0**-point.decades)
-    p = [1 - small * tail] + [tail] * small
-    trace = sum(x * (1 - x) for x in p)
-    square = sum((x * (1 - x)) ** 2 for x in p) + sum(x * x for x in p) ** 2 - sum(x**4 for x in p)
-    padded = np.array([float(x) for x in p] + [0.0] * (point.classes - 2))
-    found = float(softmax.gamma(padded[::-1] if point.swapped else padded))
-    return max(abs(found - 1), abs(float(trace**2 / square) - 1))
-
-
-TWO_POINTS = ExactProperty(
-    id="vysogorets2024/two-points",
-    entries=("A47",),
-    source=f"{PAPER}, appendix C; that it holds at every epsilon is ours",
-    statement=r"p = (1 - \varepsilon, \varepsilon, 0, \ldots):\quad \Gamma_p = 1 \text{ for every } \varepsilon",
-    says="When only two classes have nonzero probability, the excess of the softmax covariance is exactly one, "
-    "however the probability is shared.",
-    domain={"decades": Between(0.31, 300.0), "classes": Between(2, 12), "swapped": OneOf(False, True)},
-    violation=lambda _, point: _off_one(point, small=1),
-    examples=(
-        Point(decades=0.7, classes=4, swapped=True),
-        Point(decades=17.3, classes=2, swapped=False),
-        Point(decades=299.5, classes=9, swapped=True),
-    ),
-    tolerance=1e-15,
-    tolerance_reason=ROUNDING,
-    rivals={"two small entries": lambda _, point: _off_one(point, small=2)},
-    seconds=0.01,
-)
 
 # --- ties and near ties --------------------------------------------------------------------------------------
 
@@ -283,86 +198,14 @@ PLATEAU = Identity(
 )
 
 
-def tied(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma with several likeliest logits exactly tied, at growing scales."""
-    z = np.zeros(point.classes)
-    z[point.ties :] = -1.3
-    scales = np.array(point.scales)
-    return {
-        "many digits": [_many_digits(scale * z) for scale in scales],
-        "theory": np.full(len(scales), softmax.gamma(np.full(point.ties, 1 / point.ties))),
-        "1": np.ones(len(scales)),
-        "root of K": np.full(len(scales), point.ties**0.5),
-    }
-
-
-TIED = Identity(
-    id="vysogorets2024/tied-logits",
-    entries=("A47",),
-    source=f"{PAPER}, appendix C; the number of ties is ours",
-    passage=OURS,
-    statement=r"m \text{ likeliest logits tied}:\ \Gamma_p \to \sqrt{m - 1};\quad z = 0:\ \Gamma_p = \sqrt{K - 1} "
-    r"\text{ at every scale}",
-    says="With several likeliest logits exactly tied, the excess of the softmax covariance tends to the root of one "
-    "less than their number as the logits grow.",
-    routes=tied,
-    points=(
-        Point(classes=7, ties=7, scales=(0.01, 3.0, 900.0)),
-        Point(classes=10, ties=10, scales=(0.3, 70.0, 4000.0)),
-        Point(classes=9, ties=4, scales=(60.0, 300.0)),
-    ),
-    tolerance=1e-14,
-    tolerance_reason="exp(-78) of the others is below rounding",
-    seconds=0.01,
-    quantity="Gamma",
-)
-
 # --- rounding ------------------------------------------------------------------------------------------------
-
-
-def rounding(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma of random logits, the likeliest ahead by `gap`: hundreds of digits, and several ways in floats."""
-    z = rng.standard_normal((point.draws, point.classes))
-    z[:, 0] = np.max(z, axis=1) + point.gap
-    p = np.exp(z - z[:, :1])
-    p /= p.sum(-1, keepdims=True)
-    s2, s3 = np.square(p).sum(-1), (p**3).sum(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        moments = (1 - s2) / np.sqrt(s2 - 2 * s3 + s2**2)
-    return {
-        "many digits": [_many_digits(row) for row in z],
-        "theory": softmax.gamma_from_logits(z),
-        "dense float64": dense_gamma(p),
-        "moments, eq. (10)": moments,
-        "dense float32": dense_gamma(p.astype(np.float32)),
-    }
-
-
-GAPS = ((2, 17.0), (3, 36.0), (5, 90.0), (50, 45.0), (4, 800.0), (3, 5000.0))
-
-ROUNDED = Identity(
-    id="vysogorets2024/rounding",
-    entries=("A59",),
-    source=f"ours, beside {PAPER}, section 4",
-    passage=OURS,
-    statement=r"\Gamma_{\sigma(z)} \text{ from logits keeps its digits at every confidence}",
-    says="Computed from the logits in a stable form, the excess of the softmax covariance keeps full floating-point "
-    "precision at every confidence.",
-    routes=rounding,
-    points=tuple(Point(classes=k, gap=gap, draws=3) for k, gap in GAPS),
-    tolerance=4e-15,
-    tolerance_reason="a dozen roundings; no digits are lost to confidence",
-    seconds=0.062,
-    quantity="Gamma",
-)
 
 
 def dense_rounding(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """What the dense matrix says in float64 once 1 - max p is below its last digit."""
     s = point.support
-    p = np.array([1 - (s - 1) * point.tail] + [point.tail] * (s - 1))
     return {
-        "dense float64": dense_gamma(p),
+        "dense float64": dense_gamma(_mode_and_tail(point)),
         "of rounding": softmax.rounded_gamma(s),
         "true": softmax.equal_tail_gamma(point.tail, members=s),
         "zero, a collapse": 0.0,
@@ -388,13 +231,8 @@ DENSE = Identity(
 
 CLAIMS: tuple[AnyClaim, ...] = (
     RATE,
-    EQUAL_TAIL,
     SLOPE,
-    TWO_POINTS,
     SINGLE,
-    SEVERAL,
     PLATEAU,
-    TIED,
-    ROUNDED,
     DENSE,
 )

@@ -14,7 +14,7 @@ from simulate.modules import logit_kernel
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
+from verify.model import AnyClaim, Claim, Experiment, Passage, Standing, Verdict
 from verify.model.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS", "SMALL", "stacked"]
@@ -287,47 +287,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         relative=False,
         rivals={"not at all": lambda _: 0.0, "the norm, not its square": lambda _: -0.5},
         quantity="local exponent of the squared gradient in the size of the batch",
-    ),
-    Claim(
-        id="vysogorets2024/balanced-gradient-falls",
-        entries=("A37",),
-        source=f"ours, beside {PAPER}, section 4",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\lVert\nabla\ell\rVert / \alpha^{L-1} \text{ of balanced classes at } \alpha = 0.01 "
-        r"\text{ is on average at most } \tfrac34 \text{ of that at } 1",
-        says="On balanced images, the gradient of LeNet-300-100, freed of its power of the scale, is on average at "
-        "least a quarter smaller at uniform predictions than as drawn.",
-        experiment=PRIORS,
-        kind=Kind.AT_MOST,
-        score="falls",
-        predict=lambda _: 0.75,
-        margin=0.05,
-        margin_reason="a bound of ours above what was seen, 0.6: the gradient gets smaller, and does not vanish",
-        pilot="the bound 3/4: the first networks drawn gave 0.6",
-        relative=False,
-        rivals={"at most a quarter": lambda _: 0.25},
-        quantity="balanced gradient at uniform predictions over that as drawn, powers of the scale taken out",
-    ),
-    Claim(
-        id="vysogorets2024/balanced-gradient-stays",
-        entries=("A37",),
-        source=f"ours, beside {PAPER}, section 4, from the noise of the random model",
-        passage=OURS,
-        statement=r"\lim_{\alpha \to 0} \lVert\nabla\ell\rVert^2 / \alpha^{2L-2} \ge "
-        r"\tfrac{P \sigma_e^2}{N} (1 - \tfrac1K) \text{ for balanced classes}",
-        says="At nearly uniform predictions on balanced images, the squared gradient of LeNet-300-100 is on average "
-        "at least the noise floor of the random model.",
-        experiment=PRIORS,
-        kind=Kind.AT_LEAST,
-        score="balanced",
-        inputs={"sigma_e": TYPICAL_E, "parameters": PARAMETERS, "classes": CLASSES},
-        predict=_floor,
-        margin=0.05,
-        margin_reason="a lower bound, the noise floor of the model; networks are found well above it",
-        pilot="that the floor is a bound: the first networks drawn lay well above it",
-        rivals={"ten times that": lambda p: 10 * _floor(p)},
-        quantity="squared balanced gradient at small scale, powers of the scale taken out",
     ),
 )
 

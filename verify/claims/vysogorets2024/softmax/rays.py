@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -99,40 +99,6 @@ ORDER = Claim(
 )
 
 
-def counterexample(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma^2 of a few predictions; and what it would be if the same values came in the order of the entropy."""
-    p = np.array(point.p)
-    found = dense_gamma(p) ** 2
-    ranks = np.argsort(np.argsort(_entropy(p)))
-    return {
-        "dense": found,
-        "theory": softmax.gamma(p) ** 2,
-        "in the order of entropy": np.sort(found)[ranks],
-        "against the order of entropy": np.sort(found)[::-1][ranks],
-    }
-
-
-COUNTEREXAMPLE = Identity(
-    id="vysogorets2024/entropy-counterexample",
-    entries=("A34",),
-    source=f"{PAPER}, section 4, figure 4 right, between its rays",
-    statement=r"H(\tfrac{1}{2}, \tfrac{1}{2}, 0, 0) = 0.69,\ \Gamma^2 = 1;\quad H(.97, .01, .01, .01) = 0.17,\ "
-    r"\Gamma^2 = 2.03",
-    says="Between different sets of logits, a prediction of higher entropy can have a smaller excess of its softmax "
-    "covariance, as explicit examples show.",
-    routes=counterexample,
-    points=(
-        Point(p=((0.5, 0.5, 0.0, 0.0), (0.97, 0.01, 0.01, 0.01))),
-        Point(p=((0.5, 0.5, 0.0, 0.0), (0.97, 0.01, 0.01, 0.01), (0.4, 0.3, 0.2, 0.1))),
-    ),
-    printed="in the order of entropy",
-    **BETWEEN_RAYS,
-    tolerance=1e-12,
-    tolerance_reason=ROUNDING,
-    seconds=0.01,
-    quantity="squared Gamma",
-)
-
 # --- along rays ----------------------------------------------------------------------------------------------
 
 
@@ -224,41 +190,6 @@ def _edges(p: Array) -> tuple[list[tuple[int, int]], Array]:
     return edges, weights / weights.sum()
 
 
-def two_edges(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma^-2: dense, from chances that two random pairs of classes are one or meet, and from these counted out."""
-    p = np.array(point.weights) / sum(point.weights)
-    edges, weights = _edges(p)
-    met = np.zeros(3)
-    for (e, w), (f, v) in product(zip(edges, weights, strict=True), repeat=2):
-        met[len({*e} & {*f})] += w * v
-    return {
-        "dense": dense_gamma(p) ** -2,
-        "pairs": softmax.gamma_of_pairs(p) ** -2,
-        "half for meeting": met[2] + met[1] / 2,
-        "same pair only": met[2],
-    }
-
-
-EDGES = Identity(
-    id="vysogorets2024/two-edges",
-    entries=("A34",),
-    source=f"ours, beside {PAPER}, section 4",
-    passage=OURS,
-    statement=r"\Gamma_p^{-2} = \Pr(e = e') + \tfrac{1}{4} \Pr(|e \cap e'| = 1)\quad "
-    r"\text{for pairs } e, e' \text{ of classes, drawn with weights } p_i p_j",
-    says="The inverse squared excess of the softmax covariance is the probability that two random pairs of classes "
-    "coincide, plus a quarter of that of sharing exactly one class.",
-    routes=two_edges,
-    points=tuple(
-        Point(weights=w) for w in ((0.7, 0.2, 0.1), (5.0, 3.0, 3.0, 1.0, 0.4), (9.0, 4.0, 0.0, 1.0, 2.5, 0.3))
-    ),
-    tolerance=1e-13,
-    tolerance_reason=ROUNDING,
-    seconds=0.01,
-    quantity="inverse squared Gamma",
-)
-
-
 def slope_along_ray(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Derivative of Gamma^-2 in the inverse temperature, by a complex step and as covariances over pairs."""
     z, step = np.array(point.logits), 1e-30
@@ -340,9 +271,7 @@ BATCH_RAY = Identity(
 
 CLAIMS: tuple[AnyClaim, ...] = (
     ORDER,
-    COUNTEREXAMPLE,
     RAY,
-    EDGES,
     SLOPE,
     BATCH_RAY,
 )

@@ -44,7 +44,6 @@ def random_logit_model(block: Block, point: Point) -> Mapping[str, Any]:
     traces = [half.diagonal(dim1=1, dim2=2).sum(1) for half in (first, second)]
     return {
         "top": quotients[:, 0],
-        "last_outlier": quotients[:, -1],
         "bulk": (sum(traces) / 2 - quotients.sum(1)) / (point.dim - len(p) + 1),
         "trace_product": traces[0] * traces[1],
         "inner_product": (first * second).sum((1, 2)),
@@ -121,26 +120,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "p_max for the eigenvalue": lambda p: _bulk(p) + p.dim * p.sigma_c**2 * max(p.p),
         },
         quantity="largest eigenvalue of the mean G-term",
-    ),
-    Claim(
-        id="vysogorets2024/last-outlier",
-        entries=("A27", "A41"),
-        source=f"{PAPER}, eq. (7) and appendix B",
-        statement=r"\lambda_{K-1}(\mathbb{E}_e G) = (1 - \lVert p\rVert^2)\,\sigma_e^2 + d\,\sigma_c^2\,"
-        r"\tilde\lambda_{K-1}",
-        says="In the random model of logit gradients, the last outlier of the mean Gauss-Newton term exceeds its bulk "
-        "by dimension times class-mean variance times the softmax covariance's smallest nonzero eigenvalue.",
-        experiment=LOGIT_MODEL,
-        score="last_outlier",
-        predict=lambda p: _eigenvalues(p)[len(p.p) - 2],
-        margin=0.01,
-        margin_reason=UNBIASED,
-        rivals={
-            "bulk only": _bulk,
-            "bulk without 1 - |p|^2": lambda p: _eigenvalues(p)[len(p.p) - 2] - _bulk(p) + p.sigma_e**2,
-            "smallest probability": lambda p: _bulk(p) + p.dim * p.sigma_c**2 * min(p.p),
-        },
-        quantity="last outlying eigenvalue of the mean G-term",
     ),
     Claim(
         id="vysogorets2024/bulk",

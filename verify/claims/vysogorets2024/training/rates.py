@@ -13,7 +13,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import learnable_rates
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -22,18 +22,10 @@ LADDER = {"factor": math.sqrt(2), "count": 7}
 
 
 def base_rates(block: Block, point: Point) -> Mapping[str, Any]:
-    """Exponent between two scales of the largest eta_0 = eta alpha^(L-2) at which a network learns; same images.
-
-    Also whether, at both scales, it learns at the lowest rate tried and does not at the highest.
-    """
+    """Exponent between two scales of the largest eta_0 = eta alpha^(L-2) at which a network learns; same images."""
     networks = _classifiers(block, point)
     small, large = (_ladder(networks, alpha, block, point) for alpha in (point.small, point.large))
-    factor = math.log(point.large / point.small)
-    learned = np.stack([small.learned, large.learned])
-    return {
-        "exponent": np.log(large.largest / small.largest) / factor + point.depth - 2,
-        "bracketed": (learned[..., 0] & ~learned[..., -1]).all(0).astype(float),
-    }
+    return {"exponent": np.log(large / small) / math.log(point.large / point.small) + point.depth - 2}
 
 
 def _ladder(networks: Any, alpha: float, block: Block, point: Point) -> Any:
@@ -92,36 +84,8 @@ def _experiment(name: str, seconds: float, *rows: tuple[int, float, float, int])
 SLOPES: dict[str, Callable[[Any], float]] = {
     "of the logit gradients, L - 1": lambda p: p.depth - 1.0,
     "of the logits, L": lambda p: float(p.depth),
-}
-
-DEEP_SLOPES: dict[str, Callable[[Any], float]] = {
-    **SLOPES,
     "of the schedule, 2 - L": lambda p: 2.0 - p.depth,
     "half the power": lambda p: (p.depth - 2) / 2,
-}
-
-READS = r"\eta_0 \alpha^{-1} = 2/\mathcal{O}(1)"
-
-OTHER_DEPTH: dict[str, Any] = {
-    "printed": lambda _: 1.0,
-    "reads": READS,
-    "passage": Passage(
-        Standing.OUTSIDE,
-        "fully-connected LeNet-300-100 with two hidden layers",
-        "Section 5, experimental setup",
-    ),
-    "finding": "Outside of the three layers of LeNet-300-100, where the largest base rate is linear in alpha as the "
-    "paper says, it grows as alpha^(L-2).",
-}
-
-LINEAR: dict[str, Any] = {
-    "printed": lambda _: 1.0,
-    "reads": READS,
-    "passage": Passage(
-        Standing.AS_STATED, "linear separation between trainable and divergent models", "Appendix E"
-    ),
-    "finding": "The paper has eta_0 / alpha the same at all scales, for LeNet-5 with its five layers too: the case of "
-    "L = 3 said of both. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
 }
 
 
@@ -136,46 +100,14 @@ def _exponent_claim(experiment: Experiment, **its_own: Any) -> Claim:
         score="exponent",
         predict=_exponent,
         relative=False,
+        rivals=SLOPES,
         axis="depth",
         quantity="exponent of the largest base rate in the scale",
         **its_own,
     )
 
 
-def _bracket_claim(claim: Claim, says: str) -> Claim:
-    return Claim(
-        id=claim.id.replace("base-rate-exponent", "base-rate-bracket"),
-        entries=("A54",),
-        source=f"ours, beside {PAPER}, appendix E, figure 8 left: a region of trainable networks",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"P(\text{learns at } \eta_0 = 0.35\, \alpha^{L-2} c \text{ and not at } \eta_0 = 2.8\, "
-        r"\alpha^{L-2} c,\text{ at both scales}) = 1,\quad 1 \le c < \sqrt 2",
-        says=says,
-        experiment=claim.experiment,
-        kind=Kind.PROPORTION,
-        score="bracketed",
-        predict=lambda _: 1.0,
-        relative=False,
-        margin=0.1,
-        margin_reason="ten in a hundred, of events that were seen nearly always",
-        pilot="the rates 0.35 and 2.8: chosen so that they enclose the largest rates of the networks drawn first",
-        rivals={"half of the networks": lambda _: 0.5, "learning at every rate, or at none": lambda _: 0.0},
-        axis="depth",
-        quantity="share of networks whose largest rate lies in between",
-    )
-
-
-EXPONENTS: tuple[Claim, ...] = (
-    _exponent_claim(
-        _experiment("two-layers", 1.3, (2, 0.012, 0.3, 200)),
-        says="With two layers, the largest base learning rate at which a network learns does not depend on its "
-        "initial scale.",
-        margin=0.05,
-        margin_reason="the default for exponents; the grid of rates is moved at random and adds nothing",
-        rivals=SLOPES,
-        **OTHER_DEPTH,
-    ),
+CLAIMS: tuple[AnyClaim, ...] = (
     _exponent_claim(
         _experiment("three-layers", 2.2, (3, 0.07, 0.6, 250)),
         says="With three layers, the largest base learning rate at which a network learns grows linearly with its "
@@ -184,7 +116,6 @@ EXPONENTS: tuple[Claim, ...] = (
         margin_reason="an exponent, 0.05, and as much for a larger scale that is not yet small, where base rates were "
         "seen to lie a tenth above the power; ten times smaller scales would need ten times the steps",
         pilot="the margin 0.1: base rates of the first networks drawn lay a tenth above the power at the larger scale",
-        rivals=DEEP_SLOPES,
     ),
     _exponent_claim(
         _experiment("deep", 5.5, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 400)),
@@ -194,19 +125,12 @@ EXPONENTS: tuple[Claim, ...] = (
         margin_reason="an exponent between scales a factor of three apart, where rates of single networks differ by "
         "30 %: a fifth of a layer is what a hundred networks resolve",
         pilot="the margin 0.2: rates of single networks drawn first differed by 30 %",
-        rivals=DEEP_SLOPES,
-        **LINEAR,
-    ),
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (
-    *EXPONENTS,
-    *(
-        _bracket_claim(
-            claim,
-            f"Networks of {depths} layers learn at small base learning rates and do not at ones eight times as "
-            "large, at either initial scale.",
-        )
-        for claim, depths in zip(EXPONENTS, ("two", "three", "four and five"), strict=True)
+        reads=r"\eta_0 \alpha^{-1} = 2/\mathcal{O}(1)",
+        printed=lambda _: 1.0,
+        passage=Passage(
+            Standing.AS_STATED, "linear separation between trainable and divergent models", "Appendix E"
+        ),
+        finding="The paper has eta_0 / alpha the same at all scales, for LeNet-5 with its five layers too: the case of "
+        "L = 3 said of both. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
     ),
 )

@@ -88,40 +88,22 @@ SCHEDULE: Mapping[str, Any] = {
 }
 
 
-def _matched(name: str, alphas: tuple[float, ...], tolerance: float, reason: str, *, says: str) -> Identity:
-    return Identity(
-        id=f"vysogorets2024/{name}",
+SAME_PATHS: tuple[AnyClaim, ...] = (
+    Identity(
+        id="vysogorets2024/matched-path",
         entries=("A16",),
         source=f"{PAPER}, sections 1 and 3; momentum and mini-batches are ours",
         statement=r"T = \alpha^L,\ \eta' = \alpha^2 \eta:\quad \theta'_t = \alpha\, \theta_t "
         r"\text{ with momentum and mini-batches}",
-        says=says,
+        says="At matched temperature and a learning rate times the squared scale, a scaled network trains along the "
+        "original's path, momentum and mini-batches included.",
         routes=matched_paths,
-        points=tuple(Point(network=n, alpha=alpha, **SCHEDULE) for n in NETWORKS for alpha in alphas),
-        tolerance=tolerance,
-        tolerance_reason=reason,
+        points=tuple(Point(network=n, alpha=alpha, **SCHEDULE) for n in NETWORKS for alpha in (0.1, 10.0)),
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
         seconds=0.5,
         data="digits",
         quantity="weights after training",
-    )
-
-
-SAME_PATHS: tuple[AnyClaim, ...] = (
-    _matched(
-        "matched-path",
-        (0.1, 10.0),
-        1e-12,
-        ROUNDING,
-        says="At matched temperature and a learning rate times the squared scale, a scaled network trains along the "
-        "original's path, momentum and mini-batches included.",
-    ),
-    _matched(
-        "matched-path-to-the-bit",
-        (0.25, 2.0),
-        1e-30,
-        "a power of two moves exponents only, so that nothing is rounded differently",
-        says="When the scale is a power of two, temperature and learning rate matched, scaled and original network "
-        "train along the same path to the last bit.",
     ),
     Identity(
         id="vysogorets2024/shared-predictions",

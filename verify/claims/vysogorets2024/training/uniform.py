@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from simulate import data, networks, objectives
+from simulate import data, networks
 from simulate.monte_carlo import Block, Point
 from simulate.training import scaled_training
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.scaling.identities import NETWORKS, drawn
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
+from verify.model import AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
 from verify.model.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS", "perceptrons"]
@@ -53,59 +52,12 @@ def uniform_paths(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _deviations(block: Block, point: Point) -> Any:
-    """Path of the scaled network less that of uniform predictions, at alpha and 2 alpha: (n, 2, P), unscaled."""
-    import torch
-
-    weights, x, labels = perceptrons(block, point, (point.hidden,) * (point.depth - 1))
-    alphas = torch.tensor([point.alpha, 2 * point.alpha], dtype=torch.float64, device=block.device)
-    rates = torch.from_numpy(zone.matched_rate(point.rate, alpha=alphas.cpu().numpy(), depth=point.depth))
-    factor = alphas[:, None, None]
-    start, batches = [factor * w for w in weights], [(x, labels)]
-    *_, scaled = scaled_training.descent(start, batches, rate=rates.to(block.device)[None], steps=point.steps)
-    *_, plain = scaled_training.descent(
-        weights, batches, rate=point.rate, steps=point.steps, predictions=scaled_training.uniform
-    )
-    pairs = zip(scaled.parameters, plain.parameters, strict=True)
-    return torch.cat([(p / factor - q).flatten(2) for p, q in pairs], dim=2)
-
-
-def deviation_powers(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """log2 of the ratio of the two deviations, for six networks."""
-    norms = _deviations(Block((rng,) * 6), point).norm(dim=2)
-    powers = (norms[:, 1] / norms[:, 0]).log2()
-    return {
-        "power": powers,
-        "L": np.full(6, np.log2(zone.homogeneous_factor(2.0, depth=point.depth))),
-        "1": np.ones(6),
-        "L - 1": np.full(6, point.depth - 1),
-        "2 L": np.full(6, 2 * point.depth),
-    }
-
-
-def deviation_limit(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Both deviations over alpha^L, and over other powers."""
-    small, large = _deviations(Block((rng,)), point)[0]
-    a, power = point.alpha, point.depth
-    one, two = zone.homogeneous_factor([a, 2 * a], depth=power).tolist()
-    return {
-        "deviation / alpha^L": small / one,
-        "the same at 2 alpha": large / two,
-        "none": 0 * small,
-        "as alpha": large / (2 * a**power),
-        "as alpha^(L-1)": large / (2 ** (power - 1) * a**power),
-    }
-
-
 def _scaled_down(*alphas: float) -> tuple[Point, ...]:
     """For networks of two, three, four and five layers."""
     return tuple(
         Point(images="digits", depth=depth, alpha=alpha, hidden=12, samples=20, steps=15, rate=0.006)
         for depth, alpha in enumerate(alphas, start=2)
     )
-
-
-UNIFORM_POINTS = _scaled_down(1e-4, 2e-3, 0.01, 0.025)
 
 
 def turned(block: Block, point: Point) -> Mapping[str, Any]:
@@ -155,33 +107,6 @@ TURNED = Experiment(
     seconds=0.23,
     data="digits",
 )
-
-
-def uniform_alignment(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Product of weights and step at uniform predictions, image by image, and logit of the label less their mean."""
-    import torch
-
-    case = drawn(rng, point)
-    own = objectives.parameters.parametric(case.network)
-    images = zip(case.x.split(1), case.labels.split(1), strict=True)
-    alone = [
-        next(
-            scaled_training.descent(
-                own.parameters, [i], rate=1.0, steps=0, logits=own.call, predictions=scaled_training.uniform
-            )
-        )
-        for i in images
-    ]
-    z = torch.cat([now.logits for now in alone])
-    label = z.gather(1, case.labels[:, None])[:, 0]
-    return {
-        "- theta . grad": -torch.stack(
-            [scaled_training.inner(now.parameters, now.gradients, 0) for now in alone]
-        ),
-        "L (z_y - mean z)": zone.euler_factor(case.depth) * (label - z.mean(1)),
-        "L z_y": case.depth * label,
-        "(L-1) (z_y - mean z)": (case.depth - 1) * (label - z.mean(1)),
-    }
 
 
 OBSERVATIONS: tuple[Observation, ...] = (
@@ -234,56 +159,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.056,
         data="digits",
         quantity="weights after training",
-    ),
-    Identity(
-        id="vysogorets2024/uniform-outputs-power",
-        entries=("A55",),
-        source=f"{PAPER}, appendix E and figure 11; the order is ours",
-        passage=OURS,
-        statement=r"\lVert \theta'_t/\alpha - \theta^{\mathrm{unif}}_t \rVert \sim \alpha^L \quad "
-        r"(\eta' = \eta\, \alpha^{2-L})",
-        says="The training path of a scaled-down network parts from that with outputs held uniform by a distance that "
-        "grows as the scale to the power of the depth.",
-        routes=deviation_powers,
-        points=UNIFORM_POINTS,
-        tolerance=1e-4,
-        tolerance_reason="rounding of 1e-16 against deviations of 1e-9 of the weights; the next order is 1e-8",
-        seconds=0.039,
-        data="digits",
-        quantity="exponent of the deviation",
-    ),
-    Identity(
-        id="vysogorets2024/uniform-outputs-deviation",
-        entries=("A55",),
-        source=f"{PAPER}, appendix E and figure 11; the order is ours",
-        passage=OURS,
-        statement=r"(\theta'_t/\alpha - \theta^{\mathrm{unif}}_t)/\alpha^L \text{ does not depend on small } "
-        r"\alpha, \text{ and is not } 0",
-        says="What parts a scaled-down network's training path from that with outputs held uniform is, over scale to "
-        "the depth, a nonzero vector independent of small scales.",
-        routes=deviation_limit,
-        points=UNIFORM_POINTS,
-        tolerance=1e-4,
-        tolerance_reason="rounding of 1e-16 against deviations of 1e-9 of the weights",
-        seconds=0.029,
-        data="digits",
-        quantity="deviation of the weights",
-    ),
-    Identity(
-        id="vysogorets2024/uniform-alignment",
-        entries=("A56",),
-        source=f"ours, from homogeneity, beside section 5 and appendix E of {PAPER}",
-        passage=OURS,
-        statement=r"p = 1/K:\quad -\theta \cdot \nabla\ell = L\, (z_y - \bar z) \text{ on each image}",
-        says="At uniform predictions, the product of weights and descent direction is the depth times the lead of the "
-        "label's logit over the mean one, image by image.",
-        routes=uniform_alignment,
-        points=tuple(Point(network=n, images="digits", samples=12) for n in NETWORKS),
-        tolerance=1e-12,
-        tolerance_reason="an exact identity in float64; sums over all weights lose three digits at most",
-        seconds=0.023,
-        data="digits",
-        quantity="product of weights and descent direction",
     ),
     Claim(
         id="vysogorets2024/norm-turns",

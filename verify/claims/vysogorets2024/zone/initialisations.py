@@ -31,7 +31,7 @@ def _stacked(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _together(block: Block, point: Point) -> Mapping[str, Any]:
-    """Kendall's tau of a few initialisations, of each pair of quantities at hand; and their mean loss."""
+    """Kendall's tau of a few initialisations, of each pair of quantities at hand."""
     return _stacked([_taus(rng, point, block.device) for rng in block.streams])
 
 
@@ -48,11 +48,9 @@ PAIRS = {
 def _taus(rng: np.random.Generator, point: Point, device: str) -> dict[str, float]:
     drawn = _initialisations(rng, point, device)
     pairs = {pair: pair.split("_") for pair in PAIRS}
-    found = {
+    return {
         pair: PAIRS[pair] * _tau(drawn[x], drawn[y]) for pair, (x, y) in pairs.items() if {x, y} <= set(drawn)
     }
-    means = {name: float(drawn[name].mean()) for name in ("loss", "any_label", "spread")}
-    return {**found, **means, "classes": drawn["classes"][0]}
 
 
 def _tau(x: Floats, y: Floats) -> float:
@@ -117,10 +115,7 @@ def _first_order(weights: Sequence[Any], x: Any, labels: Any) -> dict[str, Float
 
 
 def _confidence(logits: Any, labels: Any) -> dict[str, float]:
-    """Mean entropy, excess of the mean softmax covariance, |Qhat - Q|, the bound of the loss by Jensen.
-
-    And the loss were any label as likely as any, with the variance of the logits of an image.
-    """
+    """Mean entropy, excess of the mean softmax covariance, |Qhat - Q|, the bound of the loss by Jensen."""
     import torch
 
     log_p = logits.log_softmax(-1)
@@ -131,8 +126,6 @@ def _confidence(logits: Any, labels: Any) -> dict[str, float]:
         "gamma": float(curvature.positive_excess(mean.diag() - p.mT @ p / len(p))),
         "distance": float((mean - q).norm()),
         "jensen": -float((q * mean.log()).sum()),
-        "any_label": -float(log_p.mean()),
-        "spread": float(logits.var(-1, correction=0).mean()),
     }
 
 
@@ -186,11 +179,8 @@ CONFIDENT = Experiment(
     budget=512,
     seconds=5.6,
     data="digits",
-    # some images nearly are sums of others; of pairs that are nearly alike rounding says which is the larger
-    rounding={
-        **dict.fromkeys(("spread", "loss", "any_label"), 1e-4),
-        **dict.fromkeys(("entropy_loss", "entropy_gradient"), math.inf),
-    },
+    # of pairs that are nearly alike rounding says which is the larger
+    rounding=dict.fromkeys(("entropy_loss", "entropy_gradient"), math.inf),
 )
 
 CURVED = Experiment(
@@ -204,9 +194,6 @@ CURVED = Experiment(
     tier=Tier.FULL,
     data="digits",
 )
-
-CLASSES = 10.0
-"""Typical number of classes: it places margins and rivals."""
 
 
 def _moves(pair: str, formula: str, says: str, *, bound: float = 0.4) -> Claim:
@@ -234,10 +221,6 @@ def _moves(pair: str, formula: str, says: str, *, bound: float = 0.4) -> Claim:
     )
 
 
-def _uniform_loss(p: Any) -> Any:
-    return np.log(p.classes)
-
-
 CLAIMS: tuple[AnyClaim, ...] = (
     _moves(
         "entropy_loss",
@@ -255,38 +238,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "the less confident one has the larger excess of positive curvature in at least seven of ten pairs",
     ),
     _moves(
-        "loss_excess",
-        r"\text{loss}, \mathrm{exc}(H_d)",
-        "that of lower loss has the larger excess of positive curvature in at least seven of ten pairs",
-    ),
-    _moves(
         "gradient_distance",
         r"\lVert\nabla\ell\rVert, \lVert\hat Q - Q\rVert",
         "that whose mean prediction is nearer the class prior has the smaller gradient in more than three of "
         "four pairs",
         bound=0.55,
-    ),
-    Claim(
-        id="vysogorets2024/real-initial-loss",
-        entries=("A39",),
-        source=f"ours, beside {PAPER}, section 4: to initialisations all logits are alike",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\mathbb{E}\,\ell = \mathbb{E}\,\frac1K \sum_k (-\log p_k) \ge \log K "
-        r"\text{ over initialisations, for any images and classes}",
-        says="Averaged over initialisations of LeNet-300-100, the loss on given images is that of labels drawn at "
-        "random, and so at least that of uniform predictions.",
-        experiment=CONFIDENT,
-        score="loss",
-        inputs={"classes": CLASSES, "any_label": 3.08, "spread": 1.73},
-        predict=lambda p: p.any_label,
-        margin=0.01,
-        margin_reason="exact, as every label is as likely as any; log K, the least that it can be, is 25 margins away",
-        rivals={
-            "log K, of uniform predictions": _uniform_loss,
-            "to second order in the logits": lambda p: _uniform_loss(p) + p.spread / 2,
-        },
-        quantity="mean loss of LeNet-300-100 at initialisation",
     ),
 )
 

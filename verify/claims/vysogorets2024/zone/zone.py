@@ -247,34 +247,11 @@ def near_ties(block: Block, point: Point) -> Mapping[str, Any]:
     return {"weight": weight, "gap_density": density, "edge": edge}
 
 
-def population_decay(block: Block, point: Point) -> Mapping[str, Any]:
-    """Local exponent of Tr G(p'), derivatives unscaled, between two large scales with many samples near a tie."""
-    slopes = []
-    for rng in block.streams:
-        weights = [w.to(block.device) for w in networks.mlp_weights(rng, point.widths)]
-        dim = networks.weight_count(point.widths)
-        frame = curvature.haar(rng, dim, point.dim, device=block.device)
-        x = rng.standard_normal((point.samples, point.widths[0]))
-        labels = rng.integers(0, point.widths[-1], point.samples)
-        net = curvature.ProjectedMlp(weights, x, labels, frame)
-        traces = [
-            _trace(net.jacobian, _logits(weights, x, a).softmax(-1)) for a in (point.smaller, point.alpha)
-        ]
-        slopes.append(np.log(traces[1] / traces[0]) / np.log(point.alpha / point.smaller))
-    return {"decay": np.array(slopes)}
-
-
 def _logits(weights: Any, x: Any, alpha: float) -> Any:
     """Of the network with all weights scaled."""
     import torch
 
     return networks.mlp_logits([alpha * w for w in weights], torch.as_tensor(x).to(weights[0]))
-
-
-def _trace(jacobian: Any, p: Any) -> float:
-    """Of the mean of J' (diag(p) - p p') J, whose small entries are few among many samples."""
-    mean = (p[..., None] * jacobian).sum(1, keepdim=True)
-    return float((p[..., None] * (jacobian - mean) ** 2).sum((1, 2)).mean())
 
 
 def _layers(p: Point) -> int:
@@ -285,14 +262,6 @@ def _growth(p: Point) -> float:
     """Exponent of the upper edge in the number of samples, whatever the density of gaps."""
     few, many = (zone.upper_edge(n, gap_density=0.3, depth=_layers(p)).item() for n in (p.samples, p.more))
     return float(np.log(many / few) / np.log(p.more / p.samples))
-
-
-def _decay(p: Point) -> float:
-    """Exponent of the weight of near ties."""
-    small, large = (
-        zone.near_tie_weight(alpha, gap_density=0.3, depth=_layers(p)) for alpha in (p.smaller, p.alpha)
-    )
-    return float(np.log(large / small) / np.log(p.alpha / p.smaller))
 
 
 UPPER = Experiment(
@@ -316,15 +285,6 @@ TIES = Experiment(
     ),
     budget=512,
     seconds=3.4,
-)
-
-DECAY = Experiment(
-    id="vysogorets2024/population-decay",
-    replicate="one bias-free ReLU network with 3,000 normal inputs and a random projection",
-    simulate=population_decay,
-    points=(Point(widths=(20, 30, 10), smaller=3.0, alpha=6.3, samples=3_000, dim=5),),
-    budget=1024,
-    seconds=2.1,
 )
 
 UPPER_CLAIMS: tuple[AnyClaim, ...] = (
@@ -399,29 +359,6 @@ UPPER_CLAIMS: tuple[AnyClaim, ...] = (
             "power L - 1": lambda p: p.gap_density * p.temperature / p.alpha ** (_layers(p) - 1) / 2,
         },
         quantity="mean product of the two largest probabilities",
-    ),
-    Claim(
-        id="vysogorets2024/population-decay",
-        entries=("A22", "A23"),
-        source=f"ours, beside {PAPER}, section 3 and figure 2, where G plummets",
-        passage=OURS,
-        statement=r"\mathrm{Tr} G(p') \sim \alpha^{-L},\ \mathrm{Tr} G' \sim \alpha^{L-2} \text{ as } \tilde H',"
-        r"\quad \text{while } 1 \ll \alpha^L \ll N f(0)",
-        says="While many samples are still near a tie, the trace of the Gauss-Newton term, logit gradients unscaled, "
-        "falls only as the inverse of the scale to the depth.",
-        experiment=DECAY,
-        score="decay",
-        predict=_decay,
-        margin=0.05,
-        relative=False,
-        margin_reason="the default for exponents",
-        rivals={
-            "0, no collapse": lambda _: 0.0,
-            "1 - L": lambda p: 1 - _layers(p),
-            "-L - 1": lambda p: -_layers(p) - 1,
-            "-2 L": lambda p: -2 * _layers(p),
-        },
-        quantity="local exponent of the trace of the G-term, derivatives unscaled",
     ),
 )
 

@@ -1,4 +1,6 @@
-"""Closed forms of `verify.claims.vysogorets2024.zone.zone`."""
+"""Closed forms of `verify.claims.vysogorets2024.zone` and of its training."""
+
+import sympy
 
 from tests.verify.claims.mutation import ClosedForm, Quantity
 
@@ -30,13 +32,22 @@ FORMS = {
         lambda gap_density, depth, size: (size * gap_density) ** (1 / depth), LAYERS | {"size": lambda _: 100}
     ),
     "vysogorets2024/near-tie-weight": ClosedForm(_near_tie_weight, LAYERS),
-    "vysogorets2024/population-decay": ClosedForm(lambda depth: -depth, LAYERS),
+    "vysogorets2024/frobenius-law": ClosedForm(lambda excess_g, ratio: excess_g / sympy.sqrt(1 + ratio**2)),
+    "vysogorets2024/base-rate-exponent-three-layers": ClosedForm(lambda depth: depth - 2),
+    "vysogorets2024/base-rate-exponent-deep": ClosedForm(lambda depth: depth - 2),
 }
 
 UNSEEN = {
     "vysogorets2024/upper-edge": {
         "the density is 1.2 and stands under a root; near-tie-weight tells its power": (
             "square root of gap_density in gap_density*size",
+        ),
+    },
+    "vysogorets2024/base-rate-exponent-three-layers": {
+        "three layers have the exponent 1, which is its own power; the deeper networks tell them apart": (
+            "root of the whole",
+            "one over the whole",
+            "square of the whole",
         ),
     },
 }

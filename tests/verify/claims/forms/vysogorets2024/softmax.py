@@ -1,11 +1,12 @@
-"""Closed forms of `verify.claims.vysogorets2024.softmax.samples`."""
+"""Closed forms of `verify.claims.vysogorets2024.softmax`."""
 
 import numpy as np
+import sympy
 
 from simulate.monte_carlo import Point
 from tests.verify.claims.mutation import ClosedForm, Floats, Quantity, shared
 
-__all__ = ["FORMS"]
+__all__ = ["FORMS", "WITHOUT_FORM"]
 
 
 def _covariances(p: Point) -> Floats:
@@ -48,4 +49,17 @@ FORMS = {
     "vysogorets2024/finite-sample-excess": ClosedForm(_finite, GAMMAS),
     "vysogorets2024/finite-sample-orthogonal": ClosedForm(_orthogonal, GAMMAS),
     "vysogorets2024/eq-8-of-a-batch": ClosedForm(_expected, GAMMAS),
+    "vysogorets2024/balanced-loss": ClosedForm(
+        lambda count, share: -count * share * sympy.log(share),
+        {"count": lambda p: len(p.prior), "share": lambda p: p.prior[0]},
+    ),
+    "vysogorets2024/prior-slope": ClosedForm(
+        lambda sigma_c, parameters: sympy.log(sympy.sqrt(parameters) * sigma_c)
+    ),
+}
+
+WITHOUT_FORM = {
+    "vysogorets2024/unbalanced-loss-itself": "an integral over products of averages, known by its value alone",
+    "vysogorets2024/balanced-gradient-vanishes": "an exponent that is one number, no formula",
+    "vysogorets2024/order-by-entropy": "an integral over pairs of distributions, known by its value alone",
 }

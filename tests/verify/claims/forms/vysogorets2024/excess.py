@@ -1,8 +1,9 @@
-"""Closed forms of `verify.claims.vysogorets2024.excess.projection`."""
+"""Closed forms of `verify.claims.vysogorets2024.excess`."""
 
 import math
 
 import numpy as np
+import sympy
 from scipy import stats
 
 from simulate.monte_carlo import Point
@@ -59,31 +60,45 @@ def _law(dim, parameters, excess):
 
 
 FORMS = {
-    "vysogorets2024/sparse-frames-see-axes": ClosedForm(
-        _sparse, SPECTRUM | {"own": _squared_diagonal, "kappa": _mean_inverse}
+    "vysogorets2024/bulk-outlier": ClosedForm(lambda spike, bulk_norm: spike + bulk_norm**2 / (4 * spike)),
+    "vysogorets2024/spiked-excess": ClosedForm(
+        lambda spike, rank, bulk_norm, dim: (
+            rank * spike / sympy.sqrt(rank * spike**2 + dim * bulk_norm**2 / 4)
+        ),
     ),
-    "vysogorets2024/sparse-trace": ClosedForm(
-        lambda dim, parameters, trace: dim / parameters * trace, SPECTRUM
-    ),
+    "vysogorets2024/frame-overlap": ClosedForm(lambda dim, parameters: dim * (dim - 1) / parameters),
     "vysogorets2024/sparse-dimension-law": ClosedForm(
         lambda dim, parameters, trace, square, own, kappa: (
             (dim / parameters * trace) ** 2 / _sparse(dim, parameters, trace, square, own, kappa)
         ),
         SPECTRUM | {"own": _squared_diagonal, "kappa": _mean_inverse},
     ),
-    "vysogorets2024/projected-trace": ClosedForm(
-        lambda dim, parameters, trace: dim / parameters * trace, SPECTRUM
-    ),
     "vysogorets2024/projected-norm": ClosedForm(_haar, SPECTRUM),
     "vysogorets2024/dimension-law": ClosedForm(_law, EXCESS),
     "vysogorets2024/noise-floor": ClosedForm(
         lambda dim, parameters: 2 * (parameters - dim) / (dim * parameters + parameters - 2), SPECTRUM
     ),
+    "vysogorets2024/excess-in-50-dimensions": ClosedForm(
+        lambda dim, excess: excess * sympy.sqrt(dim / (dim + 1 + excess**2)),
+        {"dim": lambda p: p.dims[-1]},
+    ),
+    "vysogorets2024/hutchinson-norm": ClosedForm(lambda square: 1 * square),
+    "vysogorets2024/projection-is-not-hutchinson": ClosedForm(
+        lambda dim, excess: 1 + (1 + excess**2) / dim,
+    ),
 }
 
+OF_THE_ONE = ("without term 1", "-1 times 1", "2 times 1", "1/2 times 1")
+
 UNSEEN = {
+    "vysogorets2024/excess-in-50-dimensions": {
+        "1 beside d + r^2 is less than two margins, at d = 50 with all that can be done to it": OF_THE_ONE,
+    },
+    "vysogorets2024/projection-is-not-hutchinson": {
+        "1 beside r^2, in 23 dimensions, is less than two margins": OF_THE_ONE,
+    },
     "vysogorets2024/sparse-dimension-law": {
-        "parts of the squared norm below two margins of 5 %; sparse-frames-see-axes tells them, within 3 %": (
+        "parts of the squared norm below two margins of 5 %; unit tests hold the moments to draws": (
             "1/2 times -1",
             "square -> parameters in 2*square",
             "-3 -> -2 in -3*own",

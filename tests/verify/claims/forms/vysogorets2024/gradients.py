@@ -36,10 +36,6 @@ BATCH: dict[str, Quantity] = {
 }
 
 
-def _sample(dim, sigma_c, sigma_e, distance, error, samples):
-    return dim * sigma_c**2 * distance**2 + dim * sigma_e**2 / samples * error
-
-
 def _floor(dim, sigma_e, samples, outputs):
     return dim * sigma_e**2 / samples * (1 - 1 / outputs)
 
@@ -53,8 +49,6 @@ FORMS = {
     "vysogorets2024/mean-gradient-norm": ClosedForm(
         lambda dim, sigma_c, distance: dim * sigma_c**2 * distance**2, BATCH
     ),
-    "vysogorets2024/sample-gradient-norm": ClosedForm(_sample, BATCH),
-    "vysogorets2024/gradient-scatter": ClosedForm(lambda dim: 2 / dim),
     "vysogorets2024/balanced-gradient-floor": ClosedForm(_floor, BATCH),
 }
 
