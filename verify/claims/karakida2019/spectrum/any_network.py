@@ -33,13 +33,23 @@ NAMES = (
 BY_NAME = by_name((*WIDE, *TANGENT, *CROSS_ENTROPY, *LAYER_NORM), *NAMES)
 
 
-def _signal(name: str, layer: int) -> Callable[[Block, Point], Any]:
-    def ratio_of(block: Block, p: Point) -> Any:
-        passed = passed_at(block, p)
-        found = signals.moments_of_signals(passed.signals, reversed(passed.deltas))
-        return found[name][:, layer] / float(getattr(order_parameters(**setting(p)), name)[layer])
+def _forward_variance(block: Block, p: Point) -> Any:
+    """Of the last hidden layer."""
+    squares = passed_at(block, p).signals.activations[-1].square()
+    return squares.mean((1, 2)) / float(order_parameters(**setting(p)).q_hat_t[-1])
 
-    return ratio_of
+
+def _backward_variance(block: Block, p: Point) -> Any:
+    """Of the first layer."""
+    squares = passed_at(block, p).deltas[0].square()
+    return squares.sum(3).mean((1, 2)) / float(order_parameters(**setting(p)).q_tilde_t[0])
+
+
+def _backward_covariance(block: Block, p: Point) -> Any:
+    """The same over pairs of samples: the square of a sum, less its diagonal."""
+    delta = passed_at(block, p).deltas[0]
+    pairs = (delta.sum(2).square() - delta.square().sum(2)).sum(2).mean(1) / (p.samples * (p.samples - 1))
+    return pairs / float(order_parameters(**setting(p)).q_tilde_st[0])
 
 
 def _rayleigh(block: Block, p: Point) -> Any:
@@ -83,9 +93,9 @@ def _of(name: str) -> Callable[[Block, Point], Any]:
 
 
 CASES: dict[str, Callable[[Block, Point], Any]] = {
-    "forward-variance": _signal("q_hat_t", -1),
-    "backward-variance": _signal("q_tilde_t", 0),
-    "backward-covariance": _signal("q_tilde_st", 0),
+    "forward-variance": _forward_variance,
+    "backward-variance": _backward_variance,
+    "backward-covariance": _backward_covariance,
     "mean-eigenvalue": _of("mean-eigenvalue"),
     "rayleigh-quotient": _rayleigh,
     "mean-subtraction": _subtracted,
