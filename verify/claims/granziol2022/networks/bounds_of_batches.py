@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from simulate.matrices import populations
 from simulate.monte_carlo import Point
-from simulate.perceptrons import per_sample
-from theory import batch_hessian, own_direction
-from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Identity
+from theory import own_direction
+from verify.model import OURS, AnyClaim, ExactProperty
 from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS"]
 
 Floats = NDArray[np.float64]
-
-
-def element_variances(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Variance of the elements of matrices, and what Algorithm 1 gives with a whole basis for its probes.
-
-    The mean over an orthonormal basis is that over all unit vectors, which random probes estimate.
-    """
-    import torch
-
-    matrices = populations.symmetric_matrices(rng, point.dataset_size, point.dim) + np.eye(point.dim)
-    basis = np.linalg.qr(rng.standard_normal((point.dim, point.dim)))[0]
-    pieces = per_sample.algorithm_1_probes(torch.from_numpy(matrices), basis)
-    total = float((pieces.mean_square - pieces.square_of_mean).mean())
-    predicted = batch_hessian.element_variance(total, dim=point.dim)
-    return {
-        "over the samples": matrices.var(axis=0).mean(),
-        "by the probes": predicted,
-        "not divided": total,
-        "mean not subtracted": (matrices**2).sum((1, 2)).mean() / point.dim**2,
-        "divisor N - 1": predicted * point.dataset_size / (point.dataset_size - 1),
-    }
 
 
 def law_of_samples(matrices: Floats) -> own_direction.OwnDirections:
@@ -77,21 +51,6 @@ def outside_bounds(
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/element-variance",
-        entries=("B37",),
-        source=f"{PAPER}, algorithm 1 and section 8.2",
-        statement=r"\frac1{P^2} \sum_{jk} \mathrm{Var}_i\,(H_i)_{jk} = \frac1P\, \mathbb{E}_v\Big[\frac1N \sum_i "
-        r"\lVert H_i v\rVert^2 - \lVert \bar H v\rVert^2\Big]",
-        says="The corrected average of Algorithm 1 over all unit vectors, divided by the dimension, is the mean "
-        "variance of a Hessian element over the samples.",
-        routes=element_variances,
-        points=(Point(dataset_size=8, dim=5), Point(dataset_size=7, dim=9)),
-        tolerance=1e-12,
-        tolerance_reason="rounding of sums of some hundred squares",
-        seconds=0.01,
-        quantity="variance of an element of a sample's Hessian",
-    ),
     ExactProperty(
         id="beyond/bounds-of-every-batch",
         entries=("D1",),

@@ -14,12 +14,11 @@ from simulate import eigenvalues, operators, perceptrons
 from simulate.matrices import populations
 from simulate.monte_carlo import Point
 from simulate.perceptrons import per_sample, sample_products, trained
-from theory import batch_hessian, loss_change, own_direction
+from theory import batch_hessian, own_direction
 from verify.claims.beyond import networks
 from verify.claims.beyond.networks import formulas, law_of, noise_of, perceptron
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory, Tier
-from verify.model.domains import Between, OneOf
+from verify.model import OURS, AnyClaim, Identity
 
 __all__ = ["CLAIMS"]
 
@@ -130,43 +129,8 @@ def _pairs(rng: np.random.Generator, point: Point) -> Floats:
     return found
 
 
-def tops_of_batches(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Top eigenvalue of each batch of a partition, from products with samples and from all elements."""
-    network = perceptron(rng, point)
-    samples = sample_products.PerceptronSamples(*network, matrix=point.matrix)
-    batches = perceptrons.own_direction.partitions(rng, point.samples, point.batch_size, 1)
-    matrices = _matrices(network, point.matrix)
-    return {
-        "by Lanczos": perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-7),
-        "of the mean matrix": np.linalg.eigvalsh(matrices[batches].mean(axis=1))[:, -1],
-        "mean over the samples": np.linalg.eigvalsh(matrices)[:, -1][batches].mean(axis=1),
-        "of the data set": np.repeat(np.linalg.eigvalsh(matrices.mean(axis=0))[-1], len(batches)),
-    }
-
-
 ADAM = 1e-8
 """Its damping."""
-
-
-def first_step_of_adam(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Change of a network's loss in Adam's first step, whose preconditioner is the size of each gradient element."""
-    network = perceptron(rng, point)
-    widths, theta, x, labels = network
-    moved = trained.trained(widths, theta, x, labels, steps=1, rate=point.rate)
-    gradient = trained.perceptron_objective(*network).gradient().numpy()
-    hessian = _matrices(network, "hessian").mean(axis=0)
-    sizes = np.diag(np.abs(gradient) + ADAM)
-    return {
-        "change of the loss": float(
-            trained.loss(widths, moved, x, labels) - trained.loss(widths, theta, x, labels)
-        ),
-        "second order": loss_change.quadratic_change(point.rate, gradient, hessian, preconditioner=sizes),
-        "first order": -point.rate * np.abs(gradient).sum(),
-        "without the half": loss_change.quadratic_change(
-            point.rate, gradient, 2 * hessian, preconditioner=sizes
-        ),
-        "plain step": loss_change.quadratic_change(point.rate, gradient, hessian),
-    }
 
 
 def all_but_one(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -208,96 +172,9 @@ def all_elements(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _mean_gain(rng: np.random.Generator, point: Point) -> float:
-    """Mean top eigenvalue of disjoint batches of a network's images, over that of all of them."""
-    samples = networks.small_perceptron(rng, point | {"samples": point.batches * point.batch_size})
-    batches = perceptrons.own_direction.partitions(rng, samples.size, point.batch_size, 1)
-    whole = perceptrons.own_direction.batch_tops(samples, batches.reshape(1, -1), tolerance=1e-6)
-    return float((perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-6) / whole).mean())
-
-
-def mean_below_whole(rng: np.random.Generator, point: Point) -> float:
-    """By how much the mean over the disjoint batches lies below the whole."""
-    return max(0.0, 1 - _mean_gain(rng, point))
-
-
-def mean_below_double(rng: np.random.Generator, point: Point) -> float:
-    """By how much the mean is short of twice the whole."""
-    return max(0.0, 2 - _mean_gain(rng, point))
-
-
 SOME = {"images": "digits", "directions": 6}
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    ExactProperty(
-        id="granziol2022/disjoint-batches-of-networks",
-        no_theory=NoTheory.MEASURED,
-        entries=("B1", "B19"),
-        source="ours, beside the abstract and sections 1 and 8.1: convexity of the top eigenvalue",
-        statement=r"\frac1m \sum_{j=1}^m \lambda_1(H_{S_j}) \ge \lambda_1(H_{S_1 \cup \dots \cup S_m})\quad "
-        r"\text{for disjoint batches of a network, without an expectation}",
-        says="For every split of a network's images into disjoint batches, the mean of the batches' top "
-        "eigenvalues is at least that of their union.",
-        passage=OURS,
-        domain={
-            "images": OneOf("digits"),
-            "matrix": OneOf("hessian", "gauss-newton"),
-            "steps": Between(0, 20),
-            "batch_size": Between(1, 24),
-            "batches": Between(2, 5),
-        },
-        violation=mean_below_whole,
-        examples=(
-            Point(images="digits", matrix="gauss-newton", steps=0, batch_size=40, batches=3),
-            Point(images="digits", matrix="hessian", steps=12, batch_size=30, batches=4),
-        ),
-        tolerance=1e-6,
-        tolerance_reason="eigenvalues by Lanczos to a residual of 1e-6",
-        rivals={"at least doubled": mean_below_double},
-        seconds=0.73,
-        tier=Tier.DEFAULT,
-        data="digits",
-    ),
-    Identity(
-        id="granziol2022/tops-of-batches",
-        entries=("B1",),
-        source="ours, for the batches of section 8.1: products with samples in place of matrices",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\lambda_1(H_B) = \lambda_{\max}\Big(\frac1B \sum_{i \in B} H_i\Big)\quad \text{batch by batch}",
-        says="The top eigenvalue of each batch of a network's images, found by products with single samples' Hessians, "
-        "is that of their mean matrix.",
-        routes=tops_of_batches,
-        points=(
-            Point(matrix="hessian", steps=0, samples=42, batch_size=6, images="digits"),
-            Point(matrix="gauss-newton", steps=30, samples=40, batch_size=4, images="digits"),
-        ),
-        tolerance=1e-8,
-        tolerance_reason="Lanczos to a residual of 1e-7, whose square is the error of an eigenvalue",
-        seconds=0.19,
-        data="digits",
-        quantity="top eigenvalue of each batch",
-    ),
-    Identity(
-        id="granziol2022/first-step-of-adam",
-        entries=("B52",),
-        source=f"ours: {PAPER}, eq. (26), sign corrected, on a network",
-        passage=OURS,
-        statement=r"\theta' = \theta - a A^{-1} g,\ A = \mathrm{diag}\,(|g| + \delta):\quad L(\theta') - L(\theta) = "
-        r"-a\, g^\top A^{-1} g + \tfrac{a^2}{2} g^\top A^{-1} H A^{-1} g + O(a^3)",
-        says="Adam's first step changes a network's loss as the quadratic form of a preconditioned step says, the "
-        "preconditioner the size of each gradient element plus the damping.",
-        routes=first_step_of_adam,
-        points=(
-            Point(steps=0, samples=48, rate=1e-4, images="digits"),
-            Point(steps=25, samples=40, rate=1e-4, images="digits"),
-        ),
-        tolerance=1e-5,
-        tolerance_reason="the third order, some ten times the square of the rate: 1e-7",
-        seconds=0.044,
-        data="digits",
-        quantity="change of the loss in one step",
-    ),
     Identity(
         id="beyond/own-directions-full-batch",
         entries=("D1",),

@@ -16,7 +16,6 @@ from verify.model import (
     Claim,
     ExactProperty,
     Experiment,
-    Identity,
     NoTheory,
     Passage,
     Standing,
@@ -103,22 +102,6 @@ def no_moment_from(first: Callable[[int], int]) -> Violation:
 
 
 QUADRATURE_CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/gauss-quadrature",
-        no_theory=NoTheory.MEASURED,
-        entries=("B62",),
-        source=f"{PAPER}, appendix D, eq. (54) and theorem 13",
-        statement=r"\text{nodes: Ritz values } \theta_i;\quad \text{weights: } (e_1^\top s_i)^2, "
-        r"\text{ squared first components of the vectors of } T_m",
-        says="Lanczos steps give the Gauss quadrature of a spectrum: Ritz values are its nodes, squared first "
-        "components its weights.",
-        routes=_quadrature,
-        points=(Point(dim=40, steps=6), Point(dim=29, steps=9)),
-        tolerance=1e-8,
-        tolerance_reason="the moments of the measure are inverted, which loses digits with each node",
-        seconds=0.01,
-        quantity="nodes and weights",
-    ),
     ExactProperty(
         id="granziol2022/matched-moments",
         no_theory=NoTheory.MEASURED,

@@ -14,14 +14,11 @@ from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.noise.rational_moments import inverse_batch
 from verify.claims.granziol2022.noise.scatter import Array, theorem_4
 from verify.model import (
-    OURS,
     AnyClaim,
     Claim,
-    ExactProperty,
     Experiment,
     Kind,
 )
-from verify.model.domains import Between, Either
 
 __all__ = ["CLAIMS"]
 
@@ -54,68 +51,11 @@ def _shape(_: np.random.Generator, point: Point) -> float:
     return max(below, highest + LEAST_BEND, 0.0)
 
 
-SHAPE = ExactProperty(
-    id="granziol2022/shape-against-batch-size",
-    entries=("B42",),
-    source=f"{PAPER}, theorem 4, the curve that figure 1 illustrates; footnote 6",
-    statement=r"\lambda_1'(b) \propto b^{-1/2}\ (b < B_c),\quad \lambda_1'(b) \text{ strictly convex in } b",
-    says="The top eigenvalue of Theorem 4 falls as the inverse square root of the effective batch size below the "
-    "crossover, and is convex in it throughout.",
-    domain={
-        "eigenvalue": Between(0.01, 100.0),
-        "sigma": Between(0.01, 10.0),
-        "dim": Between(2, 10**6),
-        "first": Between(0.01, 0.4),
-        "gap": Between(0.05, 0.5),
-    },
-    violation=_shape,
-    examples=(Point(eigenvalue=0.7, sigma=0.13, dim=300, first=0.23, gap=0.41),),
-    tolerance=1e-10,
-    tolerance_reason="rounding of logarithms of ratios near one",
-    rivals={
-        "linear up to a threshold": lambda _, point: abs(_chord(point, point.first)),
-        "exponent -1 below the crossover": lambda _, point: abs(_local_exponent(point, point.first) + 1),
-        "exponent -1/2 above it": lambda _, point: abs(_local_exponent(point, 3.0) + 0.5),
-    },
-    seconds=0.031,
-)
-
-
 def _bend(point: Point) -> float:
     """Second difference of the edge in B over the edge, at a share of the data set; positive where it is convex."""
     sizes = point.dataset_size * (point.share + np.array([-0.02, 0.0, 0.02]))
     low, middle, high = (theorem_4(point, 0.0, size, point.dataset_size) for size in sizes)
     return float((low + high - 2 * middle) / middle)
-
-
-BEND = ExactProperty(
-    id="granziol2022/bend-against-batch-size",
-    entries=("B42",),
-    source=f"ours, beside the caption of figure 1 of {PAPER}; theorem 4 below its threshold",
-    statement=r"2 \sqrt{P (1/B - 1/N)}\,\sigma \text{ is convex in } B \text{ up to } B = 3N/4,\ "
-    r"\text{concave beyond}",
-    says="The edge of the noise is convex in the batch size up to three quarters of the data set, and concave "
-    "beyond.",
-    passage=OURS,
-    domain={
-        "sigma": Between(0.01, 10.0),
-        "dim": Between(2, 10**6),
-        "dataset_size": Between(10, 10**6),
-        "share": Either(Between(0.05, 0.7), Between(0.8, 0.95)),
-    },
-    violation=lambda _, point: max(0.0, -_bend(point) if point.share < 0.75 else _bend(point)),
-    examples=(
-        Point(sigma=0.13, dim=300, dataset_size=900, share=0.31),
-        Point(sigma=0.13, dim=300, dataset_size=900, share=0.88),
-    ),
-    tolerance=1e-10,
-    tolerance_reason="rounding of differences; the bend itself is 1e-5 and more",
-    rivals={
-        "convex throughout": lambda _, point: max(0.0, -_bend(point)),
-        "linear": lambda _, point: abs(_bend(point)),
-    },
-    seconds=0.025,
-)
 
 
 def edges_of_batches(block: Block, point: Point) -> Mapping[str, Any]:
@@ -145,8 +85,6 @@ def _middle_over_ends(p: Point, value: Any) -> float:
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    SHAPE,
-    BEND,
     Claim(
         id="granziol2022/not-linear-in-batch-size",
         entries=("B42",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,38 +13,13 @@ from simulate.monte_carlo import Block, Point
 from theory import batch_hessian
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.noise.rational_moments import (
-    RATIONAL,
-    central_moment,
     fluctuation_of,
     inverse_batch,
-    mean_power,
     whole_numbers,
 )
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS", "EXPONENTIAL"]
-
-
-def _element_skewness(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Third moment of one noise element over all batches of a population of whole numbers, at every B."""
-    total = point.dataset_size
-    values, sizes = whole_numbers(rng, total), range(1, total)
-    mean = Fraction(int(values.sum()), total)
-    third = central_moment(values, 3, 1) * Fraction(total, (total - 1) * (total - 2))
-    inverse = [Fraction(1, size) - Fraction(1, total) for size in sizes]
-    second = float(central_moment(values, 2, total - 1))
-    skewness = batch_hessian.element_skewness(
-        float(third) / second**1.5, batch_size=list(sizes), dataset_size=total
-    )
-    cubes = [mean_power(populations.batch_sums(values, size), size, mean, 3) for size in sizes]
-    rows = {
-        "all batches": cubes,
-        "(1/B - 1/N)(1/B - 2/N) k3": skewness * fluctuation_of(second, list(sizes), total) ** 1.5,
-        "no skewness": [Fraction(0)] * len(sizes),
-        "(1/B - 1/N)^2 k3": [third * b**2 for b in inverse],
-        "k3 / B^2": [third / size**2 for size in sizes],
-    }
-    return {name: [float(x) for x in row] for name, row in rows.items()}
 
 
 def nested_batches(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -102,21 +76,6 @@ def _skewness(p: Point) -> float:
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/element-skewness",
-        entries=("B10",),
-        source=f"ours, beside lemma 2, eq. (7), of {PAPER}",
-        statement=r"\mathbb{E}\,\varepsilon_{jk}^3 = \left(\frac1B - \frac1N\right)\left(\frac1B - \frac2N\right) k_3",
-        says="The third moment of a noise element over all batches follows from that of the samples, and changes "
-        "sign at batches of half the data.",
-        passage=OURS,
-        routes=_element_skewness,
-        points=(Point(dataset_size=7), Point(dataset_size=8)),
-        tolerance=1e-14,
-        tolerance_reason=RATIONAL,
-        seconds=0.01,
-        quantity="third moment of a noise element at every B < N",
-    ),
     Identity(
         id="granziol2022/nested-batches",
         entries=("B10",),

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulate import spectra
-from simulate.matrices import ensembles, noise
+from simulate.matrices import noise
 from simulate.monte_carlo import Block, Point
 from theory import rmt
 from theory.batch_hessian import low_rank_noise
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Passage, Standing, Tier
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Passage, Standing, Tier
 
 __all__ = ["CLAIMS", "FEW_ENTRIES", "FEW_PROJECTIONS", "UNEVEN_ROWS"]
 
@@ -179,15 +179,6 @@ def few_projections(block: Block, point: Point) -> Mapping[str, Any]:
     return _moments(_signed(block, point), second=_second_moment(point))
 
 
-def wishart_noise(block: Block, point: Point) -> Mapping[str, Any]:
-    """Third moment of the spectrum of a mean of rank-one samples g g' less its expectation."""
-    import torch
-
-    unit = torch.eye(point.dim, dtype=torch.float64, device=block.device)
-    noise = point.variance * (ensembles.wishart(block, point.dim, point.batch_size) - unit)
-    return {"third": ((noise @ noise) * noise).sum(dim=(1, 2)) / point.dim}
-
-
 def _moments(matrices: Any, *, second: float) -> Mapping[str, Any]:
     dim = matrices.shape[1]
     squares = matrices.square().sum(dim=(1, 2)) / dim
@@ -226,19 +217,6 @@ FEW_PROJECTIONS = Experiment(
     tier=Tier.FULL,
 )
 
-WISHART_NOISE = Experiment(
-    id="granziol2022/wishart-third-moment",
-    replicate="one mean of rank-one samples",
-    simulate=wishart_noise,
-    points=(
-        Point(variance=1.3, dim=140, batch_size=190),
-        Point(variance=0.7, dim=210, batch_size=70),
-    ),
-    budget=4096,
-    seconds=1.3,
-    tier=Tier.FULL,
-)
-
 
 def _uneven_rows(p: Point) -> float:
     return float(rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim))
@@ -256,10 +234,6 @@ def _few_projections(p: Point) -> float:
 def _second_moment(p: Point) -> float:
     """P sigma^2 / B, sigma^2 = r tau^4."""
     return p.dim * p.rank * p.variance**2 / p.batch_size
-
-
-def _wishart_third(p: Point) -> float:
-    return float(rmt.wishart_third_moment(variance=p.variance, dim=p.dim, batch_size=p.batch_size))
 
 
 MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
@@ -348,27 +322,6 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
             "ratio upside down": lambda p: (2 + p.batch_size * p.rank / p.dim) * _second_moment(p) ** 2,
         },
         quantity="fourth moment of the spectrum",
-    ),
-    Claim(
-        id="granziol2022/wishart-third-moment",
-        entries=("B13",),
-        source=f"ours, beside theorem 3 of {PAPER}",
-        statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^3 = \sigma^6\, \frac{P^2 + 3P + 4}{B^2}\quad "
-        r"(\text{averages of rank-one samples; } \sqrt\beta \text{ in units of } s^3)",
-        says="Averages of rank-one samples, less their mean, have a third spectral moment that is exactly known "
-        "and positive, where the semicircle has none.",
-        passage=OURS,
-        experiment=WISHART_NOISE,
-        score="third",
-        predict=_wishart_third,
-        margin=0.01,
-        margin_reason="exact at every size; at most 1 % for random matrices",
-        rivals={
-            "semicircle": lambda _: 0.0,
-            "limit of size": lambda p: p.variance**3 * (p.dim / p.batch_size) ** 2,
-            "one power of the ratio": lambda p: p.variance**3 * p.dim / p.batch_size,
-        },
-        quantity="third moment of the spectrum",
     ),
 )
 

@@ -8,7 +8,6 @@ from typing import Any
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import finite_size
-from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
 from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, Tier
 
@@ -54,30 +53,6 @@ def _axis_variance(p: Point) -> float:
 A_VARIANCE = "a variance: 10 % takes some 10^4 matrices; finite size is O(1/P), below 1 % at these sizes"
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="granziol2022/fluctuation-spread",
-        entries=("B15",),
-        source=f"Capitaine, Donati-Martin and Feral (2012), beside lemma 5, eq. (10), of {PAPER}",
-        statement=r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{P} \Big(1 - \frac{\sigma^2}{\lambda_1^2}\Big)\quad "
-        r"(\text{any Wigner noise, } v_1 \text{ spread out})",
-        says="In noise of random signs, a spike spread over all coordinates has an outlier with the variance of "
-        "Gaussian noise, smaller the nearer the threshold.",
-        passage=KNOWN,
-        experiment=SPREAD,
-        kind=Kind.GROUPS,
-        statistic=variance,
-        group=32,
-        score="eigenvalue",
-        predict=_spread_variance,
-        margin=0.1,
-        margin_reason=A_VARIANCE,
-        rivals={
-            "first order only": lambda p: 2 * p.sigma**2 / p.dim,
-            "along a coordinate": _axis_variance,
-            "as the edge": lambda p: 1.6078 * p.sigma**2 * p.dim ** (-4 / 3),
-        },
-        quantity="variance of the largest eigenvalue",
-    ),
     Claim(
         id="granziol2022/fluctuation-axis",
         entries=("B15",),

@@ -15,7 +15,6 @@ from simulate.monte_carlo import Block, Point
 from theory import rmt
 from theory.batch_hessian import low_rank_noise
 from theory.rmt import Semicircle
-from verify.claims.granziol2022.noise.central_limit import EXPONENTIAL
 from verify.claims.granziol2022.noise.ensembles import FEW_ENTRIES, FEW_PROJECTIONS, UNEVEN_ROWS
 from verify.claims.granziol2022.noise.scatter import NESTED, nested_noise
 from verify.claims.granziol2022.outliers.other_noise import OTHER_NOISE, any_noise
@@ -346,27 +345,4 @@ SECOND_MOMENTS: tuple[Claim, ...] = (
 )
 
 
-EXPONENTIAL_MEAN = Claim(
-    id="granziol2022/exponential-mean",
-    entries=("B10",),
-    source="ours, for the skewness of exponential elements: the term left out there",
-    passage=OURS,
-    statement=r"\mathbb{E}\,\varepsilon_{jk} = 0\quad (\text{exponential elements, in units of their deviation})",
-    says="Noise elements of batches of exponential samples have mean zero, so that the skewness may leave out "
-    "their first power.",
-    experiment=EXPONENTIAL,
-    score="mean",
-    no_theory=NoTheory.CONSTANT,
-    predict=lambda _: 0.0,
-    margin=0.01,
-    relative=False,
-    margin_reason="a hundredth of the deviation of an element",
-    rivals={
-        "mean of the data set with divisor N - 1": lambda p: (
-            -1 / (p.dataset_size - 1) / math.sqrt(1 / p.batch_size - 1 / p.dataset_size)
-        ),
-    },
-    quantity="mean of a noise element",
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*FIRST_ORDER, *SECOND_MOMENTS, EXPONENTIAL_MEAN)
+CLAIMS: tuple[AnyClaim, ...] = (*FIRST_ORDER, *SECOND_MOMENTS)

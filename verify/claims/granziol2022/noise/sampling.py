@@ -21,7 +21,7 @@ from verify.claims.granziol2022.noise.rational_moments import (
     mean_power,
     whole_numbers,
 )
-from verify.model import OURS, AnyClaim, Identity, NoTheory
+from verify.model import AnyClaim, Identity, NoTheory
 
 __all__ = ["CLAIMS"]
 
@@ -62,22 +62,6 @@ def element_moments(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
     }
 
 
-def against_the_data_set(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Mean square of one noise element over every population that can be drawn from a few equally likely values."""
-    _, drawn, variance = _redrawn(rng, point)
-    total, size = point.dataset_size, point.batch_size
-    batch, every = drawn[:, :size].sum(axis=1), drawn.sum(axis=1)
-    noise = sum(
-        Fraction(int(total * b - size * e), size * total) ** 2 for b, e in zip(batch, every, strict=True)
-    )
-    return {
-        "against the data set": float(noise / len(drawn)),
-        "(1/B - 1/N) Var": fluctuation_of(variance, size, total),
-        "with N/(N - 1)": total / (total - 1) * fluctuation_of(variance, size, total),
-        "Var / B": fluctuation_of(variance, size, math.inf),
-    }
-
-
 def against_the_true_mean(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """The same about the mean of what the populations are drawn from."""
     values, drawn, variance = _redrawn(rng, point)
@@ -101,23 +85,6 @@ def _redrawn(rng: np.random.Generator, point: Point) -> tuple[Any, Any, float]:
     )
 
 
-def with_replacement(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Mean square of one noise element over all sequences of draws from a population, and from redrawn ones."""
-    total, size = point.dataset_size, point.batch_size
-    values = whole_numbers(rng, total)
-    sums = populations.batch_sums(values, size, replace=True)
-    mean = Fraction(int(values.sum()), total)
-    variance = float(central_moment(values, 2, total))
-    return {
-        "all sequences": float(mean_power(sums, size, mean, 2)),
-        "variance of divisor N over B": batch_hessian.finite_population_fluctuation(
-            variance=variance, batch_size=size, dataset_size=total, replacement=True
-        ),
-        "1/B - 1/N": fluctuation_of(total / (total - 1) * variance, size, total),
-        "variance of divisor N - 1 over B": fluctuation_of(total / (total - 1) * variance, size, math.inf),
-    }
-
-
 def effective_sizes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Variance of the samples over mean square of the noise, at every batch size below N."""
     total = point.dataset_size
@@ -130,21 +97,6 @@ def effective_sizes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
         "B": sizes,
         "variance of divisor N": [float((total - 1) * variance / (total * square)) for square in squares],
         "B / (1 + B/N)": sizes / (1 + sizes / total),
-    }
-
-
-def every_element(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Mean square of every noise element over all batches of matrices whose elements vary unequally."""
-    total, size = point.dataset_size, point.batch_size
-    scale = 1 + np.arange(point.dim)
-    samples = populations.symmetric_matrices(rng, total, point.dim) * scale * scale[:, None]
-    noise = populations.batch_sums(samples, size) / size - samples.mean(axis=0)
-    variances = samples.var(axis=0, ddof=1)
-    return {
-        "all batches": (noise**2).mean(axis=0),
-        "each its own variance": fluctuation_of(variances, size, total),
-        "the average variance": fluctuation_of(np.full_like(variances, variances.mean()), size, total),
-        "B for b": variances / size,
     }
 
 
@@ -183,24 +135,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="mean and mean square of a noise element",
     ),
     Identity(
-        id="granziol2022/redrawn-data-sets",
-        symbols={"H": "Hessian of one sample, drawn from the law psi of the data"},
-        entries=("B6",),
-        source=f"{PAPER}, eq. (5), second line, for data sets that are drawn themselves",
-        statement=r"\mathbb{E}\,\varepsilon_{jk}^2 = \left(\frac1B - \frac1N\right) \mathrm{Var}_\psi\,(H)_{jk}",
-        says="When the data set is drawn anew too, the mean square of a noise element is the variance of its "
-        "source over the effective batch size.",
-        routes=against_the_data_set,
-        points=(
-            Point(outcomes=3, dataset_size=6, batch_size=2),
-            Point(outcomes=4, dataset_size=5, batch_size=3),
-        ),
-        tolerance=1e-14,
-        tolerance_reason=RATIONAL,
-        seconds=0.01,
-        quantity="mean square of a noise element",
-    ),
-    Identity(
         id="granziol2022/true-risk",
         symbols={"H": "Hessian of one sample, drawn from the law psi of the data"},
         entries=("B11",),
@@ -219,21 +153,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="mean square of an element",
     ),
     Identity(
-        id="granziol2022/with-replacement",
-        entries=("B6",),
-        source=f"ours, beside {PAPER}, eq. (5): batches drawn with replacement",
-        statement=r"\mathbb{E}\,\varepsilon_{jk}^2 = \frac1B \cdot \frac{N - 1}{N} S_{jk}^2",
-        says="For batches drawn with replacement, the mean square of a noise element is the variance over the data "
-        "set divided by the batch size.",
-        passage=OURS,
-        routes=with_replacement,
-        points=(Point(dataset_size=5, batch_size=3), Point(dataset_size=7, batch_size=4)),
-        tolerance=1e-14,
-        tolerance_reason=RATIONAL,
-        seconds=0.01,
-        quantity="mean square of a noise element",
-    ),
-    Identity(
         id="granziol2022/effective-batch-size",
         entries=("B7",),
         source=f"{PAPER}, theorem 4 and its footnote; the noise scale of section 2.2",
@@ -246,19 +165,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason=RATIONAL,
         seconds=0.01,
         quantity="effective batch size at every B < N",
-    ),
-    Identity(
-        id="granziol2022/element-by-element",
-        entries=("B38",),
-        source=f"{PAPER}, section 8.2",
-        statement=r"\mathbb{E}\,\varepsilon_{jk}^2 = \frac1b \mathrm{Var}_i\,(H_i)_{jk}\quad \text{for each } j, k",
-        says="Every element of the noise has a mean square of its own, the variance of that element over the "
-        "samples divided by the effective batch size.",
-        routes=every_element,
-        points=(Point(dataset_size=8, batch_size=3, dim=4), Point(dataset_size=6, batch_size=4, dim=5)),
-        tolerance=1e-13,
-        tolerance_reason="exact; sums of some fifty numbers in float64",
-        seconds=0.01,
-        quantity="mean square of every noise element",
     ),
 )

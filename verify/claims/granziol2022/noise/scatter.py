@@ -11,18 +11,13 @@ from numpy.typing import NDArray
 
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
-from theory import batch_hessian, finite_size
+from theory import batch_hessian
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
-    KNOWN,
-    OURS,
     AnyClaim,
     Claim,
     Experiment,
-    Identity,
-    Kind,
-    NoTheory,
     Passage,
     Standing,
     Verdict,
@@ -82,37 +77,7 @@ def _composed(p: Any) -> Any:
     )
 
 
-def out_of_the_noise(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """An eigenvalue of the data set, and what the noise of N samples makes of the true one that belongs to it."""
-    noise = {"sigma": point.sigma, "dim": point.dim}
-    true = batch_hessian.noise_free_eigenvalue(point.eigenvalue, dataset_size=point.dataset_size, **noise)
-    broadening = point.dim * point.sigma**2 / point.dataset_size / point.eigenvalue
-    return {
-        "of the data set": point.eigenvalue,
-        "there and back": theorem_4(point, true, point.dataset_size, math.inf),
-        "first order": theorem_4(point, point.eigenvalue - broadening, point.dataset_size, math.inf),
-        "not taken out": theorem_4(point, point.eigenvalue, point.dataset_size, math.inf),
-    }
-
-
 TRUE_RISK_CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/noise-free-eigenvalue",
-        entries=("B11",),
-        source=f"{PAPER}, remark 6, eq. (11)",
-        statement=r"\lambda + \frac{P \sigma^2}{N \lambda} = \lambda_1(H)\quad (\lambda \text{ of the true Hessian})",
-        says="Adding the noise of the whole data set to the true eigenvalue that is solved for gives back the top "
-        "eigenvalue of the data set.",
-        routes=out_of_the_noise,
-        points=(
-            Point(eigenvalue=4.1, sigma=1.3, dim=97, dataset_size=170),
-            Point(eigenvalue=-0.33, sigma=0.07, dim=640, dataset_size=310),
-        ),
-        tolerance=1e-12,
-        tolerance_reason="rounding of a quadratic equation",
-        seconds=0.01,
-        quantity="largest eigenvalue of the data set",
-    ),
     Claim(
         id="granziol2022/composed-noise",
         entries=("B11",),
@@ -175,25 +140,6 @@ TRUE_RISK_CLAIMS: tuple[AnyClaim, ...] = (
 # --- section 8.2: how far things scatter ---------------------------------------------------------------------
 
 
-def batch_scatter(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Standard deviation of the top eigenvalue over all batches, against that at B = 1, for weak noise."""
-    total = point.dataset_size
-    samples = np.diag(1.0 + np.arange(point.dim)) + point.strength * populations.symmetric_matrices(
-        rng, total, point.dim
-    )
-    sizes = np.arange(1, total)
-    means = [populations.batch_sums(samples, size) / size for size in sizes.tolist()]
-    deviations = np.array([np.linalg.eigvalsh(m)[:, -1].std() for m in means])
-    variances = batch_hessian.element_fluctuation(variance=1.0, batch_size=sizes, dataset_size=total)
-    return {
-        "all batches": deviations / deviations[0],
-        "sqrt(1/B - 1/N)": np.sqrt(variances / variances[0]),
-        "B^(-1/4)": sizes**-0.25,
-        "B^(-1/2)": sizes**-0.5,
-        "1/b": variances / variances[0],
-    }
-
-
 def scatter_of_sizes(block: Block, point: Point) -> Mapping[str, Any]:
     """Variance of the top eigenvalue over several Gaussian matrices, at a small and at a large size."""
     import torch
@@ -243,96 +189,7 @@ DISTANCE = Experiment(
 )
 
 
-def _outlier_sd(p: Point, which: int) -> float:
-    """At the smaller size, or at the larger one."""
-    return float(finite_size.additive_wigner_sd(p.spike, sigma=1.0, dim=p.dims[which]))
-
-
-FAR_SIZES = (
-    "variances at sizes 16 apart: 10 % is 0.02 of the deviation's exponent; finite size is at most 1.2 %"
-)
-
-
 SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/batch-scatter",
-        entries=("B39",),
-        source=f"ours, beside section 8.2.1 of {PAPER}: perturbation of first order",
-        statement=r"\mathrm{sd}\,\lambda_1(H_B) \propto \sqrt{\frac1B - \frac1N}\quad (\text{weak noise})",
-        says="For weak noise the top eigenvalue of the batches of a population scatters as the inverse square root "
-        "of the effective batch size.",
-        passage=OURS,
-        routes=batch_scatter,
-        points=(
-            Point(dataset_size=8, dim=4, strength=1e-6),
-            Point(dataset_size=7, dim=5, strength=3e-6),
-        ),
-        tolerance=1e-4,
-        tolerance_reason="second order in the noise is 1e-5 of the first",
-        seconds=0.01,
-        quantity="standard deviation of the top eigenvalue of a batch over that at B = 1",
-    ),
-    Claim(
-        id="granziol2022/outlier-scatter",
-        entries=("B39",),
-        source=f"beside section 8.2.1 of {PAPER}; Capitaine, Donati-Martin and Feral (2009)",
-        statement=r"\mathrm{sd}\,\lambda_1' \sim P^{-1/2}\quad (\lambda_1 > s)",
-        says="In Gaussian noise the standard deviation of an outlier falls as the inverse square root of the "
-        "dimension.",
-        passage=KNOWN,
-        experiment=OUTLIER_SCATTER,
-        kind=Kind.RATIO,
-        score=("small", "large"),
-        predict=lambda p: (_outlier_sd(p, 0) / _outlier_sd(p, 1)) ** 2,
-        margin=0.1,
-        margin_reason=FAR_SIZES,
-        rivals={
-            "P^(-1/4)": lambda p: (p.dims[1] / p.dims[0]) ** 0.5,
-            "P^(-2/3)": lambda p: (p.dims[1] / p.dims[0]) ** (4 / 3),
-            "P^(-1)": lambda p: (p.dims[1] / p.dims[0]) ** 2,
-        },
-        quantity="variance of the outlier at P = 100 over that at P = 1600",
-    ),
-    Claim(
-        id="granziol2022/edge-scatter",
-        no_theory=NoTheory.CONSTANT,
-        entries=("B39",),
-        source=f"beside section 8.2.1 of {PAPER}; Tracy and Widom (1996)",
-        statement=r"\mathrm{sd}\,\lambda_{\max}(\varepsilon) \sim P^{-2/3}",
-        says="The standard deviation of the largest eigenvalue of Gaussian noise without a spike falls as the "
-        "dimension to the power minus two thirds.",
-        passage=KNOWN,
-        experiment=EDGE_SCATTER,
-        kind=Kind.RATIO,
-        score=("small", "large"),
-        predict=lambda p: (p.dims[1] / p.dims[0]) ** (4 / 3),
-        margin=0.1,
-        margin_reason=FAR_SIZES,
-        rivals={
-            "P^(-1/4)": lambda p: (p.dims[1] / p.dims[0]) ** 0.5,
-            "P^(-1/2)": lambda p: p.dims[1] / p.dims[0],
-            "P^(-1)": lambda p: (p.dims[1] / p.dims[0]) ** 2,
-        },
-        quantity="variance of the edge at P = 100 over that at P = 1600",
-    ),
-    Claim(
-        id="granziol2022/spectral-distance",
-        entries=("B39",),
-        source=f"ours, beside section 8.2.1 of {PAPER}",
-        statement=r"\sup_x |F_P(x) - F(x)| \text{ falls at least as fast as } P^{-2/3}\ (P = 40 \text{ to } 160)",
-        says="The largest distance of a Gaussian spectrum from the semicircle falls at least as fast as the "
-        "dimension to the power minus two thirds.",
-        passage=OURS,
-        experiment=DISTANCE,
-        kind=Kind.AT_MOST,
-        score="exponent",
-        predict=lambda _: -2 / 3,
-        margin=0.05,
-        relative=False,
-        margin_reason="an upper bound; an eighth of the way to the exponent that is cited",
-        rivals={"as fast as 1/P": lambda _: -1.0},
-        quantity="exponent of the distance from the semicircle",
-    ),
     Claim(
         id="granziol2022/spectral-distance-as-cited",
         entries=("B39",),

@@ -12,8 +12,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from theory.rmt import MarchenkoPastur
 from verify.claims.granziol2022 import PAPER
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, NoTheory, Passage, Standing
-from verify.model.domains import Between
+from verify.model import AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
@@ -62,16 +61,6 @@ def _batches(rng: np.random.Generator, p: Point) -> tuple[Any, Any, float]:
     return np.mean(batches, axis=0), samples.mean(axis=0), noise
 
 
-def _batches_keep_the_mean(rng: np.random.Generator, p: Point) -> float:
-    batches, whole, _ = _batches(rng, p)
-    return _off(batches, whole)
-
-
-def _batches_gain_the_noise(rng: np.random.Generator, p: Point) -> float:
-    batches, whole, noise = _batches(rng, p)
-    return _off(batches, whole + noise * np.eye(p.dim))
-
-
 ROUNDING = "rounding of a few dozen additions"
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -94,25 +83,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "standard deviation": lambda p: p.eigenvalue + p.sigma,
         },
         quantity="mean of the noisy matrix along its direction",
-    ),
-    ExactProperty(
-        id="granziol2022/mean-of-the-batches",
-        no_theory=NoTheory.MEASURED,
-        entries=("B24",),
-        source=f"{PAPER}, eqs. (14), (15), against the sampling of eq. (3)",
-        statement=r"\mathbb{E}\,G_B = G\quad \text{over all batches of any size}",
-        says="Averaged over all batches of a size, the Gauss-Newton matrix of a batch is that of the data set: "
-        "sampling adds nothing in the mean.",
-        passage=Passage(
-            Standing.OUTSIDE, "Let us simply consider a mini-batching model", "Section 6, before Eq 14"
-        ),
-        finding="Eq 15 is of the model of Eq 14, in which a batch gains sigma^2 I in the mean; batches "
-        "drawn from a data set, as in Eq 3, gain nothing.",
-        domain={"dim": Between(1, 5), "dataset_size": Between(2, 7), "share": Between(0.1, 0.9)},
-        violation=_batches_keep_the_mean,
-        examples=(Point(dim=3, dataset_size=6, share=0.4),),
-        tolerance=1e-11,
-        tolerance_reason=ROUNDING,
-        rivals={"the mean gains sigma^2 I, as eq. (15)": _batches_gain_the_noise},
     ),
 )

@@ -182,19 +182,6 @@ FREENESS: tuple[AnyClaim, ...] = (
 # --- appendix A.2: one spike ---------------------------------------------------------------------------------
 
 
-def minus_branch(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Transform of the semicircle at complex and real z, by quadrature and from either root of its equation."""
-    law, z = law_at(point), np.array(point.real) + 1j * np.array(point.imaginary)
-    sigma = law.sigma
-    root = np.sqrt(z - 2 * sigma) * np.sqrt(z + 2 * sigma)
-    return {
-        "density": transform(law, z),
-        "minus": law.stieltjes(z),
-        "plus": (z + root) / (2 * sigma**2),
-        "opposite sign": -law.stieltjes(z),
-    }
-
-
 def rank_one_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Transform of the matrix lambda v v^T of dimension N, from its eigenvalues, at complex u."""
     u, spike = complex(*point.u), point.spike
@@ -277,23 +264,6 @@ SPIKE_STATEMENT = (
 
 SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
-        id="granziol2022/minus-branch",
-        entries=("B-A3",),
-        source=f"{PAPER}, eq. (36); which of its two signs is ours",
-        statement=r"S(z) = \frac{z - \sqrt{z^2 - 4\sigma^2}}{2\sigma^2} \sim \frac1z",
-        says="The Stieltjes transform of the semicircle is the root with the minus sign, the one that decays away "
-        "from the spectrum.",
-        routes=minus_branch,
-        points=(
-            Point(variance=1.7, real=(3.1, -2.9, 0.4, 4.2), imaginary=(0.4, 0.7, 1.3, 0.0)),
-            Point(variance=0.3, real=(0.7, -1.6), imaginary=(-0.6, 0.0)),
-        ),
-        tolerance=1e-11,
-        tolerance_reason=QUADRATURE,
-        seconds=0.01,
-        quantity="Stieltjes transform of the semicircle",
-    ),
-    Identity(
         id="granziol2022/rank-one-transform",
         symbols={"N": "dimension of the matrix"},
         entries=("B-A3",),
@@ -331,29 +301,6 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
             quantity=f"{name} part of P times the difference, first-order noise (mean 0) left out",
         )
         for name, operator, part in PARTS
-    ),
-    Identity(
-        id="granziol2022/pole",
-        entries=("B-A3", "B15", "B18"),
-        source=f"{PAPER}, eq. (43) and the remark on the smallest eigenvalue",
-        statement=r"S(\lambda + \sigma^2/\lambda) = \frac1\lambda\ \text{ if } |\lambda| > \sigma,\ "
-        r"\text{else } \frac\lambda{\sigma^2}",
-        says="At the outlier the semicircle's Stieltjes transform is one over the spike, at either end, as soon as "
-        "the spike exceeds the noise scale.",
-        passage=Passage(Standing.MISPRINT, "The same proof also holds for λP < −2σε", "Appendix A.2"),
-        routes=pole,
-        points=(
-            Point(variance=1.7, spikes=(2.9, 1.6, 0.7, -2.1, -0.4)),
-            Point(variance=0.3, spikes=(0.73, -0.81, -0.33)),
-        ),
-        printed="1/lambda beyond 2 sigma",
-        reads=r"\text{The same proof also holds for } \lambda_P < -2 \sigma_\epsilon",
-        finding="As our copy reads the remark on the smallest eigenvalue has 2 sigma, like Lemma 11; the "
-        "outlier leaves the bulk at |lambda| = sigma, as in Lemma 5.",
-        tolerance=1e-9,
-        tolerance_reason=QUADRATURE,
-        seconds=0.01,
-        quantity="Stieltjes transform at the image of the spike",
     ),
 )
 

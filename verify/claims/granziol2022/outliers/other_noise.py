@@ -165,31 +165,4 @@ CLAIMS: tuple[AnyClaim, ...] = (
         },
         quantity="largest eigenvalue",
     ),
-    Claim(
-        id="granziol2022/few-samples-overlap",
-        entries=("B17",),
-        source=f"ours, beside theorem 10, eq. (44), of {PAPER}",
-        statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - s^2 \frac{\lambda_1^2 + a^2}{(\lambda_1^2 - a^2)^2}\quad "
-        r"(B r \ll P,\ \text{signed samples of rank } r)",
-        says="In a batch of few signed low-rank samples, the top eigenvector turns further than Theorem 10 says, "
-        "by what the compound free Poisson law gives.",
-        passage=Passage(
-            Standing.OUTSIDE,
-            "the dependence between the elements cannot be too large",
-            "Section 4.2, on condition (i)",
-        ),
-        finding="Outside condition (i): Theorem 10 leaves the direction nearly as it was; few low-rank "
-        "samples turn it several times as far.",
-        experiment=TURNED,
-        score="overlap",
-        predict=lambda p: float(_few(p).overlap),
-        margin=0.01,
-        relative=False,
-        margin_reason="finite size is O(1/(B r)), 0.001 at these sizes: nearer to the threshold it is five times that",
-        rivals={
-            "theorem 10": lambda p: 1 - (_few_scale(p) / p.eigenvalue) ** 2,
-            "square root": lambda p: math.sqrt(_few(p).overlap),
-        },
-        quantity="squared overlap of the eigenvectors",
-    ),
 )

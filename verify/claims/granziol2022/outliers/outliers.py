@@ -182,36 +182,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="outlier of each spike",
     ),
     Claim(
-        id="granziol2022/several-overlaps",
-        entries=("B17", "B18"),
-        source=f"{PAPER}, theorem 10, eq. (44); lemma 11, eq. (45)",
-        statement=r"|(\phi_i')^\top \phi_i|^2 = 1 - \sigma^2/\lambda_i^2\quad (|\lambda_i| > \sigma,\ "
-        r"\text{each of several, at both ends})",
-        says="Each of several eigenvectors keeps a squared overlap of one less the noise variance over its own "
-        "squared eigenvalue, above the noise scale and at either end.",
-        passage=Passage(Standing.MISPRINT, "if λ1 > 2σε", "Lemma 11, Eq 45"),
-        experiment=SEVERAL,
-        score="overlap",
-        along="spikes",
-        axis="spikes",
-        predict=lambda p: float(_wigner(p.spikes, p).overlap),
-        printed=_lemma_11,
-        reads=r"|\phi'_i \phi_i|^2 = 1 - \frac{\sigma_\epsilon^2}{\lambda_1^2} \text{ if } \lambda_1 > 2 "
-        r"\sigma_\epsilon,\quad 0 \text{ otherwise}",
-        finding="As our copy reads the threshold of Lemma 11 is 2 sigma, where Theorem 10 has sigma; "
-        "spikes of 1.5 sigma, at either end, have an overlap of 0.56.",
-        margin=0.01,
-        relative=False,
-        margin_reason=LIMIT_OF_SIZE,
-        rivals={
-            "square root": lambda p: math.sqrt(_wigner(p.spikes, p).overlap),
-            "first power": lambda p: 1 - p.sigma / abs(p.spikes),
-            "aligned": lambda _: 1.0,
-            "by the largest spike, as eq. (44)": lambda p: float(_wigner(SPIKES[0], p).overlap),
-        },
-        quantity="squared overlap of each outlier's eigenvector with its spike",
-    ),
-    Claim(
         id="granziol2022/batch-sizes",
         entries=("B16",),
         source=f"{PAPER}, theorem 4, eq. (9)",
@@ -259,32 +229,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "complex matrices": lambda p: _scale(p) * (2 - 1.7711 * p.dim ** (-2 / 3)),
         },
         quantity="largest eigenvalue",
-    ),
-    Claim(
-        id="granziol2022/uneven-noise",
-        entries=("B16",),
-        source=f"ours, beside theorem 4, eq. (9), of {PAPER}",
-        statement=r"\mathbb{E}\,\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1^2 - \kappa^2}\quad "
-        r"(v_1^\top \varepsilon v_1 \text{ larger by } \pm\kappa,\ \lambda_1 - \kappa > \sigma)",
-        says="Where the noise along the top eigenvector is stronger than elsewhere, the mean top eigenvalue "
-        "exceeds that of Theorem 4, as the spike itself moves.",
-        passage=Passage(
-            Standing.OUTSIDE,
-            "there cannot be too much variation in the variances per element",
-            "Section 4.2, on condition (ii)",
-        ),
-        finding="Outside what condition (ii) asks for in words: where the noise along v_1 is stronger "
-        "than elsewhere, what varies there moves the spike itself.",
-        experiment=UNEVEN,
-        score="eigenvalue",
-        predict=_uneven,
-        margin=0.01,
-        margin_reason="finite size is O(1/P), below 0.1 % at P = 4000",
-        rivals={
-            "theorem 4": lambda p: float(_wigner(p.spike, p).eigenvalue),
-            "variance of the noise raised": lambda p: p.spike + (p.sigma**2 + p.along**2) / p.spike,
-            "no broadening": lambda p: p.spike,
-        },
-        quantity="largest eigenvalue, mean of both signs of the added noise",
     ),
 )

@@ -11,8 +11,8 @@ import numpy as np
 from simulate.monte_carlo import Point
 from theory import rmt
 from verify.claims.granziol2022 import PAPER
-from verify.claims.granziol2022.law_quadrature import law_at, masses, root
-from verify.model import OURS, AnyClaim, Identity, Passage, Standing
+from verify.claims.granziol2022.law_quadrature import law_at, root
+from verify.model import AnyClaim, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -97,36 +97,6 @@ def sum_of_terms(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 ORDERS = 6
 
 
-def free_cumulants(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Free cumulants of Wishart noise from the moments of its density."""
-    x, mass = masses(law_at(point))
-    moments = [float((mass * x**k).sum()) for k in range(ORDERS + 1)]
-    n = np.arange(1, ORDERS + 1)
-    return {
-        "from the moments": _cumulants(moments),
-        "sigma^(2n) beta^(n-1)": point.variance**n * point.ratio ** (n - 1.0),
-        "sigma^(2n) beta^n": point.variance**n * point.ratio**n,
-        "sigma^n beta^(n-1)": point.variance ** (n / 2) * point.ratio ** (n - 1.0),
-        "moments": moments[1:],
-    }
-
-
-def _cumulants(moments: list[float]) -> list[float]:
-    """From m_n = sum_s kappa_s [z^(n-s)] M(z)^s, with M the series of the moments."""
-    found: list[float] = []
-    for n in range(1, len(moments)):
-        series = np.polynomial.Polynomial(moments)
-        known = sum(kappa * _coefficient(series**s, n - s) for s, kappa in enumerate(found, start=1))
-        found.append(moments[n] - known)
-    return found
-
-
-def _coefficient(series: np.polynomial.Polynomial, power: int) -> float:
-    return float(series.coef[power])
-
-
-WISHART_LAWS = (Point(variance=1.7, ratio=0.6), Point(variance=0.8, ratio=3.1))
-
 CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="granziol2022/rank-one-root",
@@ -184,21 +154,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason="of the order 1/P that is left out, 1e-6, and cancellation of nine digits",
         seconds=0.01,
         quantity="R transform of Wishart noise",
-    ),
-    Identity(
-        id="granziol2022/free-cumulants",
-        entries=("B-B2",),
-        source=f"{PAPER}, eq. (50); the cumulants are ours",
-        statement=r"R(w) = \frac{\sigma^2}{1 - \beta\sigma^2 w} = \sum_n \kappa_n w^{n-1},\quad "
-        r"\kappa_n = \sigma^{2n} \beta^{n-1}",
-        says="The free cumulants of Wishart noise, found from the moments of its density, are powers of its "
-        "variance and of the aspect ratio.",
-        passage=OURS,
-        routes=free_cumulants,
-        points=WISHART_LAWS,
-        tolerance=1e-10,
-        tolerance_reason="moments to rounding; differences of sums up to 30 times the result",
-        seconds=0.01,
-        quantity="free cumulants of Wishart noise",
     ),
 )

@@ -10,7 +10,7 @@ from simulate.matrices import reduced
 from simulate.monte_carlo import Block, Point
 from theory import finite_size, outliers
 from verify.claims.granziol2022 import PAPER
-from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS", "drowned_in_wishart", "outlier_of", "rectangular"]
 
@@ -262,29 +262,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "first order in the noise": lambda p: p.spike + p.variance * (1 + p.dim / p.samples),
         },
         quantity="largest eigenvalue",
-    ),
-    Claim(
-        id="granziol2022/broadening-whatever-the-noise",
-        no_theory=NoTheory.MEASURED,
-        entries=("B27",),
-        source=f"{PAPER}, after theorem 7, eq. (16)",
-        statement=r"\lambda_1' > \lambda_1\quad \text{for Wishart noise added, inside the factor, or in samples}",
-        says="The top eigenvalue grows whether Wishart noise is added, sits inside the factor, or comes from the "
-        "samples.",
-        passage=Passage(
-            Standing.AS_STATED,
-            "the key phenomena, that of spectra broadening, persists",
-            "Section 6, after Theorem 7",
-        ),
-        experiment=RECTANGULAR,
-        kind=Kind.AT_LEAST,
-        score="least_gain",
-        axis="spike",
-        predict=lambda _: 0.0,
-        margin=0.01,
-        relative=False,
-        margin_reason="1 % of the eigenvalue; the least gain, at the strongest spike, is 6 %",
-        rivals={"by a quarter at least": lambda _: 0.25},
-        quantity="least gain of the largest eigenvalue in the three models, relative to the spike",
     ),
 )

@@ -232,43 +232,7 @@ def _theorem_7_of_full(p: Any) -> Any:
     return p.full_eigenvalue + p.variance * p.full_eigenvalue / (p.full_eigenvalue - _ratio(p) * p.variance)
 
 
-MARGIN_WISHART = "finite size is O(1/P), at most 0.2 % where it was measured at these sizes"
-
 WISHART_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="granziol2022/theorem-7-outlier",
-        entries=("B25",),
-        source=f"{PAPER}, theorem 7, eq. (16); the threshold by Benaych-Georges and Nadakuditi (2011)",
-        statement=r"\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1 - \beta\sigma^2}\quad "
-        r"(\lambda_1 > \sigma^2 \sqrt\beta\,(1 + \sqrt\beta))",
-        says="Added Wishart noise lifts a spike above the Marchenko-Pastur threshold to the outlier of Theorem 7, "
-        "which exceeds the spike by more than the mean of the noise.",
-        passage=Passage(Standing.AS_STATED, "if λ1 > σ2(1 + P b )", "Theorem 7, Eq 16"),
-        experiment=WISHART,
-        score="eigenvalue",
-        predict=_wishart,
-        printed=lambda p: _theorem_7(p, p.spike),
-        reads=r"\lambda'_1 = \frac{\lambda_1 + \sigma^2 (1 - \frac Pb)}{1 - \frac{P \sigma^2}{\lambda_1 b}}\text{ "
-        r"if } \lambda_1 > \sigma^2 \big(1 + \tfrac Pb\big),\quad 2 \sigma^2 \big(1 + \tfrac Pb\big) \text{ "
-        r"otherwise}",
-        finding="The paper's threshold sigma^2 (1 + beta) and its edge 2 sigma^2 (1 + beta) agree with each other by "
-        "its formula, and are wrong: Marchenko-Pastur noise lets an outlier go from sigma^2 sqrt(beta) "
-        "(1 + sqrt(beta)) on. At a spike between the two thresholds an outlier is measured, elsewhere than that edge.",
-        margin=0.01,
-        margin_reason=MARGIN_WISHART,
-        rivals={
-            "information plus noise": lambda p: float(
-                outliers.information_plus_noise(p.spike, q=_ratio(p), variance=p.variance).eigenvalue
-            ),
-            "mean of the noise only": lambda p: p.spike + p.variance,
-            "edge of the noise": lambda p: p.variance * (1 + math.sqrt(_ratio(p))) ** 2,
-            "semicircle of the same variance": lambda p: (
-                p.spike + p.variance + _ratio(p) * p.variance**2 / (p.spike + p.variance)
-            ),
-        },
-        quantity="largest eigenvalue, first-order noise (mean 0) left out",
-        axis="spike",
-    ),
     Claim(
         id="granziol2022/theorem-7",
         entries=("B25", "B26"),

@@ -18,11 +18,10 @@ from verify.claims.granziol2022.law_quadrature import (
     PARTS,
     QUADRATURE,
     law_at,
-    masses,
     root_above,
     transform,
 )
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Passage, Standing
+from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -78,49 +77,6 @@ def _semicircle_51(p: Point) -> complex:
     return complex(Semicircle(sigma=width).stieltjes(_wishart_point(p) - p.variance))
 
 
-MASS_STEPS = 200_000
-
-
-def wishart_mass(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Mass of the density of eq. (52), corrected and as our copy reads, and the atom at 0."""
-    ratio, variance = point.ratio, point.variance
-    law = law_at(point)
-    bulk = masses(law)[1][:-1].sum()
-    atom = max(0.0, 1 - 1 / ratio)
-    return {
-        "bulk and atom": [bulk + atom, atom],
-        "one": [1.0, law.atom],
-        "as our copy reads": [_mass_as_read(ratio, variance), 0.0],
-        "without 1/pi": [np.pi * bulk + atom, atom],
-        "no atom": [bulk, 0.0],
-        "bulk of mass one": [1.0 + atom, atom],
-    }
-
-
-def _mass_as_read(ratio: float, variance: float) -> float:
-    """Quadrature over the support of the density with x + sigma^2 (1 - beta) and without pi."""
-    middle, square = variance * (3 * ratio - 1), (3 * ratio - 1) ** 2 - (1 - ratio) ** 2
-    if square <= 0:
-        return 0.0
-    radius = variance * math.sqrt(square)
-    angle = (np.arange(MASS_STEPS) + 0.5) * np.pi / MASS_STEPS
-    x = middle - radius * np.cos(angle)
-    return float(((radius * np.sin(angle)) ** 2 / (2 * ratio * variance * x)).sum()) * math.pi / MASS_STEPS
-
-
-def zero_eigenvalues(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Share of zero eigenvalues of one Wishart matrix, counted."""
-    x = rng.standard_normal((point.dim, point.samples))
-    values = np.linalg.eigvalsh(x @ x.T / point.samples)
-    law = MarchenkoPastur(q=point.dim / point.samples, variance=1.0)
-    return {
-        "counted": float((values < 1e-9 * values[-1]).mean()),
-        "1 - 1/beta": law.atom,
-        "none": 0.0,
-        "1/beta": 1 - law.atom,
-    }
-
-
 def t_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Where T(z) = z S(z) - 1 of Wishart noise is 1/theta, and what other readings of eq. (53) give."""
     law, thetas = law_at(point), np.array(point.thetas)
@@ -142,20 +98,6 @@ def t_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 CUT = 1e-12
 """Height above the cut, in units of x."""
-
-
-def density_of_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Density of Wishart noise, and the imaginary part of its transform just above the cut."""
-    law = law_at(point)
-    low, high = law.edges
-    x = low + (high - low) * np.array(point.shares)
-    above = law.stieltjes(x * (1 + CUT * 1j))
-    return {
-        "density": law.pdf(x),
-        "imaginary part": -np.imag(above) / np.pi,
-        "without pi": -np.imag(above),
-        "of the samples' law": law.pdf(x) * max(point.ratio, 1 / point.ratio),
-    }
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -192,41 +134,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         for name, operator, part in PARTS
     ),
     Identity(
-        id="granziol2022/wishart-mass",
-        entries=("B-B4",),
-        source=f"{PAPER}, eq. (52)",
-        statement=r"\int \frac{\sqrt{4\beta\sigma^2 x - (x - \sigma^2(1 - \beta))^2}}{2\pi\beta\sigma^2 x}\,dx "
-        r"= \min(1, 1/\beta),\quad \text{atom } 1 - 1/\beta \text{ at } 0 \text{ for } \beta > 1",
-        says="The Marchenko-Pastur density and, for dimensions above the number of samples, its atom at zero have "
-        "a total mass of one.",
-        passage=Passage(Standing.MISPRINT, "4βσ2y − (y + σ2(1− β))2 2βσ2y", "Eq 52"),
-        routes=wishart_mass,
-        points=tuple(Point(variance=1.3, ratio=ratio) for ratio in (0.3, 0.6, 3.1)),
-        printed="as our copy reads",
-        reads=r"\rho(y) = \frac{\sqrt{4 \beta\sigma^2 y - (y + \sigma^2 (1 - \beta))^2}}{2 \beta\sigma^2 y}",
-        finding="As our copy reads, without 1/pi and with the sign of Eq 51, the density has a mass of pi "
-        "for beta from 1 on, 1.047 at beta = 0.6, and no support below 1/2; the atom is not mentioned.",
-        tolerance=1e-9,
-        tolerance_reason=QUADRATURE,
-        seconds=0.012,
-        quantity="total mass, and mass at 0",
-    ),
-    Identity(
-        id="granziol2022/zero-eigenvalues",
-        entries=("B-B4",),
-        source=f"ours, beside {PAPER}, eq. (52)",
-        statement=r"\frac1P \#\{i : \lambda_i = 0\} = 1 - \frac1\beta,\quad \beta = P/N > 1",
-        says="Of a Wishart matrix with more dimensions than samples, the share of zero eigenvalues is one less the "
-        "samples over the dimensions.",
-        passage=OURS,
-        routes=zero_eigenvalues,
-        points=(Point(dim=90, samples=40), Point(dim=65, samples=52)),
-        tolerance=1e-12,
-        tolerance_reason="a count; zeros are told from the rest by nine digits",
-        seconds=0.01,
-        quantity="share of zero eigenvalues",
-    ),
-    Identity(
         id="granziol2022/t-transform",
         entries=("B-B5",),
         source=f"{PAPER}, eq. (53)",
@@ -248,23 +155,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason=QUADRATURE,
         seconds=0.016,
         quantity="outlier in the multiplicative model",
-    ),
-    Identity(
-        id="granziol2022/wishart-density-of-transform",
-        entries=("B-B3",),
-        source=f"ours, beside {PAPER}, eqs. (51) and (52)",
-        statement=r"\rho(x) = -\tfrac{1}{\pi}\, \mathrm{Im}\, S(x + i 0)",
-        says="The density of Wishart noise is the imaginary part of its Stieltjes transform at the cut, over pi, "
-        "with fewer and with more dimensions than samples.",
-        passage=OURS,
-        routes=density_of_transform,
-        points=(
-            Point(variance=1.3, ratio=0.4, shares=(0.07, 0.41, 0.88)),
-            Point(variance=0.7, ratio=2.6, shares=(0.07, 0.41, 0.88)),
-        ),
-        tolerance=1e-9,
-        tolerance_reason="the height above the cut, 1e-12 of x, moves the density by some 1e-11",
-        seconds=0.01,
-        quantity="density of eigenvalues",
     ),
 )

@@ -28,20 +28,6 @@ def _slope(rate: Callable[[float], Any], p: Point) -> float:
     return (high - low) / (more - less)
 
 
-def rate_slope(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
-    """Slope of the rate of theorem 4 in log b, below its crossover and above it."""
-    noise = {"sigma": p.sigma, "dim": p.dim, "dataset_size": p.dataset_size}
-    crossover = float(
-        batch_hessian.crossover_batch_size(p.eigenvalue, sigma=p.sigma, dim=p.dim, dataset_size=float("inf"))
-    )
-    return {
-        "slope": _slope(lambda size: learning_rates.sgd_limit(p.eigenvalue, batch_size=size, **noise), p),
-        "exponent": learning_rates.sgd_exponent(p.eigenvalue, batch_size=p.batch_size, **noise),
-        "1/(1 + B/B_c) everywhere": 1 / (1 + p.batch_size / crossover),
-        "square root everywhere": 0.5,
-    }
-
-
 def crossing(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
     """Eigenvalue of the batch at the crossover of theorem 4, where the outlier meets the edge."""
     noise = {"sigma": p.sigma, "dim": p.dim, "dataset_size": p.dataset_size}
@@ -103,40 +89,6 @@ LIMITS = tuple(Point(eigenvalue=1.7, noise=31.0, dataset_size=190, batch_size=si
 QUOTIENT = "a difference quotient of step 1e-4"
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/local-rate-exponent",
-        entries=("B46", "B61"),
-        source=f"{PAPER}, section 10.1, with theorem 4 below its threshold",
-        statement=r"\frac{d \log (2/\lambda_1')}{d \log b} = \tfrac12\ (b \le B_c),\quad "
-        r"\frac{1}{1 + b/B_c} \text{ above}",
-        says="The slope of the rate from Theorem 4, on logarithmic axes, is one half up to the crossover and falls "
-        "towards zero above it.",
-        passage=OURS,
-        routes=rate_slope,
-        points=SIZES,
-        tolerance=1e-6,
-        tolerance_reason=QUOTIENT,
-        seconds=0.01,
-        quantity="local exponent of the rate in the batch size",
-    ),
-    Identity(
-        id="granziol2022/crossover-batch-size",
-        entries=("B45", "B46"),
-        source=f"{PAPER}, theorem 4, eq. (9), at its threshold",
-        statement=r"\lambda_1'(B_c) = 2 \lambda_1",
-        says="At the crossover batch size of Theorem 4 the top eigenvalue of the batch is twice that of the data "
-        "set.",
-        passage=OURS,
-        routes=crossing,
-        points=(
-            Point(eigenvalue=0.33, sigma=0.07, dim=640, dataset_size=310),
-            Point(eigenvalue=4.1, sigma=1.3, dim=97, dataset_size=1700),
-        ),
-        tolerance=1e-12,
-        tolerance_reason="rounding of a few products",
-        seconds=0.01,
-        quantity="largest eigenvalue of the batch Hessian",
-    ),
     Identity(
         id="beyond/mean-square-exponent",
         entries=("D2",),

@@ -7,14 +7,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import adaptive_rates, batch_hessian, learning_rates
-from theory.rmt import MarchenkoPastur
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing, Tier, Verdict
+from verify.model import AnyClaim, Claim, Experiment, Kind, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -137,20 +134,6 @@ def _adaptive(p: Point) -> float:
 
 
 FINITE_SIZE = "the edge is 0.18 % low at P = 6400; a spike near the threshold is kept away"
-
-
-def edge_exponent(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Slope of the log of the Marchenko-Pastur edge in log P/b."""
-    up, down = (
-        MarchenkoPastur(q=point.q * step, variance=0.7).edges[1] for step in (math.exp(1e-4), math.exp(-1e-4))
-    )
-    return {
-        "slope": math.log(up / down) / 2e-4,
-        "theory": learning_rates.marchenko_pastur_exponent(point.q),
-        "linear": 1.0,
-        "semicircle": 0.5,
-        "without the root": point.q / (1 + point.q),
-    }
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -323,20 +306,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         },
         axis="batch_size",
         quantity="rate at which a step along the edge stops to descend",
-    ),
-    Identity(
-        id="granziol2022/marchenko-pastur-exponent",
-        entries=("B46",),
-        source=f"beside {PAPER}, section 10.1",
-        statement=r"\frac{d \log [\sigma^2 (1 + \sqrt\beta)^2]}{d \log \beta} = "
-        r"\frac{\sqrt\beta}{1 + \sqrt\beta},\quad \beta = P/b",
-        says="The edge of Marchenko-Pastur noise grows with the aspect ratio at a local exponent that rises from "
-        "zero to one.",
-        passage=OURS,
-        routes=edge_exponent,
-        points=tuple(Point(q=q) for q in (0.3, 7.0, 90.0)),
-        tolerance=1e-7,
-        tolerance_reason="a difference quotient of step 1e-4",
-        quantity="local exponent of the edge",
     ),
 )

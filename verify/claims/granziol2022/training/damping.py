@@ -10,7 +10,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import drawn_setting, ladder, rule_of, tried
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
+from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -87,28 +87,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot=f"the bound 3, half of what the first networks showed, and {CENTRES}",
         rivals={"thirty times": lambda _: float(np.log10(30))},
         quantity="decades between the largest rates of Adam and momentum",
-        logarithm="10",
-    ),
-    Claim(
-        id="granziol2022/unit-damping-averages",
-        entries=("B58",),
-        source=f"ours, beside {PAPER}, section 11.1: what the rates of Adam are owed to",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E} \log_{10} \frac{\alpha_{\max}(m \leftarrow 0.9\, m + 0.1\, g)}"
-        r"{\alpha_{\max}(m \leftarrow 0.9\, m + g)} \ge \log_{10} 5",
-        says="Momentum that averages gradients in place of summing them has a largest rate at least five times that "
-        "of momentum that sums, without any estimate of curvature: its steps are ten times shorter.",
-        experiment=RATES,
-        kind=Kind.AT_LEAST,
-        score="averaged over momentum",
-        predict=lambda _: float(np.log10(5)),
-        margin=0.1,
-        relative=False,
-        margin_reason=DECADES,
-        pilot=f"the bound 5, half of ten, and {CENTRES}",
-        rivals={"thirty times": lambda _: float(np.log10(30))},
-        quantity="decades between the largest rates of averaging and summing momentum",
         logarithm="10",
     ),
     Claim(
