@@ -47,7 +47,7 @@ def test_as_expected_is_status_0_and_leaves_a_report(
     assert "tier default, seed 2024, 1 worker, cpu" in output.err
     assert [row.verdict for row in load(tmp_path / "out/results.json").rows].count("agrees") == 3
     page = words_of(tmp_path / "out/report.html")
-    assert "3 readings agree with experiment" in page and "1 fails, as foreseen" in page
+    assert "3 readings agree with experiment" in page and "1 reading fails, as foreseen" in page
     assert (tmp_path / "out/cards/beyond.html").exists() and (tmp_path / "out/about.html").exists()
 
 
@@ -75,7 +75,7 @@ def test_whatever_comes_of_a_claim_has_its_place_on_the_page(plant: Planter) -> 
     first = words_of(Path("out/report.html"))
     page = " ".join(map(words_of, sorted(Path("out").rglob("*.html"))))
     assert all(page.count(made.id) > 1 for made in everything)
-    assert "3 readings agree with experiment" in first and "1 fails, as foreseen" in first
+    assert "3 readings agree with experiment" in first and "1 reading fails, as foreseen" in first
     assert "3 surprises" in first and "7 readings were judged; 1 undecided" in first
 
 

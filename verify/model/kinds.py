@@ -44,7 +44,7 @@ class Standing(StrEnum):
     | CORRECTED | what stands beside a misprint: the formula that the paper's derivation gives |
     | OUTSIDE | a formula of the paper where a condition that it states or implies does not hold: no error of it |
     | KNOWN | what the paper does not say and others have shown or reported: its source names them |
-    | OURS | what the paper does not say: a law of our own, or a weaker bound beside its wording |
+    | OURS | what the paper does not say: a law of our own, or a sharper or weaker reading beside its wording |
     """
 
     AS_STATED = "as strong as stated"

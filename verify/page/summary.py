@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from verify.model import Standing, Verdict
 from verify.page import counts, terminal
 from verify.page.report.findings import Finding, PaperFindings, paper_findings
-from verify.page.report.statements import count_statements
+from verify.page.report.statements import distinct_statements
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 
@@ -143,7 +143,7 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
     hold = sum(row.verdict == row.expected == Verdict.AGREES for row in rows)
     failing = [row for row in rows if row.verdict == row.expected == Verdict.DISAGREES]
     misprints = sum(row.standing == Standing.MISPRINT for row in failing)
-    statements = count_statements(failing)
+    statements = distinct_statements(failing)
     told = [f"{statements} statements"] * (statements < len(failing)) + [f"{misprints} misprints"] * bool(
         misprints
     )

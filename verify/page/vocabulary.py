@@ -17,7 +17,7 @@ STANDINGS: dict[str, str] = {
     Standing.CORRECTED: "what stands beside a misprint: the formula that the paper's derivation gives",
     Standing.OUTSIDE: "a formula of a paper where a condition that it states or implies does not hold; no error of it",
     Standing.KNOWN: "what the paper does not say and others have shown or reported, as the source names them",
-    Standing.OURS: "what no paper says that we know: laws of our own, and weaker bounds beside a paper's wording",
+    Standing.OURS: "what no paper says that we know: laws of our own, sharper or weaker readings of a paper's wording",
 }
 """How what is judged stands to the papers."""
 

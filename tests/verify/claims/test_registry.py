@@ -252,6 +252,31 @@ def test_the_edge_in_eq_26_is_a_misprint_since_theorem_4_has_twice_as_much() -> 
     assert claim.printed(at) / claim.predict(at) == pytest.approx(float(edge) / threshold)
 
 
+NETWORKS = ("LeNet-5", "LeNet-300-100", "VGG")
+MEASURED = re.compile(r"\d(\.\d+)? ?(%|times|deviations)")
+
+
+def test_findings_give_numbers_of_no_network_but_their_own() -> None:
+    for tested in registry.claims():
+        drawn = getattr(tested, "experiment", tested)
+        own = " ".join((getattr(drawn, "replicate", ""), str(getattr(drawn, "points", "")), tested.says))
+        for sentence in re.split(r"(?<=[.:;]) ", tested.finding):
+            others = [name for name in NETWORKS if name in sentence and name not in own]
+            assert not (others and MEASURED.search(sentence)), (tested.id, sentence)
+
+
+def test_what_is_tried_outside_a_condition_quotes_the_condition_and_not_the_statement() -> None:
+    said = {
+        standing: {
+            (claim.paper, claim.passage.words)
+            for claim in registry.claims()
+            if claim.passage and claim.passage.standing is standing
+        }
+        for standing in (Standing.AS_STATED, Standing.OUTSIDE)
+    }
+    assert said[Standing.OUTSIDE] & said[Standing.AS_STATED] == set()
+
+
 @pytest.mark.parametrize(("variance", "ratio"), [(0.7, 0.27), (1.3, 4.5)])
 def test_the_threshold_of_theorem_7_put_into_its_formula_gives_its_edge(
     variance: float, ratio: float

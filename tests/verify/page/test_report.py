@@ -182,7 +182,7 @@ def test_failed_and_broken_look_different(html: str) -> None:
 def test_the_headline_tells_what_agrees_from_what_fails_as_foreseen_and_from_surprises(page: Page) -> None:
     text = words(page)
 
-    assert "10 readings agree with experiment" in text and "2 fail, as foreseen" in text
+    assert "10 readings agree with experiment" in text and "2 readings fail, as foreseen" in text
     assert re.search(r"4 surprises .*vysogorets2024/eq-12, agrees was expected", text)
     assert (
         "16 readings were judged; 1 undecided" in text

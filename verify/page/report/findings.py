@@ -18,7 +18,7 @@ from verify.page import ratios, wording
 from verify.page.cards import EXACT
 from verify.page.counts import percent
 from verify.page.report.on_networks import case, ran_on, seen
-from verify.page.report.statements import count_statements, first, misprinted, place, stands, statement_of
+from verify.page.report.statements import distinct_statements, first, misprinted, place, stands, statement_of
 from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = [
@@ -141,7 +141,7 @@ def _on_paper(results: Results, paper: str) -> PaperFindings:
     def failing(standing: str) -> Failing:
         rows = [row for row in fail if row.standing == standing]
         listed = [failure(row) for row in first(rows, results, places)[:FAILURES]]
-        return Failing(standing, listed, len(rows), count_statements(rows))
+        return Failing(standing, listed, len(rows), distinct_statements(rows))
 
     return PaperFindings(
         paper=paper,
@@ -347,9 +347,9 @@ def real_readings(rows: Iterable[Row]) -> list[Row]:
 def on_real_networks(rows: Iterable[Row]) -> list[OnNetworks]:
     """What readings come to on real networks: those of the paper under its own condition, then the others by sort."""
     judged = list(rows)
-    groups: dict[str, list[Row]] = {"": []}
+    groups: dict[str, list[Row]] = {"": [], **{standing: [] for standing in Standing}}
     for row in real_readings(judged):
-        groups.setdefault("" if row.standing in OF_THE_PAPER else row.standing, []).append(row)
+        groups["" if row.standing in OF_THE_PAPER else row.standing].append(row)
     return [
         OnNetworks(sort, _together(real), _on_networks(real, judged), [f"row/{row.id}" for row in real])
         for sort, real in groups.items()

@@ -12,7 +12,7 @@ from verify.results import Results, Row
 __all__ = [
     "capitalised",
     "closed",
-    "count_statements",
+    "distinct_statements",
     "first",
     "importance",
     "mended",
@@ -93,20 +93,22 @@ def statement_of(row: Row, results: Results) -> str:
     return where if row.standing == Standing.KNOWN or "beside " in where else numbered(where)
 
 
-def count_statements(rows: Iterable[Row]) -> int:
-    """How many statements readings are of: several readings of one numbered statement, or of one sentence, are one.
+def distinct_statements(rows: Iterable[Row]) -> int:
+    """How many statements readings are of: those of one numbered statement, or of one quoted sentence, are one.
 
-    Of a reading outside the condition of its paper the words are that condition, and its source names the statement.
+    Outside its condition a statement is named by the source: the words quoted there are the condition.
     """
     return len({(row.paper, _spoken(row)) for row in rows})
 
 
 def _spoken(row: Row) -> str:
     where = (row.place if row.standing != Standing.OUTSIDE else "") or row.source
-    number = numbered(where)
-    if number != where:
-        return number
-    return row.words if row.words and row.standing != Standing.OUTSIDE else where
+    number = None if _NEAR.search(where) else _NUMBERED.search(where)
+    return f"{number[1].lower().rstrip('s.')} {number[2]}" if number else row.words or where
+
+
+_NEAR = re.compile(r"\b(before|after) (eq|theorem|lemma)", re.IGNORECASE)
+"""A sentence near a numbered statement is another one."""
 
 
 def closed(number: str) -> str:

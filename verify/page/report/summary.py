@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from verify.judging.power import factor
-from verify.model import Verdict, raised
+from verify.model import Standing, Verdict, raised
 from verify.page import wording
 from verify.page.cards import EXACT, sensitivity
 from verify.page.counts import chance, percent
 from verify.page.report.find import upshot
-from verify.page.report.statements import count_statements
+from verify.page.report.statements import distinct_statements
 from verify.page.vocabulary import STANDINGS
 from verify.results import PaperRow, Row, Suite
 
@@ -39,7 +39,7 @@ STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")
 class Headline(NamedTuple):
     """What came of all rows: what agrees, fails as foreseen, and the rest; what no sample decides, or a model.
 
-    `failing_statements` counts those that the readings that fail are of.
+    `failing_statements` counts the statements of papers that the readings which fail are of, misprints aside.
     """
 
     agree: dict[str, int]
@@ -79,7 +79,8 @@ def headline(rows: Sequence[Row]) -> Headline:
         agree=_standings([row for what, row in known if what == "agrees"]),
         fail=_standings(failing := [row for what, row in known if what == "foreseen"]),
         failing_statements={
-            s: count_statements(row for row in failing if row.standing == s) for s in STANDINGS
+            standing: distinct_statements(row for row in failing if row.standing == standing)
+            for standing in (Standing.AS_STATED, Standing.OUTSIDE)
         },
         surprises=[row for what, row in known if what == "surprise"],
         undecided=sum(what == "undecided" for what, _ in known),
