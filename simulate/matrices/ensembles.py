@@ -23,6 +23,7 @@ from simulate.monte_carlo import Block
 __all__ = [
     "gauss_newton_of_logits",
     "goe_moments",
+    "goe_norms",
     "goe_top_eigenvalue",
     "goe_top_overlap",
     "haar_frames",
@@ -143,13 +144,53 @@ def _tridiagonal_top(
     rng: np.random.Generator, dim: int, spike: float, *, vector: bool = False
 ) -> tuple[float, float]:
     """Top eigenvalue, and the squared first component of its eigenvector or NaN."""
+    diagonal, beside = _first_rows(rng, dim)
+    diagonal[0] += spike  # the first step of the reduction leaves the first direction as it is
+    if vector:
+        return _tridiagonal.eigenpair(diagonal, beside, len(beside))
+    return _tridiagonal.eigenvalue(diagonal, beside, len(beside)), math.nan
+
+
+def _first_rows(rng: np.random.Generator, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Diagonal and elements beside it of the rows that both ends of the spectrum live on."""
     rows = min(dim, 16 + math.ceil(_TRIDIAGONAL_ROWS * dim ** (1 / 3)))
     diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
-    diagonal[0] += spike  # the first step of the reduction leaves the first direction as it is
-    beside = np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
-    if vector:
-        return _tridiagonal.eigenpair(diagonal, beside, rows - 1)
-    return _tridiagonal.eigenvalue(diagonal, beside, rows - 1), math.nan
+    return diagonal, np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
+
+
+def goe_norms(block: Block, dim: int) -> tuple[Tensor, Tensor]:
+    """Squared Frobenius and squared spectral norm of the Gaussian matrices of `wigner`, drawn without the matrix.
+
+    Both of the same matrix, (n,) each, from the tridiagonal one of `goe_top_eigenvalue`: what its first rows leave of
+    the Frobenius norm is a chi square.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is not positive.
+
+    Examples
+    --------
+    >>> from simulate.monte_carlo import fixture
+    >>> frobenius, spectral = goe_norms(Block((fixture(0, "a"),)), 10**6)
+    >>> round(float(frobenius) / 10**6, 2), round(float(spectral), 2)
+    (1.0, 4.0)
+    """
+    dim = _checks.natural("dim", dim)
+    squares = np.array([_squared_norms(rng, dim) for rng in block.streams]).T
+    frobenius, spectral = torch.from_numpy(squares).to(block.device)
+    return frobenius, spectral
+
+
+def _squared_norms(rng: np.random.Generator, dim: int) -> tuple[float, float]:
+    diagonal, beside = _first_rows(rng, dim)
+    ends = [_tridiagonal.eigenvalue(diagonal, beside, place) for place in (0, len(beside))]
+    rest = dim - len(diagonal)
+    further = (
+        rng.chisquare(rest + rest * (rest + 1) / 2) if rest else 0.0
+    )  # diagonal, and twice what lies beside it
+    whole = float((diagonal**2).sum() + 2 * (beside**2).sum()) + 2 / dim * further
+    return whole, max(end**2 for end in ends)
 
 
 def goe_moments(block: Block, dim: int, *, spike: float = 0.0, rank: int = 0) -> tuple[Tensor, Tensor]:

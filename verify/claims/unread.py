@@ -19,11 +19,14 @@ OTHER_FORM = (
 CONSTANT = "a constant of the law: tests hold it to the density"
 INSIDE = "a part of which theory makes the mean, the largest and the second moment that claims read"
 
+REARRANGED = "a rearrangement of a formula that claims read: tests hold it to that formula"
+
 UNREAD: dict[str, str] = {
     "theory.derivations": DERIVATION,
     "theory.activations.precise_kernels": SECOND_ROUTE,
     "theory.fisher.tangent.TangentKernel.kappa1": INSIDE,
     "theory.fisher.tangent.TangentKernel.kappa2": INSIDE,
+    "theory.learning_rates.sgd_exponent": REARRANGED,
     "theory.rmt.free_poisson.CompoundFreePoisson.mean": OTHER_FORM,
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.isf": OTHER_FORM,

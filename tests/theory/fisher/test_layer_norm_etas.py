@@ -72,6 +72,17 @@ def test_many_outputs_make_the_etas_constant() -> None:
     assert found.eta1_squared / found.eta1**2 - 1 == pytest.approx(0.0, abs=1e-8)
 
 
+@pytest.mark.parametrize("outputs", [2, 3, 6])
+def test_distribution_of_the_inverse_variance_by_drawing_outputs(outputs: int) -> None:
+    """Outputs less their mean, of variance w + b: the normalised units below them have mean square 1."""
+    w, b = 1.5, 0.4
+    drawn = math.sqrt(w + b) * np.random.default_rng(7).standard_normal((20_000, outputs))
+    inverse = 1 / drawn.var(axis=1)
+    at = np.quantile(inverse, [0.05, 0.3, 0.6, 0.9, 0.99])
+    found = inverse_variance_cdf(at, "linear", depth=2, outputs=outputs, weight_variance=w, bias_variance=b)
+    assert_allclose(found, [0.05, 0.3, 0.6, 0.9, 0.99], atol=0.012)
+
+
 def test_distribution_of_the_inverse_variance_has_the_expected_mean_and_tail() -> None:
     def above(y: float, outputs: int) -> float:
         return 1 - float(inverse_variance_cdf(y, **RELU, outputs=outputs))

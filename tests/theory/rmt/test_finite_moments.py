@@ -1,6 +1,7 @@
 """Moments at finite dimension over all draws and in the limit; matrices of rank one by their eigenvalues."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -46,6 +47,33 @@ def test_profiled_moment_over_the_nodes_of_normal_elements() -> None:
         eps = np.array([[a, b], [b, c]]) * np.sqrt(np.outer(rows, rows) / dim)
         total += np.prod([NORMAL[1][i] for i in drawn]) * np.trace(np.linalg.matrix_power(eps, 4)) / dim
     assert_allclose(rmt.profiled_fourth_moment(sigma=1.0, contrast=contrast, dim=dim), total)
+
+
+@pytest.mark.parametrize(("dim", "batch"), [(2, 3), (3, 2)])
+def test_wishart_third_moment_over_the_nodes_of_normal_elements(dim: int, batch: int) -> None:
+    """Every element of X at the nodes of a Gauss-Hermite rule that is exact to the seventh power."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(4)
+    chosen = np.array(list(itertools.product(range(4), repeat=dim * batch)))
+    x = nodes[chosen].reshape(-1, dim, batch)
+    noise = 0.7 * (x @ x.swapaxes(1, 2) / batch - np.eye(dim))
+    thirds = np.trace(np.linalg.matrix_power(noise, 3), axis1=1, axis2=2) / dim
+    chances = (weights / weights.sum())[chosen].prod(axis=1)
+    assert_allclose(rmt.wishart_third_moment(variance=0.7, dim=dim, batch_size=batch), chances @ thirds)
+
+
+@pytest.mark.parametrize(("rank", "batch"), [(1, 2), (2, 1), (1, 3), (3, 1)])
+def test_low_rank_fourth_moment_over_directions_of_the_plane(rank: int, batch: int) -> None:
+    """All signs, and all directions on a grid of angles, of which the means of polynomials are exact."""
+    terms, angles = rank * batch, np.arange(12) * math.pi / 12
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    projections = 2 * 0.3 * directions[:, :, None] * directions[:, None, :]
+    signed = np.concatenate([projections, -projections])
+    found = [
+        np.trace(np.linalg.matrix_power(signed[list(chosen)].sum(axis=0) / batch, 4)) / 2
+        for chosen in itertools.product(range(len(signed)), repeat=terms)
+    ]
+    expected = rmt.low_rank_fourth_moment(rank=rank, variance=0.3, dim=2, batch_size=batch)
+    assert_allclose(np.mean(found), expected)
 
 
 def test_a_spike_adds_its_square() -> None:
@@ -108,6 +136,20 @@ def test_axis_scatter_is_the_universal_one_for_gaussian_noise_and_first_order_fa
     assert_allclose(finite_size.axis_wigner_sd(1.1, **args), finite_size.additive_wigner_sd(1.1, **args))
     far = finite_size.axis_wigner_sd(1e6, diagonal=1.0, fourth_cumulant=-2.0, **args)
     assert_allclose(far, 0.7 / 90**0.5, rtol=1e-6)
+
+
+def test_axis_scatter_in_noise_of_signs_by_drawing_it() -> None:
+    """Less than the universal one: an element on the spike has variance 1, others a fourth cumulant of -2."""
+    rng, dim, draws = np.random.default_rng(5), 60, 3000
+    signs = np.triu(rng.choice([-1.0, 1.0], size=(draws, dim, dim)))
+    noise = 0.31 / dim**0.5 * (signs + np.triu(signs, 1).swapaxes(1, 2))
+    noise[:, 0, 0] += 0.51
+    found = np.linalg.eigvalsh(noise)[:, -1].std(ddof=1)
+    law = {"sigma": 0.31, "dim": dim}
+    assert_allclose(
+        found, finite_size.axis_wigner_sd(0.51, diagonal=1.0, fourth_cumulant=-2.0, **law), rtol=0.05
+    )
+    assert found < 0.9 * finite_size.additive_wigner_sd(0.51, **law)
 
 
 def test_rates() -> None:

@@ -182,6 +182,16 @@ def test_measured_inputs_are_subtracted_replicate_by_replicate() -> None:
     assert unpaired.half_width > found.margin
 
 
+def test_a_numerical_error_counts_most_where_the_prediction_is_smallest() -> None:
+    """Of residuals relative to predictions from 1 to 7, an error of the score is largest relative to the smallest."""
+    y = np.random.default_rng(1).uniform(1.0, 7.0, N)
+    drawn = {"x": y + 0.03 * scores(0.0)["x"], "y": y}
+    tested = claim(inputs={"y": 4.0}, predict=lambda p: p.y, numerical=0.02)
+    found = outcome_of(tested, drawn)
+    assert_allclose(found.numerical, 0.02 / y.min() * y.mean())
+    assert found.numerical > 3 * 0.02 / y.max() * y.mean()
+
+
 def test_an_absolute_margin_judges_the_plain_difference() -> None:
     y = scores(4.0, 0.5)["x"]
     drawn = {"x": 3 * y + scores(0.0, 0.3)["x"][::-1], "y": y}

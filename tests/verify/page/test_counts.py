@@ -7,7 +7,9 @@ import pytest
 
 from tests.verify.page.full_size import like_figures, undrawn
 from tests.verify.results.sample_results import sample
+from verify.page.counts import promise_lines
 from verify.page.report import document
+from verify.results import Promise
 
 __all__ = ["undrawn"]
 
@@ -34,6 +36,25 @@ def test_a_run_that_decided_nothing_by_sampling_promises_nothing() -> None:
     suite = replace(sample().suite, promises=[])
     text = words(document(replace(sample(), suite=suite), like_figures))
     assert "No verdict was decided by sampling." in text and "one run in 1000" not in text
+
+
+def test_promises_of_several_families_add_up() -> None:
+    """Errors, verdicts and what is undecided are sums over the families, not the largest of them."""
+    families = [
+        Promise(paper=name, error=error, decided=decided, undecided=undecided)
+        for name, error, decided, undecided in (
+            ("", 1e-3, 18, 3),
+            ("edge", 2e-3, 7, 1),
+            ("width", 1e-3, 4, 2),
+        )
+    ]
+    assert promise_lines(families) == [
+        "of all 29 verdicts decided by sampling, at most 0.4 % (one run in 250) chance that any is wrong",
+        "of the 18 on the papers that share one promise, at most 0.1 % (one run in 1000) chance that any is wrong; "
+        "3 undecided",
+        "edge, width: of the 11 verdicts decided by sampling, at most 0.3 % (one run in 333) chance that any is wrong; "
+        "3 undecided",
+    ]
 
 
 def test_what_pilot_draws_set_is_not_said_to_be_declared_before() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.optimize
 
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.training import optimisers
@@ -109,6 +110,44 @@ def off_the_curve(rng: np.random.Generator, point: Point, *, rule: str = "") -> 
     )
 
 
+def exponent_error(
+    rng: np.random.Generator,
+    point: Point,
+    *,
+    rule: Callable[[float], float] | None = None,
+    divisor: int = 1,
+    infinite: bool = False,
+) -> float:
+    """How far the mean exponent between two batch sizes is from the slope of the stable rates found there.
+
+    Along one direction. Rates are tried: at the stable one the second moment over every batch stands still.
+    The exponent is averaged in log b, by Gauss-Legendre.
+    """
+    curvatures = samples_of(rng, point)
+    count, mean = point.samples, float(curvatures.mean())
+    sizes = np.array([point.batch_size, min(point.batch_size + point.more, count - 1)])
+    found = [_still(optimisers.all_batches(curvatures, int(size)), 2 / mean) for size in sizes]
+    low, high = np.log(sizes / (1 - sizes / count))
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    effective = np.exp((low + high) / 2 + (high - low) / 2 * nodes)
+    exponents = learning_rates.mean_square_exponent(
+        mean,
+        noise=float(curvatures.var(ddof=divisor)),
+        batch_size=effective / (1 + effective / count),
+        dataset_size=np.inf if infinite else count,
+    )
+    told = np.vectorize(rule)(exponents) if rule else exponents
+    return abs(float(np.log(found[1] / found[0]) / (high - low)) - float(weights @ told) / 2)
+
+
+def _still(batches: np.ndarray[Any, Any], highest: float) -> float:
+    """The rate, at most `highest`, above which the second moment over these batches grows."""
+    found: Any = scipy.optimize.brentq(
+        lambda rate: optimisers.moment_radius(batches, rate) - 1, 1e-3 * highest, highest, xtol=1e-15
+    )
+    return float(found)
+
+
 POPULATIONS: Domain = {
     "samples": Between(3, 6),
     "dim": Between(1, 4),
@@ -119,6 +158,15 @@ POPULATIONS: Domain = {
     "batch_size": Between(1, 3),
 }
 
+
+SCALARS: Domain = {
+    **POPULATIONS,
+    "dim": OneOf(1),
+    "decay": OneOf(0.0),
+    "samples": Between(4, 8),
+    "batch_size": Between(1, 2),
+    "more": Between(1, 5),
+}
 
 MULAYOFF = "Mulayoff and Michaeli (2024), arXiv 2306.07850"
 
@@ -199,6 +247,32 @@ PROPERTIES: tuple[AnyClaim, ...] = (
             "exactly on the curve": lambda rng, p: off_the_curve(rng, p, rule="curve"),
         },
         seconds=0.23,
+    ),
+    ExactProperty(
+        id="beyond/mean-square-exponent",
+        entries=("D2",),
+        source=f"ours; the limit is that of {MULAYOFF}",
+        statement=r"\frac{d \log \alpha}{d \log b} = \frac{1}{1 + b/b^*},\quad "
+        r"b^* = \frac{\mathrm{Var}_i\, h_i}{\lambda^2} \quad (\text{one direction})",
+        says="Along one direction, the slope of SGD's largest stable rate in the mean square, on logarithmic axes, "
+        "falls from one to zero as the batch size passes its crossover.",
+        passage=OURS,
+        domain=SCALARS,
+        violation=exponent_error,
+        examples=(
+            Point(dim=1, samples=6, rank=2, spread=0.7, decay=0.0, heavy=0.0, batch_size=1, more=1),
+            Point(dim=1, samples=7, rank=1, spread=0.3, decay=0.0, heavy=3.0, batch_size=2, more=3),
+        ),
+        tolerance=1e-8,
+        tolerance_reason="rounding of a root and of a quadrature of a smooth function",
+        rivals={
+            "linear": lambda rng, p: exponent_error(rng, p, rule=lambda _: 1.0),
+            "square root": lambda rng, p: exponent_error(rng, p, rule=lambda _: 0.5),
+            "of the other side": lambda rng, p: exponent_error(rng, p, rule=lambda e: 1 - e),
+            "divisor N": lambda rng, p: exponent_error(rng, p, divisor=0),
+            "of an infinite data set": lambda rng, p: exponent_error(rng, p, infinite=True),
+        },
+        seconds=0.01,
     ),
 )
 

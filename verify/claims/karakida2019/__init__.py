@@ -41,7 +41,6 @@ ROOMS = (
     "layer_norm.layer_norm",
     "layer_norm.limits",
     "layer_norm.etas",
-    "layer_norm.two_outputs",
     "spectrum.sizes",
     "training.training",
     "training.figure_1",

@@ -12,7 +12,6 @@ from simulate.monte_carlo import Block, fixture
 from simulate.training import wide_training
 from simulate.wide import fisher_gram, signals
 from verify.claims.karakida2019.layer_norm.etas import WIDTHS, etas_by_width
-from verify.claims.karakida2019.layer_norm.two_outputs import TWO, two_outputs
 from verify.claims.karakida2019.training.figure_2 import GRAY, OBSERVATIONS, TRIED, figure_2
 from verify.claims.karakida2019.training.training import (
     GRAM_ROUNDING,
@@ -68,14 +67,6 @@ def test_growth_of_the_largest_eigenvalue_is_the_power_between_two_widths() -> N
         tops.append(torch.linalg.eigvalsh(gram[:, 0, 0])[:, -1])
     exact = np.log((tops[1] / tops[0]).numpy()) / math.log(4)
     assert_allclose(found.numpy(), exact, rtol=0, atol=GRAM_ROUNDING)
-
-
-def test_two_normalised_outputs_are_sharper_only_with_a_constant() -> None:
-    point = TWO.points[0] | {"samples": 30, "width": 12}
-    without = two_outputs(_block("two outputs"), point | {"eps": 0.0})["sharper"]
-    assert without.sum() == 0
-    many = two_outputs(Block(tuple(fixture(i, "two outputs") for i in range(16))), point)["sharper"]
-    assert 0 < many.mean() < 1
 
 
 def test_etas_are_drawn_anew_at_every_width() -> None:

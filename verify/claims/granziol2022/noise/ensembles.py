@@ -13,7 +13,7 @@ from theory import rmt
 from theory.batch_hessian import low_rank_noise
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import KNOWN, AnyClaim, Claim, Experiment, Passage, Standing, Tier
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS", "FEW_ENTRIES", "FEW_PROJECTIONS", "UNEVEN_ROWS"]
 
@@ -214,7 +214,6 @@ FEW_PROJECTIONS = Experiment(
     ),
     budget=1 << 18,
     seconds=1.6,
-    tier=Tier.FULL,
 )
 
 

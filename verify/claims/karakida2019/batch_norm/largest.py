@@ -12,7 +12,7 @@ from simulate.wide import batch_normed
 from theory.activations import gaussian_kernels, single
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019.batch_norm.batch_norm import OWN, THEOREM, eq_22, normed_network, sizes_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -34,7 +34,6 @@ def normed_networks(block: Block, point: Point) -> Mapping[str, Any]:
         "rayleigh": rayleigh,
         "excess": largest - rayleigh,
         "trace": moments["q_hat_t"][:, -1] * network.weights[-1].shape[-1],
-        "share": middle_normalisation.batch_norm_bound(point.activation, **sizes_at(point)) / largest,
     }
 
 
@@ -88,15 +87,6 @@ ONE_HIDDEN = Experiment(
     seconds=0.4,
 )
 
-FIXED = Experiment(
-    id="karakida2019/batch-norm-fixed-samples",
-    replicate="one network with its inputs",
-    simulate=normed_networks,
-    points=(Point(activation="relu", layers=(108, 144, 180), samples=6),),
-    budget=1024,
-    seconds=0.087,
-)
-
 EQUAL = "as many samples as units, in all layers, as in the paper's figures; one output"
 
 SHARP = Experiment(
@@ -139,7 +129,6 @@ ODD = Experiment(
     ),
     budget=512,
     seconds=2.2,
-    tier=Tier.FULL,
 )
 
 
@@ -370,25 +359,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "mean square times the width": lambda p: eq_22(p, own=p.samples, shared=0.0),
         },
         quantity="largest eigenvalue of the Fisher matrix",
-    ),
-    Claim(
-        id="karakida2019/batch-norm-loose",
-        entries=("C38",),
-        source=OWN,
-        passage=OURS,
-        statement=r"\mathbb{E}\Big[\alpha_{L-1} M \Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big) "
-        r"\Big/ \lambda_{\max}\Big] \le \tfrac12 \text{ for ReLU, } L = 3, T = 6, M = 108",
-        says="For ReLU with two batch-normalised hidden layers, few samples and moderate width, the "
-        "theorem's lower bound is on average at most half of the largest Fisher eigenvalue.",
-        experiment=FIXED,
-        kind=Kind.AT_MOST,
-        score="share",
-        predict=lambda _: 0.5,
-        margin=0.03,
-        relative=False,
-        margin_reason="it is 0.42 at these widths and rises with them, to 0.49 at nine times as much",
-        pilot="the bound 1/2: the first networks drawn gave 0.42 at these widths, 0.49 at nine times as much",
-        rivals={"a fourth": lambda _: 0.25},
-        quantity="eq. (22) over the largest eigenvalue",
     ),
 )

@@ -69,7 +69,6 @@ SAME = Experiment(
     ),
     budget=2048,
     seconds=1.7,
-    tier=Tier.FULL,
 )
 
 OTHER = Experiment(

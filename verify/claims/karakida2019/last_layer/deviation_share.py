@@ -11,7 +11,7 @@ from theory.fisher import batch_normalisation
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.last_layer.deviations import WIDE
 from verify.claims.karakida2019.wide_networks import network_of, setting
-from verify.model import OURS, AnyClaim, Claim, Experiment, Tier
+from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
@@ -56,7 +56,6 @@ SHARES = Experiment(
     ),
     budget=1024,
     seconds=1.6,
-    tier=Tier.FULL,
 )
 
 

@@ -6,23 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from simulate.wide import few_signals, fisher_gram, gram_variants, signals
+from simulate.wide import few_signals, fisher_gram, gram_variants
 from theory import fisher
 from verify.claims.karakida2019 import PAPER, wide_networks
-from verify.claims.karakida2019.small_networks import (
-    SMALL,
-    architectures,
-    distance,
-    jacobian_gram,
-    small_network,
-)
 from verify.claims.karakida2019.wide_networks import setting
-from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, NoTheory
-from verify.model.domains import Between, Domain, Each, Many
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment
 
 __all__ = [
     "CLAIMS",
@@ -197,49 +187,4 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
 )
 
 
-# --- the Gram matrix -----------------------------------------------------------------------------------------
-
-
-def softmax_gram_difference(rng: np.random.Generator, point: Point, *, mean: bool = True) -> float:
-    """The same for the Gram of the cross-entropy, the Jacobian being that of twice the root of the softmax."""
-    import torch
-
-    network = small_network(rng, point)
-    logits = signals.forward(network, point.activation).preactivations[-1]
-    gram = fisher_gram.gram(network, point.activation)
-    found = gram_variants.cross_entropy_gram(gram, logits)
-    if not mean:  # Q without its second term
-        root = torch.softmax(logits, -1).sqrt().mT
-        found = root[:, :, None, :, None] * gram * root[:, None, :, None, :]
-    expected = jacobian_gram(network, point, lambda f: 2 * torch.softmax(f, -1).sqrt(), scaled=False)
-    return distance(found[0], expected)
-
-
-SOFTMAX_NETWORKS: Domain = {
-    **architectures(),
-    # a certain output has no information, and nothing to compare with
-    "widths": Each(Many(Between(1, 7), 1, 3), Between(2, 5)),
-    "weight_variance": Between(0.1, 1.5),
-}
-
-
-GRAM_PROPERTY = ExactProperty(
-    id="karakida2019/cross-entropy-gram",
-    entries=("C57",),
-    source=f"ours, beside {PAPER}, eq. (8)",
-    passage=OURS,
-    no_theory=NoTheory.MEASURED,
-    statement=r"4\, \nabla\!\sqrt{g}\, \nabla\!\sqrt{g}^\top = B^\top J J^\top B,\quad "
-    r"B B^\top = Q = \mathrm{diag}(g) - g g^\top",
-    says="In any network, gradients of twice the square roots of the softmax probabilities have the Gram "
-    "matrix of the cross-entropy's Fisher information.",
-    domain=SOFTMAX_NETWORKS,
-    violation=softmax_gram_difference,
-    examples=SMALL,
-    tolerance=1e-9,
-    tolerance_reason="an exact identity in float64; what cancels in Q is relative to K",
-    rivals={"without its second term": lambda rng, point: softmax_gram_difference(rng, point, mean=False)},
-    seconds=0.049,
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*SOFTMAX_CLAIMS, GRAM_PROPERTY)
+CLAIMS: tuple[AnyClaim, ...] = SOFTMAX_CLAIMS

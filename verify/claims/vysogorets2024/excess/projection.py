@@ -14,7 +14,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
 from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, Tier
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -92,7 +92,6 @@ SPARSE = Experiment(
     ),
     budget=8192,
     seconds=1.8,
-    tier=Tier.FULL,
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate import networks
 from simulate.monte_carlo import Point
-from theory import initial_loss, softmax, zone
+from theory import softmax, zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.scaling.identities import EXACT, drawn, on_both
 from verify.model import AnyClaim, Identity, NoTheory, Passage, Standing
@@ -127,20 +127,6 @@ def weight_counts(rng: np.random.Generator, _: Point) -> Mapping[str, Any]:
 
 
 # --- zero logits, biases, other activations ------------------------------------------------------------------
-
-
-def zero_logits(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Loss of a network scaled down to logits of 1e-60 and less, and of uniform predictions on the same labels."""
-    case = drawn(rng, point)
-    classes = case.network(case.x[:1]).shape[1]
-    prior = np.bincount(case.labels.numpy(), minlength=classes) / len(case.labels)
-    return {
-        "loss": case.objective(alpha=point.alpha).value(),
-        "log K": initial_loss.jensen_bound(np.full(classes, 1 / classes), prior),
-        "entropy of the labels": initial_loss.prior_entropy(prior),
-        "log_2 K": np.log2(classes),
-        "K log K": classes * np.log(classes),
-    }
 
 
 class _Biased(NamedTuple):
@@ -283,21 +269,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason="whole numbers",
         seconds=0.01,
         quantity="number of weights",
-    ),
-    Identity(
-        id="vysogorets2024/zero-logits",
-        entries=("A57",),
-        source=f"{PAPER}, section 5",
-        statement=r"z = 0:\quad \ell = \log K \text{ whatever the labels}",
-        says="A network whose logits all vanish has a loss equal to the logarithm of the number of classes, whatever "
-        "the labels.",
-        routes=zero_logits,
-        points=on_both({}, alpha=1e-20, samples=17),
-        tolerance=1e-12,
-        tolerance_reason=EXACT,
-        seconds=0.016,
-        data="digits",
-        quantity="loss",
     ),
     Identity(
         id="vysogorets2024/biases-at-small-scale",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,10 @@ def _residuals(point: Point, device: str) -> Any:
 
 
 def gradients(block: Block, point: Point) -> Mapping[str, Any]:
-    """Gradients of two samples by their coefficients in the class means, squared norm, and product of the two."""
+    """Gradients of two samples by their parts, squared norm, and product of the two.
+
+    The parts: coefficients in the class means, and half the squared difference of the two over |c_k|^2.
+    """
     import torch
 
     residuals = _residuals(point, block.device)
@@ -37,8 +40,10 @@ def gradients(block: Block, point: Point) -> Mapping[str, Any]:
     one, two = (
         (residuals[..., None] * (c[:, None] + half)).sum(2).mean(1) for half in e.split(len(residuals), dim=1)
     )
+    coefficients = torch.linalg.solve(c @ c.mT, (c @ (one + two)[..., None])[..., 0] / 2)
+    floor = (one - two).square().sum(1, keepdim=True) / (2 * point.dim * point.sigma_c**2)
     found = {
-        "coefficients": torch.linalg.solve(c @ c.mT, (c @ (one + two)[..., None])[..., 0] / 2),
+        "parts": torch.cat([coefficients, floor], dim=1),
         "square": (one.square().sum(1) + two.square().sum(1)) / 2,
         "inner": (one * two).sum(1),
     }
@@ -56,15 +61,18 @@ def class_mean_lengths(block: Block, point: Point) -> Mapping[str, Any]:
     return {"variance": variance, "squared_mean": lengths.mean(1).square() - variance / point.draws}
 
 
+SCATTER = -1
+"""The part of a gradient that is no coefficient of a class mean."""
+
 SKEWED_BATCH: dict[str, Any] = {
     "p": ((0.70, 0.10, 0.15, 0.05), (0.20, 0.35, 0.40, 0.05), (0.55, 0.25, 0.08, 0.12)),
     "labels": (1, 1, 3),
-    "classes": (0, 1, 2, 3),
+    "parts": (0, 1, 2, 3, SCATTER),
 }
 LEANING_BATCH: dict[str, Any] = {
     "p": ((0.30, 0.60, 0.10), (0.45, 0.35, 0.20), (0.25, 0.15, 0.60), (0.10, 0.70, 0.20), (0.50, 0.10, 0.40)),
     "labels": (0, 2, 2, 1, 0),
-    "classes": (0, 1, 2),
+    "parts": (0, 1, 2, SCATTER),
 }
 
 GRADIENTS = Experiment(
@@ -117,8 +125,19 @@ def _prior(p: Point) -> NDArray[np.float64]:
     return np.bincount(p.labels, minlength=len(p.p[0])) / len(p.labels)
 
 
-def _difference(p: Point) -> float:
-    return float(gauss_newton.expected_gradient_weights(_mean_prediction(p), _prior(p))[p.classes])
+def _part(weights: Callable[[Point], Any], *, sigma_e: float = 1.0) -> Callable[[Point], float]:
+    """Weight of a class mean in the gradient, or the noise floor over its squared length, `sigma_e` times as it is."""
+
+    def part(p: Point) -> float:
+        if p.parts != SCATTER:
+            return float(weights(p)[p.parts])
+        return (_square(p, sigma_e=sigma_e * p.sigma_e) - _norm(p) ** 2) / (p.dim * p.sigma_c**2)
+
+    return part
+
+
+def _weights(p: Point) -> Any:
+    return gauss_newton.expected_gradient_weights(_mean_prediction(p), _prior(p))
 
 
 def _norm(p: Point) -> float:
@@ -146,23 +165,26 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/mean-gradient",
         entries=("A35",),
         source=f"{PAPER}, eq. (9)",
-        statement=r"\mathbb{E}_e \nabla_\theta \ell = \sum_k c_k (\hat Q_k - Q_k)",
+        statement=r"\mathbb{E}_e \nabla_\theta \ell = \sum_k c_k (\hat Q_k - Q_k),\quad "
+        r"\mathbb{E}_e\,\lVert\nabla_\theta \ell - \mathbb{E}_e \nabla_\theta \ell\rVert^2 = "
+        r"\frac{d\,\sigma_e^2}{N}\,\overline{\lVert p - e_y\rVert^2}",
         says="In the random model, the mean loss gradient combines the class means of the logit gradients, each "
-        "weighted by mean prediction minus class frequency.",
+        "weighted by mean prediction minus class frequency; residuals alone scatter it.",
         experiment=GRADIENTS,
-        score="coefficients",
-        along="classes",
-        predict=_difference,
+        score="parts",
+        along="parts",
+        predict=_part(_weights),
         margin=0.004,
-        margin_reason="a fiftieth of the typical coefficient",
+        margin_reason="a fiftieth of the typical coefficient, and less than a tenth of the scatter",
         relative=False,
         rivals={
-            "the other sign": lambda p: -_difference(p),
-            "without the labels": lambda p: _mean_prediction(p)[p.classes],
-            "without the predictions": lambda p: -_prior(p)[p.classes],
-            "labels as often as each other": lambda p: _mean_prediction(p)[p.classes] - 1 / len(p.p[0]),
+            "the other sign": _part(lambda p: -_weights(p)),
+            "without the labels": _part(_mean_prediction),
+            "without the predictions": _part(lambda p: -_prior(p)),
+            "labels as often as each other": _part(lambda p: _mean_prediction(p) - 1 / len(p.p[0])),
+            "sigma_e halved": _part(_weights, sigma_e=0.5),
         },
-        quantity="coefficient of the mean gradient in the class means",
+        quantity="coefficients of the mean gradient, then its squared scatter over |c_k|^2",
     ),
     Claim(
         id="vysogorets2024/mean-gradient-norm",

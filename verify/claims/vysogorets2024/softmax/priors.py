@@ -76,7 +76,6 @@ def _of_kernel(
         "log_slope": math.log(fit.mean_slope),
         "slope_predicted": scales.sigma_c * math.sqrt(kernel.dim) / fit.slope,
         "pearson": fit.pearson,
-        "fisher": math.atanh(fit.pearson),
         "hyperbola": fit.hyperbola,
         "sigma_c": scales.sigma_c,
         "sigma_e": scales.sigma_e,
@@ -232,31 +231,6 @@ def _vanishing(p: Point) -> float:
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="vysogorets2024/prior-line",
-        entries=("A36",),
-        source=f"ours, beside {PAPER}, section 4, figure 5b, which shows a line",
-        passage=OURS,
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\tanh \mathbb{E}\, \mathrm{artanh}\, r \ge 0.8,\quad "
-        r"r = \mathrm{corr}\big(\lVert\nabla\ell\rVert, \lVert\hat Q - Q\rVert\big) "
-        r"\text{ over class priors of one network}",
-        says="Over many class priors of one LeNet-300-100, the gradient norm and the distance of mean prediction from "
-        "class prior have on average a correlation of at least 0.8, by Fisher's transform.",
-        experiment=PRIORS,
-        kind=Kind.AT_LEAST,
-        score="fisher",
-        predict=lambda _: math.atanh(0.8),
-        margin=0.12,
-        margin_reason="a bound of ours below what was seen, 0.85 and more: two thirds of the variance of the gradient "
-        "norm are the distance's; the margin is 0.04 to 0.05 of the correlation there",
-        pilot="the bound 0.8: the first networks drawn gave correlations of 0.85 and more, over 2000 priors each; 500 "
-        "leave their mean and their scatter where they were; and the transform: at one seed in three correlations "
-        "themselves were too skewed to be judged",
-        relative=False,
-        rivals={"nearly a line, 0.98": lambda _: math.atanh(0.98)},
-        quantity="artanh of the correlation over 500 class priors",
-    ),
     Claim(
         id="vysogorets2024/prior-slope",
         entries=("A36",),

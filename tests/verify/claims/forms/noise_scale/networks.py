@@ -3,7 +3,7 @@
 __all__ = ["WITHOUT_FORM"]
 
 FACTOR = (
-    "the margin is a factor of one and a half, which hides half of all slips; on quadratics the same formula is held "
+    "the margin is a factor, of a quarter or a half, which hides many slips; on quadratics the same formula is held "
     "to a hundredth"
 )
 

@@ -5,5 +5,7 @@ from tests.verify.claims.mutation import ClosedForm
 __all__ = ["FORMS"]
 
 FORMS = {
-    "granziol2022/mean-of-the-square": ClosedForm(lambda eigenvalue, sigma: eigenvalue + sigma**2),
+    "granziol2022/mean-of-the-square": ClosedForm(
+        lambda eigenvalue, sigma, squared_cosines: eigenvalue * squared_cosines + sigma**2
+    ),
 }

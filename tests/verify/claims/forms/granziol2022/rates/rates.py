@@ -58,8 +58,16 @@ def _over_edge(eigenvalue, sigma, dim, batch_size, dataset_size):
     return (x + 1 / x) / 2
 
 
-def _adaptive(preconditioner, sigma, dim, batch_size, dataset_size):
-    return preconditioner / (sympy.sqrt(dim * (1 / batch_size - 1 / dataset_size)) * sigma)
+TRACY_WIDOM_MEAN = -1.2065335745820
+
+
+def _edge(p: Point) -> float:
+    """Of Gaussian noise of this size, over the root of its dimension and the deviation of an element."""
+    return float(2 * (1 - 0.5 / p.dim) ** 0.5 + TRACY_WIDOM_MEAN * p.dim**-0.5 * (p.dim - 0.5) ** (-1 / 6))
+
+
+def _adaptive(preconditioner, sigma, dim, batch_size, dataset_size, edge):
+    return 2 * preconditioner / (sympy.sqrt(dim * (1 / batch_size - 1 / dataset_size)) * sigma * edge)
 
 
 def _growth(rate, batch_size, dim, steps):
@@ -85,7 +93,7 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/broadening-dominated-eigenvalue": ClosedForm(_outlier_eigenvalue),
     "granziol2022/perturbation-scaling": ClosedForm(_inverse_ratio),
     "granziol2022/outlier-over-edge": ClosedForm(_over_edge),
-    "granziol2022/adaptive-limit": ClosedForm(_adaptive),
+    "granziol2022/adaptive-limit": ClosedForm(_adaptive, {"edge": _edge}),
     "granziol2022/least-squares-limit": ClosedForm(
         lambda batch_size, dim: 2 * batch_size / (batch_size + dim + 1),
     ),

@@ -8,7 +8,7 @@ from scipy import special
 from simulate.monte_carlo import Point
 from tests.verify.claims.mutation import KERNEL_OF, NODES, WEIGHTS, ClosedForm, Quantity
 
-__all__ = ["FORMS"]
+__all__ = ["FORMS", "WITHOUT_FORM"]
 
 
 @cache
@@ -58,3 +58,5 @@ FORMS: dict[str, ClosedForm] = {
         lambda weight_variance, growth: weight_variance * growth, {"growth": _growth}
     ),
 }
+
+WITHOUT_FORM = {"karakida2019/phases": "a phase: its rivals are the other one, and another critical line"}

@@ -1,0 +1,107 @@
+"""Errors that claims on inequalities or on means alone let pass, planted in simulators and theory: each is seen now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from simulate.matrices import ensembles, populations
+from simulate.monte_carlo import fixture
+from simulate.training import wide_training
+from simulate.wide import signals
+from tests.verify.running.engine_runs import judge_claim
+from theory import learning_rates
+from verify.claims import registry
+from verify.model import Claim, ExactProperty, Experiment, Verdict
+from verify.running.engine import Settings
+
+CLAIMS = {claim.id: claim for claim in registry.claims()}
+
+BUDGET = 512
+
+
+def _judged(name: str, places: slice) -> list[str]:
+    claim = CLAIMS[name]
+    assert isinstance(claim, Claim)
+    experiment: Experiment = claim.experiment
+    fewer = replace(experiment, points=experiment.points[places], budget=BUDGET)
+    return [row.verdict for row in judge_claim(replace(claim, experiment=fewer), Settings(seed=3))]
+
+
+def _halved_residuals(right: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, sigma_e, **more: right(*args, sigma_e=sigma_e / 2, **more)
+
+
+def _small_frobenius(right: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*args: Any) -> Any:
+        frobenius, spectral = right(*args)
+        return 0.9 * frobenius, spectral
+
+    return wrong
+
+
+def _some_subtraction(right: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*args: Any, subtracted: bool) -> Any:
+        return (0.8 if subtracted else 1.0) * right(*args, subtracted=subtracted)
+
+    return wrong
+
+
+def _large_weights(right: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, weight_variance, **more: right(*args, weight_variance=1.3 * weight_variance, **more)
+
+
+def _same_twice(right: Callable[..., Any]) -> Callable[..., Any]:
+    """The samples of a data set come in equal pairs."""
+
+    def wrong(*args: Any) -> Any:
+        drawn = right(*args)
+        drawn[1::2] = drawn[: 2 * (len(drawn) // 2) : 2]
+        return drawn
+
+    return wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "places", "module", "function", "planted"),
+    [
+        ("vysogorets2024/mean-gradient", slice(0, 1), ensembles, "logit_gradients", _halved_residuals),
+        ("granziol2022/frobenius-step", slice(0, 1), ensembles, "goe_norms", _small_frobenius),
+        ("granziol2022/adaptive-limit", slice(0, 1), populations, "symmetric_matrices", _same_twice),
+        (
+            "karakida2019/subtraction-never-sharpens",
+            slice(1, 2),
+            wide_training,
+            "sharpness",
+            _some_subtraction,
+        ),
+        ("karakida2019/phases", slice(0, 1), signals, "wide_network", _large_weights),
+    ],
+)
+def test_an_error_of_a_simulator_is_seen(
+    name: str,
+    places: slice,
+    module: Any,
+    function: str,
+    planted: Callable[[Callable[..., Any]], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, function, planted(getattr(module, function)))
+    assert Verdict.DISAGREES in _judged(name, places)
+
+
+def test_an_error_that_a_rate_and_its_exponent_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exponent of a wrong rate is its slope, and was held to nothing else."""
+    claim = CLAIMS["beyond/mean-square-exponent"]
+    assert isinstance(claim, ExactProperty)
+    right = learning_rates.mean_square_exponent
+    monkeypatch.setattr(
+        learning_rates,
+        "mean_square_exponent",
+        lambda *args, noise, **more: right(*args, noise=1.02 * noise, **more),
+    )
+    found = [claim.violation(fixture(0, claim.id), point) for point in claim.examples]
+    assert min(found) > 1e4 * claim.tolerance
