@@ -17,8 +17,7 @@ from simulate.perceptrons.sample_products import PerceptronSamples
 from simulate.perceptrons.trained import perceptron_objective
 from theory import batch_hessian
 from verify.claims.beyond import network_observations, networks as observed
-from verify.claims.granziol2022.networks.bounds_of_batches import outside_bounds
-from verify.claims.granziol2022.networks.exact import _copies
+from verify.claims.granziol2022.networks.exact import _copies, outside_bounds
 from verify.claims.granziol2022.networks.typical_batches import ROUNDING, typical_batches
 from verify.model.observation import Observation
 

@@ -46,35 +46,6 @@ def _chebyshev(x: Array, orders: int) -> Array:
     return np.cos(np.arange(orders)[:, None] * np.arccos(np.clip(x, -1, 1)))
 
 
-def _gauss_rule(values: Array, weights: Array, nodes: int) -> tuple[Array, Array]:
-    """Gauss quadrature of a discrete measure from its moments, without a recurrence.
-
-    The nodes are the eigenvalues of multiplication by x on polynomials of degree below `nodes`; the weights make
-    their moments right.
-    """
-    from scipy import linalg
-
-    basis = _chebyshev(values, nodes)
-    found = linalg.eigh(
-        (basis * (weights * values)) @ basis.T, (basis * weights) @ basis.T, eigvals_only=True
-    )
-    return found, np.linalg.solve(_chebyshev(found, nodes), basis @ weights)
-
-
-def _quadrature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Nodes and weights by Lanczos, and the Gauss quadrature of what the start sees of the spectrum."""
-    matrix, start, measure = _problem(rng, point.dim)
-    nodes, weights = (found[0] for found in lanczos.quadrature(matrix, start[None], point.steps))
-    roots = np.sqrt(weights)
-    return {
-        "Lanczos": np.stack([nodes, weights]),
-        "Gauss quadrature": np.stack(_gauss_rule(*measure, nodes=point.steps)),
-        "components not squared": np.stack([nodes, roots / roots.sum()]),
-        "equal weights": np.stack([nodes, np.full(point.steps, 1 / point.steps)]),
-        "one node more": np.stack(_gauss_rule(*measure, nodes=point.steps + 1))[:, :-1],
-    }
-
-
 def _moment_errors(rng: np.random.Generator, point: Point) -> Array:
     """By how much the quadrature misses each moment, from the one of order 0 to that of order 2 m + 1."""
     matrix, start, (values, weights) = _problem(rng, point.dim)

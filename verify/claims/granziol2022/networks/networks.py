@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate import perceptrons
 from simulate.monte_carlo import Block, Point
@@ -26,7 +25,6 @@ from verify.model import (
 
 __all__ = ["CLAIMS"]
 
-Floats = NDArray[np.float64]
 
 # --- batches of networks drawn at random ---------------------------------------------------------------------
 
@@ -46,13 +44,12 @@ def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> dict
     pairs = perceptrons.own_direction.sample_pairs(samples, tolerance=1e-4)
     law = law_of(perceptrons.own_direction.statistics(samples, vectors, pairs, rng))
     noise = noise_of(samples, rng, vectors)
-    found: dict[str, list[float]] = {"measured": [], "own_directions": [], "gain": []}
+    found: dict[str, list[float]] = {"measured": [], "own_directions": []}
     for size in point.batch_size:
         batches = perceptrons.own_direction.partitions(rng, samples.size, size, 1)
         tops = perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-3)
         found["measured"].append(tops.mean())
         found["own_directions"].append(own_direction.batch_eigenvalues(law, batches).mean())
-        found["gain"].append(np.log(tops / noise.eigenvalue).mean())
     said = formulas(noise, samples.dim, point.batch_size, samples.size)
     return {**found, **said, "full": noise.eigenvalue}
 

@@ -50,7 +50,6 @@ def _one_network(rng: np.random.Generator, point: Point, device: str) -> dict[st
         "theorem_4_for_one_sample": alone,
         "off_4": off_4,
         "off_7": off_7,
-        "closer": abs(off_4) - abs(off_7),
     }
 
 

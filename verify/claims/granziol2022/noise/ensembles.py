@@ -15,7 +15,7 @@ from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.model import KNOWN, AnyClaim, Claim, Experiment, Passage, Standing
 
-__all__ = ["CLAIMS", "FEW_ENTRIES", "FEW_PROJECTIONS", "UNEVEN_ROWS"]
+__all__ = ["CLAIMS"]
 
 # --- whole spectra: theorem 3 --------------------------------------------------------------------------------
 
@@ -161,8 +161,8 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
 def uneven_rows(block: Block, point: Point) -> Mapping[str, Any]:
     """Fourth moment of the spectrum with variances v_i v_j sigma^2 / P, v = 1 +- contrast.
 
-    What the second moment deviates from its expectation is left out, times the 4 of a semicircle: a term of mean 0 if
-    that is its expectation, which `left_out` judges.
+    What the second moment deviates from its expectation is left out, times the 4 of a semicircle: a term of mean 0
+    if that is its expectation.
     """
     profile = noise.blocked_profile(point.dim, contrast=point.contrast)
     return _moments(point.sigma * noise.profiled(block, profile), second=point.sigma**2)
@@ -183,7 +183,7 @@ def _moments(matrices: Any, *, second: float) -> Mapping[str, Any]:
     dim = matrices.shape[1]
     squares = matrices.square().sum(dim=(1, 2)) / dim
     fourth = (matrices @ matrices).square().sum(dim=(1, 2)) / dim
-    return {"fourth": fourth - 4 * second * (squares - second), "second": squares}
+    return {"fourth": fourth - 4 * second * (squares - second)}
 
 
 UNEVEN_ROWS = Experiment(

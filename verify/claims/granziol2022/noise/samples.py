@@ -33,16 +33,16 @@ __all__ = ["CLAIMS"]
 
 
 def batches_of_a_population(block: Block, point: Point) -> Mapping[str, Any]:
-    """Top eigenvalue of a batch over that of the whole population, less one, and over that of twice the batch."""
+    """Top eigenvalue of a batch less that of the whole population."""
     shape = (point.dataset_size, point.dim, point.dim)
     found = []
     for rng in block.streams:
         factors = rng.standard_normal(shape)
         samples = (factors + factors.swapaxes(1, 2)) / 2 + np.eye(point.dim)
-        sizes = (point.batch_size, 2 * point.batch_size, point.dataset_size)
+        sizes = (point.batch_size, point.dataset_size)
         found.append([np.linalg.eigvalsh(samples[:size].mean(axis=0))[-1] for size in sizes])
-    batch, double, full = np.array(found).T
-    return {"gain": batch / full - 1, "difference": batch - full, "over_double": batch - double}
+    batch, full = np.array(found).T
+    return {"difference": batch - full}
 
 
 POPULATION = Experiment(

@@ -7,25 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from theory import batch_hessian
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.noise.sampling import inverse_batch
 from verify.model import (
     AnyClaim,
     Claim,
     Experiment,
+    Kind,
     Passage,
     Standing,
     Verdict,
 )
 
-__all__ = ["CLAIMS", "EDGE_SCATTER", "NESTED", "OUTLIER_SCATTER", "Array", "nested_noise", "theorem_4"]
-
-Array = NDArray[Any]
+__all__ = ["CLAIMS", "theorem_4"]
 
 
 # --- remark 6: eigenvalues against the true Hessian ----------------------------------------------------------
@@ -38,19 +37,14 @@ def nested_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """
     import torch
 
-    noise, directions = nested_noise(block, point)
+    noise = point.sigma * populations.nested_means(block, point.dim, point.samples)
+    directions = ensembles.unit_vectors(block, point.dim)
     first_order = torch.einsum("ni,nkij,nj->nk", directions, noise, directions)
     tops = [
         ensembles.top_eigenvalue(ensembles.spiked(w, directions, point.eigenvalue)) for w in noise.unbind(1)
     ]
     top = torch.stack(tops, dim=1) - first_order
     return {"top": top, "batch": top[:, 0], "full_eigenvalue": top[:, 1]}
-
-
-def nested_noise(block: Block, point: Point) -> tuple[Any, Any]:
-    """Mean noise of the first few samples and of more of them, and a direction that does not know it."""
-    noise = point.sigma * populations.nested_means(block, point.dim, point.samples)
-    return noise, ensembles.unit_vectors(block, point.dim)
 
 
 NESTED = Experiment(
@@ -140,19 +134,6 @@ TRUE_RISK_CLAIMS: tuple[AnyClaim, ...] = (
 # --- section 8.2: how far things scatter ---------------------------------------------------------------------
 
 
-def scatter_of_sizes(block: Block, point: Point) -> Mapping[str, Any]:
-    """Variance of the top eigenvalue over several Gaussian matrices, at a small and at a large size."""
-    import torch
-
-    small, large = (
-        torch.stack(
-            [ensembles.goe_top_eigenvalue(block, dim, spike=point.spike) for _ in range(point.matrices)]
-        ).var(dim=0)
-        for dim in point.dims
-    )
-    return {"small": small, "large": large}
-
-
 def spectral_distance(block: Block, point: Point) -> Mapping[str, Any]:
     """Exponent at which the largest distance of the spectrum from the semicircle falls, from two matrices."""
     import torch
@@ -164,20 +145,6 @@ def spectral_distance(block: Block, point: Point) -> Mapping[str, Any]:
         logs.append(np.log(np.maximum(below - steps[:-1], steps[1:] - below).max(axis=1)))
     return {"exponent": (logs[1] - logs[0]) / math.log(point.dims[1] / point.dims[0])}
 
-
-OUTLIER_SCATTER, EDGE_SCATTER = (
-    Experiment(
-        id=f"granziol2022/{name}-scatter",
-        replicate="eight Gaussian matrices of each of two sizes",
-        simulate=scatter_of_sizes,
-        on_host="eigenvalues of tridiagonal matrices, by LAPACK",
-        points=(Point(dims=(100, 1600), spike=spike, matrices=8),),
-        budget=16384,
-        seconds=1.7,
-        special="a spike of 0 leaves the edge" if spike == 0 else "",
-    )
-    for name, spike in (("outlier", 2.3), ("edge", 0.0))
-)
 
 DISTANCE = Experiment(
     id="granziol2022/spectral-distance",
@@ -216,4 +183,60 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*TRUE_RISK_CLAIMS, *SCATTER_CLAIMS)
+
+# --- theorem 4 below its threshold: how the edge falls with the batch size -----------------------------------
+
+
+def edges_of_batches(block: Block, point: Point) -> Mapping[str, Any]:
+    """Largest eigenvalue at three batch sizes, with a weak spike: at the middle one, and the mean of the others."""
+    spread = point.sigma * np.sqrt(point.dim * (1 / np.array(point.batch_sizes) - 1 / point.dataset_size))
+    low, middle, high = (
+        s * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.eigenvalue / s)
+        for s in spread.tolist()
+    )
+    return {"middle": middle, "ends": (low + high) / 2}
+
+
+EDGES = Experiment(
+    id="granziol2022/edges-of-batches",
+    replicate="one noise matrix with one direction at each batch size",
+    simulate=edges_of_batches,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    points=(Point(dim=1500, eigenvalue=0.08, sigma=0.07, batch_sizes=(10, 35, 60), dataset_size=96),),
+    budget=1024,
+    seconds=0.029,
+)
+
+
+def _middle_over_ends(p: Point, value: Any) -> float:
+    low, middle, high = (float(value(size)) for size in p.batch_sizes)
+    return 2 * middle / (low + high)
+
+
+SHAPE_CLAIM = Claim(
+    id="granziol2022/not-linear-in-batch-size",
+    entries=("B42",),
+    source=f"{PAPER}, theorem 4 below its threshold, footnote 6",
+    statement=r"\frac{2 \lambda_1'(B_2)}{\lambda_1'(B_1) + \lambda_1'(B_3)} = "
+    r"\frac{2 \sqrt{1/B_2 - 1/N}}{\sqrt{1/B_1 - 1/N} + \sqrt{1/B_3 - 1/N}}\quad (B_i < B_c)",
+    says="Where noise drowns the spike, the top eigenvalue at a middle batch size lies below the straight line "
+    "through a smaller and a larger one.",
+    experiment=EDGES,
+    kind=Kind.RATIO,
+    score=("middle", "ends"),
+    predict=lambda p: _middle_over_ends(p, lambda b: theorem_4(p, p.eigenvalue, b, p.dataset_size)),
+    margin=0.01,
+    margin_reason="finite size takes 1 % from each edge and cancels in the ratio",
+    rivals={
+        "straight line in B": lambda _: 1.0,
+        "1/B": lambda p: _middle_over_ends(p, lambda b: 1 / b),
+        "B for b": lambda p: _middle_over_ends(p, lambda b: b**-0.5),
+        "no threshold": lambda p: _middle_over_ends(
+            p,
+            lambda b: p.eigenvalue + p.dim * p.sigma**2 * inverse_batch(b, p.dataset_size) / p.eigenvalue,
+        ),
+    },
+    quantity="largest eigenvalue at the middle batch size over the mean of the outer ones",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*TRUE_RISK_CLAIMS, *SCATTER_CLAIMS, SHAPE_CLAIM)

@@ -13,15 +13,15 @@ from theory.batch_hessian import batch_eigenvalue
 from verify.claims.granziol2022 import PAPER
 from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
-__all__ = ["BATCHES", "CLAIMS", "batch_noise"]
+__all__ = ["CLAIMS"]
 
 # --- Gaussian noise: theorems 4 and 10 at both ends ----------------------------------------------------------
 
 
 def _several_spikes(block: Block, point: Point) -> Mapping[str, Any]:
-    """Outlier and overlap of each of several spikes in one noise matrix of edge 2 sigma."""
+    """Outlier of each of several spikes in one noise matrix of edge 2 sigma."""
     found = reduced.wigner_outliers(block, point.dim, spikes=[v / point.sigma for v in point.spikes])
-    return {"eigenvalue": point.sigma * found.eigenvalue, "overlap": found.overlap}
+    return {"eigenvalue": point.sigma * found.eigenvalue}
 
 
 def sampled_hessians(block: Block, point: Point) -> Mapping[str, Any]:
@@ -31,36 +31,22 @@ def sampled_hessians(block: Block, point: Point) -> Mapping[str, Any]:
     the data set. Independent samples need no shuffling: their first B are a batch drawn without replacement. The
     noise of the batch along the direction, a term of first order and mean 0, is left out.
     """
-    noise, v = batch_noise(block, point)
+    v = ensembles.unit_vectors(block, point.dim)
+    spread, whole, batch = point.sigma * math.sqrt(point.dim), 0.0, 0.0
+    for drawn in range(1, point.dataset_size + 1):
+        whole = whole + spread * ensembles.wigner(block, point.dim)
+        batch = whole if drawn == point.batch_size else batch
+    noise = batch / point.batch_size - whole / point.dataset_size
     first_order = (v[:, None] @ noise @ v[:, :, None]).squeeze()
     return {
         "eigenvalue": ensembles.top_eigenvalue(ensembles.spiked(noise, v, point.eigenvalue)) - first_order
     }
 
 
-def batch_noise(block: Block, point: Point) -> tuple[Any, Any]:
-    """What the mean of a batch of samples differs by from that of the data set, and a direction."""
-    v = ensembles.unit_vectors(block, point.dim)
-    spread, whole, batch = point.sigma * math.sqrt(point.dim), 0.0, 0.0
-    for drawn in range(1, point.dataset_size + 1):
-        whole = whole + spread * ensembles.wigner(block, point.dim)
-        batch = whole if drawn == point.batch_size else batch
-    return batch / point.batch_size - whole / point.dataset_size, v
-
-
 def one_spike(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue with one spike in noise of variance sigma^2 (1/B - 1/N) in every element."""
     s = _scale(point)
     return {"eigenvalue": s * reduced.wigner_extreme(block, point.dim, spike=point.eigenvalue / s).eigenvalue}
-
-
-def uneven_noise(block: Block, point: Point) -> Mapping[str, Any]:
-    """The same in noise of edge 2 sigma with +-`along` added to v' W v: the mean of both signs, one matrix each."""
-    either = [
-        reduced.wigner_extreme(block, point.dim, spike=(point.spike + added) / point.sigma).eigenvalue
-        for added in (point.along, -point.along)
-    ]
-    return {"eigenvalue": point.sigma * sum(either) / 2}
 
 
 SPIKES = (3.4, 2.1, 1.28, -1.25, -2.6)
@@ -99,19 +85,6 @@ DROWNED = Experiment(
     seconds=0.54,
 )
 
-UNEVEN = Experiment(
-    id="granziol2022/uneven-noise",
-    replicate="two Gaussian noise matrices, stronger along their one direction, by either sign",
-    simulate=uneven_noise,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
-    points=(
-        Point(spike=0.81, along=0.4, sigma=0.31, dim=4000),
-        Point(spike=7.4, along=3.1, sigma=3.3, dim=4000),
-    ),
-    budget=16384,
-    seconds=0.019,
-)
-
 
 def _scale(p: Point) -> float:
     """Edge of the noise over two: s = sqrt(P/b) sigma."""
@@ -135,18 +108,9 @@ def _appendix_a2(p: Point) -> float:
     return -2 * p.sigma if -2 * p.sigma <= p.spikes < 0 else float(_wigner(p.spikes, p).eigenvalue)
 
 
-def _lemma_11(p: Point) -> float:
-    return float(_wigner(p.spikes, p).overlap) if abs(p.spikes) > 2 * p.sigma else 0.0
-
-
 def _finite_edge(p: Point) -> float:
     """Mean of the largest eigenvalue of Gaussian noise of P dimensions."""
     return float(finite_size.wigner_edge(p.dim, sigma=_scale(p)).mean)
-
-
-def _uneven(p: Point) -> float:
-    """Mean over the two spikes that the noise along the direction makes of one, less that noise."""
-    return float(sum(_wigner(p.spike + extra, p).eigenvalue - extra for extra in (p.along, -p.along)) / 2)
 
 
 LIMIT_OF_SIZE = "finite size is O(1/P) away from the threshold, below 0.1 % at P = 4000"

@@ -8,7 +8,7 @@ from typing import Any
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from theory import batch_hessian, outliers
+from theory import batch_hessian
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
     AnyClaim,
@@ -20,7 +20,7 @@ from verify.model import (
 )
 from verify.model.domains import Between, OneOf
 
-__all__ = ["CLAIMS", "SAMPLED", "WIGNER", "WISHART", "batch_and_whole", "wigner_noise", "wishart_beside"]
+__all__ = ["CLAIMS"]
 
 # --- Wigner noise: theorems 4 and 10 -------------------------------------------------------------------------
 
@@ -29,28 +29,10 @@ def spiked_wigner(block: Block, point: Point) -> Mapping[str, Any]:
     """One direction of curvature `eigenvalue`, plus noise of variance sigma^2 (1/B - 1/N) in every element.
 
     The scores of the top eigenvalue leave out v' W v, its term of first order: that has mean exactly 0 (v and W
-    are independent; judged in `left_out`) and most of the variance.
+    are independent) and most of the variance.
     """
-    return _top(*wigner_noise(block, point), point.eigenvalue, mean=0.0)
-
-
-def wigner_noise(block: Block, point: Point) -> tuple[Any, Any]:
-    """Noise of variance sigma^2 (1/B - 1/N) in every element, and a direction that does not know it."""
-    spread = point.sigma * math.sqrt(point.dim * (1 / point.batch_size - 1 / point.dataset_size))
-    noise = spread * ensembles.wigner(block, point.dim, law=point.law)
-    return noise, ensembles.unit_vectors(block, point.dim)
-
-
-def _additive_wishart(block: Block, point: Point) -> Mapping[str, Any]:
-    """One direction of curvature `spike`, plus a Wishart matrix of as many samples as the effective batch."""
-    return _top(*wishart_beside(block, point), point.spike, mean=point.variance)
-
-
-def wishart_beside(block: Block, point: Point) -> tuple[Any, Any]:
-    """The Wishart matrix, and a direction that does not know it."""
-    samples = round(1 / (1 / point.batch_size - 1 / point.dataset_size))
-    noise = point.variance * ensembles.wishart(block, point.dim, samples)
-    return noise, ensembles.unit_vectors(block, point.dim)
+    noise = _scale(point) * ensembles.wigner(block, point.dim, law=point.law)
+    return _top(noise, ensembles.unit_vectors(block, point.dim), point.eigenvalue, mean=0.0)
 
 
 def sampled_gauss_newton(block: Block, point: Point) -> Mapping[str, Any]:
@@ -58,19 +40,14 @@ def sampled_gauss_newton(block: Block, point: Point) -> Mapping[str, Any]:
 
     Independent samples need no shuffling: the first B are a batch drawn without replacement.
     """
-    *matrices, directions = batch_and_whole(block, point)
-    batch, full = (
-        _top(noise, directions, point.spike, mean=point.variance)["eigenvalue"] for noise in matrices
-    )
-    return {"batch": batch, "full_eigenvalue": full}
-
-
-def batch_and_whole(block: Block, point: Point) -> tuple[Any, Any, Any]:
-    """Mean of the rank-one samples of a batch, of the data set, and a direction that knows neither."""
     sizes = point.batch_size, point.dataset_size - point.batch_size
     batch, rest = (point.variance * ensembles.wishart(block, point.dim, size) for size in sizes)
     full = (sizes[0] * batch + sizes[1] * rest) / point.dataset_size
-    return batch, full, ensembles.unit_vectors(block, point.dim)
+    directions = ensembles.unit_vectors(block, point.dim)
+    found = (
+        _top(noise, directions, point.spike, mean=point.variance)["eigenvalue"] for noise in (batch, full)
+    )
+    return dict(zip(("batch", "full_eigenvalue"), found, strict=True))
 
 
 def _top(noise: Any, directions: Any, spike: float, *, mean: float) -> Mapping[str, Any]:
@@ -91,18 +68,6 @@ WIGNER = Experiment(
     ),
     budget=6144,
     seconds=0.77,
-)
-
-WISHART = Experiment(
-    id="granziol2022/additive-wishart",
-    replicate="one Wishart matrix with one direction",
-    simulate=_additive_wishart,
-    points=(
-        Point(spike=1.62, variance=1.4, dim=150, batch_size=400, dataset_size=2000),
-        Point(spike=3.7, variance=1.3, dim=120, batch_size=240, dataset_size=1200),
-    ),
-    budget=4096,
-    seconds=0.12,
 )
 
 
@@ -202,18 +167,6 @@ WIGNER_CLAIMS: tuple[AnyClaim, ...] = (
 
 def _ratio(p: Point) -> float:
     return p.dim * (1 / p.batch_size - 1 / p.dataset_size)
-
-
-def _wishart(p: Point) -> float:
-    return float(outliers.additive_wishart(p.spike, q=_ratio(p), variance=p.variance).eigenvalue)
-
-
-def _theorem_7(p: Point, spike: float) -> float:
-    """Outlier, threshold and edge as our copy of eq. (16) reads."""
-    q = _ratio(p)
-    if spike > p.variance * (1 + q):
-        return spike + p.variance * spike / (spike - q * p.variance)
-    return 2 * p.variance * (1 + q)
 
 
 def _sampled(p: Any) -> Any:

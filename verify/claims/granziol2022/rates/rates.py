@@ -12,8 +12,9 @@ import numpy as np
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from theory import adaptive_rates, batch_hessian, finite_size, learning_rates
+from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import AnyClaim, Claim, Experiment, Kind, Passage, Standing, Tier, Verdict
+from verify.model import AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -167,6 +168,26 @@ def _adaptive(p: Any, **changes: Any) -> Any:
 
 
 FINITE_SIZE = "the edge is 0.18 % low at P = 6400; a spike near the threshold is kept away"
+
+
+# --- footnote 6: the square-root rule ------------------------------------------------------------------------
+
+
+def bulk_rates(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
+    """Rates from the edge of the noise alone, at one batch size and carried over from another."""
+
+    def rate(size: float) -> float:
+        scale = p.sigma * math.sqrt(p.dim / float(batch_hessian.effective_batch_size(size, p.dataset_size)))
+        return float(learning_rates.stability_limit(Semicircle(sigma=scale).edges[1]))
+
+    known = rate(p.known)
+    sizes = {"known": p.known, "batch_size": p.batch_size, "dataset_size": p.dataset_size}
+    return {
+        "from the edge": rate(p.batch_size),
+        "square root": learning_rates.square_root(known, **sizes),
+        "linear": learning_rates.linear_then_flat(known, crossover=math.inf, **sizes),
+        "B for b": known * math.sqrt(p.batch_size / p.known),
+    }
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -344,5 +365,22 @@ CLAIMS: tuple[AnyClaim, ...] = (
         },
         axis="batch_size",
         quantity="rate at which a step along the edge stops to descend",
+    ),
+    Identity(
+        id="granziol2022/square-root-rule",
+        entries=("B48", "B61"),
+        source=f"{PAPER}, footnote 6 and section 11",
+        statement=r"\frac{\alpha(b')}{\alpha(b)} = \sqrt{b'/b}\quad (\text{noise without outliers})",
+        says="Where no outlier leaves the noise, the rate carried from one batch size to another scales as the "
+        "square root of the effective size.",
+        routes=bulk_rates,
+        points=(
+            Point(sigma=0.07, dim=640, dataset_size=310, known=7, batch_size=110),
+            Point(sigma=1.3, dim=97, dataset_size=1700, known=900, batch_size=31),
+        ),
+        tolerance=1e-12,
+        tolerance_reason="rounding of a few products",
+        seconds=0.01,
+        quantity="learning rate",
     ),
 )
