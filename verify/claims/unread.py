@@ -20,13 +20,23 @@ CONSTANT = "a constant of the law: tests hold it to the density"
 INSIDE = "a part of which theory makes the mean, the largest and the second moment that claims read"
 
 REARRANGED = "a rearrangement of a formula that claims read: tests hold it to that formula"
+TAKEN = "where claims take their points: tests hold it to the formula that they read"
+KNOWN_MOMENT = (
+    "a known moment, exact at every size: tests hold it to the mean over all matrices of few values"
+)
 
 UNREAD: dict[str, str] = {
     "theory.derivations": DERIVATION,
     "theory.activations.precise_kernels": SECOND_ROUTE,
+    "theory.batch_hessian.crossover_batch_size": TAKEN,
+    "theory.batch_hessian.noise_free_eigenvalue": REARRANGED,
     "theory.fisher.tangent.TangentKernel.kappa1": INSIDE,
     "theory.fisher.tangent.TangentKernel.kappa2": INSIDE,
+    "theory.learning_rates.marchenko_pastur_exponent": REARRANGED,
+    "theory.learning_rates.mean_square.mean_square_crossover": REARRANGED,
     "theory.learning_rates.sgd_exponent": REARRANGED,
+    "theory.rmt.finite_moments.wigner_second_moment": KNOWN_MOMENT,
+    "theory.rmt.finite_moments.wishart_third_moment": KNOWN_MOMENT,
     "theory.rmt.free_poisson.CompoundFreePoisson.mean": OTHER_FORM,
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.isf": OTHER_FORM,
@@ -38,6 +48,7 @@ UNREAD: dict[str, str] = {
     "theory.rmt.semicircle.Semicircle.logpdf": OTHER_FORM,
     "theory.rmt.semicircle.Semicircle.mean": OTHER_FORM,
     "theory.rmt.semicircle.Semicircle.ppf": OTHER_FORM,
+    "theory.rmt.semicircle.Semicircle.sf": OTHER_FORM,
     "theory.rmt.tracy_widom.TracyWidom.isf": OTHER_FORM,
     "theory.rmt.tracy_widom.TracyWidom.logpdf": OTHER_FORM,
     "theory.rmt.tracy_widom.TracyWidom.pdf": OTHER_FORM,
