@@ -77,7 +77,7 @@ def test_a_terminal_without_greek_letters_gets_question_marks() -> None:
             "losscurv report --claim granziol2022/theorem-1",
             {"granziol2022/theorem-10"},
         ),
-        ("losscurv report --claim beyond/own-directions-f", {"beyond/own-directions-full-batch"}),
+        ("losscurv report --claim beyond/own-directions-u", {"beyond/own-directions-uneven-coupling"}),
         ("losscurv estimate softmax.gamma_f", {"softmax.gamma_from_logits"}),
         ("losscurv gallery ga", {"gamma"}),
     ],

@@ -23,27 +23,19 @@ GONE = ("unit test", "delete")
 MOST_KEPT = 350
 MOST_WORDS = 12
 
-REARRANGED = "a rearrangement of a formula that kept claims read: unit tests hold it to that formula"
 PART = "a part of what kept claims read: unit tests hold the part to the whole"
 FORM = "another form of a law that kept claims read, or a known moment: unit tests hold it"
 
 LOST = {
     "theory.activations.KinkedQuadrature.curvature": "karakida2019/squares-over-trace takes a clipped activation",
     "theory.activations.KinkedQuadrature.fluctuations": "karakida2019/squares-over-trace takes a clipped activation",
-    "theory.batch_hessian.crossover_batch_size": "granziol2022/eigenvalue-below-crossover takes its points from it",
-    "theory.batch_hessian.noise_free_eigenvalue": REARRANGED,
     "theory.fisher.batch_normalisation.BatchNormalisedConstants.c1": PART,
     "theory.fisher.batch_normalisation.BatchNormalisedConstants.c2": PART,
     "theory.fisher.batch_normalisation.batch_normalised_constants": PART,
     "theory.fisher.layer_norm_etas.inverse_variance_cdf": FORM,
     "theory.fisher.tangent.TangentKernel.difference": PART,
     "theory.gauss_newton.gradients.gradient_scatter": FORM,
-    "theory.learning_rates.marchenko_pastur_exponent": REARRANGED,
-    "theory.learning_rates.mean_square.mean_square_crossover": REARRANGED,
-    "theory.learning_rates.sgd_exponent": REARRANGED,
     "theory.linear_network.linear_network_edge": PART,
-    "theory.rmt.finite_moments.wishart_third_moment": FORM,
-    "theory.rmt.semicircle.Semicircle.sf": FORM,
     "theory.softmax.pairs.gamma_of_pairs": "a second formula for gamma: unit tests hold both to each other",
 }
 """Outputs of theory that no kept claim reads, and what becomes of each."""
