@@ -20,7 +20,6 @@ CONSTANT = "a constant of the law: tests hold it to the density"
 INSIDE = "a part of which theory makes the mean, the largest and the second moment that claims read"
 
 REARRANGED = "a rearrangement of a formula that claims read: tests hold it to that formula"
-PART = "a part of what kept claims read: unit tests hold the part to the whole"
 FORM = "another form of a law that kept claims read, or a known moment: unit tests hold it"
 TAKEN = "where claims take their points: tests hold it to the formula that they read"
 
@@ -35,7 +34,6 @@ UNREAD: dict[str, str] = {
     "theory.learning_rates.mean_square.mean_square_crossover": REARRANGED,
     "theory.learning_rates.sgd_exponent": REARRANGED,
     "theory.gauss_newton.gradients.gradient_scatter": FORM,
-    "theory.gauss_newton.projection.ProjectedMoments.trace": PART,
     "theory.rmt.finite_moments.wishart_third_moment": FORM,
     "theory.softmax.pairs.gamma_of_pairs": "a second formula for gamma: unit tests hold both to each other",
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
