@@ -9,21 +9,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from simulate import _checks, activations
 from simulate.networks import Mlp
 from simulate.objectives import Objective
 from simulate.perceptrons import _flat
 
-__all__ = ["loss", "perceptron_objective", "trained"]
+__all__ = ["perceptron_objective", "trained"]
 
 _DECAYS = (0.9, 0.999)
 _SMALL = 1e-8
 
 
-def loss(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh") -> Tensor:
-    """Mean softmax cross-entropy of a perceptron.
+def perceptron_objective(
+    widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh"
+) -> Objective:
+    """Mean softmax cross-entropy of a perceptron, whose curvature `simulate.operators` and the others measure.
 
     Parameters
     ----------
@@ -40,31 +41,6 @@ def loss(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: 
     ------
     ValueError
         If shapes disagree, a label is not a class, or the activation is unknown.
-
-    Examples
-    --------
-    >>> loss((3, 2), torch.zeros(6), torch.ones(4, 3), [0, 1, 1, 0])
-    tensor(0.6931)
-    """
-    logits = _flat.flat_logits(widths, theta, activation)
-    inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
-    return functional.cross_entropy(logits(theta, inputs), classes)
-
-
-def perceptron_objective(
-    widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh"
-) -> Objective:
-    """The same loss of a module, whose curvature `simulate.operators` and the others measure.
-
-    Parameters
-    ----------
-    widths, theta, x, labels, activation
-        As for `loss`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is refused by `loss`.
 
     Examples
     --------
@@ -94,7 +70,7 @@ def trained(
     Parameters
     ----------
     widths, theta, x, labels, activation
-        As for `loss`.
+        As for `perceptron_objective`.
     steps
         How many; 0 returns a copy.
     rate
@@ -103,7 +79,7 @@ def trained(
     Raises
     ------
     ValueError
-        If an argument is refused by `loss`, or `steps` is negative.
+        If an argument is refused by `perceptron_objective`, or `steps` is negative.
     """
     if steps < 0:
         raise ValueError(f"steps must not be negative, got {steps}")

@@ -19,8 +19,9 @@ OTHER_FORM = (
 CONSTANT = "a constant of the law: tests hold it to the density"
 REARRANGED = "a rearrangement of a formula that claims read: tests hold it to that formula"
 PART = "a part of what claims read: tests hold the part to the whole"
-FORM = "another form of a law that kept claims read, or a known moment: unit tests hold it"
 INSIDE = "a part of which theory makes the mean, the largest and the second moment that claims read"
+FORM = "another form of a law that kept claims read, or a known moment: unit tests hold it"
+TAKEN = "where claims take their points: tests hold it to the formula that they read"
 
 UNREAD: dict[str, str] = {
     "theory.derivations": DERIVATION,
@@ -35,6 +36,10 @@ UNREAD: dict[str, str] = {
     "theory.learning_rates.sgd_exponent": REARRANGED,
     "theory.gauss_newton.gradients.gradient_scatter": FORM,
     "theory.linear_network.linear_network_edge": PART,
+    "theory.batch_hessian.crossover_batch_size": TAKEN,
+    "theory.batch_hessian.noise_free_eigenvalue": REARRANGED,
+    "theory.learning_rates.marchenko_pastur_exponent": REARRANGED,
+    "theory.rmt.finite_moments.wishart_third_moment": FORM,
     "theory.softmax.pairs.gamma_of_pairs": "a second formula for gamma: unit tests hold both to each other",
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.isf": OTHER_FORM,
@@ -46,6 +51,7 @@ UNREAD: dict[str, str] = {
     "theory.rmt.semicircle.Semicircle.logpdf": OTHER_FORM,
     "theory.rmt.semicircle.Semicircle.mean": OTHER_FORM,
     "theory.rmt.semicircle.Semicircle.ppf": OTHER_FORM,
+    "theory.rmt.semicircle.Semicircle.sf": OTHER_FORM,
     "theory.rmt.tracy_widom.TracyWidom.isf": OTHER_FORM,
     "theory.rmt.tracy_widom.TracyWidom.logpdf": OTHER_FORM,
     "theory.rmt.tracy_widom.TracyWidom.pdf": OTHER_FORM,

@@ -318,3 +318,15 @@ def test_at_the_crossover_the_eigenvalue_meets_the_bulk(
         b = effective_batch_size(batch[0], total)
         assert_allclose(math.sqrt(dim / b) * sigma, lam, rtol=1e-9)
     assert crossover_batch_size(lam, sigma=0.0, dim=dim, dataset_size=total) == 0.0
+
+
+@pytest.mark.parametrize(("lam", "sigma", "dim"), [(0.7, 0.13, 300), (23.0, 4.1, 7)])
+def test_the_eigenvalue_falls_as_a_root_up_to_the_crossover_and_is_convex_throughout(
+    lam: float, sigma: float, dim: int
+) -> None:
+    crossover = dim * (sigma / lam) ** 2
+    b = crossover * np.linspace(0.05, 4.0, 80)
+    values = batch_eigenvalue(lam, sigma=sigma, dim=dim, batch_size=b, dataset_size=math.inf)
+    below = b < crossover
+    assert_allclose(values[below] * np.sqrt(b[below]), 2 * math.sqrt(dim) * sigma)
+    assert (np.diff(values, 2) > 1e-5 * values[1:-1]).all()

@@ -44,12 +44,6 @@ def _theorem_10(eigenvalue, sigma, dim, batch_size, dataset_size, threshold):
     return where(eigenvalue > threshold, value)
 
 
-def _theorem_7_outlier(spike, variance, dim, batch_size, dataset_size, threshold):
-    beta = dim * (1 / batch_size - 1 / dataset_size)
-    value = spike + variance * spike / (spike - beta * variance)
-    return where(spike > threshold, value)
-
-
 def _theorem_7(full_eigenvalue, variance, dim, batch_size, dataset_size):
     """In the eigenvalue of the noise-free part, up to the broadening of the full matrix."""
     theta = full_eigenvalue - variance
@@ -65,10 +59,6 @@ def _wigner_threshold(p: Point) -> float:
     return p.sigma * _ratio(p) ** 0.5
 
 
-def _wishart_threshold(p: Point) -> float:
-    return p.variance * (_ratio(p) ** 0.5 + _ratio(p))
-
-
 def _semicircle(x, sigma, dim, batch_size, dataset_size):
     """The density integrated from the centre, where half of the mass lies below."""
     s = shared(sympy.sqrt(dim * (1 / batch_size - 1 / dataset_size)) * sigma)
@@ -78,11 +68,6 @@ def _semicircle(x, sigma, dim, batch_size, dataset_size):
 
 def _low_rank_noise(x, variance, dim, batch_size):
     return marchenko_pastur(x + variance, dim / batch_size, variance)
-
-
-def _capped_eigenvalues():
-    """Mean of min(|t|, 1) over the semicircle of edge 2."""
-    return sympy.Rational(2, 3) + (16 - 9 * sympy.sqrt(3)) / (6 * sympy.pi)
 
 
 def _sign_probe_variance(power):
@@ -184,14 +169,12 @@ def _upper_bound(alpha, kappa1, kappa2, outputs, c2, width):
 FORMS: dict[str, ClosedForm] = {
     "granziol2022/semicircle": ClosedForm(_semicircle),
     "granziol2022/low-rank-noise": ClosedForm(_low_rank_noise),
-    "granziol2022/capped-eigenvalues": ClosedForm(_capped_eigenvalues),
     "granziol2022/probe-mean": ClosedForm(lambda power: trace_of_power(power)),
     "granziol2022/gaussian-probe-variance": ClosedForm(lambda power: 2 * trace_of_power(2 * power)),
     "granziol2022/sign-probe-variance": ClosedForm(_sign_probe_variance),
     "granziol2022/probe-overlap": ClosedForm(lambda x, dim: squared_component(x, dim)),
     "granziol2022/theorem-4": ClosedForm(_theorem_4, {"threshold": _wigner_threshold}),
     "granziol2022/theorem-10": ClosedForm(_theorem_10, {"threshold": _wigner_threshold}),
-    "granziol2022/theorem-7-outlier": ClosedForm(_theorem_7_outlier, {"threshold": _wishart_threshold}),
     "granziol2022/theorem-7": ClosedForm(_theorem_7),
     "karakida2019/mean-eigenvalue": ClosedForm(_mean_eigenvalue, FISHER),
     "karakida2019/lower-bound-with-c1": ClosedForm(_lower_bound_with_c1, BOUNDS),

@@ -56,18 +56,6 @@ def test_the_prediction_is_the_closed_form(name: str) -> None:
     assert_allclose(found, predicted, rtol=1e-12, atol=0)
 
 
-def test_mean_of_the_capped_eigenvalues_by_quadrature() -> None:
-    """A formula without symbols has one value: the integral of min(2 |cos a|, 1) over the semicircle at angle a."""
-    corner = np.pi / 3  # the eigenvalue 1
-    nodes, weights = np.polynomial.legendre.leggauss(32)
-    pieces = [(0, corner), (corner, np.pi / 2)]
-    angles = np.concatenate([a + (b - a) * (1 + nodes) / 2 for a, b in pieces])
-    steps = np.concatenate([(b - a) / 2 * weights for a, b in pieces])
-    mean = 4 / np.pi * (np.minimum(2 * np.cos(angles), 1) * np.sin(angles) ** 2) @ steps
-    claim = CLAIMS["granziol2022/capped-eigenvalues"]
-    assert_allclose(mean, second_route(claim, FORMS[claim.id]), rtol=1e-13)
-
-
 @pytest.mark.parametrize("name", FORMS)
 def test_run_points_tell_every_mutant_from_the_prediction(name: str) -> None:
     count, unseen = inseparable(CLAIMS[name], FORMS[name])

@@ -20,7 +20,6 @@ CLAIM = toy_claims.RIGHT
 
 SPREADS = "a tenth of a variance takes ten thousand matrices, three seconds of a core"
 PAIRS = "its size model takes five widths, fifteen seconds of a core"
-SKEWNESS = "a hundredth of a third moment takes a second and more of a core at any size"
 
 LEFT_TO_THE_FULL_TIER: dict[str, tuple[str, str]] = {
     "theory.finite_size.additive_wishart_sd": (SPREADS, "test_finite_size.py: resolvents"),
@@ -30,10 +29,6 @@ LEFT_TO_THE_FULL_TIER: dict[str, tuple[str, str]] = {
     "theory.fisher.EntryVariances.other": (
         PAIRS,
         "fisher/test_mean_subtraction.py: the sum with what the default tier reads is the constant of theorem 3.3",
-    ),
-    "theory.rmt.finite_moments.wishart_third_moment": (
-        SKEWNESS,
-        "rmt/test_finite_moments.py: Gauss-Hermite nodes of every element",
     ),
 }
 """Outputs that no claim of the default tier reads: why, and the tests in `tests/theory` that hold them."""

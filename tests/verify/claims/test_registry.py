@@ -224,7 +224,6 @@ def test_public_names_exist() -> None:
 
 
 CONSISTENT = (
-    "granziol2022/theorem-7-outlier",
     "granziol2022/theorem-7-ratios",
     "granziol2022/theorem-7-edge",
     "granziol2022/algorithm-1-second-term",

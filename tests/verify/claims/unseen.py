@@ -3,7 +3,6 @@
 __all__ = ["UNSEEN"]
 
 STRICTER = "a domain too small for other points, but not for these, which lie inside of either"
-SMALL_TERM = "all that the formula adds to 2/3 is 0.022, less than two margins"
 BROADENING = (
     "the term in 1/N is too small against 1/B, or the broadening against the eigenvalue, at these points"
 )
@@ -30,18 +29,6 @@ def _edits_of_term(term: str) -> tuple[str, ...]:
 
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
-    "granziol2022/capped-eigenvalues": {
-        SMALL_TERM: (
-            "without term (16 - 9*sqrt(3))/((6*pi))",
-            "2 times (16 - 9*sqrt(3))/((6*pi))",
-            "1/2 times (16 - 9*sqrt(3))/((6*pi))",
-            "square root of 16 - 9*sqrt(3)",
-            "square of 16 - 9*sqrt(3)",
-            "-1 -> -2 in 1/(6*pi)",
-            "6 -> 5 in 6*pi",
-            "6 -> 7 in 6*pi",
-        ),
-    },
     "granziol2022/probe-overlap": {
         LARGE: (
             "square root of dim in squared_component(x, dim)",
@@ -58,14 +45,6 @@ UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
         STRICTER: (
             "domain: inverse of eigenvalue in eigenvalue > threshold",
             "domain: threshold -> sigma in eigenvalue > threshold",
-        ),
-    },
-    "granziol2022/theorem-7-outlier": {
-        STRICTER: (
-            "domain: square root of spike in spike > threshold",
-            "domain: square of spike in spike > threshold",
-            "domain: threshold -> variance in spike > threshold",
-            "domain: inverse of threshold in spike > threshold",
         ),
     },
     "granziol2022/theorem-7": {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Point
 from theory.rmt import MarchenkoPastur, Semicircle
 
-__all__ = ["PARTS", "QUADRATURE", "inverse", "law_at", "masses", "root", "root_above", "transform"]
+__all__ = ["QUADRATURE", "inverse", "law_at", "masses", "root", "root_above", "transform"]
 
 Array = NDArray[Any]
 
@@ -21,12 +21,6 @@ STEPS = 4000
 
 QUADRATURE = "trapezoids in the angle, which converge geometrically off the spectrum; a root to rounding"
 """The reason for a tolerance on what is found here."""
-
-PARTS: tuple[tuple[str, str, Callable[[complex], float]], ...] = (
-    ("real", "Re", lambda value: value.real),
-    ("imaginary", "Im", lambda value: value.imag),
-)
-"""Scores of a complex transform, the operators that take them, and what these do."""
 
 
 def law_at(p: Point) -> Law:

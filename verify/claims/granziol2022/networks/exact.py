@@ -1,4 +1,4 @@
-"""Granziol, Zohren and Roberts (2022): batches of networks, where a law is exact, or with an error that is known."""
+"""Granziol, Zohren and Roberts (2022): batches where a law or a bound is exact, or its error known."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from simulate import perceptrons
 from simulate.matrices import populations
 from simulate.monte_carlo import Point
-from simulate.perceptrons import per_sample, sample_products, trained
-from theory import batch_hessian, loss_change, own_direction
-from verify.claims.beyond import networks
+from simulate.perceptrons import per_sample, sample_products
+from theory import batch_hessian, own_direction
 from verify.claims.beyond.networks import formulas, law_of, noise_of, perceptron
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory, Tier
+from verify.model import OURS, AnyClaim, ExactProperty, Identity
 from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS"]
@@ -68,45 +67,6 @@ def _pairs(rng: np.random.Generator, point: Point) -> Floats:
     return found
 
 
-def tops_of_batches(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Top eigenvalue of each batch of a partition, from products with samples and from all elements."""
-    network = perceptron(rng, point)
-    samples = sample_products.PerceptronSamples(*network, matrix=point.matrix)
-    batches = perceptrons.own_direction.partitions(rng, point.samples, point.batch_size, 1)
-    matrices = _matrices(network, point.matrix)
-    return {
-        "by Lanczos": perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-7),
-        "of the mean matrix": np.linalg.eigvalsh(matrices[batches].mean(axis=1))[:, -1],
-        "mean over the samples": np.linalg.eigvalsh(matrices)[:, -1][batches].mean(axis=1),
-        "of the data set": np.repeat(np.linalg.eigvalsh(matrices.mean(axis=0))[-1], len(batches)),
-    }
-
-
-ADAM = 1e-8
-"""Its damping."""
-
-
-def first_step_of_adam(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Change of a network's loss in Adam's first step, whose preconditioner is the size of each gradient element."""
-    network = perceptron(rng, point)
-    widths, theta, x, labels = network
-    moved = trained.trained(widths, theta, x, labels, steps=1, rate=point.rate)
-    gradient = trained.perceptron_objective(*network).gradient().numpy()
-    hessian = _matrices(network, "hessian").mean(axis=0)
-    sizes = np.diag(np.abs(gradient) + ADAM)
-    return {
-        "change of the loss": float(
-            trained.loss(widths, moved, x, labels) - trained.loss(widths, theta, x, labels)
-        ),
-        "second order": loss_change.quadratic_change(point.rate, gradient, hessian, preconditioner=sizes),
-        "first order": -point.rate * np.abs(gradient).sum(),
-        "without the half": loss_change.quadratic_change(
-            point.rate, gradient, 2 * hessian, preconditioner=sizes
-        ),
-        "plain step": loss_change.quadratic_change(point.rate, gradient, hessian),
-    }
-
-
 def all_but_one(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """How far batches of all samples but one lie above the data set; every image is there many times."""
     matrices = _matrices(perceptron(rng, point), point.matrix)
@@ -146,96 +106,47 @@ def all_elements(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _mean_gain(rng: np.random.Generator, point: Point) -> float:
-    """Mean top eigenvalue of disjoint batches of a network's images, over that of all of them."""
-    samples = networks.small_perceptron(rng, point | {"samples": point.batches * point.batch_size})
-    batches = perceptrons.own_direction.partitions(rng, samples.size, point.batch_size, 1)
-    whole = perceptrons.own_direction.batch_tops(samples, batches.reshape(1, -1), tolerance=1e-6)
-    return float((perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-6) / whole).mean())
-
-
-def mean_below_whole(rng: np.random.Generator, point: Point) -> float:
-    """By how much the mean over the disjoint batches lies below the whole."""
-    return max(0.0, 1 - _mean_gain(rng, point))
-
-
-def mean_below_double(rng: np.random.Generator, point: Point) -> float:
-    """By how much the mean is short of twice the whole."""
-    return max(0.0, 2 - _mean_gain(rng, point))
-
-
 SOME = {"images": "digits", "directions": 6}
 
+
+# --- bounds of every batch from its samples alone ------------------------------------------------------------
+
+
+def law_of_samples(matrices: Floats) -> own_direction.OwnDirections:
+    """From the eigenvectors of dense matrices, with the top one of their mean as the only direction V."""
+    v = np.linalg.eigh(matrices.mean(axis=0))[1][:, -1:]
+    values, vectors = np.linalg.eigh(matrices)
+    return own_direction.own_directions(
+        v.T @ matrices @ v,
+        v.T @ matrices @ matrices @ v,
+        values[:, -1],
+        (v.T @ vectors[:, :, -1:])[..., 0],
+        background=0.0,
+        spread=0.0,
+    )
+
+
+def outside_bounds(
+    rng: np.random.Generator, point: Point, *, lower: float = 1.0, upper: float = 1.0
+) -> float:
+    """How far top eigenvalues of batches lie outside of the bounds from single samples."""
+    matrices = populations.symmetric_matrices(rng, point.samples, point.dim)
+    if point.semidefinite:
+        matrices = matrices @ matrices
+    elif np.linalg.eigvalsh(matrices.mean(axis=0))[-1] <= 0:
+        matrices = (
+            -matrices
+        )  # directions are those of positive curvature of the mean, and one in forty 3 x 3 ones has none
+    drawn = populations.every_batch(point.samples, min(point.batch_size, point.samples))
+    tops = np.linalg.eigvalsh(matrices[drawn].mean(axis=1))[:, -1]
+    found = own_direction.batch_bounds(law_of_samples(matrices), drawn, semidefinite=point.semidefinite)
+    scale = float(np.abs(matrices).max())
+    return (
+        max(0.0, float((lower * found.lower - tops).max()), float((tops - upper * found.upper).max())) / scale
+    )
+
+
 CLAIMS: tuple[AnyClaim, ...] = (
-    ExactProperty(
-        id="granziol2022/disjoint-batches-of-networks",
-        no_theory=NoTheory.MEASURED,
-        entries=("B1", "B19"),
-        source="ours, beside the abstract and sections 1 and 8.1: convexity of the top eigenvalue",
-        statement=r"\frac1m \sum_{j=1}^m \lambda_1(H_{S_j}) \ge \lambda_1(H_{S_1 \cup \dots \cup S_m})\quad "
-        r"\text{for disjoint batches of a network, without an expectation}",
-        says="For every split of a network's images into disjoint batches, the mean of the batches' top "
-        "eigenvalues is at least that of their union.",
-        passage=OURS,
-        domain={
-            "images": OneOf("digits"),
-            "matrix": OneOf("hessian", "gauss-newton"),
-            "steps": Between(0, 20),
-            "batch_size": Between(1, 24),
-            "batches": Between(2, 5),
-        },
-        violation=mean_below_whole,
-        examples=(
-            Point(images="digits", matrix="gauss-newton", steps=0, batch_size=40, batches=3),
-            Point(images="digits", matrix="hessian", steps=12, batch_size=30, batches=4),
-        ),
-        tolerance=1e-6,
-        tolerance_reason="eigenvalues by Lanczos to a residual of 1e-6",
-        rivals={"at least doubled": mean_below_double},
-        seconds=0.73,
-        tier=Tier.DEFAULT,
-        data="digits",
-    ),
-    Identity(
-        id="granziol2022/tops-of-batches",
-        entries=("B1",),
-        source="ours, for the batches of section 8.1: products with samples in place of matrices",
-        passage=OURS,
-        no_theory=NoTheory.MEASURED,
-        statement=r"\lambda_1(H_B) = \lambda_{\max}\Big(\frac1B \sum_{i \in B} H_i\Big)\quad \text{batch by batch}",
-        says="The top eigenvalue of each batch of a network's images, found by products with single samples' Hessians, "
-        "is that of their mean matrix.",
-        routes=tops_of_batches,
-        points=(
-            Point(matrix="hessian", steps=0, samples=42, batch_size=6, images="digits"),
-            Point(matrix="gauss-newton", steps=30, samples=40, batch_size=4, images="digits"),
-        ),
-        tolerance=1e-8,
-        tolerance_reason="Lanczos to a residual of 1e-7, whose square is the error of an eigenvalue",
-        seconds=0.19,
-        data="digits",
-        quantity="top eigenvalue of each batch",
-    ),
-    Identity(
-        id="granziol2022/first-step-of-adam",
-        entries=("B52",),
-        source=f"ours: {PAPER}, eq. (26), sign corrected, on a network",
-        passage=OURS,
-        statement=r"\theta' = \theta - a A^{-1} g,\ A = \mathrm{diag}\,(|g| + \delta):\quad L(\theta') - L(\theta) = "
-        r"-a\, g^\top A^{-1} g + \tfrac{a^2}{2} g^\top A^{-1} H A^{-1} g + O(a^3)",
-        says="Adam's first step changes a network's loss as the quadratic form of a preconditioned step says, the "
-        "preconditioner the size of each gradient element plus the damping.",
-        routes=first_step_of_adam,
-        points=(
-            Point(steps=0, samples=48, rate=1e-4, images="digits"),
-            Point(steps=25, samples=40, rate=1e-4, images="digits"),
-        ),
-        tolerance=1e-5,
-        tolerance_reason="the third order, some ten times the square of the rate: 1e-7",
-        seconds=0.044,
-        data="digits",
-        quantity="change of the loss in one step",
-    ),
     Identity(
         id="beyond/own-directions-uneven-coupling",
         entries=("D1",),
@@ -288,5 +199,34 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason="an identity in float64",
         data="digits",
         quantity="mean square of an element of the noise",
+    ),
+    ExactProperty(
+        id="beyond/bounds-of-every-batch",
+        entries=("D1",),
+        source="ours: a compression, and the triangle inequality",
+        statement=r"\lambda_{\max}\Big(\frac1B \sum_{i \in S} V^\top H_i V\Big) \le \lambda_1(H_S) \le "
+        r"\frac1B \sum_{i \in S} \lambda_1(H_i),\quad \lambda_1(H_S) \ge \frac1B \max_{i \in S} \lambda_1(H_i)\ "
+        r"(H_i \succeq 0)",
+        says="For every batch the top eigenvalue lies between that of its samples restricted to a few directions "
+        "and the mean of the samples' own.",
+        passage=OURS,
+        domain={
+            "samples": Between(2, 7),
+            "dim": Between(2, 6),
+            "batch_size": Between(1, 5),
+            "semidefinite": OneOf(True, False),
+        },
+        violation=outside_bounds,
+        examples=(
+            Point(samples=6, dim=5, batch_size=3, semidefinite=False),
+            Point(samples=7, dim=4, batch_size=1, semidefinite=True),
+        ),
+        tolerance=1e-10,
+        tolerance_reason="rounding of symmetric eigenvalue problems",
+        rivals={
+            "upper one 5 % lower": lambda rng, point: outside_bounds(rng, point, upper=0.95),
+            "lower one 5 % higher": lambda rng, point: outside_bounds(rng, point, lower=1.05),
+        },
+        seconds=0.01,
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate import networks, operators
 from simulate.monte_carlo import Point
-from simulate.perceptrons import curvature, per_sample, trained as trained_perceptrons
+from simulate.perceptrons import per_sample, trained as trained_perceptrons
 from theory import softmax
 from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import (
@@ -90,21 +90,6 @@ def _root(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
         "element-wise root": element_wise @ element_wise.T,
         "element-wise root, conjugated": element_wise @ element_wise.conj().T,
         "roots of the moduli": moduli @ moduli.T,
-    }
-
-
-def imaginary_roots(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Entries of the output Hessian, by automatic differentiation, whose square root is imaginary."""
-    import torch
-
-    logits = torch.from_numpy(rng.standard_normal(point.classes))
-    outer = curvature.hessian_of(lambda z: torch.logsumexp(z, 0))(logits).numpy()
-    off_diagonal = np.count_nonzero(~np.eye(point.classes, dtype=bool))
-    return {
-        "imaginary": np.count_nonzero(np.imag(np.sqrt(outer.astype(complex)))),
-        "off-diagonal": off_diagonal,
-        "none": 0,
-        "half of the off-diagonal": off_diagonal / 2,
     }
 
 
@@ -198,23 +183,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason=ROUNDING,
         seconds=0.039,
         quantity="Gauss-Newton matrix of one sample",
-    ),
-    Identity(
-        id="granziol2022/imaginary-roots",
-        no_theory=NoTheory.MEASURED,
-        entries=("B23",),
-        source=f"ours, beside eq. (13) of {PAPER}",
-        statement=r"\#\big\{(k, l): \sqrt{\partial^2 \ell / \partial f_k \partial f_l} \notin \mathbb{R}\big\} = "
-        r"d_y (d_y - 1)",
-        says="Taken element by element, the root of the softmax output curvature is imaginary everywhere off the "
-        "diagonal.",
-        passage=OURS,
-        routes=imaginary_roots,
-        points=tuple(Point(classes=k) for k in (3, 5, 10)),
-        tolerance=1e-3,
-        tolerance_reason=COUNTS,
-        seconds=0.01,
-        quantity="imaginary entries of the element-wise root",
     ),
     ExactProperty(
         id="granziol2022/cross-entropy-hessian",

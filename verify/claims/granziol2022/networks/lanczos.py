@@ -16,7 +16,6 @@ from verify.model import (
     Claim,
     ExactProperty,
     Experiment,
-    Identity,
     NoTheory,
     Passage,
     Standing,
@@ -47,35 +46,6 @@ def _chebyshev(x: Array, orders: int) -> Array:
     return np.cos(np.arange(orders)[:, None] * np.arccos(np.clip(x, -1, 1)))
 
 
-def _gauss_rule(values: Array, weights: Array, nodes: int) -> tuple[Array, Array]:
-    """Gauss quadrature of a discrete measure from its moments, without a recurrence.
-
-    The nodes are the eigenvalues of multiplication by x on polynomials of degree below `nodes`; the weights make
-    their moments right.
-    """
-    from scipy import linalg
-
-    basis = _chebyshev(values, nodes)
-    found = linalg.eigh(
-        (basis * (weights * values)) @ basis.T, (basis * weights) @ basis.T, eigvals_only=True
-    )
-    return found, np.linalg.solve(_chebyshev(found, nodes), basis @ weights)
-
-
-def _quadrature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Nodes and weights by Lanczos, and the Gauss quadrature of what the start sees of the spectrum."""
-    matrix, start, measure = _problem(rng, point.dim)
-    nodes, weights = (found[0] for found in lanczos.quadrature(matrix, start[None], point.steps))
-    roots = np.sqrt(weights)
-    return {
-        "Lanczos": np.stack([nodes, weights]),
-        "Gauss quadrature": np.stack(_gauss_rule(*measure, nodes=point.steps)),
-        "components not squared": np.stack([nodes, roots / roots.sum()]),
-        "equal weights": np.stack([nodes, np.full(point.steps, 1 / point.steps)]),
-        "one node more": np.stack(_gauss_rule(*measure, nodes=point.steps + 1))[:, :-1],
-    }
-
-
 def _moment_errors(rng: np.random.Generator, point: Point) -> Array:
     """By how much the quadrature misses each moment, from the one of order 0 to that of order 2 m + 1."""
     matrix, start, (values, weights) = _problem(rng, point.dim)
@@ -103,22 +73,6 @@ def no_moment_from(first: Callable[[int], int]) -> Violation:
 
 
 QUADRATURE_CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/gauss-quadrature",
-        no_theory=NoTheory.MEASURED,
-        entries=("B62",),
-        source=f"{PAPER}, appendix D, eq. (54) and theorem 13",
-        statement=r"\text{nodes: Ritz values } \theta_i;\quad \text{weights: } (e_1^\top s_i)^2, "
-        r"\text{ squared first components of the vectors of } T_m",
-        says="Lanczos steps give the Gauss quadrature of a spectrum: Ritz values are its nodes, squared first "
-        "components its weights.",
-        routes=_quadrature,
-        points=(Point(dim=40, steps=6), Point(dim=29, steps=9)),
-        tolerance=1e-8,
-        tolerance_reason="the moments of the measure are inverted, which loses digits with each node",
-        seconds=0.01,
-        quantity="nodes and weights",
-    ),
     ExactProperty(
         id="granziol2022/matched-moments",
         no_theory=NoTheory.MEASURED,

@@ -62,7 +62,7 @@ def _nested(block: Block, p: Point) -> Any:
     return (few - all_of_them).square().sum((1, 2)) / float(known)
 
 
-UNEVEN_ROWS, FEW_ENTRIES, LOW_RANK, _ = moments.MOMENT_CLAIMS
+UNEVEN_ROWS, FEW_ENTRIES, LOW_RANK = moments.MOMENT_CLAIMS
 
 CASES: dict[str, Callable[[Block, Point], Any]] = {
     "gaussian": lambda b, p: _second(b, ensembles.wigner(b, p.dim), diagonal=2.0),

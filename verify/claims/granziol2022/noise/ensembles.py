@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulate import spectra
-from simulate.matrices import ensembles, noise
+from simulate.matrices import noise
 from simulate.monte_carlo import Block, Point
 from theory import rmt
 from theory.batch_hessian import low_rank_noise
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Passage, Standing, Tier
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Passage, Standing
 
-__all__ = ["CLAIMS", "FEW_ENTRIES", "FEW_PROJECTIONS", "UNEVEN_ROWS"]
+__all__ = ["CLAIMS"]
 
 # --- whole spectra: theorem 3 --------------------------------------------------------------------------------
 
@@ -161,8 +161,8 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
 def uneven_rows(block: Block, point: Point) -> Mapping[str, Any]:
     """Fourth moment of the spectrum with variances v_i v_j sigma^2 / P, v = 1 +- contrast.
 
-    What the second moment deviates from its expectation is left out, times the 4 of a semicircle: a term of mean 0 if
-    that is its expectation, which `left_out` judges.
+    What the second moment deviates from its expectation is left out, times the 4 of a semicircle: a term of mean 0
+    if that is its expectation.
     """
     profile = noise.blocked_profile(point.dim, contrast=point.contrast)
     return _moments(point.sigma * noise.profiled(block, profile), second=point.sigma**2)
@@ -179,20 +179,11 @@ def few_projections(block: Block, point: Point) -> Mapping[str, Any]:
     return _moments(_signed(block, point), second=_second_moment(point))
 
 
-def wishart_noise(block: Block, point: Point) -> Mapping[str, Any]:
-    """Third moment of the spectrum of a mean of rank-one samples g g' less its expectation."""
-    import torch
-
-    unit = torch.eye(point.dim, dtype=torch.float64, device=block.device)
-    noise = point.variance * (ensembles.wishart(block, point.dim, point.batch_size) - unit)
-    return {"third": ((noise @ noise) * noise).sum(dim=(1, 2)) / point.dim}
-
-
 def _moments(matrices: Any, *, second: float) -> Mapping[str, Any]:
     dim = matrices.shape[1]
     squares = matrices.square().sum(dim=(1, 2)) / dim
     fourth = (matrices @ matrices).square().sum(dim=(1, 2)) / dim
-    return {"fourth": fourth - 4 * second * (squares - second), "second": squares}
+    return {"fourth": fourth - 4 * second * (squares - second)}
 
 
 UNEVEN_ROWS = Experiment(
@@ -225,19 +216,6 @@ FEW_PROJECTIONS = Experiment(
     seconds=1.6,
 )
 
-WISHART_NOISE = Experiment(
-    id="granziol2022/wishart-third-moment",
-    replicate="one mean of rank-one samples",
-    simulate=wishart_noise,
-    points=(
-        Point(variance=1.3, dim=140, batch_size=190),
-        Point(variance=0.7, dim=210, batch_size=70),
-    ),
-    budget=4096,
-    seconds=1.3,
-    tier=Tier.FULL,
-)
-
 
 def _uneven_rows(p: Point) -> float:
     return float(rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim))
@@ -255,10 +233,6 @@ def _few_projections(p: Point) -> float:
 def _second_moment(p: Point) -> float:
     """P sigma^2 / B, sigma^2 = r tau^4."""
     return p.dim * p.rank * p.variance**2 / p.batch_size
-
-
-def _wishart_third(p: Point) -> float:
-    return float(rmt.wishart_third_moment(variance=p.variance, dim=p.dim, batch_size=p.batch_size))
 
 
 MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
@@ -347,27 +321,6 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
             "ratio upside down": lambda p: (2 + p.batch_size * p.rank / p.dim) * _second_moment(p) ** 2,
         },
         quantity="fourth moment of the spectrum",
-    ),
-    Claim(
-        id="granziol2022/wishart-third-moment",
-        entries=("B13",),
-        source=f"ours, beside theorem 3 of {PAPER}",
-        statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^3 = \sigma^6\, \frac{P^2 + 3P + 4}{B^2}\quad "
-        r"(\text{averages of rank-one samples; } \sqrt\beta \text{ in units of } s^3)",
-        says="Averages of rank-one samples, less their mean, have a third spectral moment that is exactly known "
-        "and positive, where the semicircle has none.",
-        passage=OURS,
-        experiment=WISHART_NOISE,
-        score="third",
-        predict=_wishart_third,
-        margin=0.01,
-        margin_reason="exact at every size; at most 1 % for random matrices",
-        rivals={
-            "semicircle": lambda _: 0.0,
-            "limit of size": lambda p: p.variance**3 * (p.dim / p.batch_size) ** 2,
-            "one power of the ratio": lambda p: p.variance**3 * p.dim / p.batch_size,
-        },
-        quantity="third moment of the spectrum",
     ),
 )
 

@@ -245,18 +245,6 @@ def _mean_square_excess(
     return max(0.0, float((noise**2).mean() - most) / point.lipschitz**2)
 
 
-def _truncated(rng: np.random.Generator, point: Point, *, scale: float) -> float:
-    """Mean square of the elements beyond `scale`, over L^2."""
-    noise, _ = _bounded_noise(rng, point)
-    return float(np.where(np.abs(noise) > scale, noise**2, 0.0).mean()) / point.lipschitz**2
-
-
-def _lindeberg(rng: np.random.Generator, point: Point) -> float:
-    """What is left of the truncated second moment where tau sqrt(P) reaches 2 L (1 - B/N)."""
-    _, largest = _bounded_noise(rng, point)
-    return _truncated(rng, point, scale=largest * (1 + 1e-12))
-
-
 BOUNDED = (
     Point(dataset_size=2, batch_size=1, dim=9, lipschitz=1.3, opposed=True),
     Point(dataset_size=6, batch_size=2, dim=5, lipschitz=0.7, opposed=False),
@@ -282,27 +270,6 @@ INEQUALITIES: tuple[AnyClaim, ...] = (
         rivals={
             "1/P^2": lambda rng, point: _mean_square_excess(rng, point, power=2),
             "half of it": lambda rng, point: _mean_square_excess(rng, point, bound=0.5),
-        },
-        seconds=0.01,
-    ),
-    ExactProperty(
-        id="granziol2022/lindeberg",
-        entries=("B14",),
-        source=f"{PAPER}, proof of theorem 3, first argument",
-        statement=r"|H_i| \le L:\quad \frac1{P^2} \sum_{jk} \mathbb{E}\,\varepsilon_{jk}^2 "
-        r"1_{|\varepsilon_{jk}| > \tau \sqrt P} = 0\quad \text{once } \tau \sqrt P \ge 2 L (1 - B/N)",
-        says="If the curvature of every sample is bounded, nothing is left of Lindeberg's truncated second moment "
-        "once the truncation exceeds the bound on the noise.",
-        domain=BOUNDED_POPULATIONS,
-        violation=_lindeberg,
-        examples=BOUNDED,
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        rivals={
-            "already at half of it": lambda rng, point: _truncated(
-                rng, point, scale=_bounded_noise(rng, point)[1] / 2
-            ),
-            "without truncation": lambda rng, point: _truncated(rng, point, scale=0.0),
         },
         seconds=0.01,
     ),

@@ -13,8 +13,8 @@ from simulate.monte_carlo import Block, Point
 from theory import finite_size
 from theory.rmt import CompoundFreePoisson, MarchenkoPastur, Semicircle, TracyWidom
 from verify.claims.granziol2022 import PAPER
-from verify.claims.granziol2022.noise.scatter import EDGE_SCATTER, OUTLIER_SCATTER
-from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind
+from verify.judging.estimands import variance
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -122,12 +122,70 @@ LAW_OF_THE_EDGE = Experiment(
 )
 
 
+def scatter_of_sizes(block: Block, point: Point) -> Mapping[str, Any]:
+    """Variance of the top eigenvalue over several Gaussian matrices, at a small and at a large size."""
+    import torch
+
+    small, large = (
+        torch.stack(
+            [ensembles.goe_top_eigenvalue(block, dim, spike=point.spike) for _ in range(point.matrices)]
+        ).var(dim=0)
+        for dim in point.dims
+    )
+    return {"small": small, "large": large}
+
+
+OUTLIER_SCATTER, EDGE_SCATTER = (
+    Experiment(
+        id=f"granziol2022/{name}-scatter",
+        replicate="eight Gaussian matrices of each of two sizes",
+        simulate=scatter_of_sizes,
+        on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+        points=(Point(dims=(100, 1600), spike=spike, matrices=8),),
+        budget=16384,
+        seconds=1.7,
+        special="a spike of 0 leaves the edge" if spike == 0 else "",
+    )
+    for name, spike in (("outlier", 2.3), ("edge", 0.0))
+)
+
+
 def _outlier_variance(p: Point) -> float:
     return float(finite_size.additive_wigner_sd(p.spike, sigma=1.0, dim=p.dims[0])) ** 2
 
 
 def _edge_variance(p: Point) -> float:
     return float(finite_size.wigner_edge(p.dims[0], sigma=1.0).sd) ** 2
+
+
+def fluctuating_outlier(block: Block, point: Point) -> Mapping[str, Any]:
+    """Outlier of a spike along one coordinate, in noise of signs of edge 2 sigma."""
+    import torch
+
+    noise = point.sigma * ensembles.wigner(block, point.dim, law="rademacher")
+    v = torch.eye(point.dim, dtype=noise.dtype, device=noise.device)[0].expand(len(block), -1)
+    return {"eigenvalue": ensembles.top_eigenvalue(ensembles.spiked(noise, v, point.spike))}
+
+
+AXIS = Experiment(
+    id="granziol2022/fluctuation-axis",
+    replicate="one noise matrix of signs with one direction",
+    simulate=fluctuating_outlier,
+    points=(Point(place="axis", spike=0.51, sigma=0.31, dim=90),),
+    budget=32768,
+    seconds=3.4,
+    tier=Tier.FULL,
+)
+
+
+def _spread_variance(p: Point) -> float:
+    return float(finite_size.additive_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim)) ** 2
+
+
+def _axis_variance(p: Point) -> float:
+    """Of signs: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
+    law = {"diagonal": 1.0, "fourth_cumulant": -2.0}
+    return float(finite_size.axis_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim, **law)) ** 2
 
 
 A_VARIANCE = "a variance at P = 100, where finite size is some 2 %"
@@ -195,7 +253,35 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         },
         quantity="variance of the edge at P = 100",
     ),
+    Claim(
+        id="granziol2022/fluctuation-axis",
+        entries=("B15",),
+        source="Capitaine, Donati-Martin and Feral (2009), on the fluctuations of the outlier",
+        statement=r"\mathrm{Var}\,\lambda_1' = \frac{\sigma^2}{P} (1 - m)^2 \Big(1 - 2 m + \frac{2 m}{1 - m}\Big),"
+        r"\quad m = \sigma^2/\lambda_1^2\quad (\text{noise of signs, } v_1 = e_1)",
+        says="In noise of random signs, a spike along one coordinate has an outlier whose variance depends on the "
+        "law of the elements, unlike a spread-out one.",
+        passage=KNOWN,
+        experiment=AXIS,
+        kind=Kind.GROUPS,
+        statistic=variance,
+        group=32,
+        score="eigenvalue",
+        predict=_axis_variance,
+        margin=0.1,
+        margin_reason="a variance: 10 % takes some 10^4 matrices; finite size is O(1/P), below 1 % at these sizes",
+        rivals={
+            "universal": _spread_variance,
+            "Gaussian fourth cumulant": lambda p: (
+                _axis_variance(p)
+                + 2 * (p.sigma / p.spike) ** 2 * (1 - (p.sigma / p.spike) ** 2) ** 2 * p.sigma**2 / p.dim
+            ),
+            "no noise on the coordinate": lambda p: (
+                _axis_variance(p) - (1 - (p.sigma / p.spike) ** 2) ** 2 * p.sigma**2 / p.dim
+            ),
+        },
+        quantity="variance of the largest eigenvalue",
+    ),
 )
-
 
 CLAIMS: tuple[AnyClaim, ...] = (*MOMENT_CLAIMS, *EDGE_CLAIMS)

@@ -37,14 +37,6 @@ def low_rank_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
     return {"below": spectra.distribution(centred, point.x)}
 
 
-def wigner_sizes(block: Block, point: Point) -> Mapping[str, Any]:
-    """Mean of min(|lambda|, 1) over the eigenvalues, at each size."""
-    import torch
-
-    spectra = [torch.linalg.eigvalsh(ensembles.wigner(block, dim)) for dim in point.dims]
-    return {"capped": torch.stack([values.abs().clamp(max=1.0).mean(dim=1) for values in spectra], dim=1)}
-
-
 def _grid(low: float, high: float, count: int) -> tuple[float, ...]:
     """Points inside (low, high), away from the ends, where nothing fluctuates."""
     return tuple(round(low + (high - low) * (i + 0.5) / count, 4) for i in range(count))
@@ -74,15 +66,6 @@ LOW_RANK_SPECTRUM = Experiment(
     seconds=0.068,
 )
 
-WIGNER_SIZES = Experiment(
-    id="granziol2022/wigner-sizes",
-    replicate="one noise matrix at each size",
-    simulate=wigner_sizes,
-    points=(Point(dims=(100, 200)),),
-    budget=4096,
-    seconds=1.7,
-)
-
 
 def _scale(p: Point) -> float:
     """Standard deviation of the semicircle, half its edge: s = sqrt(P/b) sigma."""
@@ -95,12 +78,6 @@ def _ratio(p: Point) -> float:
 
 def _low_rank_law(p: Point, **changed: float) -> MarchenkoPastur:
     return MarchenkoPastur(**{"q": _ratio(p), "variance": p.variance, **changed})
-
-
-def _capped(law: Semicircle) -> float:
-    """E min(|x|, 1), the integral of P(|x| > t) up to 1; symmetric."""
-    nodes, weights = np.polynomial.legendre.leggauss(24)
-    return float(weights @ law.sf((nodes + 1) / 2))
 
 
 def _eq_52_as_read(p: Point) -> float:
@@ -174,26 +151,6 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         },
         quantity="share of eigenvalues below x",
     ),
-    Claim(
-        id="granziol2022/capped-eigenvalues",
-        entries=("B13",),
-        source=f"{PAPER}, theorem 3",
-        statement=r"\mathbb{E}\,\frac1P \sum_i \min(|\lambda_i| / s, 1) \to \tfrac23 + \tfrac{16 - 9\sqrt3}{6\pi}",
-        says="The mean absolute eigenvalue of the noise, capped at one standard deviation, has the semicircle's "
-        "value and no longer changes with the dimension.",
-        experiment=WIGNER_SIZES,
-        kind=Kind.SETTLED,
-        score="capped",
-        along="dims",
-        predict=lambda _: _capped(Semicircle(sigma=1.0)),
-        margin=0.02,
-        margin_reason="it may move by a tenth of this between the two sizes, which takes some 1500 matrices to see",
-        rivals={
-            "normal law": lambda _: math.sqrt(2 / math.pi) * (1 - math.exp(-0.5)) + math.erfc(math.sqrt(0.5)),
-            "not capped": lambda _: 8 / (3 * math.pi),
-        },
-        quantity="mean of |eigenvalue| capped at one standard deviation",
-    ),
 )
 
 # --- the edge: lemma 5 below its threshold -------------------------------------------------------------------
@@ -264,7 +221,6 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         },
         quantity="largest eigenvalue of the noise over s",
     ),
-    EDGE_ORDER,
 )
 
 CLAIMS: tuple[AnyClaim, ...] = (*SPECTRUM_CLAIMS, *EDGE_CLAIMS)

@@ -7,30 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
-from theory import batch_hessian, finite_size
+from theory import batch_hessian
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.noise.sampling import inverse_batch
 from verify.model import (
-    KNOWN,
-    OURS,
     AnyClaim,
     Claim,
     Experiment,
-    Identity,
     Kind,
-    NoTheory,
     Passage,
     Standing,
     Verdict,
 )
 
-__all__ = ["CLAIMS", "EDGE_SCATTER", "NESTED", "OUTLIER_SCATTER", "Array", "nested_noise", "theorem_4"]
-
-Array = NDArray[Any]
+__all__ = ["CLAIMS", "theorem_4"]
 
 
 # --- remark 6: eigenvalues against the true Hessian ----------------------------------------------------------
@@ -43,19 +37,14 @@ def nested_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """
     import torch
 
-    noise, directions = nested_noise(block, point)
+    noise = point.sigma * populations.nested_means(block, point.dim, point.samples)
+    directions = ensembles.unit_vectors(block, point.dim)
     first_order = torch.einsum("ni,nkij,nj->nk", directions, noise, directions)
     tops = [
         ensembles.top_eigenvalue(ensembles.spiked(w, directions, point.eigenvalue)) for w in noise.unbind(1)
     ]
     top = torch.stack(tops, dim=1) - first_order
     return {"top": top, "batch": top[:, 0], "full_eigenvalue": top[:, 1]}
-
-
-def nested_noise(block: Block, point: Point) -> tuple[Any, Any]:
-    """Mean noise of the first few samples and of more of them, and a direction that does not know it."""
-    noise = point.sigma * populations.nested_means(block, point.dim, point.samples)
-    return noise, ensembles.unit_vectors(block, point.dim)
 
 
 NESTED = Experiment(
@@ -82,37 +71,7 @@ def _composed(p: Any) -> Any:
     )
 
 
-def out_of_the_noise(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """An eigenvalue of the data set, and what the noise of N samples makes of the true one that belongs to it."""
-    noise = {"sigma": point.sigma, "dim": point.dim}
-    true = batch_hessian.noise_free_eigenvalue(point.eigenvalue, dataset_size=point.dataset_size, **noise)
-    broadening = point.dim * point.sigma**2 / point.dataset_size / point.eigenvalue
-    return {
-        "of the data set": point.eigenvalue,
-        "there and back": theorem_4(point, true, point.dataset_size, math.inf),
-        "first order": theorem_4(point, point.eigenvalue - broadening, point.dataset_size, math.inf),
-        "not taken out": theorem_4(point, point.eigenvalue, point.dataset_size, math.inf),
-    }
-
-
 TRUE_RISK_CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/noise-free-eigenvalue",
-        entries=("B11",),
-        source=f"{PAPER}, remark 6, eq. (11)",
-        statement=r"\lambda + \frac{P \sigma^2}{N \lambda} = \lambda_1(H)\quad (\lambda \text{ of the true Hessian})",
-        says="Adding the noise of the whole data set to the true eigenvalue that is solved for gives back the top "
-        "eigenvalue of the data set.",
-        routes=out_of_the_noise,
-        points=(
-            Point(eigenvalue=4.1, sigma=1.3, dim=97, dataset_size=170),
-            Point(eigenvalue=-0.33, sigma=0.07, dim=640, dataset_size=310),
-        ),
-        tolerance=1e-12,
-        tolerance_reason="rounding of a quadratic equation",
-        seconds=0.01,
-        quantity="largest eigenvalue of the data set",
-    ),
     Claim(
         id="granziol2022/composed-noise",
         entries=("B11",),
@@ -175,38 +134,6 @@ TRUE_RISK_CLAIMS: tuple[AnyClaim, ...] = (
 # --- section 8.2: how far things scatter ---------------------------------------------------------------------
 
 
-def batch_scatter(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Standard deviation of the top eigenvalue over all batches, against that at B = 1, for weak noise."""
-    total = point.dataset_size
-    samples = np.diag(1.0 + np.arange(point.dim)) + point.strength * populations.symmetric_matrices(
-        rng, total, point.dim
-    )
-    sizes = np.arange(1, total)
-    means = [populations.batch_sums(samples, size) / size for size in sizes.tolist()]
-    deviations = np.array([np.linalg.eigvalsh(m)[:, -1].std() for m in means])
-    variances = batch_hessian.element_fluctuation(variance=1.0, batch_size=sizes, dataset_size=total)
-    return {
-        "all batches": deviations / deviations[0],
-        "sqrt(1/B - 1/N)": np.sqrt(variances / variances[0]),
-        "B^(-1/4)": sizes**-0.25,
-        "B^(-1/2)": sizes**-0.5,
-        "1/b": variances / variances[0],
-    }
-
-
-def scatter_of_sizes(block: Block, point: Point) -> Mapping[str, Any]:
-    """Variance of the top eigenvalue over several Gaussian matrices, at a small and at a large size."""
-    import torch
-
-    small, large = (
-        torch.stack(
-            [ensembles.goe_top_eigenvalue(block, dim, spike=point.spike) for _ in range(point.matrices)]
-        ).var(dim=0)
-        for dim in point.dims
-    )
-    return {"small": small, "large": large}
-
-
 def spectral_distance(block: Block, point: Point) -> Mapping[str, Any]:
     """Exponent at which the largest distance of the spectrum from the semicircle falls, from two matrices."""
     import torch
@@ -219,20 +146,6 @@ def spectral_distance(block: Block, point: Point) -> Mapping[str, Any]:
     return {"exponent": (logs[1] - logs[0]) / math.log(point.dims[1] / point.dims[0])}
 
 
-OUTLIER_SCATTER, EDGE_SCATTER = (
-    Experiment(
-        id=f"granziol2022/{name}-scatter",
-        replicate="eight Gaussian matrices of each of two sizes",
-        simulate=scatter_of_sizes,
-        on_host="eigenvalues of tridiagonal matrices, by LAPACK",
-        points=(Point(dims=(100, 1600), spike=spike, matrices=8),),
-        budget=16384,
-        seconds=1.7,
-        special="a spike of 0 leaves the edge" if spike == 0 else "",
-    )
-    for name, spike in (("outlier", 2.3), ("edge", 0.0))
-)
-
 DISTANCE = Experiment(
     id="granziol2022/spectral-distance",
     replicate="one Gaussian matrix of each of two sizes",
@@ -243,96 +156,7 @@ DISTANCE = Experiment(
 )
 
 
-def _outlier_sd(p: Point, which: int) -> float:
-    """At the smaller size, or at the larger one."""
-    return float(finite_size.additive_wigner_sd(p.spike, sigma=1.0, dim=p.dims[which]))
-
-
-FAR_SIZES = (
-    "variances at sizes 16 apart: 10 % is 0.02 of the deviation's exponent; finite size is at most 1.2 %"
-)
-
-
 SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/batch-scatter",
-        entries=("B39",),
-        source=f"ours, beside section 8.2.1 of {PAPER}: perturbation of first order",
-        statement=r"\mathrm{sd}\,\lambda_1(H_B) \propto \sqrt{\frac1B - \frac1N}\quad (\text{weak noise})",
-        says="For weak noise the top eigenvalue of the batches of a population scatters as the inverse square root "
-        "of the effective batch size.",
-        passage=OURS,
-        routes=batch_scatter,
-        points=(
-            Point(dataset_size=8, dim=4, strength=1e-6),
-            Point(dataset_size=7, dim=5, strength=3e-6),
-        ),
-        tolerance=1e-4,
-        tolerance_reason="second order in the noise is 1e-5 of the first",
-        seconds=0.01,
-        quantity="standard deviation of the top eigenvalue of a batch over that at B = 1",
-    ),
-    Claim(
-        id="granziol2022/outlier-scatter",
-        entries=("B39",),
-        source=f"beside section 8.2.1 of {PAPER}; Capitaine, Donati-Martin and Feral (2009)",
-        statement=r"\mathrm{sd}\,\lambda_1' \sim P^{-1/2}\quad (\lambda_1 > s)",
-        says="In Gaussian noise the standard deviation of an outlier falls as the inverse square root of the "
-        "dimension.",
-        passage=KNOWN,
-        experiment=OUTLIER_SCATTER,
-        kind=Kind.RATIO,
-        score=("small", "large"),
-        predict=lambda p: (_outlier_sd(p, 0) / _outlier_sd(p, 1)) ** 2,
-        margin=0.1,
-        margin_reason=FAR_SIZES,
-        rivals={
-            "P^(-1/4)": lambda p: (p.dims[1] / p.dims[0]) ** 0.5,
-            "P^(-2/3)": lambda p: (p.dims[1] / p.dims[0]) ** (4 / 3),
-            "P^(-1)": lambda p: (p.dims[1] / p.dims[0]) ** 2,
-        },
-        quantity="variance of the outlier at P = 100 over that at P = 1600",
-    ),
-    Claim(
-        id="granziol2022/edge-scatter",
-        no_theory=NoTheory.CONSTANT,
-        entries=("B39",),
-        source=f"beside section 8.2.1 of {PAPER}; Tracy and Widom (1996)",
-        statement=r"\mathrm{sd}\,\lambda_{\max}(\varepsilon) \sim P^{-2/3}",
-        says="The standard deviation of the largest eigenvalue of Gaussian noise without a spike falls as the "
-        "dimension to the power minus two thirds.",
-        passage=KNOWN,
-        experiment=EDGE_SCATTER,
-        kind=Kind.RATIO,
-        score=("small", "large"),
-        predict=lambda p: (p.dims[1] / p.dims[0]) ** (4 / 3),
-        margin=0.1,
-        margin_reason=FAR_SIZES,
-        rivals={
-            "P^(-1/4)": lambda p: (p.dims[1] / p.dims[0]) ** 0.5,
-            "P^(-1/2)": lambda p: p.dims[1] / p.dims[0],
-            "P^(-1)": lambda p: (p.dims[1] / p.dims[0]) ** 2,
-        },
-        quantity="variance of the edge at P = 100 over that at P = 1600",
-    ),
-    Claim(
-        id="granziol2022/spectral-distance",
-        entries=("B39",),
-        source=f"ours, beside section 8.2.1 of {PAPER}",
-        statement=r"\sup_x |F_P(x) - F(x)| \text{ falls at least as fast as } P^{-2/3}\ (P = 40 \text{ to } 160)",
-        says="The largest distance of a Gaussian spectrum from the semicircle falls at least as fast as the "
-        "dimension to the power minus two thirds.",
-        passage=OURS,
-        experiment=DISTANCE,
-        kind=Kind.AT_MOST,
-        score="exponent",
-        predict=lambda _: -2 / 3,
-        margin=0.05,
-        relative=False,
-        margin_reason="an upper bound; an eighth of the way to the exponent that is cited",
-        rivals={"as fast as 1/P": lambda _: -1.0},
-        quantity="exponent of the distance from the semicircle",
-    ),
     Claim(
         id="granziol2022/spectral-distance-as-cited",
         entries=("B39",),
@@ -359,4 +183,60 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*TRUE_RISK_CLAIMS, *SCATTER_CLAIMS)
+
+# --- theorem 4 below its threshold: how the edge falls with the batch size -----------------------------------
+
+
+def edges_of_batches(block: Block, point: Point) -> Mapping[str, Any]:
+    """Largest eigenvalue at three batch sizes, with a weak spike: at the middle one, and the mean of the others."""
+    spread = point.sigma * np.sqrt(point.dim * (1 / np.array(point.batch_sizes) - 1 / point.dataset_size))
+    low, middle, high = (
+        s * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.eigenvalue / s)
+        for s in spread.tolist()
+    )
+    return {"middle": middle, "ends": (low + high) / 2}
+
+
+EDGES = Experiment(
+    id="granziol2022/edges-of-batches",
+    replicate="one noise matrix with one direction at each batch size",
+    simulate=edges_of_batches,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    points=(Point(dim=1500, eigenvalue=0.08, sigma=0.07, batch_sizes=(10, 35, 60), dataset_size=96),),
+    budget=1024,
+    seconds=0.029,
+)
+
+
+def _middle_over_ends(p: Point, value: Any) -> float:
+    low, middle, high = (float(value(size)) for size in p.batch_sizes)
+    return 2 * middle / (low + high)
+
+
+SHAPE_CLAIM = Claim(
+    id="granziol2022/not-linear-in-batch-size",
+    entries=("B42",),
+    source=f"{PAPER}, theorem 4 below its threshold, footnote 6",
+    statement=r"\frac{2 \lambda_1'(B_2)}{\lambda_1'(B_1) + \lambda_1'(B_3)} = "
+    r"\frac{2 \sqrt{1/B_2 - 1/N}}{\sqrt{1/B_1 - 1/N} + \sqrt{1/B_3 - 1/N}}\quad (B_i < B_c)",
+    says="Where noise drowns the spike, the top eigenvalue at a middle batch size lies below the straight line "
+    "through a smaller and a larger one.",
+    experiment=EDGES,
+    kind=Kind.RATIO,
+    score=("middle", "ends"),
+    predict=lambda p: _middle_over_ends(p, lambda b: theorem_4(p, p.eigenvalue, b, p.dataset_size)),
+    margin=0.01,
+    margin_reason="finite size takes 1 % from each edge and cancels in the ratio",
+    rivals={
+        "straight line in B": lambda _: 1.0,
+        "1/B": lambda p: _middle_over_ends(p, lambda b: 1 / b),
+        "B for b": lambda p: _middle_over_ends(p, lambda b: b**-0.5),
+        "no threshold": lambda p: _middle_over_ends(
+            p,
+            lambda b: p.eigenvalue + p.dim * p.sigma**2 * inverse_batch(b, p.dataset_size) / p.eigenvalue,
+        ),
+    },
+    quantity="largest eigenvalue at the middle batch size over the mean of the outer ones",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*TRUE_RISK_CLAIMS, *SCATTER_CLAIMS, SHAPE_CLAIM)

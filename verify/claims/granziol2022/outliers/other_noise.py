@@ -13,28 +13,27 @@ from theory.batch_hessian import low_rank_noise
 from verify.claims.granziol2022 import PAPER
 from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
-__all__ = ["CLAIMS", "OTHER_NOISE", "any_noise"]
+__all__ = ["CLAIMS"]
 
 PER_ROW = 30
 
 
 def other_noise(block: Block, point: Point) -> Mapping[str, Any]:
-    """Outlier on the side of the spike, less the term v' W v of first order and mean 0; edge of the noise 2 sigma."""
-    noise, v = any_noise(block, point)
-    first_order = (v[:, None] @ noise @ v[:, :, None]).squeeze()
-    side = math.copysign(1.0, point.spike)
-    top = ensembles.top_eigenvalue(side * ensembles.spiked(noise, v, point.spike))
-    return {"eigenvalue": side * top - first_order}
+    """Outlier on the side of the spike, less the term v' W v of first order and mean 0; edge of the noise 2 sigma.
 
-
-def any_noise(block: Block, point: Point) -> tuple[Any, Any]:
-    """Noise of edge 2 sigma, and a direction that does not know it: an axis, or spread over all."""
+    The spike lies along an axis, or is spread over all of them.
+    """
     import torch
 
     noise = point.sigma * _noise(block, point)
     if point.place == "axis":
-        return noise, torch.eye(point.dim, dtype=noise.dtype, device=noise.device)[0].expand(len(block), -1)
-    return noise, ensembles.unit_vectors(block, point.dim)
+        v = torch.eye(point.dim, dtype=noise.dtype, device=noise.device)[0].expand(len(block), -1)
+    else:
+        v = ensembles.unit_vectors(block, point.dim)
+    first_order = (v[:, None] @ noise @ v[:, :, None]).squeeze()
+    side = math.copysign(1.0, point.spike)
+    top = ensembles.top_eigenvalue(side * ensembles.spiked(noise, v, point.spike))
+    return {"eigenvalue": side * top - first_order}
 
 
 def _noise(block: Block, point: Point) -> Any:
@@ -55,7 +54,7 @@ def _few_samples(block: Block, point: Point) -> Mapping[str, Any]:
         spike=point.eigenvalue,
         scale=point.dim * point.variance,
     )
-    return {"eigenvalue": found.eigenvalue, "overlap": found.overlap}
+    return {"eigenvalue": found.eigenvalue}
 
 
 OTHER_NOISE = Experiment(
@@ -82,18 +81,6 @@ FEW_SAMPLES = Experiment(
     points=(
         Point(eigenvalue=3.27, rank=3, variance=0.031, dim=4000, batch_size=50),
         Point(eigenvalue=0.45, rank=4, variance=0.0061, dim=1600, batch_size=35),
-    ),
-    budget=2048,
-    seconds=0.094,
-)
-
-TURNED = Experiment(
-    id="granziol2022/few-samples-overlap",
-    replicate="one batch of signed low-rank samples with one strong direction",
-    simulate=_few_samples,
-    points=(
-        Point(eigenvalue=3.86, rank=3, variance=0.031, dim=4000, batch_size=50),
-        Point(eigenvalue=0.55, rank=4, variance=0.0061, dim=1600, batch_size=35),
     ),
     budget=2048,
     seconds=0.094,
@@ -164,32 +151,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "edge of the noise": lambda p: float(_few(p).edge),
         },
         quantity="largest eigenvalue",
-    ),
-    Claim(
-        id="granziol2022/few-samples-overlap",
-        entries=("B17",),
-        source=f"ours, beside theorem 10, eq. (44), of {PAPER}",
-        statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - s^2 \frac{\lambda_1^2 + a^2}{(\lambda_1^2 - a^2)^2}\quad "
-        r"(B r \ll P,\ \text{signed samples of rank } r)",
-        says="In a batch of few signed low-rank samples, the top eigenvector turns further than Theorem 10 says, "
-        "by what the compound free Poisson law gives.",
-        passage=Passage(
-            Standing.OUTSIDE,
-            "the dependence between the elements cannot be too large",
-            "Section 4.2, on condition (i)",
-        ),
-        finding="Outside condition (i): Theorem 10 leaves the direction nearly as it was; few low-rank "
-        "samples turn it several times as far.",
-        experiment=TURNED,
-        score="overlap",
-        predict=lambda p: float(_few(p).overlap),
-        margin=0.01,
-        relative=False,
-        margin_reason="finite size is O(1/(B r)), 0.001 at these sizes: nearer to the threshold it is five times that",
-        rivals={
-            "theorem 10": lambda p: 1 - (_few_scale(p) / p.eigenvalue) ** 2,
-            "square root": lambda p: math.sqrt(_few(p).overlap),
-        },
-        quantity="squared overlap of the eigenvectors",
     ),
 )

@@ -13,15 +13,15 @@ from theory.batch_hessian import batch_eigenvalue
 from verify.claims.granziol2022 import PAPER
 from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
-__all__ = ["BATCHES", "CLAIMS", "batch_noise"]
+__all__ = ["CLAIMS"]
 
 # --- Gaussian noise: theorems 4 and 10 at both ends ----------------------------------------------------------
 
 
 def _several_spikes(block: Block, point: Point) -> Mapping[str, Any]:
-    """Outlier and overlap of each of several spikes in one noise matrix of edge 2 sigma."""
+    """Outlier of each of several spikes in one noise matrix of edge 2 sigma."""
     found = reduced.wigner_outliers(block, point.dim, spikes=[v / point.sigma for v in point.spikes])
-    return {"eigenvalue": point.sigma * found.eigenvalue, "overlap": found.overlap}
+    return {"eigenvalue": point.sigma * found.eigenvalue}
 
 
 def sampled_hessians(block: Block, point: Point) -> Mapping[str, Any]:
@@ -31,36 +31,22 @@ def sampled_hessians(block: Block, point: Point) -> Mapping[str, Any]:
     the data set. Independent samples need no shuffling: their first B are a batch drawn without replacement. The
     noise of the batch along the direction, a term of first order and mean 0, is left out.
     """
-    noise, v = batch_noise(block, point)
+    v = ensembles.unit_vectors(block, point.dim)
+    spread, whole, batch = point.sigma * math.sqrt(point.dim), 0.0, 0.0
+    for drawn in range(1, point.dataset_size + 1):
+        whole = whole + spread * ensembles.wigner(block, point.dim)
+        batch = whole if drawn == point.batch_size else batch
+    noise = batch / point.batch_size - whole / point.dataset_size
     first_order = (v[:, None] @ noise @ v[:, :, None]).squeeze()
     return {
         "eigenvalue": ensembles.top_eigenvalue(ensembles.spiked(noise, v, point.eigenvalue)) - first_order
     }
 
 
-def batch_noise(block: Block, point: Point) -> tuple[Any, Any]:
-    """What the mean of a batch of samples differs by from that of the data set, and a direction."""
-    v = ensembles.unit_vectors(block, point.dim)
-    spread, whole, batch = point.sigma * math.sqrt(point.dim), 0.0, 0.0
-    for drawn in range(1, point.dataset_size + 1):
-        whole = whole + spread * ensembles.wigner(block, point.dim)
-        batch = whole if drawn == point.batch_size else batch
-    return batch / point.batch_size - whole / point.dataset_size, v
-
-
 def one_spike(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue with one spike in noise of variance sigma^2 (1/B - 1/N) in every element."""
     s = _scale(point)
     return {"eigenvalue": s * reduced.wigner_extreme(block, point.dim, spike=point.eigenvalue / s).eigenvalue}
-
-
-def uneven_noise(block: Block, point: Point) -> Mapping[str, Any]:
-    """The same in noise of edge 2 sigma with +-`along` added to v' W v: the mean of both signs, one matrix each."""
-    either = [
-        reduced.wigner_extreme(block, point.dim, spike=(point.spike + added) / point.sigma).eigenvalue
-        for added in (point.along, -point.along)
-    ]
-    return {"eigenvalue": point.sigma * sum(either) / 2}
 
 
 SPIKES = (3.4, 2.1, 1.28, -1.25, -2.6)
@@ -99,19 +85,6 @@ DROWNED = Experiment(
     seconds=0.54,
 )
 
-UNEVEN = Experiment(
-    id="granziol2022/uneven-noise",
-    replicate="two Gaussian noise matrices, stronger along their one direction, by either sign",
-    simulate=uneven_noise,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
-    points=(
-        Point(spike=0.81, along=0.4, sigma=0.31, dim=4000),
-        Point(spike=7.4, along=3.1, sigma=3.3, dim=4000),
-    ),
-    budget=16384,
-    seconds=0.019,
-)
-
 
 def _scale(p: Point) -> float:
     """Edge of the noise over two: s = sqrt(P/b) sigma."""
@@ -135,18 +108,9 @@ def _appendix_a2(p: Point) -> float:
     return -2 * p.sigma if -2 * p.sigma <= p.spikes < 0 else float(_wigner(p.spikes, p).eigenvalue)
 
 
-def _lemma_11(p: Point) -> float:
-    return float(_wigner(p.spikes, p).overlap) if abs(p.spikes) > 2 * p.sigma else 0.0
-
-
 def _finite_edge(p: Point) -> float:
     """Mean of the largest eigenvalue of Gaussian noise of P dimensions."""
     return float(finite_size.wigner_edge(p.dim, sigma=_scale(p)).mean)
-
-
-def _uneven(p: Point) -> float:
-    """Mean over the two spikes that the noise along the direction makes of one, less that noise."""
-    return float(sum(_wigner(p.spike + extra, p).eigenvalue - extra for extra in (p.along, -p.along)) / 2)
 
 
 LIMIT_OF_SIZE = "finite size is O(1/P) away from the threshold, below 0.1 % at P = 4000"
@@ -180,36 +144,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "always upwards": lambda p: p.spikes + p.sigma**2 / abs(p.spikes),
         },
         quantity="outlier of each spike",
-    ),
-    Claim(
-        id="granziol2022/several-overlaps",
-        entries=("B17", "B18"),
-        source=f"{PAPER}, theorem 10, eq. (44); lemma 11, eq. (45)",
-        statement=r"|(\phi_i')^\top \phi_i|^2 = 1 - \sigma^2/\lambda_i^2\quad (|\lambda_i| > \sigma,\ "
-        r"\text{each of several, at both ends})",
-        says="Each of several eigenvectors keeps a squared overlap of one less the noise variance over its own "
-        "squared eigenvalue, above the noise scale and at either end.",
-        passage=Passage(Standing.MISPRINT, "if λ1 > 2σε", "Lemma 11, Eq 45"),
-        experiment=SEVERAL,
-        score="overlap",
-        along="spikes",
-        axis="spikes",
-        predict=lambda p: float(_wigner(p.spikes, p).overlap),
-        printed=_lemma_11,
-        reads=r"|\phi'_i \phi_i|^2 = 1 - \frac{\sigma_\epsilon^2}{\lambda_1^2} \text{ if } \lambda_1 > 2 "
-        r"\sigma_\epsilon,\quad 0 \text{ otherwise}",
-        finding="As our copy reads the threshold of Lemma 11 is 2 sigma, where Theorem 10 has sigma; "
-        "spikes of 1.5 sigma, at either end, have an overlap of 0.56.",
-        margin=0.01,
-        relative=False,
-        margin_reason=LIMIT_OF_SIZE,
-        rivals={
-            "square root": lambda p: math.sqrt(_wigner(p.spikes, p).overlap),
-            "first power": lambda p: 1 - p.sigma / abs(p.spikes),
-            "aligned": lambda _: 1.0,
-            "by the largest spike, as eq. (44)": lambda p: float(_wigner(SPIKES[0], p).overlap),
-        },
-        quantity="squared overlap of each outlier's eigenvector with its spike",
     ),
     Claim(
         id="granziol2022/batch-sizes",
@@ -259,32 +193,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "complex matrices": lambda p: _scale(p) * (2 - 1.7711 * p.dim ** (-2 / 3)),
         },
         quantity="largest eigenvalue",
-    ),
-    Claim(
-        id="granziol2022/uneven-noise",
-        entries=("B16",),
-        source=f"ours, beside theorem 4, eq. (9), of {PAPER}",
-        statement=r"\mathbb{E}\,\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1^2 - \kappa^2}\quad "
-        r"(v_1^\top \varepsilon v_1 \text{ larger by } \pm\kappa,\ \lambda_1 - \kappa > \sigma)",
-        says="Where the noise along the top eigenvector is stronger than elsewhere, the mean top eigenvalue "
-        "exceeds that of Theorem 4, as the spike itself moves.",
-        passage=Passage(
-            Standing.OUTSIDE,
-            "there cannot be too much variation in the variances per element",
-            "Section 4.2, on condition (ii)",
-        ),
-        finding="Outside what condition (ii) asks for in words: where the noise along v_1 is stronger "
-        "than elsewhere, what varies there moves the spike itself.",
-        experiment=UNEVEN,
-        score="eigenvalue",
-        predict=_uneven,
-        margin=0.01,
-        margin_reason="finite size is O(1/P), below 0.1 % at P = 4000",
-        rivals={
-            "theorem 4": lambda p: float(_wigner(p.spike, p).eigenvalue),
-            "variance of the noise raised": lambda p: p.spike + (p.sigma**2 + p.along**2) / p.spike,
-            "no broadening": lambda p: p.spike,
-        },
-        quantity="largest eigenvalue, mean of both signs of the added noise",
     ),
 )

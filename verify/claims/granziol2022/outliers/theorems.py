@@ -8,7 +8,7 @@ from typing import Any
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from theory import batch_hessian, outliers
+from theory import batch_hessian
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
     AnyClaim,
@@ -18,7 +18,7 @@ from verify.model import (
     Standing,
 )
 
-__all__ = ["CLAIMS", "SAMPLED", "WIGNER", "WISHART", "batch_and_whole", "wigner_noise", "wishart_beside"]
+__all__ = ["CLAIMS"]
 
 # --- Wigner noise: theorems 4 and 10 -------------------------------------------------------------------------
 
@@ -27,28 +27,10 @@ def spiked_wigner(block: Block, point: Point) -> Mapping[str, Any]:
     """One direction of curvature `eigenvalue`, plus noise of variance sigma^2 (1/B - 1/N) in every element.
 
     The scores of the top eigenvalue leave out v' W v, its term of first order: that has mean exactly 0 (v and W
-    are independent; judged in `left_out`) and most of the variance.
+    are independent) and most of the variance.
     """
-    return _top(*wigner_noise(block, point), point.eigenvalue, mean=0.0)
-
-
-def wigner_noise(block: Block, point: Point) -> tuple[Any, Any]:
-    """Noise of variance sigma^2 (1/B - 1/N) in every element, and a direction that does not know it."""
-    spread = point.sigma * math.sqrt(point.dim * (1 / point.batch_size - 1 / point.dataset_size))
-    noise = spread * ensembles.wigner(block, point.dim, law=point.law)
-    return noise, ensembles.unit_vectors(block, point.dim)
-
-
-def _additive_wishart(block: Block, point: Point) -> Mapping[str, Any]:
-    """One direction of curvature `spike`, plus a Wishart matrix of as many samples as the effective batch."""
-    return _top(*wishart_beside(block, point), point.spike, mean=point.variance)
-
-
-def wishart_beside(block: Block, point: Point) -> tuple[Any, Any]:
-    """The Wishart matrix, and a direction that does not know it."""
-    samples = round(1 / (1 / point.batch_size - 1 / point.dataset_size))
-    noise = point.variance * ensembles.wishart(block, point.dim, samples)
-    return noise, ensembles.unit_vectors(block, point.dim)
+    noise = _scale(point) * ensembles.wigner(block, point.dim, law=point.law)
+    return _top(noise, ensembles.unit_vectors(block, point.dim), point.eigenvalue, mean=0.0)
 
 
 def sampled_gauss_newton(block: Block, point: Point) -> Mapping[str, Any]:
@@ -56,19 +38,14 @@ def sampled_gauss_newton(block: Block, point: Point) -> Mapping[str, Any]:
 
     Independent samples need no shuffling: the first B are a batch drawn without replacement.
     """
-    *matrices, directions = batch_and_whole(block, point)
-    batch, full = (
-        _top(noise, directions, point.spike, mean=point.variance)["eigenvalue"] for noise in matrices
-    )
-    return {"batch": batch, "full_eigenvalue": full}
-
-
-def batch_and_whole(block: Block, point: Point) -> tuple[Any, Any, Any]:
-    """Mean of the rank-one samples of a batch, of the data set, and a direction that knows neither."""
     sizes = point.batch_size, point.dataset_size - point.batch_size
     batch, rest = (point.variance * ensembles.wishart(block, point.dim, size) for size in sizes)
     full = (sizes[0] * batch + sizes[1] * rest) / point.dataset_size
-    return batch, full, ensembles.unit_vectors(block, point.dim)
+    directions = ensembles.unit_vectors(block, point.dim)
+    found = (
+        _top(noise, directions, point.spike, mean=point.variance)["eigenvalue"] for noise in (batch, full)
+    )
+    return dict(zip(("batch", "full_eigenvalue"), found, strict=True))
 
 
 def _top(noise: Any, directions: Any, spike: float, *, mean: float) -> Mapping[str, Any]:
@@ -89,18 +66,6 @@ WIGNER = Experiment(
     ),
     budget=6144,
     seconds=0.77,
-)
-
-WISHART = Experiment(
-    id="granziol2022/additive-wishart",
-    replicate="one Wishart matrix with one direction",
-    simulate=_additive_wishart,
-    points=(
-        Point(spike=1.62, variance=1.4, dim=150, batch_size=400, dataset_size=2000),
-        Point(spike=3.7, variance=1.3, dim=120, batch_size=240, dataset_size=1200),
-    ),
-    budget=4096,
-    seconds=0.12,
 )
 
 
@@ -202,18 +167,6 @@ def _ratio(p: Point) -> float:
     return p.dim * (1 / p.batch_size - 1 / p.dataset_size)
 
 
-def _wishart(p: Point) -> float:
-    return float(outliers.additive_wishart(p.spike, q=_ratio(p), variance=p.variance).eigenvalue)
-
-
-def _theorem_7(p: Point, spike: float) -> float:
-    """Outlier, threshold and edge as our copy of eq. (16) reads."""
-    q = _ratio(p)
-    if spike > p.variance * (1 + q):
-        return spike + p.variance * spike / (spike - q * p.variance)
-    return 2 * p.variance * (1 + q)
-
-
 def _sampled(p: Any) -> Any:
     """Theorem 7 fed with the measured top eigenvalue of the full matrix, which carries the mean of the noise."""
     return batch_hessian.batch_ggn_eigenvalue(
@@ -230,43 +183,7 @@ def _theorem_7_of_full(p: Any) -> Any:
     return p.full_eigenvalue + p.variance * p.full_eigenvalue / (p.full_eigenvalue - _ratio(p) * p.variance)
 
 
-MARGIN_WISHART = "finite size is O(1/P), at most 0.2 % where it was measured at these sizes"
-
 WISHART_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="granziol2022/theorem-7-outlier",
-        entries=("B25",),
-        source=f"{PAPER}, theorem 7, eq. (16); the threshold by Benaych-Georges and Nadakuditi (2011)",
-        statement=r"\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1 - \beta\sigma^2}\quad "
-        r"(\lambda_1 > \sigma^2 \sqrt\beta\,(1 + \sqrt\beta))",
-        says="Added Wishart noise lifts a spike above the Marchenko-Pastur threshold to the outlier of Theorem 7, "
-        "which exceeds the spike by more than the mean of the noise.",
-        passage=Passage(Standing.AS_STATED, "if λ1 > σ2(1 + P b )", "Theorem 7, Eq 16"),
-        experiment=WISHART,
-        score="eigenvalue",
-        predict=_wishart,
-        printed=lambda p: _theorem_7(p, p.spike),
-        reads=r"\lambda'_1 = \frac{\lambda_1 + \sigma^2 (1 - \frac Pb)}{1 - \frac{P \sigma^2}{\lambda_1 b}}\text{ "
-        r"if } \lambda_1 > \sigma^2 \big(1 + \tfrac Pb\big),\quad 2 \sigma^2 \big(1 + \tfrac Pb\big) \text{ "
-        r"otherwise}",
-        finding="The paper's threshold sigma^2 (1 + beta) and its edge 2 sigma^2 (1 + beta) agree with each other by "
-        "its formula, and are wrong: Marchenko-Pastur noise lets an outlier go from sigma^2 sqrt(beta) "
-        "(1 + sqrt(beta)) on. At a spike between the two thresholds an outlier is measured, elsewhere than that edge.",
-        margin=0.01,
-        margin_reason=MARGIN_WISHART,
-        rivals={
-            "information plus noise": lambda p: float(
-                outliers.information_plus_noise(p.spike, q=_ratio(p), variance=p.variance).eigenvalue
-            ),
-            "mean of the noise only": lambda p: p.spike + p.variance,
-            "edge of the noise": lambda p: p.variance * (1 + math.sqrt(_ratio(p))) ** 2,
-            "semicircle of the same variance": lambda p: (
-                p.spike + p.variance + _ratio(p) * p.variance**2 / (p.spike + p.variance)
-            ),
-        },
-        quantity="largest eigenvalue, first-order noise (mean 0) left out",
-        axis="spike",
-    ),
     Claim(
         id="granziol2022/theorem-7",
         entries=("B25", "B26"),

@@ -1,4 +1,4 @@
-"""Granziol, Zohren and Roberts (2022), appendix B: transforms of Wishart noise, by quadrature and on matrices."""
+"""Granziol, Zohren and Roberts (2022), appendix B: transforms of Wishart noise and of its terms."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ import numpy as np
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from theory import outliers
+from theory import outliers, rmt
 from theory.rmt import MarchenkoPastur, Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.law_quadrature import (
-    PARTS,
     QUADRATURE,
     law_at,
-    masses,
+    root,
     root_above,
     transform,
 )
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Passage, Standing
+from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
 
 def wishart_transform(block: Block, point: Point) -> Mapping[str, Any]:
-    """Mean of 1 / (z - eigenvalue) for Wishart noise, along a line of complex z."""
+    """Real part of the mean of 1 / (z - eigenvalue) for Wishart noise, along a line of complex z."""
     import torch
 
     values = torch.linalg.eigvalsh(point.variance * ensembles.wishart(block, point.dim, point.samples))
     z = torch.tensor(point.x, dtype=torch.complex128, device=values.device) + 1j * point.height
-    found = (1 / (z - values[:, :, None])).mean(dim=1)
-    return {"real": found.real, "imaginary": found.imag}
+    return {"real": (1 / (z - values[:, :, None])).mean(dim=1).real}
 
 
 WISHART = Experiment(
@@ -78,49 +76,6 @@ def _semicircle_51(p: Point) -> complex:
     return complex(Semicircle(sigma=width).stieltjes(_wishart_point(p) - p.variance))
 
 
-MASS_STEPS = 200_000
-
-
-def wishart_mass(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Mass of the density of eq. (52), corrected and as our copy reads, and the atom at 0."""
-    ratio, variance = point.ratio, point.variance
-    law = law_at(point)
-    bulk = masses(law)[1][:-1].sum()
-    atom = max(0.0, 1 - 1 / ratio)
-    return {
-        "bulk and atom": [bulk + atom, atom],
-        "one": [1.0, law.atom],
-        "as our copy reads": [_mass_as_read(ratio, variance), 0.0],
-        "without 1/pi": [np.pi * bulk + atom, atom],
-        "no atom": [bulk, 0.0],
-        "bulk of mass one": [1.0 + atom, atom],
-    }
-
-
-def _mass_as_read(ratio: float, variance: float) -> float:
-    """Quadrature over the support of the density with x + sigma^2 (1 - beta) and without pi."""
-    middle, square = variance * (3 * ratio - 1), (3 * ratio - 1) ** 2 - (1 - ratio) ** 2
-    if square <= 0:
-        return 0.0
-    radius = variance * math.sqrt(square)
-    angle = (np.arange(MASS_STEPS) + 0.5) * np.pi / MASS_STEPS
-    x = middle - radius * np.cos(angle)
-    return float(((radius * np.sin(angle)) ** 2 / (2 * ratio * variance * x)).sum()) * math.pi / MASS_STEPS
-
-
-def zero_eigenvalues(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Share of zero eigenvalues of one Wishart matrix, counted."""
-    x = rng.standard_normal((point.dim, point.samples))
-    values = np.linalg.eigvalsh(x @ x.T / point.samples)
-    law = MarchenkoPastur(q=point.dim / point.samples, variance=1.0)
-    return {
-        "counted": float((values < 1e-9 * values[-1]).mean()),
-        "1 - 1/beta": law.atom,
-        "none": 0.0,
-        "1/beta": 1 - law.atom,
-    }
-
-
 def t_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Where T(z) = z S(z) - 1 of Wishart noise is 1/theta, and what other readings of eq. (53) give."""
     law, thetas = law_at(point), np.array(point.thetas)
@@ -140,91 +95,172 @@ def t_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-CUT = 1e-12
-"""Height above the cut, in units of x."""
+# --- eqs. (46) to (50): one rank-one term, and the sum of them -----------------------------------------------
 
 
-def density_of_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Density of Wishart noise, and the imaginary part of its transform just above the cut."""
-    law = law_at(point)
-    low, high = law.edges
-    x = low + (high - low) * np.array(point.shares)
-    above = law.stieltjes(x * (1 + CUT * 1j))
+def _roots(s: Any, spike: float, dim: int) -> tuple[Any, Any]:
+    """Both roots of s z^2 + (1 - s spike) z - spike (1 - 1/P) = 0; the first is the one near -1/s."""
+    root = np.sqrt((s * spike + 1) ** 2 - 4 * s * spike / dim)
+    return (s * spike - 1 - root) / (2 * s), (s * spike - 1 + root) / (2 * s)
+
+
+def rank_one_root(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Where the transform s of one term r r^T / N is s, in the appendix's sign, and the roots of its equation."""
+    spike = point.ratio * point.variance
+    _, other = _roots(point.s, spike, point.dim)
     return {
-        "density": law.pdf(x),
-        "imaginary part": -np.imag(above) / np.pi,
-        "without pi": -np.imag(above),
-        "of the samples' law": law.pdf(x) * max(point.ratio, 1 / point.ratio),
+        "eigenvalues": _of_one_term(rng, point),
+        "exact root": rmt.rank_one_inverse(point.s, spike=spike, dim=point.dim),
+        "other root": other,
+        **_left_out(point),
+    }
+
+
+def expanded_roots(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """The same, and the root expanded to first order in 1/P."""
+    dim, s = point.dim, point.s
+    spike = point.ratio * point.variance
+    a, b = s * spike - 1, s * spike + 1
+    step = 2 * s * spike / b
+    left_out = _left_out(point)
+    return {
+        "eigenvalues": _of_one_term(rng, point),
+        "expanded": rmt.rank_one_expansion(s, spike=spike, dim=dim),
+        "expanded, wrong sign and extra P": (a - b - step) / (2 * s),
+        "no correction": left_out.pop("no correction"),
+        "expanded, wrong sign": (a - b - step / dim) / (2 * s),
+        **left_out,
+    }
+
+
+def _of_one_term(rng: np.random.Generator, point: Point) -> float:
+    """Where the mean of 1 / (eigenvalue - z), over the eigenvalues of one term, is s."""
+    dim, s = point.dim, point.s
+    r = rng.standard_normal(dim)
+    r *= math.sqrt(dim * point.variance) / np.linalg.norm(r)
+    eigenvalues = np.linalg.eigvalsh(np.outer(r, r) * point.ratio / dim)
+
+    def excess(z: float) -> float:
+        return float(np.mean(1 / (eigenvalues - z))) - s
+
+    near = -1 / s
+    return root(excess, *sorted((0.9 * near, 1.2 * near)))
+
+
+def _left_out(point: Point) -> dict[str, float]:
+    near = -1 / point.s
+    correction = point.variance / (point.dim * (point.s * point.variance + 1))
+    return {"no correction": near, "term over P for N": near + correction}
+
+
+TERMS = (
+    Point(dim=160, ratio=0.4, variance=1.3, s=-0.3),
+    Point(dim=120, ratio=1.7, variance=0.6, s=0.45),
+)
+
+
+def sum_of_terms(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """R of the sum of N free rank-one terms, from the exact root for one of them at a large dimension."""
+    s, dim = np.array(point.s), point.dim
+    spike = point.ratio * point.variance
+    z = rmt.rank_one_inverse(s, spike=spike, dim=dim)
+    terms = dim / point.ratio
+    law = law_at(point)
+    return {
+        "N (z + 1/s)": terms * (z + 1 / s),
+        "R(-s)": law.r_transform(-s),
+        "N (z - 1/s)": terms * (z - 1 / s),
+        "R(s)": law.r_transform(s),
+        "without the ratio": point.variance / (1 + s * point.variance),
     }
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    *(
-        Claim(
-            id=f"granziol2022/wishart-transform-{name}",
-            entries=("B-B3",),
-            source=f"{PAPER}, eq. (51)",
-            statement=rf"\mathrm{{{operator}}}\ S(z),\quad S(z) = \frac{{z - \sigma^2(1 - \beta) - "
-            r"\sqrt{(z - \sigma^2(1 - \beta))^2 - 4\beta\sigma^2 z}}{2\beta\sigma^2 z}",
-            says=f"For large dimension the {name} part of a Wishart matrix's Stieltjes transform is that of the "
-            "Marchenko-Pastur law at its ratio of dimension to samples.",
-            passage=Passage(Standing.MISPRINT, "−(z + σ2(1− β)) +", "Eq 51"),
-            experiment=WISHART,
-            score=name,
-            along="x",
-            axis="x",
-            predict=lambda p, part=part: part(_corrected_51(p)),
-            printed=lambda p, part=part: part(_read_51(p)),
-            reads=r"S_{W_P} = \frac{-(z + \sigma^2 (1 - \beta)) + "
-            r"\sqrt{(z + \sigma^2 (1 - \beta))^2 - 4 \beta\sigma^2 z}}{2 \beta\sigma^2 z}",
-            finding="As our copy reads z + sigma^2 (1 - beta), where Eq 50 gives minus; the two agree at "
-            "beta = 1 only.",
-            margin=0.004,
-            relative=False,
-            margin_reason="1 % of the largest modulus on this line; finite size is O(1/P)",
-            rivals={
-                "ratio upside down": lambda p, part=part: part(_upside_down_51(p)),
-                "semicircle of the same variance": lambda p, part=part: part(_semicircle_51(p)),
-                "no noise": lambda p, part=part: part(1 / (_wishart_point(p) - p.variance)),
-            },
-            quantity=f"{name} part of the Stieltjes transform",
-        )
-        for name, operator, part in PARTS
-    ),
     Identity(
-        id="granziol2022/wishart-mass",
-        entries=("B-B4",),
-        source=f"{PAPER}, eq. (52)",
-        statement=r"\int \frac{\sqrt{4\beta\sigma^2 x - (x - \sigma^2(1 - \beta))^2}}{2\pi\beta\sigma^2 x}\,dx "
-        r"= \min(1, 1/\beta),\quad \text{atom } 1 - 1/\beta \text{ at } 0 \text{ for } \beta > 1",
-        says="The Marchenko-Pastur density and, for dimensions above the number of samples, its atom at zero have "
-        "a total mass of one.",
-        passage=Passage(Standing.MISPRINT, "4βσ2y − (y + σ2(1− β))2 2βσ2y", "Eq 52"),
-        routes=wishart_mass,
-        points=tuple(Point(variance=1.3, ratio=ratio) for ratio in (0.3, 0.6, 3.1)),
-        printed="as our copy reads",
-        reads=r"\rho(y) = \frac{\sqrt{4 \beta\sigma^2 y - (y + \sigma^2 (1 - \beta))^2}}{2 \beta\sigma^2 y}",
-        finding="As our copy reads, without 1/pi and with the sign of Eq 51, the density has a mass of pi "
-        "for beta from 1 on, 1.047 at beta = 0.6, and no support below 1/2; the atom is not mentioned.",
-        tolerance=1e-9,
-        tolerance_reason=QUADRATURE,
-        seconds=0.012,
-        quantity="total mass, and mass at 0",
-    ),
-    Identity(
-        id="granziol2022/zero-eigenvalues",
-        entries=("B-B4",),
-        source=f"ours, beside {PAPER}, eq. (52)",
-        statement=r"\frac1P \#\{i : \lambda_i = 0\} = 1 - \frac1\beta,\quad \beta = P/N > 1",
-        says="Of a Wishart matrix with more dimensions than samples, the share of zero eigenvalues is one less the "
-        "samples over the dimensions.",
-        passage=OURS,
-        routes=zero_eigenvalues,
-        points=(Point(dim=90, samples=40), Point(dim=65, samples=52)),
-        tolerance=1e-12,
-        tolerance_reason="a count; zeros are told from the rest by nine digits",
+        id="granziol2022/rank-one-root",
+        entries=("B-B1",),
+        source=f"{PAPER}, eqs. (46) to (49)",
+        statement=r"s z^2 + (1 - s\lambda) z - \lambda(1 - 1/P) = 0,\quad \lambda = \beta\sigma^2,\ "
+        r"W^s = \frac{r r^\top}{N}",
+        says="The inverse Stieltjes transform of one rank-one term of a Wishart matrix solves a quadratic "
+        "equation, exactly at finite dimension.",
+        routes=rank_one_root,
+        points=TERMS,
+        tolerance=1e-10,
+        tolerance_reason="exact; rounding of an eigensolver and of a root near 1/s",
         seconds=0.01,
-        quantity="share of zero eigenvalues",
+        quantity="inverse of the transform of one term",
+    ),
+    Identity(
+        id="granziol2022/rank-one-expansion",
+        entries=("B-B1",),
+        source=f"{PAPER}, eq. (49)",
+        statement=r"z = \frac{1}{2 s}\Big[s\lambda - 1 - (s\lambda + 1) + \frac1P \frac{2 s\lambda}{s\lambda + 1}\Big] "
+        r"= -\frac1s + \frac{\lambda}{P (s\lambda + 1)}",
+        says="For large dimension the inverse Stieltjes transform of one rank-one term is its leading pole plus a "
+        "correction of one over the dimension.",
+        passage=Passage(Standing.MISPRINT, "P (sβσ2 − 1)− P (sβσ2 + 1)− 2Psβσ2 sβσ2+1", "Eq 49"),
+        routes=expanded_roots,
+        points=TERMS,
+        printed="expanded, wrong sign and extra P",
+        reads=r"z \approx \frac{P (s \beta\sigma^2 - 1) - P (s \beta\sigma^2 + 1) - \frac{2 P s \beta\sigma^2}{s "
+        r"\beta\sigma^2 + 1}}{2 P s}",
+        finding="As our copy reads the last term of the middle line has the wrong sign and a factor P too "
+        "many; the last line is right.",
+        tolerance=1e-4,
+        tolerance_reason="of the order 1/P^2 that is left out, 5e-6 here",
+        seconds=0.01,
+        quantity="inverse of the transform of one term",
+    ),
+    Identity(
+        id="granziol2022/sum-of-terms",
+        entries=("B-B1", "B-B2"),
+        source=f"{PAPER}, eq. (50)",
+        statement=r"R = N\Big(z + \frac1s\Big) \to \frac{\sigma^2}{1 + s \beta\sigma^2}",
+        says="The R transforms of many free rank-one terms add up to the R transform of Wishart noise.",
+        passage=Passage(Standing.MISPRINT, "N × ( z − 1 s )", "Eq 50"),
+        routes=sum_of_terms,
+        points=(
+            Point(variance=1.7, ratio=0.6, s=(-0.3, 0.2, 1.1), dim=10**6),
+            Point(variance=0.8, ratio=3.1, s=(-0.12, 0.7), dim=10**6),
+        ),
+        printed="N (z - 1/s)",
+        reads=r"R_{W_P}(s) = N \times \Big(z - \frac1s\Big)",
+        finding="As our copy reads R = N (z - 1/s), which grows with N; the sign convention of the "
+        "appendix gives z + 1/s, and with it the value that Eq 50 has.",
+        tolerance=1e-4,
+        tolerance_reason="of the order 1/P that is left out, 1e-6, and cancellation of nine digits",
+        seconds=0.01,
+        quantity="R transform of Wishart noise",
+    ),
+    Claim(
+        id="granziol2022/wishart-transform-real",
+        entries=("B-B3",),
+        source=f"{PAPER}, eq. (51)",
+        statement=r"\mathrm{Re}\ S(z),\quad S(z) = \frac{z - \sigma^2(1 - \beta) - "
+        r"\sqrt{(z - \sigma^2(1 - \beta))^2 - 4\beta\sigma^2 z}}{2\beta\sigma^2 z}",
+        says="For large dimension the real part of a Wishart matrix's Stieltjes transform is that of the "
+        "Marchenko-Pastur law at its ratio of dimension to samples.",
+        passage=Passage(Standing.MISPRINT, "−(z + σ2(1− β)) +", "Eq 51"),
+        experiment=WISHART,
+        score="real",
+        along="x",
+        axis="x",
+        predict=lambda p: _corrected_51(p).real,
+        printed=lambda p: _read_51(p).real,
+        reads=r"S_{W_P} = \frac{-(z + \sigma^2 (1 - \beta)) + "
+        r"\sqrt{(z + \sigma^2 (1 - \beta))^2 - 4 \beta\sigma^2 z}}{2 \beta\sigma^2 z}",
+        finding="As our copy reads z + sigma^2 (1 - beta), where Eq 50 gives minus; the two agree at "
+        "beta = 1 only.",
+        margin=0.004,
+        relative=False,
+        margin_reason="1 % of the largest modulus on this line; finite size is O(1/P)",
+        rivals={
+            "ratio upside down": lambda p: _upside_down_51(p).real,
+            "semicircle of the same variance": lambda p: _semicircle_51(p).real,
+            "no noise": lambda p: (1 / (_wishart_point(p) - p.variance)).real,
+        },
+        quantity="real part of the Stieltjes transform",
     ),
     Identity(
         id="granziol2022/t-transform",
@@ -248,23 +284,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason=QUADRATURE,
         seconds=0.016,
         quantity="outlier in the multiplicative model",
-    ),
-    Identity(
-        id="granziol2022/wishart-density-of-transform",
-        entries=("B-B3",),
-        source=f"ours, beside {PAPER}, eqs. (51) and (52)",
-        statement=r"\rho(x) = -\tfrac{1}{\pi}\, \mathrm{Im}\, S(x + i 0)",
-        says="The density of Wishart noise is the imaginary part of its Stieltjes transform at the cut, over pi, "
-        "with fewer and with more dimensions than samples.",
-        passage=OURS,
-        routes=density_of_transform,
-        points=(
-            Point(variance=1.3, ratio=0.4, shares=(0.07, 0.41, 0.88)),
-            Point(variance=0.7, ratio=2.6, shares=(0.07, 0.41, 0.88)),
-        ),
-        tolerance=1e-9,
-        tolerance_reason="the height above the cut, 1e-12 of x, moves the density by some 1e-11",
-        seconds=0.01,
-        quantity="density of eigenvalues",
     ),
 )

@@ -12,9 +12,9 @@ import numpy as np
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from theory import adaptive_rates, batch_hessian, finite_size, learning_rates
-from theory.rmt import MarchenkoPastur
+from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing, Tier, Verdict
+from verify.model import AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -170,17 +170,23 @@ def _adaptive(p: Any, **changes: Any) -> Any:
 FINITE_SIZE = "the edge is 0.18 % low at P = 6400; a spike near the threshold is kept away"
 
 
-def edge_exponent(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Slope of the log of the Marchenko-Pastur edge in log P/b."""
-    up, down = (
-        MarchenkoPastur(q=point.q * step, variance=0.7).edges[1] for step in (math.exp(1e-4), math.exp(-1e-4))
-    )
+# --- footnote 6: the square-root rule ------------------------------------------------------------------------
+
+
+def bulk_rates(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
+    """Rates from the edge of the noise alone, at one batch size and carried over from another."""
+
+    def rate(size: float) -> float:
+        scale = p.sigma * math.sqrt(p.dim / float(batch_hessian.effective_batch_size(size, p.dataset_size)))
+        return float(learning_rates.stability_limit(Semicircle(sigma=scale).edges[1]))
+
+    known = rate(p.known)
+    sizes = {"known": p.known, "batch_size": p.batch_size, "dataset_size": p.dataset_size}
     return {
-        "slope": math.log(up / down) / 2e-4,
-        "theory": learning_rates.marchenko_pastur_exponent(point.q),
-        "linear": 1.0,
-        "semicircle": 0.5,
-        "without the root": point.q / (1 + point.q),
+        "from the edge": rate(p.batch_size),
+        "square root": learning_rates.square_root(known, **sizes),
+        "linear": learning_rates.linear_then_flat(known, crossover=math.inf, **sizes),
+        "B for b": known * math.sqrt(p.batch_size / p.known),
     }
 
 
@@ -361,18 +367,20 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="rate at which a step along the edge stops to descend",
     ),
     Identity(
-        id="granziol2022/marchenko-pastur-exponent",
-        entries=("B46",),
-        source=f"beside {PAPER}, section 10.1",
-        statement=r"\frac{d \log [\sigma^2 (1 + \sqrt\beta)^2]}{d \log \beta} = "
-        r"\frac{\sqrt\beta}{1 + \sqrt\beta},\quad \beta = P/b",
-        says="The edge of Marchenko-Pastur noise grows with the aspect ratio at a local exponent that rises from "
-        "zero to one.",
-        passage=OURS,
-        routes=edge_exponent,
-        points=tuple(Point(q=q) for q in (0.3, 7.0, 90.0)),
-        tolerance=1e-7,
-        tolerance_reason="a difference quotient of step 1e-4",
-        quantity="local exponent of the edge",
+        id="granziol2022/square-root-rule",
+        entries=("B48", "B61"),
+        source=f"{PAPER}, footnote 6 and section 11",
+        statement=r"\frac{\alpha(b')}{\alpha(b)} = \sqrt{b'/b}\quad (\text{noise without outliers})",
+        says="Where no outlier leaves the noise, the rate carried from one batch size to another scales as the "
+        "square root of the effective size.",
+        routes=bulk_rates,
+        points=(
+            Point(sigma=0.07, dim=640, dataset_size=310, known=7, batch_size=110),
+            Point(sigma=1.3, dim=97, dataset_size=1700, known=900, batch_size=31),
+        ),
+        tolerance=1e-12,
+        tolerance_reason="rounding of a few products",
+        seconds=0.01,
+        quantity="learning rate",
     ),
 )

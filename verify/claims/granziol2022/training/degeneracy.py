@@ -88,20 +88,17 @@ FEW: dict[str, Any] = {"pixels": 8, "hidden": 6, "samples": 15, "batch_size": 5,
 MANY: dict[str, Any] = {"pixels": 4, "hidden": 8, "samples": 128, "batch_size": 32, "steps": 24, **SETTING}
 """N (K - 1) is five times P."""
 
-CLEAN = "no label is drawn anew: the data as they are; the one time is that after training"
 
-
-def _experiment(name: str, seconds: float, tier: Tier = Tier.DEFAULT, **point: Any) -> Experiment:
+def _experiment(name: str, seconds: float, point: dict[str, Any]) -> Experiment:
     return Experiment(
         id=f"granziol2022/{name}",
         replicate="one perceptron with its images after training, and one start of Lanczos",
         simulate=at_the_end,
-        points=(Point(done=(1.0,), **point),),
+        points=(Point(done=(1.0,), matrix="gauss-newton", **point),),
         budget=512,
         seconds=seconds,
-        tier=tier,
         data="digits",
-        special=CLEAN,
+        special="no label is drawn anew: the data as they are; the one time is that after training",
         on_host="matrices of the samples and their eigenvalues",
         rounding=dict.fromkeys(
             ("node", "slack", "one", "two", "over"), 1e-3
@@ -109,42 +106,8 @@ def _experiment(name: str, seconds: float, tier: Tier = Tier.DEFAULT, **point: A
     )
 
 
-GGN_OF_FEW = _experiment("ggn-degeneracy-of-few", 1.8, matrix="gauss-newton", **FEW)
-GGN_OF_MANY = _experiment("ggn-degeneracy-of-many", 0.99, matrix="gauss-newton", **MANY)
-HESSIAN_OF_MANY = _experiment("hessian-degeneracy-of-many", 2.4, Tier.FULL, matrix="hessian", **MANY)
-
-CAPTION = "Rank degeneracy (proportion of zero eigenvalues)"
-OUTSIDE = Passage(Standing.OUTSIDE, "take that as a proxy for the zero eigenvalue", "Section 7.2")
-TWENTIETH = "a twentieth of all eigenvalues, small against the share that is small but no zero"
-FIRST = (
-    "that the margin lies above the excess with few samples and below the others: first networks, other seeds"
-)
-
-
-def _with_many(name: str, says: str, experiment: Experiment, score: str, finding: str) -> Claim:
-    """The weight near zero is the share of eigenvalues that are zero, where few are."""
-    node = "nearest 0" if score == "one" else "two nearest 0, together"
-    return Claim(
-        id=f"granziol2022/{name}",
-        entries=("B34",),
-        source=f"{PAPER}, sections 7.2 and 7.3, figures 2 to 5, on small networks",
-        passage=OUTSIDE,
-        expected=Verdict.DISAGREES,
-        finding=finding,
-        no_theory=NoTheory.MEASURED,
-        statement=rf"\mathbb{{E}}\, w(\theta \text{{ {node}}}) = \frac1P\, "
-        r"\mathbb{E}\, \#\{i: |\lambda_i| \le 10^{-7}\}",
-        says=says,
-        experiment=experiment,
-        score=score,
-        inputs={"zero": 0.7, "small": 0.9},
-        predict=lambda p: p.zero,
-        margin=0.05,
-        relative=False,
-        margin_reason=TWENTIETH,
-        rivals={"all below a thousandth of the top": lambda p: p.small, "the rest": lambda p: 1 - p.zero},
-        quantity="weight near zero, and the share of zero eigenvalues",
-    )
+GGN_OF_FEW = _experiment("ggn-degeneracy-of-few", 1.8, FEW)
+GGN_OF_MANY = _experiment("ggn-degeneracy-of-many", 0.99, MANY)
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -152,7 +115,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/ggn-degeneracy-of-networks",
         entries=("B34",),
         source=f"{PAPER}, sections 7.2 and 7.3, figures 3 and 4, on small networks",
-        passage=Passage(Standing.AS_STATED, CAPTION, "caption of Figure 3"),
+        passage=Passage(
+            Standing.AS_STATED, "Rank degeneracy (proportion of zero eigenvalues)", "caption of Figure 3"
+        ),
         no_theory=NoTheory.CONSTANT,
         statement=r"P\big(|w(\theta \text{ nearest } 0) - \tfrac1P \#\{i: |\lambda_i| \le 10^{-7}\}| \le 0.1\big) = 1",
         says="Where the samples are few for the parameters, the weight of the Ritz value nearest zero is within a "
@@ -169,23 +134,28 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"never": lambda _: 0.0},
         quantity="share of networks whose weight near zero is near the share of zeros",
     ),
-    _with_many(
-        "ggn-degeneracy-with-many-samples",
-        "Where the samples are many for the parameters too, the weight of the Ritz value nearest zero is the share of "
-        "zero eigenvalues of a trained network's Gauss-Newton matrix.",
-        GGN_OF_MANY,
-        "one",
-        "Outside networks with few samples for their parameters the weight counts small eigenvalues with the zeros: "
-        "0.57 where 0.28 of them are at most 1e-7.",
-    ),
-    _with_many(
-        "hessian-degeneracy-with-many-samples",
-        "Where the samples are many for the parameters too, the weight of the two Ritz values nearest zero is the "
-        "share of zero eigenvalues of a trained network's Hessian.",
-        HESSIAN_OF_MANY,
-        "two",
-        "Outside networks with few samples for their parameters the two weights count small eigenvalues with the "
-        "zeros: 0.69 together where 0.24 are at most 1e-7.",
+    Claim(
+        id="granziol2022/ggn-degeneracy-with-many-samples",
+        entries=("B34",),
+        source=f"{PAPER}, sections 7.2 and 7.3, figures 2 to 5, on small networks",
+        passage=Passage(Standing.OUTSIDE, "take that as a proxy for the zero eigenvalue", "Section 7.2"),
+        expected=Verdict.DISAGREES,
+        finding="Outside networks with few samples for their parameters the weight counts small eigenvalues with the "
+        "zeros: 0.57 where 0.28 of them are at most 1e-7.",
+        no_theory=NoTheory.MEASURED,
+        statement=r"\mathbb{E}\, w(\theta \text{ nearest 0}) = \frac1P\, "
+        r"\mathbb{E}\, \#\{i: |\lambda_i| \le 10^{-7}\}",
+        says="Where the samples are many for the parameters too, the weight of the Ritz value nearest zero is the "
+        "share of zero eigenvalues of a trained network's Gauss-Newton matrix.",
+        experiment=GGN_OF_MANY,
+        score="one",
+        inputs={"zero": 0.7, "small": 0.9},
+        predict=lambda p: p.zero,
+        margin=0.05,
+        relative=False,
+        margin_reason="a twentieth of all eigenvalues, small against the share that is small but no zero",
+        rivals={"all below a thousandth of the top": lambda p: p.small, "the rest": lambda p: 1 - p.zero},
+        quantity="weight near zero, and the share of zero eigenvalues",
     ),
     Claim(
         id="granziol2022/ggn-zeros-never-split",

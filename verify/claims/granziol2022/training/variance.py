@@ -16,7 +16,7 @@ __all__ = ["CLAIMS"]
 
 
 def variance_in_training(block: Block, point: Point) -> Mapping[str, Any]:
-    """Logarithm of the growth of the variance of the Hessian before the rate falls, while it does, and apart."""
+    """Logarithm of the growth of the variance of the Hessian while the rate falls, over that before."""
     walk = course(block, point)
     totals = np.array(
         [
@@ -25,7 +25,7 @@ def variance_in_training(block: Block, point: Point) -> Mapping[str, Any]:
         ]
     )
     before, falling = np.diff(np.log(totals), axis=1).T
-    return {"before": before, "falling": falling, "later": falling - before}
+    return {"later": falling - before}
 
 
 def _total(samples: Any) -> float:
@@ -57,31 +57,10 @@ VARIANCES = Experiment(
     data="digits",
     special="the data as they are have no label that is drawn anew; training begins at 0",
     on_host="matrices of the samples",
-    rounding={"falling": 1e-4, "later": 1e-4},  # after a training
+    rounding={"later": 1e-4},  # after a training
 )
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="granziol2022/variance-grows-at-first",
-        entries=("B41",),
-        source=f"{PAPER}, section 8.2 and figure 8, on small networks",
-        passage=Passage(Standing.AS_STATED, "a slow initial growth", "Section 8.2"),
-        no_theory=NoTheory.CONSTANT,
-        statement=r"\mathbb{E} \log \frac{\sigma^2(0.54\, T)}{\sigma^2(0)} \ge 0\quad (\text{rates by Eq 21 over } T)",
-        says="From the start until the learning rate begins to fall, the variance of the Hessian over the samples "
-        "grows.",
-        experiment=VARIANCES,
-        kind=Kind.AT_LEAST,
-        score="before",
-        predict=lambda _: 0.0,
-        margin=0.1,
-        relative=False,
-        margin_reason="a tenth of the variance",
-        rivals={"fortyfold": lambda _: float(np.log(40))},
-        axis="noise",
-        quantity="logarithm of the growth of the variance of the Hessian",
-        logarithm="e",
-    ),
     Claim(
         id="granziol2022/variance-grows-as-the-rate-falls",
         entries=("B41",),

@@ -30,27 +30,11 @@ def _kurtosis(rank, variance, dim, batch_size):
     return second**2 * (dim / terms + (1 - 1 / terms) * (2 + 3 / (dim + 2)))
 
 
-def _third(variance, dim, batch_size):
-    return variance**3 * (dim**2 + 3 * dim + 4) / batch_size**2
-
-
-def _spread(spike, sigma, dim):
-    return 2 * sigma**2 / dim * (1 - sigma**2 / spike**2)
-
-
-def _axis(spike, sigma, dim):
-    m = shared(sigma**2 / spike**2)
-    return sigma**2 / dim * (1 - m) ** 2 * (1 - 2 * m + 2 * m / (1 - m))
-
-
 FORMS: dict[str, ClosedForm] = {
     "granziol2022/universal-semicircle": ClosedForm(_semicircle),
     "granziol2022/uneven-rows": ClosedForm(_uneven_rows),
     "granziol2022/few-entries": ClosedForm(_few_entries),
     "granziol2022/low-rank-kurtosis": ClosedForm(_kurtosis),
-    "granziol2022/wishart-third-moment": ClosedForm(_third),
-    "granziol2022/fluctuation-spread": ClosedForm(_spread),
-    "granziol2022/fluctuation-axis": ClosedForm(_axis),
 }
 
 WITHOUT_FORM: dict[str, str] = {
@@ -58,8 +42,6 @@ WITHOUT_FORM: dict[str, str] = {
 }
 
 OF_ORDER_P = "the term in 1/P is at most 5 % of the whole; a slip inside it is less than two margins"
-SUBLEADING = "terms of lower order in P: smaller sizes would need a hundred times the replicates"
-FLAT = "the margin is a tenth of the variance, and the slip changes it by less than two tenths"
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "granziol2022/uneven-rows": {
@@ -67,38 +49,5 @@ UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "granziol2022/low-rank-kurtosis": {
         OF_ORDER_P: ("without term 2", "2 times 2", "1/2 times 2", "2 -> 3"),
-    },
-    "granziol2022/wishart-third-moment": {
-        SUBLEADING: (
-            "without term 4",
-            "-1 times 4",
-            "2 times 4",
-            "1/2 times 3*dim",
-            "1/2 times 4",
-            "without factor 3 of 3*dim",
-            "3 -> 4 in 3*dim",
-            "3 -> 2 in 3*dim",
-            "dim -> batch_size in 3*dim",
-            "square root of dim in 3*dim",
-            "4 -> 5",
-            "4 -> 3",
-        ),
-    },
-    "granziol2022/fluctuation-spread": {
-        FLAT: (
-            "1/2 times -sigma**2/(spike**2)",
-            "square root of -sigma**2/(spike**2) + 1",
-            "without factor 1/(spike**2) of -sigma**2/(spike**2)",
-            "2 -> 3 in sigma**2",
-            "2 -> 3 in spike**2",
-            "2 -> 1 in spike**2",
-        ),
-    },
-    "granziol2022/fluctuation-axis": {
-        FLAT: (
-            "1/2 times -(sigma**2/(spike**2))",
-            "square root of -2*(sigma**2/(spike**2))  ...  - (sigma**2/(spike**2)))",
-            "-1 -> -1/2 in 1/(1 - (sigma**2/(spike**2)))",
-        ),
     },
 }

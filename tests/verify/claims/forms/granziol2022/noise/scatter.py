@@ -15,7 +15,6 @@ def _one_of(name: str, index: int) -> Quantity:
 
 
 SIZES: dict[str, Quantity] = {"batch": _one_of("samples", 0), "total": _one_of("samples", 1)}
-DIMS: dict[str, Quantity] = {"small": _one_of("dims", 0), "large": _one_of("dims", 1)}
 BATCHES: dict[str, Quantity] = {f"b{i}": _one_of("batch_sizes", i) for i in range(3)}
 
 
@@ -37,9 +36,5 @@ def _middle_over_ends(b0, b1, b2, dataset_size):
 FORMS: dict[str, ClosedForm] = {
     "granziol2022/composed-noise": ClosedForm(_composed, SIZES),
     "granziol2022/nested-samples": ClosedForm(_nested),
-    "granziol2022/outlier-scatter": ClosedForm(lambda small, large: large / small, DIMS),
-    "granziol2022/edge-scatter": ClosedForm(
-        lambda small, large: (large / small) ** sympy.Rational(4, 3), DIMS
-    ),
     "granziol2022/not-linear-in-batch-size": ClosedForm(_middle_over_ends, BATCHES),
 }

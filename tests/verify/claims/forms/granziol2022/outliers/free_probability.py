@@ -30,11 +30,6 @@ def _spike_real(spike, s_re, s_im, slope_re, slope_im):
     return -spike * (slope_re * real - slope_im * imaginary) / (real**2 + imaginary**2)
 
 
-def _spike_imaginary(spike, s_re, s_im, slope_re, slope_im):
-    real, imaginary = 1 - spike * s_re, spike * s_im
-    return -spike * (slope_im * real + slope_re * imaginary) / (real**2 + imaginary**2)
-
-
 def _beyond(p: Point) -> float:
     """What is left of the mixed moment beyond order 1/P."""
     return float(np.polyval([33, 54, 39, 0, 0], 1 / p.dim))
@@ -47,7 +42,6 @@ def _mixed_moment(sigma_a, sigma_b, dim, beyond):
 FORMS: dict[str, Any] = {
     "granziol2022/mixed-moment": ClosedForm(_mixed_moment, {"beyond": _beyond}),
     "granziol2022/spike-in-transform-real": ClosedForm(_spike_real, SPIKE),
-    "granziol2022/spike-in-transform-imaginary": ClosedForm(_spike_imaginary, SPIKE),
 }
 
 BEYOND = "what is beyond order 1/P is 0.1 % at this size, a fifteenth of the term of that order 0.4 %"

@@ -55,4 +55,7 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/information-plus-noise": ClosedForm(_information),
     "granziol2022/information-overlap": ClosedForm(_information_overlap),
     "granziol2022/spiked-covariance": ClosedForm(_information),
+    "granziol2022/mean-of-the-square": ClosedForm(
+        lambda eigenvalue, sigma, squared_cosines: eigenvalue * squared_cosines + sigma**2
+    ),
 }

@@ -25,13 +25,6 @@ def _wishart_real(x, height, variance, dim, samples, root_re, root_im):
     return (real * x + imaginary * height) / (2 * ratio * variance * (x**2 + height**2))
 
 
-def _wishart_imaginary(x, height, variance, dim, samples, root_re, root_im):
-    ratio = dim / samples
-    real, imaginary = x - variance * (1 - ratio) - root_re, height - root_im
-    return (imaginary * x - real * height) / (2 * ratio * variance * (x**2 + height**2))
-
-
 FORMS: dict[str, Any] = {
     "granziol2022/wishart-transform-real": ClosedForm(_wishart_real, parts("root", _root)),
-    "granziol2022/wishart-transform-imaginary": ClosedForm(_wishart_imaginary, parts("root", _root)),
 }
