@@ -101,12 +101,13 @@ def test_zeros_that_did_split_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_variance_is_that_of_dense_matrices() -> None:
-    point = Point(**SMALL)
+    point = Point(**SMALL) | {"done": (0.0, 0.5, 1.0)}
     walk = course(block(2), point)
-    found = variance.variance_in_training(block(2), point | {"done": (0.0, 0.5, 1.0)})
-    for network, (first, last) in enumerate(zip(*[_variances(walk, c) for c in walk.found], strict=True)):
-        assert_allclose(found["before"][network] + found["falling"][network], np.log(last / first))
-    assert_allclose(found["later"], found["falling"] - found["before"])
+    found = variance.variance_in_training(block(2), point)
+    for network, (first, middle, last) in enumerate(
+        zip(*[_variances(walk, c) for c in walk.found], strict=True)
+    ):
+        assert_allclose(found["later"][network], np.log(last / middle) - np.log(middle / first))
 
 
 def _variances(walk: Any, checkpoint: Any) -> list[float]:
