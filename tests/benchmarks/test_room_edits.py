@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import room_edits
-from benchmarks.room_edits import again, in_room, kept, main, mirror_of
+from benchmarks.house import room_edits
+from benchmarks.house.room_edits import again, in_room, kept, main, mirror_of
 
 LAW = """
 def larger(a, b):

@@ -1,6 +1,6 @@
 """The public names with their signatures, as a file that can be compared."""
 
-from benchmarks.signatures import lines
+from benchmarks.house.signatures import lines
 
 
 def test_every_public_name_stands_with_its_signature_and_its_place() -> None:

@@ -1,7 +1,7 @@
 """Edit the code of one room in many small ways, and see which edits the tests of the room notice.
 
-    python -m benchmarks.room_edits theory/softmax --out before.json    # 40 edits, drawn by --seed
-    python -m benchmarks.room_edits --again before.json --out after.json
+    python -m benchmarks.house.room_edits theory/softmax --out before.json    # 40 edits, drawn by --seed
+    python -m benchmarks.house.room_edits --again before.json --out after.json
 
 Run it before and after the tests or the code of a room are rewritten: what was noticed has to stay noticed. An edit is
 found again by its file, the qualified name of the function around it, what stood there and what took its place; where
@@ -40,7 +40,7 @@ from benchmarks.mutants.finder import Finder
 
 __all__ = ["again", "in_room", "main", "mirror_of"]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 LOGIC: dict[type[ast.AST], tuple[str, str]] = {
     ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Is: ("is", "is not"), ast.IsNot: ("is not", "is"),
@@ -224,7 +224,7 @@ def _cpu() -> float:
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Draw edits or find them again, try each, and write what came out; the exit status."""
     parser = argparse.ArgumentParser(
-        prog="benchmarks.room_edits", description=(__doc__ or "").partition("\n")[0]
+        prog="benchmarks.house.room_edits", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("room", nargs="?", help="a folder or a file of product code")
     parser.add_argument("--again", type=Path, help="a file of an earlier run, whose edits are tried again")

@@ -1,6 +1,6 @@
 """Write all public names of theory, simulate and losscurv with their signatures, for a diff before and after.
 
-    python -m benchmarks.signatures before.txt
+    python -m benchmarks.house.signatures before.txt
 
 First a line for each name that a public module lists in `__all__`, and for each public method and property of a class;
 a name that several modules of a package list stands once. Then, module by module, the names that it lists: where a user

@@ -1,0 +1,1 @@
+"""Guards of a move inside of the house: edits that tests notice, public signatures."""
