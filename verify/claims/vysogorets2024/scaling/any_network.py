@@ -134,7 +134,8 @@ def _layers(net: LabelledNetwork, alpha: float, temperature: float) -> Along:
         block = layer_blocks.layer_block(
             net.weights, net.x, layer=layer, alpha=alpha, temperature=temperature
         )
-        total += float(np.exp(block.log_scale)) * float(part.flatten() @ block.dense() @ part.flatten())
+        along = ((block.rows @ part) * block.inputs).sum(1)
+        total += float(np.exp(block.log_scale)) * float(along.square().sum())
     return Along(g_term=net.depth * total)
 
 
