@@ -5,7 +5,6 @@ import io
 import subprocess
 import sys
 import types
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -39,10 +38,6 @@ def test_digits_are_standardised_images_of_the_size_asked_for(size: tuple[int, i
     assert len(digits) == 1797 and digits.classes == 10
 
 
-def test_default_size_is_that_of_the_fully_connected_networks() -> None:
-    assert data.digits().flat().images.shape == (1797, 784)
-
-
 def test_the_embedded_digits_are_those_of_scikit_learn_to_the_bit() -> None:
     """Hash of ``numpy.column_stack(sklearn.datasets.load_digits(return_X_y=True))``: values, type and order."""
     table = _digits()
@@ -66,11 +61,6 @@ def test_digits_are_read_where_scikit_learn_is_not_installed() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "1797"
-
-
-def test_channels_are_equal() -> None:
-    images = data.digits((3, 32, 32)).images
-    assert_array_equal(images[:, 0], images[:, 2])
 
 
 def test_pooled_digits_are_block_averages() -> None:
@@ -120,11 +110,6 @@ def test_tensors_are_copies_of_the_type_asked_for() -> None:
     assert_array_equal(digits.tensors()[0], digits.images)
 
 
-def test_images_are_immutable() -> None:
-    with pytest.raises(AttributeError, match="cannot assign"):
-        data.digits((1, 8, 8)).labels = LABELS
-
-
 # --- archives
 
 
@@ -143,13 +128,6 @@ def test_layouts_read_as_channels_first(tmp_path: Path, dtype: type) -> None:
     assert grey.images.shape == (6, 1, 5, 4)
     assert_allclose([grey.images.mean(), grey.images.std()], [0, 1], atol=1e-12)
     assert_array_equal(last.labels, LABELS)
-
-
-def test_labels_may_be_a_column(tmp_path: Path) -> None:
-    path = archive(tmp_path, x_train=PIXELS, y_train=LABELS[:, None].astype(np.uint8))
-    loaded = data.load_images(str(path))
-    assert_array_equal(loaded.labels, LABELS)
-    assert loaded.labels.dtype == np.int64 and loaded.classes == 3
 
 
 def test_test_images_are_scaled_as_the_training_images(tmp_path: Path) -> None:
@@ -227,15 +205,6 @@ def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object))
     with pytest.raises(ValueError, match=r"pickle.npy must be an .npz archive, got a "):
         data.load_images(tmp_path / "pickle.npy")
-
-
-def test_a_member_that_is_no_array_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "raw.npz"
-    with zipfile.ZipFile(path, "w") as raw:
-        raw.writestr("x_train", b"not an array")
-        raw.writestr("y_train", b"neither")
-    with pytest.raises(ValueError, match=r"raw.npz must hold an array under x_train, got raw bytes"):
-        data.load_images(path)
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from simulate.difference_products import difference_hessian
-from simulate.eigenvalues import extremes
 from simulate.objectives import Objective
 from simulate.operators import hessian
 from tests.simulate.objectives.losses import LABELS, WIDTH, X, network
@@ -117,14 +115,6 @@ def test_all_of_a_module_is_in_double_precision(parameters: Any) -> None:
         assert difference.error <= 1e-5 * float(expected.norm())
         assert_same(difference.product, expected, 1e-5)
     assert all(t.dtype == torch.float32 for t in (*model.parameters(), loss.weight))
-
-
-def test_it_is_an_operator_for_lanczos() -> None:
-    data = X, LABELS
-    found = difference_hessian(Objective(Bent(Once.apply), data, LOSS))
-    truth = hessian(Objective(Bent(torch.tanh), data, LOSS)).dense()
-    top = extremes(found, np.random.default_rng(0), largest=2, tolerance=1e-6).values
-    assert_same(torch.as_tensor(np.sort(top)[::-1].copy()), torch.linalg.eigvalsh(truth).flip(0)[:2], 1e-5)
 
 
 class Padded(nn.Module):

@@ -124,10 +124,6 @@ def test_bias_free_relu_networks_are_homogeneous_of_their_depth(scale: float, po
     assert torch.equal(net(pictures), scale**5 * logits)
 
 
-def test_lenet_takes_any_number_of_channels_and_classes() -> None:
-    assert LeNet5(1, 7, rng=generator())(images(2, 1, 32, 32)).shape == (2, 7)
-
-
 def test_lenet_pools_by_the_largest_or_by_the_mean_of_four() -> None:
     """With the same weights; what the second pooling makes of positive signals is less than the first's."""
     largest, mean = (LeNet5(rng=generator(), pooling=name) for name in ("max", "average"))

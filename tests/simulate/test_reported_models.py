@@ -14,13 +14,12 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from simulate.eigenvalues import extremes
-from simulate.factors import ekfac, factor_errors, kfac
 from simulate.modules.diagonals import gauss_newton_diagonal, hessian_diagonal
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.hessian_variance import quadratic_forms
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.objectives import Objective
-from simulate.operators import fisher, gauss_newton, hessian
+from simulate.operators import gauss_newton, hessian
 from tests.simulate.small_perceptrons import assert_same
 
 CROSS_ENTROPY, SQUARES = nn.CrossEntropyLoss(), nn.MSELoss()
@@ -254,25 +253,6 @@ def test_what_torch_differentiates_wrongly_is_refused(name: str) -> None:
         hessian(case.objective(case.model())).dense()
 
 
-def test_forms_of_single_samples_are_those_of_differences_under_weight_norm() -> None:
-    case = CASES["weight norm of every layer"]
-    model = case.model()
-    vectors = drawn(sum(p.numel() for p in model.parameters()), 2)
-    each = [by_differences(model, lambda i=i: case.loss(model(X[[i]]), Y[[i]])) for i in range(len(X))]
-    expected = torch.einsum("pk,ipq,qk->ik", vectors, torch.stack(each), vectors)
-    assert_same(torch.from_numpy(quadratic_forms(case.objective(model), vectors)), expected, 1e-7)
-
-
-def test_fisher_information_is_not_the_hessian_off_the_minimum() -> None:
-    case = Case(small, X, Y)
-    model = case.model()
-    objective = case.objective(model)
-    steep, p = jacobian(model, X).unflatten(0, (9, 3)), model(X).softmax(1).detach()
-    inner = torch.diag_embed(p) - p[:, :, None] * p[:, None]
-    assert_same(fisher(objective).dense(), torch.einsum("nip,nij,njq->pq", steep, inner, steep) / 9)
-    assert abs(float((hessian(objective).dense() - fisher(objective).dense()).trace())) > 0.1
-
-
 def test_eigenvalues_and_products_from_the_left_are_those_of_the_dense_matrix() -> None:
     """Most of the eigenvalues are zero."""
     case = Case(small, X[:3], Y[:3])
@@ -283,71 +263,3 @@ def test_eigenvalues_and_products_from_the_left_are_those_of_the_dense_matrix() 
     frame = torch.linalg.qr(drawn(matrix.dim, 4))[0]
     assert_same(torch.as_tensor(frame.mT @ matrix), frame.mT @ dense)
     assert_same(torch.as_tensor(frame.numpy().T @ matrix), frame.mT @ dense)
-
-
-def test_factors_of_a_convolution_are_means_over_its_positions() -> None:
-    case = Case(
-        lambda: nn.Sequential(nn.Conv2d(1, 2, 2), nn.Tanh(), nn.Flatten(), nn.Linear(8, 2)),
-        drawn(6, 1, 3, 3),
-        torch.arange(6) % 2,
-    )
-    model: Any = case.model()
-    objective = case.objective(model)
-    assert_allclose(float(ekfac(objective).dense().trace()), float(gauss_newton(objective).dense().trace()))
-    patches = functional.unfold(case.inputs, 2).mT
-    inputs = torch.cat([patches, torch.ones(6, 4, 1)], 2).flatten(0, 1)
-    hidden, p = model[0](case.inputs).detach().requires_grad_(), model(case.inputs).softmax(1).detach()
-    # the root of diag(p) - p p' for two classes
-    root = (p[:, :1] * p[:, 1:]).sqrt() * torch.tensor([1.0, -1.0]).double()
-    (slope,) = torch.autograd.grad((model[1:](hidden) * root).sum(), hidden)
-    slope = slope.movedim(1, -1).flatten(0, 2)
-    product = torch.kron(slope.mT @ slope / 6, inputs.mT @ inputs / 24)
-    order = torch.tensor([5 * o + j for o in range(2) for j in range(4)] + [4, 9])  # weights before biases
-    assert_same(kfac(objective).block("0.weight", "0.bias").dense(), product[order][:, order], 1e-9)
-
-
-def test_a_matrix_of_zeros_has_no_errors_of_factors() -> None:
-    """Of a log-softmax inside of the model the loss is linear in the outputs."""
-    case = CASES["log-softmax inside"]
-    objective = case.objective(case.model())
-    with pytest.raises(ValueError, match="matrix must not vanish"):
-        factor_errors(gauss_newton(objective), kfac(objective))
-
-
-def test_a_loader_may_give_mappings() -> None:
-    class Pixels(nn.Module):
-        def __init__(self, net: nn.Module) -> None:
-            super().__init__()
-            self.net = net
-
-        def forward(self, pixels: Tensor) -> Tensor:
-            return self.net(pixels)
-
-    model = Case(small, X, Y).model()
-    batches = [{"pixels": X[part], "labels": Y[part]} for part in (slice(5), slice(5, 9))]
-    found, expected = (
-        Objective(*given, CROSS_ENTROPY) for given in ((Pixels(model), batches), (model, (X, Y)))
-    )
-    assert_same(hessian(found).dense(), hessian(expected).dense())
-
-
-def test_the_kernel_of_some_samples_is_a_block_of_that_of_all() -> None:
-    model = nn.Sequential(
-        *(nn.Conv2d(1, 2, 3, padding="same"), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(8, 1))
-    ).double()
-    x = drawn(6, 1, 4, 4)
-    whole = empirical_kernel(model, x, traced=True)
-    assert_same(whole[:3, :3], empirical_kernel(model, x[:3], traced=True))
-
-
-@pytest.mark.parametrize("loss", [SQUARES, CROSS_ENTROPY])
-def test_thousands_of_outputs_have_an_exact_diagonal(loss: nn.Module) -> None:
-    """Of a linear layer: the curvature in an output times the square of an input."""
-    outputs = 600
-    model, x = nn.Linear(2, outputs).double(), drawn(3, 2)
-    p = model(x).softmax(1).detach()
-    targets, bent = (
-        (drawn(3, outputs), torch.full_like(p, 2 / outputs)) if loss is SQUARES else (Y[:3], p * (1 - p))
-    )
-    expected = torch.cat([(bent.mT @ x.square() / 3).flatten(), bent.mean(0)])
-    assert_same(gauss_newton_diagonal(Objective(model, (x, targets), loss)), expected)

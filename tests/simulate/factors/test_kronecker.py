@@ -19,9 +19,8 @@ from simulate.factors import (
     kronecker,
     matrix_of,
 )
-from simulate.lanczos import solve
 from simulate.objectives import Objective
-from simulate.operators import empirical_fisher, gauss_newton
+from simulate.operators import gauss_newton
 from tests.simulate.factors.written_out import (
     KINDS,
     N,
@@ -157,15 +156,6 @@ def test_one_sample_is_exact_but_for_what_lies_between_layers(method: Any) -> No
         assert_allclose(factors.block(*names).dense(), matrix.block(*names).dense(), atol=1e-14)
 
 
-def test_inputs_that_are_the_same_are_exact() -> None:
-    model = built(lambda: nn.Linear(3, 4))
-    objective = Objective(
-        model, (drawn(1, 1, 3).expand(N, 3), drawn(2, N, 4)), lambda z, y: (z - y).pow(4).mean()
-    )
-
-    assert_allclose(kfac(objective).dense(), gauss_newton(objective).dense(), atol=1e-12)
-
-
 @pytest.mark.parametrize("sharing", ["expand", "reduce"])
 def test_a_deep_linear_network_is_exact_layer_by_layer(sharing: Any) -> None:
     """With squared errors the derivatives by the outputs of a layer are those of every sample."""
@@ -202,17 +192,6 @@ def test_positions_of_a_deep_linear_network_are_samples_to_expand_and_one_to_red
         assert not np.allclose(kfac(pooled, sharing="expand").block(inner).dense(), exact, rtol=0.05)
 
 
-def test_independent_inputs_and_derivatives_are_exact() -> None:
-    """Every input beside every derivative."""
-    x, slopes = drawn(5, 4, 3), drawn(6, 5, 2)
-    data = x.repeat_interleave(5, 0), slopes.repeat(4, 1)
-    objective = Objective(built(lambda: nn.Linear(3, 2)), data, lambda z, y: (z * y).sum(1).mean())
-
-    assert_allclose(
-        kfac(objective, kind="empirical").dense(), empirical_fisher(objective).dense(), atol=1e-12
-    )
-
-
 def test_a_loss_of_straight_pieces_has_no_curvature() -> None:
     assert not ekfac(case("absolute error").objective()).dense().any()
 
@@ -225,19 +204,6 @@ def test_frozen_weights_leave_a_factor_of_one() -> None:
     assert_allclose(
         block.product(torch.eye(5).double()), gauss_newton(objective).block("0.bias").dense(), atol=1e-13
     )
-
-
-def test_single_precision_agrees_with_double() -> None:
-    objective = convolutions()
-    ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
-    exact = ekfac(objective).inverse(0.1).dense()
-    assert objective.model is not None
-    narrow = ekfac(Objective(objective.model.float(), (x.float(), y.float()), objective.criterion)).inverse(
-        0.1
-    )
-
-    assert narrow.dtype == torch.float32
-    assert_allclose(narrow.dense(), exact, atol=1e-5 * float(exact.abs().max()))
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
@@ -275,19 +241,3 @@ def test_a_saturated_softmax_in_single_precision_has_factors() -> None:
         assert bool(found.isfinite().all())
         if samples == slice(None):
             assert_allclose(found, exact, atol=1e-4 * float(exact.abs().max()))
-
-
-def test_an_inverse_of_factors_spares_products() -> None:
-    """Of logistic regression on inputs of scales from one to a thousandth."""
-    model = built(lambda: nn.Linear(12, 4))
-    x = drawn(1, 200, 12) * torch.logspace(0, -3, 12).double()
-    objective = Objective(model, (x, torch.arange(200) % 4), nn.CrossEntropyLoss())
-    matrix, gradient = gauss_newton(objective), objective.gradient()
-    plain = solve(matrix, gradient, damping=1e-6, tolerance=1e-8)
-    helped = solve(
-        matrix, gradient, damping=1e-6, tolerance=1e-8, preconditioner=kfac(objective).inverse(1e-6)
-    )
-
-    assert plain.converged.all() and helped.converged.all()
-    assert helped.products < plain.products / 2
-    assert_allclose(helped.vectors, plain.vectors, rtol=1e-4, atol=1e-4 * float(plain.vectors.abs().max()))

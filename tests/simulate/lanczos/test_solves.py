@@ -9,10 +9,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory, operators
+from simulate import _memory
 from simulate.lanczos import Operator, as_operator, solve
 from tests.simulate.dense_matrices import rng, rotated
-from tests.simulate.models_and_data import case
 
 ILL = rotated(np.geomspace(1e-3, 1.0, 60), seed=4)
 
@@ -117,18 +116,6 @@ def test_negative_curvature_is_refused_with_what_to_do() -> None:
     assert_allclose(found.vectors, np.linalg.solve(indefinite + 0.3 * np.eye(4), right), rtol=1e-5)
     with pytest.raises(ValueError, match="preconditioner must be positive definite, got negative curvature"):
         solve(np.eye(4), right, preconditioner=-np.eye(4))
-
-
-def test_a_step_of_newton_on_a_model() -> None:
-    objective = case("transformer").objective()
-    matrix, gradient = operators.gauss_newton(objective), objective.gradient()
-    found = solve(matrix, gradient, damping=0.05, tolerance=1e-10)
-
-    assert_allclose(
-        found.vectors,
-        torch.linalg.solve(matrix.dense() + 0.05 * torch.eye(objective.dim), gradient),
-        atol=1e-8,
-    )
 
 
 @pytest.mark.parametrize(

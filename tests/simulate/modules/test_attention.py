@@ -173,17 +173,6 @@ def test_dropout_at_work_is_not_at_sites(batch_first: bool, share: float) -> Non
         ekfac(objective)
 
 
-def test_statistics_of_a_batch_are_not_at_sites() -> None:
-    """In training mode samples see each other there, and the layer would write into its buffers."""
-    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).double()
-    data = drawn(5, 4), torch.arange(5) % 3
-    for training in (False, True):
-        objective = Objective(model, data, nn.CrossEntropyLoss(), training=training)
-        assert covers(objective) == (not training)
-        dense = gauss_newton(objective).dense()
-        assert_allclose(trace_gauss_newton(objective), float(dense.trace()), rtol=1e-11)
-
-
 def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_positions() -> None:
     """Nothing tells that they are there: whole gradients, and the same numbers."""
     torch.default_generator.manual_seed(0)

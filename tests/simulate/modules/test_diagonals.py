@@ -105,18 +105,6 @@ def test_layers_with_fewer_outputs_than_weights_go_by_their_outputs(name: str) -
     assert set(diagonals._units(objective, places).values()) == {4, 3, 2}
 
 
-def test_dropout_and_batch_statistics_are_those_of_the_products() -> None:
-    """In training mode with one batch and nothing drawn: samples see each other, and have no outputs alone."""
-    found = case("convolution")
-    model = nn.Sequential(*(part for part in found.model.children() if not isinstance(part, nn.Dropout)))
-    objective = Objective(model, found.data[:1], found.loss, training=True)
-
-    assert_allclose(
-        gauss_newton_diagonal(objective), operators.gauss_newton(objective).dense().diagonal(), atol=1e-12
-    )
-    assert_allclose(hessian_diagonal(objective), operators.hessian(objective).dense().diagonal(), atol=1e-12)
-
-
 @pytest.mark.parametrize("loss", [nn.MSELoss(), nn.BCEWithLogitsLoss(), nn.HuberLoss(delta=0.5)])
 def test_outputs_that_the_loss_takes_one_by_one_need_no_eigenvectors(
     loss: nn.Module, monkeypatch: pytest.MonkeyPatch

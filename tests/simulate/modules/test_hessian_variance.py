@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import chain, combinations, product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -127,15 +127,6 @@ def test_every_sample_has_its_own_matrix(kind: str, matrix: Any, monkeypatch: py
 
 
 @pytest.mark.parametrize("matrix", MATRICES)
-@pytest.mark.parametrize("kind", ["sum", "weighted classes", "transformer"])
-def test_samples_add_up_to_the_whole(kind: str, matrix: Any) -> None:
-    objective = case(kind).objective()
-    v = normal(objective, 1)
-    whole = float((v.mT @ (getattr(operators, matrix)(objective) @ v)).squeeze())
-    assert_allclose(objective.share * quadratic_forms(objective, v, matrix=matrix).sum(), whole)
-
-
-@pytest.mark.parametrize("matrix", MATRICES)
 def test_orthogonal_probes_give_the_total_exactly(matrix: Any) -> None:
     """Sum of v v' over the rows of a Hadamard matrix of order m is m times the identity."""
     objective = small()
@@ -155,17 +146,6 @@ def test_orthogonal_pairs_give_the_total_exactly(matrix: Any, monkeypatch: pytes
     assert_allclose(found.value, float(spread(dense)), rtol=1e-10)
 
 
-@pytest.mark.parametrize("covered", [True, False])
-def test_error_is_that_of_the_mean_over_probes(covered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    objective = small()
-    if not covered:
-        without_sites(monkeypatch)
-    dense = products(objective, torch.eye(objective.dim, dtype=torch.float64), "hessian")
-    found = total_variance(objective, np.random.default_rng(0), probes=20)
-    assert 0 < found.standard_error < found.value
-    assert abs(found.value - float(spread(dense))) < 4 * found.standard_error
-
-
 def test_error_is_the_deviation_of_the_probes_over_the_root_of_their_number() -> None:
     objective, probes = small(), hadamard(8)[:3]
     each = [variance_along(objective, v) for v in probes.astype(float)]
@@ -181,16 +161,6 @@ def test_one_parameter_leaves_nothing_to_chance() -> None:
     found = total_variance(block, np.random.default_rng(0), probes=3)
     assert_allclose(found, (expected, 0.0), atol=1e-12)
     assert_allclose(variance_along(block, [1.0]), expected)
-
-
-def test_batches_without_replacement_vary_in_proportion() -> None:
-    """Mean over all batches of |(H_B - H) v|^2 is (1/B - 1/N) times the variance along v."""
-    objective = small()
-    v = normal(objective, 1)
-    each = products(objective, v, "hessian")[..., 0]
-    batches = [each[list(chosen)].mean(0) for chosen in combinations(range(5), 2)]
-    expected = torch.stack([(b - each.mean(0)).square().sum() for b in batches]).mean()
-    assert_allclose((1 / 2 - 1 / 5) * variance_along(objective, v[:, 0]), float(expected))
 
 
 @pytest.mark.parametrize("kind", ["ignored class", "tokens", "tied"])
@@ -243,26 +213,6 @@ def test_half_precision_has_the_forms_of_the_same_values_in_single_precision(kin
 
     for half, single in zip(*found, strict=True):
         assert_allclose(half, single, rtol=0)
-
-
-def test_float32_follows_float64() -> None:
-    found = case("convolution")
-    double = found.objective()
-    columns = normal(double, 2)
-    expected, variance = quadratic_forms(double, columns), variance_along(double, columns[:, 0])
-    single = found._replace(model=found.model.float()).objective()
-    assert quadratic_forms(single, columns).dtype == np.float64
-    assert_allclose(quadratic_forms(single, columns), expected, atol=1e-5 * np.abs(expected).max())
-    assert_allclose(variance_along(single, columns[:, 0]), variance, rtol=1e-5)
-
-
-def test_the_model_is_left_as_found() -> None:
-    found = case("convolution")
-    found.model.train()
-    before = {name: value.clone() for name, value in found.model.state_dict().items()}
-    total_variance(found.objective(), np.random.default_rng(0), probes=2)
-    assert found.model.training
-    assert all(torch.equal(before[name], value) for name, value in found.model.state_dict().items())
 
 
 def function(call: Callable[..., Tensor], loss: Any = None) -> Objective:

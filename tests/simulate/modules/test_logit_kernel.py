@@ -66,16 +66,6 @@ def test_kernel_holds_inner_products_of_the_rows_of_the_jacobian(kind: str) -> N
     assert_allclose(found.gram, torch.einsum("nkp,mlp->nkml", rows, rows), rtol=1e-11, atol=1e-11)
 
 
-def test_lenet_5_is_covered() -> None:
-    model = networks.LeNet5(rng=np.random.default_rng(3))
-    x = torch.from_numpy(np.random.default_rng(4).standard_normal((2, 3, 32, 32)))
-    rows = jacobian(model, x)
-
-    assert_allclose(
-        logit_kernel.logit_kernel(model, x).gram, torch.einsum("nkp,mlp->nkml", rows, rows), rtol=1e-9
-    )
-
-
 def clustered(samples: int, classes: int, dim: int, c: float, e: float, seed: int) -> tuple[Tensor, Kernel]:
     rng = np.random.default_rng(seed)
     means, noise = rng.standard_normal((classes, dim)), rng.standard_normal((samples, classes, dim))

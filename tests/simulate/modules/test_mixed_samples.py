@@ -236,18 +236,6 @@ def test_samples_that_meet_in_batches_of_one_size_are_found(sizes: list[int]) ->
         objective.gradient()
 
 
-def test_data_that_lie_sorted_do_not_hide_a_sort() -> None:
-    _, model, _ = built("sorted")
-    x = inputs(20)
-    ordered = x[x[:, 0].argsort()]
-    first = Objective(model, [(ordered, torch.arange(20) % OUTPUTS), (x, torch.arange(20) % OUTPUTS)], LOSS)
-    assert not by_sample(first)
-    expected = (curvature(model, x) + curvature(model, ordered)) / 2
-    frame = torch.eye(first.dim).double()
-    # both batches hold the same samples, with other targets: G does not depend on them
-    assert_same(projected(first, frame).g_term, expected)
-
-
 def test_a_batch_that_a_layer_takes_in_part_is_not_taken_for_a_whole_one() -> None:
     """All samples of the first batch go to one expert, not those of the second."""
 

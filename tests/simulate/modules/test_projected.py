@@ -15,7 +15,7 @@ from simulate.networks import Mlp
 from simulate.objectives import Objective
 from simulate.objectives.restoring import as_found
 from simulate.operators import gauss_newton
-from simulate.perceptrons.curvature import ProjectedMlp, Terms
+from simulate.perceptrons.curvature import Terms
 from tests.simulate.models_and_data import BUILDERS, case, whole_loss
 from tests.simulate.modules.layer_kinds import LAYERS, SAMPLES, centred, layered
 
@@ -64,24 +64,6 @@ def test_a_subset_of_the_parameters_has_its_block(names: list[str]) -> None:
     assert_differentiated(projected_terms(objective, frame(objective)), objective, frame(objective))
 
 
-def test_bias_free_perceptron_is_that_in_closed_form() -> None:
-    rng = np.random.default_rng(0)
-    net, x, y = Mlp((6, 5, 4, 3), rng=rng), rng.standard_normal((7, 6)), np.arange(7) % 3
-    objective = Objective(net, (torch.from_numpy(x), torch.from_numpy(y)), nn.CrossEntropyLoss())
-    weights = [p.detach() for p in net.parameters()]
-    expected = ProjectedMlp(weights, x, y, frame(objective)).terms()
-    assert_terms(projected_terms(objective, frame(objective)), expected.g_term, expected.hessian)
-
-
-@pytest.mark.parametrize("name", ["cross-entropy", "convolution", "ignored class"])
-def test_products_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    objective = case(name).objective()
-    found = projected_terms(objective, frame(objective))
-    monkeypatch.setattr(sites, "covers", lambda _: False)
-    again = projected_terms(objective, frame(objective))
-    assert_terms(found, again.g_term, again.hessian)
-
-
 @pytest.mark.parametrize("name", ["tokens", "convolutions"])
 def test_cutting_into_single_samples_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     objective, sizes, tangents = layered(name), [], projected._tangents
@@ -126,17 +108,6 @@ def test_no_curvature_of_straight_pieces_is_asked_for(monkeypatch: pytest.Monkey
         objective = Objective(Mlp((3, 4, 2), activation, rng=rng), data, nn.CrossEntropyLoss())
         projected_terms(objective, frame(objective))
     assert asked == [False, True]
-
-
-def test_the_model_is_left_as_found() -> None:
-    found = case("convolution")
-    found.model.train()
-    before = {name: value.clone() for name, value in found.model.state_dict().items()}
-    objective = found.objective()
-    projected_terms(objective, frame(objective))
-    assert found.model.training
-    assert all(torch.equal(before[name], value) for name, value in found.model.state_dict().items())
-    assert not any(m._forward_hooks for m in found.model.modules())
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from simulate.modules import projected_network
 from simulate.modules.projected import projected_terms
 from simulate.modules.projected_network import ProjectedNetwork
-from simulate.networks import LeNet5, Mlp
+from simulate.networks import Mlp
 from simulate.objectives import Objective, derivatives
-from simulate.perceptrons.curvature import ProjectedMlp, haar, hessian_of, positive_excess
+from simulate.perceptrons.curvature import ProjectedMlp, haar, hessian_of
 
 LABELS = np.array([2, 0, 1, 2, 1])
 
@@ -153,25 +153,6 @@ def test_a_perceptron_has_the_terms_of_its_matrices() -> None:
         assert_allclose(term, other, rtol=1e-11, atol=1e-13 * float(other.abs().max()))
 
 
-def test_lenet_5_has_the_terms_of_the_engine_for_any_model() -> None:
-    model, x = LeNet5(1, 3, rng=rng()), rng().standard_normal((5, 1, 32, 32))
-    frame = frame_of(model)
-    found = ProjectedNetwork(model, x, LABELS, frame)
-    terms = projected_terms(Objective(model, (x, LABELS), nn.CrossEntropyLoss()), frame)
-    assert found.depth == 5
-    for term, other in zip(found.terms(), terms, strict=True):
-        assert_allclose(term, other, rtol=1e-10, atol=1e-13 * float(other.abs().max()))
-
-
-def test_the_excess_of_g_stays_above_one_at_any_scale() -> None:
-    model = convolutional()
-    g_term, scale = ProjectedNetwork(model, images(), LABELS, frame_of(model)).scaled_g_term(
-        [1.0, 10.0, 40.0]
-    )
-    assert bool((positive_excess(g_term) >= 1 - 1e-12).all())
-    assert float(scale[-1]) < -800  # below the range of float64
-
-
 def test_samples_in_parts_have_the_same_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
     model = convolutional()
     frame = frame_of(model)
@@ -189,15 +170,6 @@ def test_single_precision_is_raised_to_double_after_the_derivatives() -> None:
     coarse = ProjectedNetwork(model.float(), images(), LABELS, frame).terms(1.2)
     assert coarse.hessian.dtype == torch.float64
     assert_allclose(coarse.hessian, fine.hessian, rtol=1e-3, atol=1e-5 * float(fine.hessian.abs().max()))
-
-
-def test_the_model_is_left_as_found() -> None:
-    model = convolutional().train()
-    before = parameters(model).clone()
-    ProjectedNetwork(model, images(), LABELS, frame_of(model))
-    assert model.training
-    assert bool((parameters(model) == before).all())
-    assert all(p.grad is None for p in model.parameters())
 
 
 @pytest.mark.parametrize(

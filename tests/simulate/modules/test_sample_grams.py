@@ -71,14 +71,6 @@ def test_spectra_of_samples_are_those_of_dense_matrices(name: str) -> None:
     assert_alike(sample_grams.sample_grams(objective), dense(objective))
 
 
-@pytest.mark.parametrize("name", [n for n in ALL if n != "transformer"])
-def test_traces_of_samples_add_up_to_that_of_the_matrix(name: str) -> None:
-    objective = case(name).objective()
-    expected = float(gauss_newton(objective).dense().trace())
-    assert_allclose(trace_gauss_newton(objective), expected, rtol=1e-12)
-    assert_allclose(objective.share * sample_grams.sample_grams(objective).traces.sum(), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", [n for n in ALL if n not in ("tied", "transformer")])
 def test_gradients_of_single_samples_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case(name).objective()
@@ -100,13 +92,6 @@ def test_windows_of_samples_change_nothing(name: str, window: int, monkeypatch: 
     monkeypatch.setattr(sample_parts, "_WINDOW", window)
     assert_alike(sample_grams.sample_grams(objective), whole, 1e-12)
     assert_allclose(trace_gauss_newton(objective), objective.share * whole.traces.sum(), rtol=1e-12)
-
-
-def test_float32_follows_float64() -> None:
-    found = case("convolution")
-    double = sample_grams.sample_grams(found.objective())
-    single = found._replace(model=found.model.float()).objective()
-    assert_alike(sample_grams.sample_grams(single), double, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -236,12 +221,6 @@ def test_saturation_is_no_coupling(scale: float, dtype: torch.dtype) -> None:
     found = sample_grams.sample_grams(objective)
     assert np.isfinite(found.traces).all()
     assert quadratic_forms(objective, torch.ones(16, 1)).shape == (N, 1)
-
-
-@pytest.mark.parametrize("loss", [lambda z, _: z.norm() ** 2, lambda z, _: z.mean()])
-def test_a_loss_may_add_up_its_samples_by_any_formula(loss: Any) -> None:
-    objective = Objective(nn.Linear(4, 4).double(), [(X, Y)], loss)
-    assert_allclose(trace_gauss_newton(objective), gauss_newton(objective).dense().trace(), atol=1e-12)
 
 
 def test_outputs_without_a_row_for_every_target_are_refused() -> None:

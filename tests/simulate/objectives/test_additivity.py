@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate.modules.sample_grams import sample_grams
 from simulate.objectives import Objective
 from simulate.objectives.additivity import SAMPLES, chosen
 from simulate.objectives.batches import rows
@@ -259,18 +258,3 @@ def test_a_model_that_draws_is_not_taken_for_one_that_mixes() -> None:
             return super().forward(input) + torch.randn(len(input), 1)
 
     assert Objective(Noisy(8, CLASSES), (X, Y), nn.CrossEntropyLoss(), chunk=100).coupling == ""
-
-
-def test_losses_that_weigh_samples_have_matrices_of_what_each_adds() -> None:
-    """Their share of the loss of all data: N weight_i / sum of weights times the matrix of the sample alone."""
-
-    def loss(z: Tensor, y: Tensor) -> Tensor:
-        return functional.cross_entropy(z, y, weight=WEIGHTS)
-
-    x, y, model = X[:20].double(), Y[:20], nn.Linear(8, CLASSES).double()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(globals(), "WEIGHTS", WEIGHTS.double())
-        found = sample_grams(Objective(model, (x, y), loss)).traces
-    plain = sample_grams(Objective(model, (x, y), nn.CrossEntropyLoss())).traces
-    weights = WEIGHTS[y].double()
-    np.testing.assert_allclose(found, plain * (20 * weights / weights.sum()).numpy(), rtol=1e-6)

@@ -329,39 +329,6 @@ def test_infinite_inputs_behind_a_bound_show_in_the_gradient() -> None:
         objective.gradient()
 
 
-class TwoInputs(nn.Module):
-    """Classes from one input and a number from another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.classes, self.number = nn.Linear(4, 3), nn.Linear(2, 1)
-
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        return torch.cat([self.classes(u), self.number(v)], 1)
-
-
-def two_losses(outputs: Tensor, targets: tuple[Tensor, Tensor]) -> Tensor:
-    squares = (outputs[:, 3:] - targets[1]).square().mean()
-    return nn.functional.cross_entropy(outputs[:, :3], targets[0]) + squares
-
-
-@pytest.mark.parametrize("form", [tuple, list])
-def test_two_inputs_and_two_targets_are_one_batch(form: Any) -> None:
-    model, generator = TwoInputs(), torch.Generator().manual_seed(0)
-    u, v, t = (torch.randn(9, width, generator=generator) for width in (4, 2, 1))
-    y = torch.arange(9) % 3
-    expected = two_losses(model(u, v), (y, t)).item()
-    found = Objective(model, (form([u, v]), form([y, t])), two_losses)
-    assert found.rows == 9 and abs(found.value() - expected) < 1e-6
-    three = Objective(
-        lambda p, parts: torch.cat(parts, 1) @ p[0],
-        (form([u, v, t]), form([t, t])),
-        lambda z, targets: (z - torch.cat(targets, 1)).square().mean(),
-        parameters=[torch.ones(7, 2)],
-    )
-    assert three.rows == 9
-
-
 def test_a_tuple_that_may_be_two_batches_or_one_is_refused() -> None:
     x, y = torch.zeros(6, 4), torch.zeros(6, 4)
     with pytest.raises(ValueError, match="data must be a list where it holds two batches"):

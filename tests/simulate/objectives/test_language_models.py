@@ -303,16 +303,6 @@ def test_a_model_whose_logits_hardly_differ_is_told_all_the_same() -> None:
         assert Objective(model, batch(), LOSS).shifted is expected
 
 
-def test_the_model_is_left_as_found() -> None:
-    model = CausalModel().train()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    Objective(model, batch(), LOSS).gradient()
-    assert model.training and all(
-        torch.equal(model.state_dict()[name], value) for name, value in before.items()
-    )
-    assert all(p.grad is None for p in model.parameters())
-
-
 class Encoder(nn.Module):
     """An encoder and decoder, whose decoder sees the labels before."""
 

@@ -151,18 +151,3 @@ def test_no_digits_are_lost_where_a_class_is_nearly_certain() -> None:
     assert_allclose(
         ((vectors * values[:, None]) @ (vectors.mT @ tangent[:, :, None]))[0, :, 0], found, rtol=1e-14
     )
-
-
-@pytest.mark.parametrize(
-    ("targets", "rule"),
-    [(torch.full((N,), K), "Target 3 is out of bounds"), (LABELS.double(), "targets of a cross-entropy")],
-)
-def test_targets_are_refused_as_by_the_loss(targets: Tensor, rule: str) -> None:
-    with pytest.raises((IndexError, ValueError), match=rule):
-        asked(nn.CrossEntropyLoss(), drawn(N, K), targets, drawn(N, K))
-
-
-def test_a_loss_that_is_not_finite_is_refused() -> None:
-    outputs = drawn(N, K).index_fill(0, torch.tensor([0]), float("inf"))
-    with pytest.raises(ValueError, match="loss must be finite"):
-        asked(nn.MSELoss(), outputs, TARGETS["numbers"], drawn(N, K))

@@ -67,27 +67,6 @@ def test_what_is_known_of_the_outputs_holds_for_every_matrix_about_them() -> Non
     assert_same(empirical_fisher(of).dense(), empirical_fisher(case("cross-entropy").objective()).dense())
 
 
-@pytest.mark.parametrize("kind", MATRICES)
-def test_dropout_in_training_draws_the_same_for_every_matrix(kind: str) -> None:
-    """Two batches, each with a mask of its own."""
-    data = [(X, LABELS), (X, LABELS)]
-    of = Objective(network(nn.Dropout(0.5)).double(), data, nn.CrossEntropyLoss(), training=True)
-    found = MATRICES[kind](of) @ vectors(of.dim)
-    assert of.recordable[kind]
-    assert_same(found, by_reverse_mode(MATRICES[kind], kind, of))
-
-
-@pytest.mark.parametrize("matrix", MATRICES.values())
-def test_parameters_may_lie_in_memory_in_any_order(matrix: Callable[[Objective], Any]) -> None:
-    x = torch.randn(6, 2, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    with torch.random.fork_rng():
-        torch.default_generator.manual_seed(0)
-        plain = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3)).double()
-    expected = matrix(Objective(plain, (x, LABELS), nn.CrossEntropyLoss())).dense()
-    last = plain.to(memory_format=torch.channels_last)
-    assert_same(matrix(Objective(last, (x, LABELS), nn.CrossEntropyLoss())).dense(), expected)
-
-
 class Wrong(Twice):
     """Differentiated twice on the way back, with a forward mode that is wrong."""
 

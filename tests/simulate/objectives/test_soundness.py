@@ -224,27 +224,6 @@ def test_it_is_asked_once() -> None:
     assert model.calls == 0
 
 
-def test_all_is_left_as_found() -> None:
-    model = Net(again=True).train()
-    model.second.weight.requires_grad_(False)
-    before = {name: (p, p.clone(), p.requires_grad) for name, p in model.named_parameters()}
-    state = torch.get_rng_state()
-    objective = Objective(model, data(), nn.MSELoss(), parameters=["second"])
-    _ = hessian(objective) @ torch.ones(objective.dim, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"through the call of the model alone, got 'second.weight'"):
-        Objective(
-            model,
-            data(),
-            lambda z, y: (z - y).square().mean() + model.second.weight.norm(),
-            parameters=["second"],
-        ).gradient()
-    for name, p in model.named_parameters():
-        was, value, needed = before[name]
-        assert p is was and torch.equal(p, value) and p.requires_grad == needed and p.grad is None
-    assert torch.equal(torch.get_rng_state(), state)
-    assert model.training and not any(m._forward_pre_hooks for m in model.modules())
-
-
 def test_a_loss_that_takes_no_few_samples_is_asked_of_a_batch() -> None:
     def paired(z: Tensor, y: Tensor) -> Tensor:
         half = z.unflatten(0, (3, 2))

@@ -12,7 +12,7 @@ from simulate import _memory
 from simulate.operators import hessian
 from simulate.perceptrons import curvature, per_sample
 from simulate.perceptrons.per_sample import all_logit_derivatives, flattened
-from tests.simulate.small_perceptrons import WIDTHS, assert_same, flat, flat_logits, problem
+from tests.simulate.small_perceptrons import WIDTHS, assert_same, problem
 
 
 @pytest.mark.parametrize("depth", WIDTHS)
@@ -43,13 +43,6 @@ def test_gradients_and_hessians_of_samples_average_to_those_of_the_mean_loss(act
     samples = *flattened(net.weights), net.x, net.labels, activation
     assert_same(per_sample.hessians(*samples).mean(0), hessian(mean).dense())
     assert_same(per_sample.loss_gradients(*samples).mean(0), mean.gradient())
-
-
-def test_logits_are_those_of_the_flat_parameters() -> None:
-    net = problem(4, samples=2)
-    assert_same(
-        all_logit_derivatives(*flattened(net.weights), net.x, "relu").logits, flat_logits(net)(flat(net))
-    )
 
 
 def test_matrices_that_do_not_follow_each_other_are_refused() -> None:

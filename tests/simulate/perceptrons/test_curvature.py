@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from torch import Tensor
 
-from simulate import networks
 from simulate.modules import softmax
 from simulate.modules.projected import projected_terms
 from simulate.perceptrons import _relu, curvature
@@ -204,14 +203,6 @@ def test_scaling_by_powers_of_two_is_exact_to_the_bit(depth: int, alpha: float) 
     assert torch.equal(at_alpha.h_term, fresh.h_term)
 
 
-@pytest.mark.parametrize("alpha", [0.5, 4.0])
-def test_temperature_can_undo_the_scale(alpha: float) -> None:
-    """At T = alpha^L the probabilities are the old ones, and the Hessian alpha^-2 times the old one."""
-    net = problem(3)
-    projected = ProjectedMlp(*net, net.frame())
-    assert torch.equal(projected.terms(alpha, alpha**3).hessian * alpha**2, projected.terms().hessian)
-
-
 def test_sweeps_are_single_evaluations_side_by_side() -> None:
     net = problem(3)
     projected = ProjectedMlp(*net, net.frame())
@@ -220,26 +211,6 @@ def test_sweeps_are_single_evaluations_side_by_side() -> None:
     single = projected.terms(2.0, 5.0)
     assert_same(sweep.g_term[1, 2], single.g_term, 1e-15)
     assert_same(sweep.h_term[1, 2], single.h_term, 1e-15)
-
-
-def test_labels_enter_the_h_term_only() -> None:
-    net = problem(3)
-    one = ProjectedMlp(*net, net.frame()).terms()
-    other = ProjectedMlp(net.weights, net.x, (net.labels + 1) % 5, net.frame()).terms()
-    assert torch.equal(one.g_term, other.g_term)
-    assert not torch.allclose(one.h_term, other.h_term)
-
-
-@pytest.mark.parametrize("depth", WIDTHS)
-def test_h_term_has_no_entry_within_a_layer(depth: int) -> None:
-    net = problem(depth)
-    h_term = ProjectedMlp(*net, torch.eye(net.size, dtype=torch.float64)).terms(1.3).h_term
-    start = 0
-    for weight in net.weights:
-        end = start + weight.numel()
-        assert bool((h_term[start:end, start:end] == 0).all())
-        start = end
-    assert (depth == 1) == bool((h_term == 0).all())
 
 
 def softmax_reference(net: Problem, frame: Tensor, alpha: float) -> tuple[Any, Any]:
@@ -352,22 +323,3 @@ def test_all_rows_of_a_frame_are_the_frame() -> None:
 def test_rows_left_out_must_be_none_or_as_many_as_columns(total: int) -> None:
     with pytest.raises(ValueError, match="total must leave out no rows or at least 3"):
         curvature.haar(np.random.default_rng(1), 8, 3, total=total)
-
-
-def test_directions_that_no_image_sees_can_be_left_out() -> None:
-    """In coordinates of the span of the images the terms are the same to rounding."""
-    rng = np.random.default_rng(8)
-    weights = networks.mlp_weights(rng, (20, 7, 6, 4))
-    x, labels = torch.from_numpy(rng.standard_normal((5, 20))), np.arange(5) % 4
-    frame = curvature.haar(rng, sum(w.numel() for w in weights), 3)
-    span, coordinates = torch.linalg.qr(x.T)
-    first = frame[: weights[0].numel()].view(7, 20, 3).transpose(1, 2) @ span
-    seen = torch.cat([first.transpose(1, 2).reshape(-1, 3), frame[weights[0].numel() :]])
-
-    whole = curvature.ProjectedMlp(weights, x, labels, frame).terms(1.3, 0.7)
-    small = curvature.ProjectedMlp((weights[0] @ span, *weights[1:]), coordinates.T, labels, seen).terms(
-        1.3, 0.7
-    )
-
-    assert_allclose(small.g_term, whole.g_term, rtol=1e-10, atol=1e-13)
-    assert_allclose(small.h_term, whole.h_term, rtol=1e-10, atol=1e-13)

@@ -10,8 +10,6 @@ import torch
 from numpy.testing import assert_allclose
 
 from simulate import networks
-from simulate.modules.hessian_variance import variance_along
-from simulate.modules.sample_grams import sample_grams
 from simulate.operators import hessian
 from simulate.perceptrons import curvature, per_sample
 from simulate.perceptrons.trained import perceptron_objective
@@ -38,21 +36,6 @@ def test_per_sample_hessians_average_to_the_hessian_of_the_mean_loss(
     assert_same(hessians.mean(0), hessian(perceptron_objective(widths, theta, x, labels, activation)).dense())
     one = perceptron_objective(widths, theta, x[3:4], labels[3:4], activation)
     assert_same(hessians[3], hessian(one).dense())
-
-
-def test_samples_vary_as_those_of_any_model() -> None:
-    """What algorithm 1 is put together from, and the eigenvalues of each sample."""
-    rng, widths = np.random.default_rng(0), (4, 3, 5)
-    theta = per_sample.initial_parameters(rng, widths)
-    problem = widths, theta, rng.standard_normal((9, 4)), rng.integers(0, 5, 9)
-    whole, probes = perceptron_objective(*problem), curvature.haar(rng, len(theta), 2)
-
-    pieces = per_sample.algorithm_1_probes(per_sample.hessians(*problem), probes.T)
-    along = [variance_along(whole, probe) * 8 / 9 for probe in probes.T]
-    assert_allclose(pieces.mean_square - pieces.square_of_mean, along, rtol=1e-12)
-    values, measured = torch.linalg.eigvalsh(per_sample.gauss_newtons(*problem)), sample_grams(whole)
-    assert_allclose(values[:, -1], measured.largest, rtol=1e-12)
-    assert_allclose(values.square().sum(1), measured.squares, rtol=1e-12)
 
 
 def test_per_sample_gauss_newtons_are_what_the_logits_contribute() -> None:

@@ -75,11 +75,6 @@ def test_networks_that_explode_or_die_do_not_learn() -> None:
     assert not learnable_rates.losses_and_gradients(one_layer)[2].any()
 
 
-def test_scaled_weights_are_multiplied_once_each() -> None:
-    for scaled, weight in zip(stack().scaled(0.3).weights, stack().weights, strict=True):
-        assert_allclose(scaled, 0.3 * weight, rtol=1e-15)
-
-
 def test_the_ladder_ends_where_learning_does() -> None:
     """As many rungs as learn, and half a rung down from the one after them; each network from its own first rung."""
     found, lowest = stack(), torch.tensor([0.02, 0.03, 0.05]).double()

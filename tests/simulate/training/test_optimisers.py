@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, fixture
 from simulate.training import optimisers
@@ -47,22 +47,6 @@ def test_the_second_moment_stands_still_at_the_limit(name: str, batch: int) -> N
     assert optimisers.moment_radius(batches, 1.001 * rate) > 1 + 1e-6
 
 
-@pytest.mark.parametrize("name", [name for name, matrices in SETS.items() if len(matrices) > 1])
-@pytest.mark.parametrize("batch", [1, 2, 4])
-def test_the_limit_is_the_threshold_of_mulayoff_and_michaeli(name: str, batch: int) -> None:
-    """COLT 2024, arXiv 2306.07850: 2 / lambda_max(C^+ D) by Kronecker products; p is the weight of single samples."""
-    matrices = SETS[name]
-    count, h, one = len(matrices), matrices.mean(axis=0), np.eye(matrices.shape[1])
-    batch = min(batch, count)
-    p = (count - batch) / (batch * (count - 1))
-    c = (np.kron(h, one) + np.kron(one, h)) / 2
-    d = (1 - p) * np.kron(h, h) + p * np.mean([np.kron(m, m) for m in matrices], axis=0)
-    threshold = 2 / np.linalg.eigvals(np.linalg.pinv(c, rcond=1e-12) @ d).real.max()
-
-    rate = optimisers.largest_stable_rate(optimisers.population(matrices), batch).rate
-    assert_allclose(rate, threshold, rtol=1e-9)
-
-
 def test_samples_without_curvature_give_no_trial_direction() -> None:
     population = optimisers.population([[[4.0]], [[0.0]]])
     assert_allclose(np.abs(optimisers.trial_directions(population, top=0, heavy=2)), [[1.0]])
@@ -83,16 +67,6 @@ def test_lanczos_and_the_dense_solver_agree(monkeypatch: pytest.MonkeyPatch) -> 
     dense = optimisers.largest_stable_rate(population, 3)
     assert_allclose(sparse.rate, dense.rate, rtol=1e-9)
     assert_allclose(sparse.moment, dense.moment, atol=1e-6)
-
-
-def test_limit_is_homogeneous_and_ignores_a_rotation() -> None:
-    matrices = samples(5, 3, 2)
-    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
-    one, other = (
-        optimisers.largest_stable_rate(optimisers.population(m), 2).rate
-        for m in (matrices, 4.0 * turn @ matrices @ turn.T)
-    )
-    assert_allclose(one, 4 * other, rtol=1e-10)
 
 
 def test_a_full_batch_is_gradient_descent() -> None:
@@ -246,12 +220,3 @@ def test_directions_and_counts_out_of_their_domain_are_refused() -> None:
         optimisers.trial_directions(optimisers.population(SETS["full"]), top=-1, heavy=2)
     with pytest.raises(ValueError, match="eigenvalues must be at least one number"):
         step_contraction(descent_step(0.1), ())
-
-
-def test_one_replicate_is_the_same_in_any_block() -> None:
-    streams = [tuple(fixture(0, name) for name in names) for names in ("ab", "a")]
-    both, one = (
-        optimisers.sgd_steps(Block(s), SETS["full"], np.eye(3), rate=0.1, batch_size=2, runs=3)
-        for s in streams
-    )
-    assert_array_equal(both["change"][:1], one["change"])

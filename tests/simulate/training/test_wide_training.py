@@ -92,17 +92,6 @@ def test_sharpness_of_many_replicates_is_that_of_one_after_the_other(monkeypatch
     assert_allclose(wide_training.sharpness(network, "tanh", subtracted=True), whole, rtol=1e-13)
 
 
-def test_a_linear_network_follows_its_spectrum() -> None:
-    """Without hidden layers the loss is quadratic: each eigendirection shrinks by its own factor, 1 - rate lambda."""
-    network, targets = networks((5, 1), 4)
-    values, vectors = torch.linalg.eigh(fisher_gram.gram(network, "linear")[:, 0, 0] / 4)
-    start = torch.einsum("nti,nt->ni", vectors, (targets - wide_training.outputs(network, "linear"))[..., 0])
-    rate = 0.7 / values[:, -1:]
-    run = wide_training.descend(network, "linear", targets, rates=rate, steps=6)
-    expected = (start.square() * (1 - rate * values) ** 12).sum(1) / 8
-    assert_allclose(run.final[:, 0], expected, rtol=1e-12)
-
-
 def test_the_peak_of_a_loss_that_only_falls_is_its_start() -> None:
     network, targets = networks()
     run = wide_training.descend(network, "tanh", targets, rates=torch.full((2, 2), 1e-3).double(), steps=3)
@@ -163,11 +152,6 @@ def test_a_teacher_is_asked_about_the_students_inputs() -> None:
     expected = wide_training.outputs(dataclasses.replace(teacher, inputs=student.inputs), "erf")
     assert_allclose(wide_training.taught(student, teacher, "erf"), expected)
     assert not torch.allclose(expected, wide_training.outputs(student, "erf"))
-
-
-def test_subtracted_outputs_have_no_mean() -> None:
-    network, _ = networks()
-    assert_allclose(wide_training.outputs(network, "relu", subtracted=True).mean(1), 0, atol=1e-15)
 
 
 def test_explosions_begin_where_a_quadratic_loss_overflows() -> None:
