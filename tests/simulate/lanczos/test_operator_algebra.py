@@ -69,6 +69,8 @@ def test_operators_are_added_and_scaled_as_matrices_are(found: Any, expected: np
     assert_allclose(combined @ columns, expected @ columns, atol=1e-13)
     assert_allclose(combined @ columns[:, 0], expected @ columns[:, 0], atol=1e-13)
     assert_allclose(combined.to_scipy() @ columns, expected @ columns, atol=1e-13)
+    for rows in (columns.T, torch.from_numpy(columns.T)):
+        assert_allclose(rows @ combined, columns.T @ expected, atol=1e-13)
 
 
 def test_what_is_no_number_or_matrix_is_neither_added_nor_multiplied() -> None:
