@@ -145,30 +145,8 @@ def test_test_images_are_scaled_as_the_training_images(tmp_path: Path) -> None:
         ({"x_train": PIXELS}, r"must hold y_train, got x_train; save it with numpy.savez"),
         ({"images": PIXELS, "y_train": LABELS}, r"must hold x_train, got images, y_train; save it with"),
         ({}, r"must hold x_train, y_train, got no array"),
-        ({"x_train": PIXELS[0, 0], "y_train": LABELS}, r"x_train of .* must be \(N, H, W\), .*got \(4, 3\)"),
         ({"x_train": PIXELS[..., :2], "y_train": LABELS}, r"with 1 or 3 channels, N > 0, got \(6, 5, 4, 2\)"),
-        ({"x_train": PIXELS[:0], "y_train": LABELS[:0]}, r"N > 0, got \(0, 5, 4, 3\); reshape it"),
         ({"x_train": PIXELS[:, :3], "y_train": LABELS}, r"show where its channels are, got \(6, 3, 4, 3\)"),
-        (
-            {"x_train": PIXELS.astype(str), "y_train": LABELS},
-            r"x_train of .* must be uint8 or float, got <U3",
-        ),
-        (
-            {"x_train": PIXELS, "y_train": LABELS.astype(float)},
-            r"y_train of .* must be integers, got float64; save",
-        ),
-        ({"x_train": PIXELS, "y_train": LABELS[:5]}, r"must be one label per image, \(6,\), got \(5,\)"),
-        ({"x_train": PIXELS, "y_train": np.eye(6, dtype=int)}, r"one label per image, \(6,\), got \(6, 6\)"),
-        (
-            {"x_train": PIXELS, "y_train": LABELS - 1},
-            r"y_train of .* must be classes from 0, got -1; renumber",
-        ),
-        ({"x_train": np.full((6, 5, 4), np.nan), "y_train": LABELS}, r"must be finite, got NaN or infinity"),
-        ({"x_train": np.full((6, 5, 4), 7), "y_train": LABELS}, r"must not all be the same grey, got only 7"),
-        (
-            {"x_train": PIXELS, "y_train": LABELS.astype(object)},
-            r"got pickled objects in y_train; save numbers",
-        ),
     ],
 )
 def test_archives_with_wrong_contents_are_refused_by_name(tmp_path: Path, arrays: dict, message: str) -> None:
