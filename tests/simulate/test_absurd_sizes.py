@@ -149,18 +149,6 @@ def test_the_rows_of_a_whole_frame_are_a_size() -> None:
         curvature.haar(rng(), 5, 2, total=10**5000)
 
 
-def test_the_refusal_says_the_need_and_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_memory, "available", lambda device: 3.0 * 2**30)
-    told = (
-        "dim must be small enough for memory: 2 replicates of matrices of 30000 x 30000 need about 26.8 GiB,"
-        " got 3.0 GiB; use smaller sizes"
-    )
-    with pytest.raises(ValueError, match=f"^{told}$"):
-        ensembles.wigner(BLOCK, 30_000)
-    with pytest.raises(ValueError, match=r"need about more than 1e\+15 GiB, got 3.0 GiB"):
-        ensembles.wigner(BLOCK, 10**15)
-
-
 def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that reads from the system would cost more than a small draw."""
     monkeypatch.setattr(_memory, "available", lambda device: pytest.fail("asked"))

@@ -7,12 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
-from scipy import linalg as linalg_dense
 
 from simulate import eigenvalues
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator
-from simulate.lanczos.chain import Chain, Found
 from tests.simulate.dense_matrices import SPIKED, residuals, rng, rotated, wanted
 
 # --- the values --------------------------------------------------------------------------------------------------
@@ -65,16 +63,6 @@ def test_everything_scales_with_the_matrix(power: float) -> None:
     assert_allclose(scaled.vectors, plain.vectors, atol=1e-9)
 
 
-@pytest.mark.parametrize(("largest", "smallest"), [(1, 0), (1, 1), (2, 6), (0, 8)])
-def test_the_ends_change_places_with_the_sign(largest: int, smallest: int) -> None:
-    plain = extremes(SPIKED, rng(), largest=smallest, smallest=largest)
-    turned = extremes(-SPIKED, rng(), largest=largest, smallest=smallest)
-    assert_allclose(turned.values, -plain.values[::-1], rtol=1e-9)
-    assert_allclose(turned.bounds, plain.bounds[::-1], rtol=1e-6, atol=1e-10)
-    assert_allclose((turned.floor, turned.ceiling), (-plain.ceiling, -plain.floor), rtol=1e-9)
-    assert turned.products == plain.products
-
-
 # --- the bounds --------------------------------------------------------------------------------------------------
 
 
@@ -112,16 +100,6 @@ def test_a_close_pair_is_no_reason_for_too_small_a_bound(distance: float, larges
             assert found.converged.all()
 
 
-def test_one_value_ends_when_nothing_more_can_lie_above() -> None:
-    values = np.linspace(-1, 1, 3000)
-    diagonal = torch.from_numpy(values)
-    found = extremes(Operator(product=lambda v: v * diagonal, dim=3000), rng(), tolerance=0.02)
-    assert found.stopped == "all bounds below the tolerance"
-    assert found.values[0] <= 1 <= found.ceiling <= found.values[0] + 0.02
-    assert found.floor <= -1
-    assert_allclose(found.bounds, found.ceiling - found.values, rtol=1e-12)
-
-
 def test_the_ceiling_fails_as_often_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """A projector on one vector, seen once: the bound on its part of the start is all there is, and is attained."""
     monkeypatch.setattr(eigenvalues, "_DOUBT", 0.8)
@@ -129,54 +107,6 @@ def test_the_ceiling_fails_as_often_as_it_may(monkeypatch: pytest.MonkeyPatch) -
     draws = rng(5)
     exceeded = [extremes(matrix, draws, steps=1).ceiling < 1 for _ in range(600)]
     assert abs(np.mean(exceeded) - 0.8 / 4) < 4 * np.sqrt(0.2 * 0.8 / 600)
-
-
-def test_further_chains_have_half_the_doubt_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    doubts: list[float] = []
-    reach = eigenvalues.Chain.ceiling
-
-    def told(chain: eigenvalues.Chain, top: int, doubt: float) -> float:
-        doubts.append(doubt)
-        return reach(chain, top, doubt)
-
-    monkeypatch.setattr(eigenvalues.Chain, "ceiling", told)
-    extremes(SPIKED, rng(), largest=3)
-    chains = np.unique(doubts)[::-1]
-    assert_allclose(chains, 0.0025 / 2.0 ** (np.log2(0.0025 / chains).round()), rtol=1e-12)
-    assert len(chains) > 1 and 2 * chains.sum() <= 0.01
-
-
-def test_what_is_not_found_lies_between_floor_and_ceiling() -> None:
-    exact = np.linalg.eigvalsh(SPIKED)
-    for seed in range(8):
-        found = extremes(SPIKED, rng(seed), largest=7, smallest=2)
-        assert found.floor <= exact[2] and exact[-8] <= found.ceiling
-        assert found.ceiling <= found.values[6] + 6e-3 and found.floor >= found.values[7] - 6e-3
-
-
-def test_what_was_found_at_the_other_end_counts_towards_the_ceiling() -> None:
-    """Rows that are far from eigenvectors: the matrix on the complement of one of them reaches beyond both parts."""
-    draws = rng(7).standard_normal((30, 30))
-    matrix = draws + draws.T
-    rows = np.linalg.qr(draws[:, :2])[0].T
-    values, turn = np.linalg.eigh(rows @ matrix @ rows.T)
-    values, rows = values[::-1], turn.T[::-1] @ rows
-    outside = rows @ matrix - values[:, None] * rows
-    lengths = np.linalg.norm(outside, axis=1)
-    tails, shares = np.linalg.qr(outside.T)
-    found = Found(torch.from_numpy(rows), values, lengths, lengths, shares.T, torch.from_numpy(tails.T))
-    chain = Chain(found, torch.from_numpy(rng(8).standard_normal(30)), 1.0, 0.0)
-    while not (len(chain.nodes) and chain.exhausted):
-        chain.grow(lambda row: torch.from_numpy(matrix) @ row)
-    assert len(chain.nodes) == 28
-    for kept, end in ((0, chain.ceiling(1, 0.01)), (1, -chain.floor(1, 0.01))):
-        rest = linalg_dense.null_space(rows[[kept]])
-        within = np.linalg.eigvalsh(rest.T @ matrix @ rest)
-        most, apart = (within[-1], chain.nodes[-1]) if kept == 0 else (-within[0], -chain.nodes[0])
-        assert apart + 1e-3 < most <= end
-    pairs = chain.pairs(3, 2)
-    assert_allclose(pairs.values, wanted(matrix, 3, 2), rtol=1e-12)
-    assert pairs.residuals.max() < 1e-10
 
 
 # --- rounding ------------------------------------------------------------------------------------------------------

@@ -65,12 +65,6 @@ def test_vgg_refuses_images_that_cannot_be_halved() -> None:
         Vgg(rng=generator(), stages=((3,), (4,)), side=6)
 
 
-def test_bias_adds_one_parameter_per_unit() -> None:
-    net = Mlp((7, 5, 3), rng=generator(), bias=True)
-    assert sum(p.numel() for p in net.parameters()) == weight_count((7, 5, 3)) + 8
-    assert all(bool((p == 0).all()) for name, p in net.named_parameters() if name.endswith("bias"))
-
-
 @pytest.mark.parametrize(("gain", "factor"), [("kaiming", 2.0), ("lecun", 1.0)])
 def test_weight_variance_is_the_gain_over_fan_in(gain: networks.Gain, factor: float) -> None:
     for weight in mlp_weights(generator(), (200, 100, 50), gain=gain):
@@ -95,13 +89,6 @@ def test_weights_depend_on_the_generator_and_on_nothing_else() -> None:
     assert all(torch.equal(a, b) for a, b in zip(*(net.parameters() for net in nets), strict=True))
     assert torch.equal(*convolutional)
     assert not torch.equal(next(nets[0].parameters()), mlp_weights(generator(1), (6, 5, 4))[0])
-
-
-@pytest.mark.parametrize("activation", ["relu", "tanh", "gelu"])
-def test_module_and_plain_weights_are_the_same_network(activation: str) -> None:
-    x = images(8, 6)
-    expected = mlp_logits(mlp_weights(generator(), (6, 5, 4), gain="lecun"), x, activation)
-    assert torch.equal(Mlp((6, 5, 4), activation, rng=generator(), gain="lecun")(x), expected)
 
 
 def test_logits_are_products_of_the_layers_in_their_order() -> None:

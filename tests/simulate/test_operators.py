@@ -74,12 +74,6 @@ def test_empirical_fisher_is_the_mean_of_squared_gradients(name: str) -> None:
     assert_same(empirical_fisher(objective).dense(), rows.T @ rows / (1 if name == "sum" else N))
 
 
-@pytest.mark.parametrize("matrix", MATRICES)
-def test_cutting_batches_changes_nothing(matrix: Any) -> None:
-    found = case("cross-entropy")
-    assert_same(matrix(found.objective(chunk=2)).dense(), matrix(found.objective()).dense())
-
-
 @pytest.mark.parametrize(("spare", "kept"), [(0, True), (-1, False)])
 def test_graphs_are_kept_that_fit_into_half_of_the_memory(
     spare: int, kept: bool, monkeypatch: pytest.MonkeyPatch
@@ -93,41 +87,6 @@ def test_graphs_are_kept_that_fit_into_half_of_the_memory(
     monkeypatch.setattr("simulate._memory._UNASKED", 0)
     monkeypatch.setattr("simulate._memory.available", lambda _: 2 * needed + spare)
     assert graphs._affordable(next(iter(objective.batches()))) is kept
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_products_repeat_whether_graphs_are_kept_or_not(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Kept, "_affordable", lambda *_: kept)
-    matrix = hessian(case("cross-entropy").objective())
-    first = matrix.dense()
-    assert torch.equal(first, matrix.dense())
-    assert torch.equal(first, hessian(matrix.objective).dense())
-
-
-class Watched(nn.Linear):
-    """Notes the mode it is in when it is differentiated, as one that computes itself again then would be."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        outputs = super().forward(x).tanh()
-        outputs.register_hook(lambda _: self.modes.append(self.training))
-        return outputs
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_what_a_kept_graph_computes_again_is_in_the_measured_mode(training: bool) -> None:
-    model = Watched(4, 3)
-    model.modes = []
-    model.training = not training
-    objective = Objective(
-        model, (torch.ones(6, 4), torch.arange(6) % 3), nn.CrossEntropyLoss(), training=training
-    )
-    objective.recordable["hessian"] = False  # by reverse mode, which alone computes anything again
-    matrix = hessian(objective)
-    for _ in range(2):
-        model.modes.clear()
-        _ = matrix @ torch.ones(15)
-        assert set(model.modes) == {training}
-        assert model.training is not training
 
 
 @pytest.mark.parametrize("forward", [False, True])
@@ -171,13 +130,6 @@ def test_products_are_refused_if_one_number_is_not_finite(value: float, refused:
         matrix(torch.ones(2, 43))
 
 
-def test_a_batch_beyond_memory_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulate._memory.available", lambda _: 1 << 10)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    with pytest.raises(ValueError, match=r"data must be small enough for memory.*smaller chunk"):
-        _ = hessian(case("cross-entropy").objective()) @ torch.ones(43)
-
-
 def test_vectors_beyond_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One sample in many dimensions: the graph is no larger than the parameters."""
     objective = Objective(
@@ -189,14 +141,6 @@ def test_vectors_beyond_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
         ValueError, match="data must be small enough for memory: the derivatives of 1 samples"
     ):
         _ = hessian(objective) @ torch.ones(objective.dim)
-
-
-def test_a_matrix_beyond_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = hessian(case("cross-entropy").objective())
-    monkeypatch.setattr("simulate._memory.available", lambda _: 1 << 10)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    with pytest.raises(ValueError, match="use products"):
-        matrix.dense()
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", None])

@@ -146,16 +146,6 @@ def test_an_eigenbasis_of_another_network_is_refused() -> None:
 # --- where factors are exact --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [kfac, ekfac])
-def test_one_sample_is_exact_but_for_what_lies_between_layers(method: Any) -> None:
-    found = perceptron()
-    objective = Objective(found.model, (drawn(8, 1, 4), torch.tensor([2])), found.criterion)
-    matrix, factors = gauss_newton(objective), method(objective)
-
-    for names in (("0",), ("2",)):
-        assert_allclose(factors.block(*names).dense(), matrix.block(*names).dense(), atol=1e-14)
-
-
 @pytest.mark.parametrize("sharing", ["expand", "reduce"])
 def test_a_deep_linear_network_is_exact_layer_by_layer(sharing: Any) -> None:
     """With squared errors the derivatives by the outputs of a layer are those of every sample."""

@@ -93,14 +93,3 @@ def test_factors_with_ignored_samples_do_not_hang_on_batches(method: Any, chunk:
         # a generator in the same state draws the same targets, sample by sample
         found, expected = (method(objective, kind=kind, seed=rng()).dense() for objective in (cut, whole))
         assert_allclose(found, expected, atol=1e-12)
-
-
-def test_sampled_targets_of_ignored_samples_have_the_moments_of_the_fisher_information() -> None:
-    """Of biases alone, within five standard errors, with one sample in a batch that the loss ignores."""
-    model, loss = built(lambda: nn.Linear(3, 4)), nn.CrossEntropyLoss(ignore_index=7)
-    x, y, draws = drawn(1, 3, 3), torch.tensor([7, 0, 1]), 1000
-    cut = Objective(model, (x, y), loss, parameters="bias", chunk=1)
-    exact = fisher(cut).dense()
-    found = kfac(cut, kind="sampled", seed=rng(), draws=draws).dense()
-
-    assert (found - exact).abs().max() < 5 * float(exact.diagonal().max()) * np.sqrt(2 / (3 * draws))

@@ -9,7 +9,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory
 from simulate.lanczos import Operator, as_operator, solve
 from tests.simulate.dense_matrices import rng, rotated
 
@@ -44,13 +43,6 @@ def test_the_residual_that_is_stated_is_that_of_the_solution(dtype: Any, toleran
     if tolerance == 1e-30:
         assert "rounding" in found.stopped and found.products < 4000
         assert (found.residuals <= rounding).all()
-
-
-def test_as_many_products_as_different_eigenvalues_do() -> None:
-    """And one more, which is what the residual is taken from."""
-    matrix = rotated([1.0] * 20 + [2.0] * 10 + [5.0] * 3, seed=5)
-
-    assert solve(matrix, rng(3).standard_normal(33), tolerance=1e-10).products == 3 + 1
 
 
 def test_an_exact_inverse_as_preconditioner_takes_one_step() -> None:
@@ -135,12 +127,3 @@ def test_arguments_out_of_their_domain_are_refused(change: dict[str, Any], said:
     arguments = {"right": np.ones(4), **change}
     with pytest.raises(ValueError, match=said):
         solve(as_operator(np.eye(4)), **arguments)
-
-
-def test_more_than_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_memory, "available", lambda device: 1.0)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-    with pytest.raises(
-        ValueError, match=r"right must be small enough for memory: 16 vectors need .* fewer columns"
-    ):
-        solve(np.eye(4), np.ones((4, 2)))

@@ -70,14 +70,6 @@ def test_the_definition_probe_by_probe() -> None:
     assert_allclose(found, (each.mean(), np.sqrt(variance)), rtol=1e-9)
 
 
-def test_it_takes_two_products_for_each_probe() -> None:
-    calls: list[int] = []
-    dense = torch.from_numpy(INDEFINITE)
-    operator = Operator(product=lambda v: calls.append(len(v)) or v @ dense, dim=30)
-    assert spectra.xtrace(operator, rng(), probes=5) == spectra.xtrace(INDEFINITE, rng(), probes=5)
-    assert calls == [5, 5]
-
-
 @pytest.mark.parametrize("scale", [2.0**-900, 2.0**900])
 def test_it_scales_with_the_matrix(scale: float) -> None:
     found, scaled = (spectra.xtrace(m, rng(), probes=5) for m in (INDEFINITE, scale * INDEFINITE))

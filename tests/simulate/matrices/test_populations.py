@@ -32,13 +32,6 @@ def test_every_batch_without_replacement_is_there_once(total: int, size: int) ->
     }
 
 
-def test_every_sequence_with_replacement_is_there_once() -> None:
-    found = populations.every_batch(3, 4, replace=True)
-
-    assert found.shape == (81, 4) and len(np.unique(found, axis=0)) == 81
-    assert found.min() == 0 and found.max() == 2
-
-
 @pytest.mark.parametrize("replace", [False, True])
 def test_batch_sums_are_those_of_the_batches_sample_by_sample(replace: bool) -> None:
     population = rng().standard_normal((5, 2, 3))

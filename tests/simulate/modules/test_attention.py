@@ -183,11 +183,3 @@ def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_
         assert covers(objective) and not by_sample(objective)
         trace = float(gauss_newton(objective).dense().trace())
         assert_allclose(trace_gauss_newton(objective), trace, rtol=1e-11)
-
-
-def test_layers_that_are_not_there_are_no_obstacle() -> None:
-    """Torch refuses to call a decoder of none, which a model may hold all the same."""
-    torch.default_generator.manual_seed(0)
-    model = nn.Linear(4, 3).double()
-    model.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 5), 0)
-    assert covers(Objective(model, (drawn(5, 4), torch.arange(5) % 3), nn.CrossEntropyLoss()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -180,11 +178,3 @@ def test_blocks_of_probes_are_one_sample() -> None:
 
     assert_allclose(found.value, each.mean(0), rtol=1e-12)
     assert_allclose(found.standard_error, each.std(0, ddof=1) / np.sqrt(probes), rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("probes", "said"), [(1, "probes must be at least 2"), (0, "probes must be a positive integer, got 0")]
-)
-def test_an_estimate_without_an_error_is_refused(probes: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        estimated_diagonal(np.eye(3), rng(), probes=probes)

@@ -85,18 +85,6 @@ def test_blocks_within_memory_make_the_whole(
     assert_allclose(empirical_kernel(found.model, inputs, traced=traced), whole, atol=1e-12)
 
 
-def test_a_function_of_parameters_has_a_kernel() -> None:
-    x = torch.from_numpy(rng(2).standard_normal((4, 3)))
-    leaves = [torch.from_numpy(rng(3).standard_normal(shape)) for shape in ((2, 3), (2,))]
-    kernel = empirical_kernel(lambda p, x: (x @ p[0].T).exp() * p[1], x.numpy(), parameters=leaves)
-    outputs = (x @ leaves[0].T).exp()
-    expected = torch.einsum("nk,mk,nm->nkm", outputs * leaves[1], outputs * leaves[1], x @ x.mT)
-    expected += torch.einsum("nk,mk->nkm", outputs, outputs)
-
-    assert_allclose(kernel.diagonal(dim1=1, dim2=3).movedim(2, 1), expected, atol=1e-12)
-    assert not kernel[:, 0, :, 1].any()
-
-
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
@@ -110,21 +98,3 @@ def test_a_function_of_parameters_has_a_kernel() -> None:
 def test_what_has_no_kernel_is_refused(ask: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         ask()
-
-
-@pytest.mark.parametrize(
-    ("free", "traced", "said"),
-    [
-        (1e4, False, "the inner products of 9 samples and 3 outputs need"),
-        (3e3, True, "the derivatives of 3 outputs of 9 samples need"),
-    ],
-)
-def test_kernels_beyond_memory_are_refused(
-    free: float, traced: bool, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = case("cross-entropy")
-    inputs = joined([x for x, _ in found.data])
-    monkeypatch.setattr(_memory, "available", lambda device: free)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-    with pytest.raises(ValueError, match=said):
-        empirical_kernel(found.model, inputs, traced=traced)

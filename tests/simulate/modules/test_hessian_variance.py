@@ -153,16 +153,6 @@ def test_error_is_the_deviation_of_the_probes_over_the_root_of_their_number() ->
     assert_allclose(found, (np.mean(each), np.std(each, ddof=1) / math.sqrt(3)))
 
 
-def test_one_parameter_leaves_nothing_to_chance() -> None:
-    objective = small(widths=(1, 1, 2), samples=4)
-    model: Any = objective.model
-    block = Objective(model, objective.data, nn.CrossEntropyLoss(), parameters=["layers.0"])
-    expected = quadratic_forms(block, [[1.0]]).var(ddof=1)
-    found = total_variance(block, np.random.default_rng(0), probes=3)
-    assert_allclose(found, (expected, 0.0), atol=1e-12)
-    assert_allclose(variance_along(block, [1.0]), expected)
-
-
 @pytest.mark.parametrize("kind", ["ignored class", "tokens", "tied"])
 def test_cutting_changes_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of one ignored sample adds nothing to the loss, but has its row."""
@@ -184,19 +174,6 @@ def test_outputs_without_an_axis_are_one_for_each_sample(monkeypatch: pytest.Mon
     monkeypatch.setattr(_samples, "_BYTES", 1)
     assert_allclose(quadratic_forms(objective, torch.eye(3)), 2 * x.square())
     assert_allclose(variance_along(objective, [1.0, 0.0, 0.0]), float(spread(2 * x * x[:, :1])))
-
-
-@pytest.mark.parametrize("covered", [True, False])
-def test_vectors_may_lie_in_any_order_in_memory(covered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batch normalisation has wrong derivatives for weights with gaps between them."""
-    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Tanh(), nn.Linear(3, 3)).double()
-    objective = case("cross-entropy")._replace(model=model).objective()
-    if not covered:
-        without_sites(monkeypatch)
-    columns = normal(objective, 3)
-    expected = quadratic_forms(objective, columns.T.contiguous().T)
-    assert_allclose(quadratic_forms(objective, columns), expected, rtol=1e-12)
-    assert_allclose(expected[:, :1], quadratic_forms(objective, columns[:, :1].clone()), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["convolution", "normalisations"])
@@ -291,13 +268,3 @@ def test_other_arguments_are_refused() -> None:
         quadratic_forms(objective, torch.ones(8, 1), matrix=unknown)
     with pytest.raises(ValueError, match="data must hold at least 2 samples to have a variance, got 1"):
         variance_along(small(samples=1), torch.ones(8))
-
-
-def test_what_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    objective = small()
-    monkeypatch.setattr("simulate._memory.available", lambda _: 0)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    for _ in range(2):
-        with pytest.raises(ValueError, match="the derivatives of one sample need about"):
-            quadratic_forms(objective, torch.ones(8, 1))
-        without_sites(monkeypatch)

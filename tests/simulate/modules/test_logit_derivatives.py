@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from simulate import _memory, networks, operators
+from simulate import networks, operators
 from simulate.modules.logit_derivatives import logit_derivatives
 from simulate.objectives import Objective
 from simulate.perceptrons import curvature
@@ -97,14 +97,8 @@ def test_what_only_training_does_is_left_out() -> None:
     assert whole[1].training
 
 
-def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_is_refused() -> None:
     model, x, _ = perceptron()
     for wrong in (frame_for(model, 2)[1:], frame_for(model, 2)[:, :0], frame_for(model, 1)[:, 0]):
         with pytest.raises(ValueError, match=r"frame must be of shape \(101, d\) with d >= 1, got"):
             logit_derivatives(model, x, wrong)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-    monkeypatch.setattr(_memory, "available", lambda _: 100)
-    with pytest.raises(
-        ValueError, match="frame must be small enough for memory: the second derivatives of 24"
-    ):
-        logit_derivatives(model, x, frame_for(model, 2))

@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate import _memory, networks
+from simulate import networks
 from simulate.modules import logit_kernel
 from simulate.modules.logit_kernel import Kernel
 
@@ -144,14 +144,3 @@ def test_one_sample_has_no_residuals() -> None:
 def test_outputs_that_are_no_logits_are_refused() -> None:
     with pytest.raises(ValueError, match=r"model must return logits \(N, K\), got shape \(4, 2, 3\)"):
         logit_kernel.logit_kernel(nn.Linear(5, 3), torch.ones(4, 2, 5))
-
-
-def test_kernels_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, x = cases()["perceptron"]
-    monkeypatch.setattr(_memory, "available", lambda device: 1.0)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-
-    with pytest.raises(
-        ValueError, match="inputs must be small enough for memory: the inner products of 6 samples"
-    ):
-        logit_kernel.logit_kernel(model, x)

@@ -213,17 +213,6 @@ def test_samples_that_are_reordered_in_batches_of_one_size_have_their_own_deriva
     )
 
 
-def test_samples_that_are_reordered_for_what_later_batches_hold_are_seen() -> None:
-    """A sort by a number that is the same in all of the first batch, as lengths of padded sequences may be."""
-    model = Reordered(lambda x: x[:, 0].argsort(stable=True))
-    x = inputs(24)
-    x[:12, 0] = 0.5
-    batches = [(part, torch.arange(12) % OUTPUTS) for part in x.split(12)]
-    objective = Objective(model, batches, LOSS)
-    assert not by_sample(objective)
-    assert_same(gauss_newton_diagonal(objective), curvature(model, x).diagonal())
-
-
 @pytest.mark.parametrize("sizes", [[12, 40], [20, 9]])
 def test_samples_that_meet_in_batches_of_one_size_are_found(sizes: list[int]) -> None:
     """In the second batch, which is larger, or in the last one, which is smaller."""

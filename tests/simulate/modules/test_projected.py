@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from simulate.modules import projected, sites
 from simulate.modules.projected import projected_terms
-from simulate.networks import Mlp
 from simulate.objectives import Objective
 from simulate.objectives.restoring import as_found
 from simulate.operators import gauss_newton
@@ -58,12 +56,6 @@ def test_every_kind_of_layer_has_its_second_derivative(name: str, columns: int) 
     )
 
 
-@pytest.mark.parametrize("names", [["0.bias"], ["3.weight"], ["1.bias", "3.bias"], ["0", "4"]])
-def test_a_subset_of_the_parameters_has_its_block(names: list[str]) -> None:
-    objective = layered("normalisations", parameters=names)
-    assert_differentiated(projected_terms(objective, frame(objective)), objective, frame(objective))
-
-
 @pytest.mark.parametrize("name", ["tokens", "convolutions"])
 def test_cutting_into_single_samples_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     objective, sizes, tangents = layered(name), [], projected._tangents
@@ -87,29 +79,6 @@ def test_samples_that_see_each_other_are_measured_by_products() -> None:
     assert_differentiated(projected_terms(objective, frame(objective)), objective, frame(objective))
 
 
-def test_terms_are_symmetric_and_of_the_type_of_the_parameters() -> None:
-    found = case("convolution")
-    double = projected_terms(found.objective(), frame(found.objective()))
-    objective = found._replace(model=found.model.float()).objective()
-    single = projected_terms(objective, frame(objective))
-    for one, other in zip(single, double, strict=True):
-        assert one.dtype == torch.float32
-        assert torch.equal(one, one.mT)
-        assert float((one - other).abs().max()) < 1e-5 * float(double.hessian.abs().max())
-
-
-def test_no_curvature_of_straight_pieces_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bool] = []
-    curved = projected._curved
-    monkeypatch.setattr(projected, "_curved", lambda *a: asked.append(curved(*a)) or asked[-1])
-    rng = np.random.default_rng(0)
-    data = torch.from_numpy(rng.standard_normal((4, 3))), torch.arange(4) % 2
-    for activation in ("relu", "tanh"):
-        objective = Objective(Mlp((3, 4, 2), activation, rng=rng), data, nn.CrossEntropyLoss())
-        projected_terms(objective, frame(objective))
-    assert asked == [False, True]
-
-
 @pytest.mark.parametrize(
     ("along", "message"),
     [
@@ -124,16 +93,3 @@ def test_no_curvature_of_straight_pieces_is_asked_for(monkeypatch: pytest.Monkey
 def test_a_frame_that_is_none_is_refused(along: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         projected_terms(case("linear").objective(), along)
-
-
-def test_what_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    objective = case("convolution").objective()
-    columns = frame(objective)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    for there, what in (
-        (0, "4 directions, apart by parameters"),
-        (8 * columns.numel(), "the changes of one sample"),
-    ):
-        monkeypatch.setattr("simulate._memory.available", lambda _, there=there: there)
-        with pytest.raises(ValueError, match=rf"frame must be small .*: {what}.* need .*; use fewer columns"):
-            projected_terms(objective, columns)

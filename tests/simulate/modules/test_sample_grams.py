@@ -237,13 +237,3 @@ def test_derivatives_that_are_not_finite_are_refused() -> None:
     for objective in (root, bend):
         with pytest.raises(ValueError, match="objective must have finite derivatives, got NaN or infinity"):
             sample_grams.sample_grams(objective)
-
-
-@pytest.mark.parametrize("name", ["cross-entropy", "tied"])
-def test_a_sample_beyond_memory_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulate._memory.available", lambda _: 1 << 8)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    with pytest.raises(
-        ValueError, match=r"objective must be small enough for memory: the derivatives of one sample"
-    ):
-        trace_gauss_newton(case(name).objective())

@@ -150,28 +150,6 @@ def test_the_derivative_by_a_layer_follows_from_that_by_its_nudge(name: str) -> 
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_layer_of_half_precision_acts_as_the_same_values_in_single(name: str) -> None:
-    """To the last bit, statistics of a normalisation too, though the layer itself keeps its type."""
-    build, x = LAYERS[name]
-    found = list[list[Tensor]]()
-    for kind in (torch.bfloat16, torch.float32):
-        layer = objective_of(build(), x).model
-        assert layer is not None
-        objective = Objective(layer.bfloat16().to(kind), (x, torch.zeros(len(x))), SQUARES)
-        assert covers(objective)
-        with as_found(layer, False):
-            outputs, (site,) = visited(objective, objective.leaves(), next(objective.batches()))
-            directions = tuple(drawn(2, *shape).float() for shape in objective.shapes)
-            cotangents = drawn(2, *outputs.shape).float()
-            rows = [site_gradients.per_sample(site, p, cotangents, SAMPLES) for p in objective.names]
-            pulled = sites.pulled(site, cotangents[0]).values()
-            found.append([outputs, sites.moved(site, directions), *rows, *pulled])
-            assert {p.dtype for p in layer.parameters()} == {kind}
-
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
-
-
-@pytest.mark.parametrize("name", LAYERS)
 def test_layers_on_rows_or_positions_have_their_trace_by_either_route(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,36 +229,6 @@ def test_embeddings_whose_gradients_are_not_their_own_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=cause):
         covers(objective_of(nn.Embedding(5, 3, **options), TOKENS))
-
-
-class MixedSigns(nn.Module):
-    """Samples see each other where a number of the first one is positive."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 2).double()
-
-    def forward(self, x: Tensor) -> Tensor:
-        outputs = self.layer(x)
-        return outputs + outputs.mean(0) if bool((x[0] > 0).any()) else outputs
-
-
-def test_what_is_asked_is_asked_once_for_each_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an objective, and of it at later parameters; other data may give another answer."""
-    asked: list[int] = []
-
-    def counted(*given: Any) -> Any:
-        asked.append(1)
-        return visited(*given)
-
-    monkeypatch.setattr(sites, "visited", counted)
-    x, y = -drawn(SAMPLES, 4).abs(), drawn(SAMPLES, 2)
-    objective = Objective(MixedSigns(), (x, y), SQUARES)
-    assert all(covers(each) and by_sample(each) for each in (objective, objective, objective.renewed()))
-    assert len(asked) == 1
-    other = objective.on((-x, y))
-    assert covers(other) and not by_sample(other) and by_sample(objective)
-    assert len(asked) == 2
 
 
 class Told(nn.Module):

@@ -268,12 +268,6 @@ def test_scores_that_are_not_one_number_or_vector_per_replicate_are_refused(valu
         run_block(lambda b, p: {"bad": values}, experiment="edges", point=POINT, seed=0, index=0)
 
 
-def test_infinite_and_undefined_scores_pass_for_the_verdict_to_name() -> None:
-    values = [math.nan, math.inf, *range(14)]
-    result = run_block(lambda b, p: {"s": values}, experiment="edges", point=POINT, seed=0, index=0)
-    assert_array_equal(result.scores["s"], values)
-
-
 def test_one_thread_reaches_the_blas_that_scipy_brings() -> None:
     """A simulation that imports scipy first inside a block must find it limited already."""
     script = """

@@ -152,22 +152,6 @@ def test_few_are_asked_and_only_once() -> None:
     assert asked == [3, 3, N]  # a few twice: whether a call changes what it is given
 
 
-@pytest.mark.parametrize("period", [2, 3, 4, 5])
-@pytest.mark.parametrize("sort", [False, True])
-@pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
-def test_classes_that_come_in_turns_are_seen(period: int, sort: bool, size: int) -> None:
-    """Or one after the other, by whatever number of samples that are asked together."""
-    for samples in (9, 12, 15, 16, 24, 60):
-        labels = torch.arange(samples) % period
-        targets = labels.sort().values if sort else labels
-        weights = torch.linspace(1.0, 3.0, period)
-        model, x = nn.Linear(8, period), X[:samples]
-        objective = Objective(
-            model, (x, targets), lambda z, y, w=weights: functional.cross_entropy(z, y, weight=w), chunk=size
-        )
-        assert not objective.separable
-
-
 @pytest.mark.parametrize(("size", "chunk"), [(1, None), (4, None), (N, 6), (60, 6)])
 def test_no_more_are_asked_together_than_a_pass_takes(size: int, chunk: int | None) -> None:
     """But for four; a rare class is seen all the same."""
@@ -195,17 +179,6 @@ def test_the_samples_are_few_and_different(targets: Tensor, size: int) -> None:
     found = [int(x) for x, _ in chosen(list(pairs))]
     assert found == sorted(set(found)) and 16 <= len(found) <= SAMPLES
     assert all(rows(y) == 1 for _, y in chosen([(X, targets)]))
-
-
-def test_samples_of_batches_of_different_shapes_are_not_put_together() -> None:
-    """Sequences that are padded batch by batch: a mean over positions of each sample."""
-
-    def loss(z: Tensor, y: Tensor) -> Tensor:
-        return (z[..., 0] - y).square().mean()
-
-    x = torch.randn(10, 9, 8, generator=DRAW)
-    data = [(x[:4, :5], x[:4, :5, 0]), (x[4:], x[4:, :, 0])]
-    assert Objective(nn.Linear(8, 1), data, loss).coupling == ""
 
 
 @pytest.mark.parametrize("seed", [0, 7, 35, 49])  # of the last three single precision does not tell
@@ -250,11 +223,3 @@ def test_in_training_mode_a_batch_is_the_unit() -> None:
     products = [s * (hessian(o) @ vector) for s, o in zip(shares, each, strict=True)]
     assert_same(hessian(objective) @ vector, torch.stack(products).sum(0))
     assert objective.coupling == "in training mode samples of a batch may see each other"
-
-
-def test_a_model_that_draws_is_not_taken_for_one_that_mixes() -> None:
-    class Noisy(nn.Linear):
-        def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
-            return super().forward(input) + torch.randn(len(input), 1)
-
-    assert Objective(Noisy(8, CLASSES), (X, Y), nn.CrossEntropyLoss(), chunk=100).coupling == ""

@@ -10,7 +10,7 @@ from torch import nn
 
 from simulate.objectives import Objective
 from simulate.operators import hessian
-from tests.simulate.models_and_data import BUILDERS, N, case
+from tests.simulate.models_and_data import N, case
 
 X = torch.randn(N, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(N) % 3
@@ -56,15 +56,6 @@ def test_renewed_is_at_the_parameters_of_now_and_the_old_one_is_not() -> None:
     assert torch.equal(objective.gradient(), before) and not torch.equal(renewed.gradient(), before)
     with pytest.raises(ValueError, match="model must be a module to be measured anew, got a function"):
         Objective(lambda p, x: x @ p[0], [(X, Y)], LOSS, parameters=[torch.ones(4, 3)]).renewed()
-
-
-@pytest.mark.parametrize("name", sorted(BUILDERS))
-def test_vectors_split_and_flatten_back(name: str) -> None:
-    objective = case(name).objective()
-    vector = torch.arange(objective.dim, dtype=objective.dtype)
-    assert torch.equal(objective.flat(objective.split(vector)), vector)
-    for part, where in zip(objective.split(vector), objective.blocks().values(), strict=True):
-        assert torch.equal(part.flatten(), vector[where])
 
 
 def bad(**changed: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
-from torch.nn import functional
 
 from simulate.objectives import Objective, output_curvature as closed_forms
 from simulate.objectives.output_curvature import SoftmaxCurvature, output_curvature
@@ -94,16 +93,6 @@ def test_factors_of_a_softmax_covariance_make_it_up(name: str) -> None:
     columns = [softmax(unit.expand_as(outputs).contiguous())[1:4].flatten(1) for unit in units]
     assert values.shape[1] == outputs[0].numel() // K * (K - 1)
     assert_same((vectors * values[:, None]) @ vectors.mT, torch.stack(columns, 2))
-
-
-@pytest.mark.parametrize(
-    "loss", [functional.cross_entropy, functional.mse_loss, functional.binary_cross_entropy_with_logits]
-)
-def test_functions_of_torch_are_those_of_its_modules(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs, tangent = drawn(N, K), drawn(N, K, seed=5)
-    expected = torch.autograd.functional.hvp(lambda z: loss(z, TARGETS["shares"]), outputs, tangent)[1]
-    monkeypatch.setattr(closed_forms, "directional", lambda *_: pytest.fail("differentiated"))
-    assert_same(asked(loss, outputs, TARGETS["shares"], tangent), expected)
 
 
 def _hooked() -> nn.Module:

@@ -22,7 +22,6 @@ from simulate.objectives.derivatives import normal
 from simulate.operators import gauss_newton, hessian
 from tests.simulate.small_perceptrons import assert_same
 
-ACTIVATIONS = [torch.tanh, torch.sigmoid, torch.relu, nn.functional.gelu, nn.functional.silu, torch.sin]
 Act = Callable[[Tensor], Tensor]
 
 
@@ -57,18 +56,6 @@ def both(act: Act) -> tuple[Objective, Objective]:
     """The same function with a part that is run again, and without."""
     rerun, plain = drawn(lambda: Net(act, again=True)), drawn(lambda: Net(act))
     return Objective(rerun, data(), nn.MSELoss()), Objective(plain, data(), nn.MSELoss())
-
-
-@pytest.mark.parametrize("act", ACTIVATIONS)
-def test_a_first_layer_that_is_run_again_changes_no_number(act: Act) -> None:
-    rerun, plain = both(act)
-    frame = torch.randn(plain.dim, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
-    assert rerun.runs_again and not sites.covers(rerun) and sites.covers(plain)
-    assert trace_gauss_newton(rerun) == pytest.approx(trace_gauss_newton(plain), rel=1e-12)
-    np.testing.assert_allclose(quadratic_forms(rerun, frame), quadratic_forms(plain, frame), atol=1e-12)
-    assert variance_along(rerun, frame[:, 0]) == pytest.approx(variance_along(plain, frame[:, 0]), rel=1e-9)
-    for found, expected in zip(projected_terms(rerun, frame), projected_terms(plain, frame), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_what_is_run_again_has_the_parameters_that_are_measured() -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory
 from simulate.operators import hessian
 from simulate.perceptrons import curvature, per_sample
 from simulate.perceptrons.per_sample import all_logit_derivatives, flattened
@@ -57,13 +54,3 @@ def test_logits_name_the_argument_that_is_wrong() -> None:
             all_logit_derivatives(*flattened(net.weights), x)
     with pytest.raises(ValueError, match="activation must be one of"):
         all_logit_derivatives(*flattened(net.weights), net.x, "swish")
-
-
-@pytest.mark.parametrize("route", [all_logit_derivatives, per_sample.loss_gradients, per_sample.hessians])
-def test_derivatives_that_no_memory_holds_are_refused(route: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_memory, "available", lambda device: 2.0**27)
-    network = flattened(problem(2).weights)
-    x = torch.ones(1, 6, dtype=torch.float64).expand(500_000, 6)
-    labels = () if route is all_logit_derivatives else (torch.zeros(1).long().expand(500_000),)
-    with pytest.raises(ValueError, match=r"x must be small enough .* 500000 samples by 77 parameters need"):
-        route(*network, x, *labels)

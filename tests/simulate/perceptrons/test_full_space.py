@@ -9,7 +9,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import networks
 from simulate.perceptrons import curvature, full_space
 from simulate.perceptrons.curvature import ProjectedMlp
 from tests.simulate.small_perceptrons import (
@@ -66,16 +65,6 @@ def test_a_sample_that_nothing_moves_leaves_the_others_their_digits() -> None:
     assert_allclose(matrix * 4 / 3, expected, rtol=0, atol=1e-12 * float(expected.abs().max()))
     excess = full_space.norms(*more, alpha=2e3).excess_g
     assert_allclose(excess, full_space.norms(*net, alpha=2e3).excess_g, rtol=1e-12)
-
-
-def test_a_sample_that_a_hidden_layer_stops_leaves_the_others_their_digits() -> None:
-    net, stopped = problem(3), 7
-    others = net._replace(x=np.delete(net.x, stopped, 0), labels=np.delete(net.labels, stopped))
-    assert (
-        net.x[stopped].any() and not networks.mlp_logits(net.weights, torch.from_numpy(net.x))[stopped].any()
-    )
-    found, expected = (full_space.norms(*each, alpha=2e3).excess_g for each in (net, others))
-    assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.cuda

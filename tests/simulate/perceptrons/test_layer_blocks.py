@@ -60,11 +60,6 @@ def test_norms_and_eigenvector_are_those_of_the_dense_block(layer: int) -> None:
     assert_allclose(float(found.flatten() @ vectors[:, -1]) ** 2, 1.0, rtol=1e-12)
 
 
-def test_the_largest_row_has_a_length_of_one() -> None:
-    block = layer_block(NET.weights, NET.x, alpha=7.0)
-    assert_allclose((block.rows.norm(dim=1) * block.inputs.norm(dim=1)).max(), 1.0, rtol=1e-14)
-
-
 def test_shares_are_those_of_each_sample_by_itself() -> None:
     whole = layer_block(NET.weights, NET.x, alpha=1.7)
     moved = [i for i in range(len(NET.x)) if i != DEAD]

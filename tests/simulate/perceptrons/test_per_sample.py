@@ -10,7 +10,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from simulate import networks
-from simulate.operators import hessian
+from simulate.operators import gauss_newton, hessian
 from simulate.perceptrons import curvature, per_sample
 from simulate.perceptrons.trained import perceptron_objective
 from tests.simulate.small_perceptrons import assert_same
@@ -36,32 +36,8 @@ def test_per_sample_hessians_average_to_the_hessian_of_the_mean_loss(
     assert_same(hessians.mean(0), hessian(perceptron_objective(widths, theta, x, labels, activation)).dense())
     one = perceptron_objective(widths, theta, x[3:4], labels[3:4], activation)
     assert_same(hessians[3], hessian(one).dense())
-
-
-def test_per_sample_gauss_newtons_are_what_the_logits_contribute() -> None:
-    """Equal to the Hessian for a linear model; else to J' (diag(p) - p p') J, J by differences."""
-    rng = np.random.default_rng(0)
-    x, labels = rng.standard_normal((6, 4)), rng.integers(0, 3, 6)
-    linear = torch.from_numpy(rng.standard_normal(15))
-    assert_same(
-        per_sample.gauss_newtons((4, 3), linear, x, labels),
-        per_sample.hessians((4, 3), linear, x, labels),
-    )
-    widths, step = (4, 2, 3), 1e-5
-    theta = torch.from_numpy(rng.standard_normal(networks.weight_count(widths, biases=True)))
-
-    def logits(t: np.ndarray) -> np.ndarray:
-        hidden = np.tanh(x @ t[:8].reshape(2, 4).T + t[8:10])
-        return hidden @ t[10:16].reshape(3, 2).T + t[16:]
-
-    base = theta.numpy()
-    jacobian = np.stack([(logits(base + s) - logits(base - s)) / (2 * step) for s in step * np.eye(19)], -1)
-    p = np.exp(logits(base)) / np.exp(logits(base)).sum(1, keepdims=True)
-    expected = np.einsum("nkp,nk,nkq->npq", jacobian, p, jacobian)
-    mean = np.einsum("nk,nkp->np", p, jacobian)
-    expected -= mean[:, :, None] * mean[:, None, :]
-    actual = per_sample.gauss_newtons(widths, theta, x, labels)
-    assert_same(actual, torch.from_numpy(expected), 1e-8)
+    found = per_sample.gauss_newtons(widths, theta, x, labels, activation)[3]
+    assert_same(found, gauss_newton(one).dense())
 
 
 def test_flat_networks_start_with_lecun_weights_and_zero_biases() -> None:

@@ -6,7 +6,6 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import _memory
 from simulate.networks import mlp_weights, weight_count
 from simulate.perceptrons.curvature import ProjectedMlp, haar
 from simulate.perceptrons.projected_mlps import projected_mlps
@@ -50,13 +49,3 @@ def test_bad_input_is_refused() -> None:
         projected_mlps(stacks, x, labels, frame[1:])
     with pytest.raises(ValueError, match="labels must be between 0 and 3"):
         projected_mlps(stacks, x, labels + 4, frame)
-
-
-def test_networks_that_do_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = problem((6, 8, 4))
-    monkeypatch.setattr(_memory, "available", lambda device: 1.0)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-    with pytest.raises(
-        ValueError, match="frame must be small enough for memory: the derivatives of 7 samples"
-    ):
-        projected_mlps(*given)

@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import _memory, networks
+from simulate import networks
 from simulate.training import learnable_rates
 from simulate.training.learnable_rates import Classifiers
 
@@ -138,12 +138,3 @@ def test_bad_ladders_are_refused(changes: dict, message: str) -> None:
     given = {"lowest": RATES, "factor": 2.0, "count": 3, "target": 0.5, "steps": 3, **changes}
     with pytest.raises(ValueError, match=message):
         learnable_rates.largest_rates(stack(), **given)
-
-
-def test_runs_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = stack()
-    monkeypatch.setattr(_memory, "available", lambda device: 1.0)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-
-    with pytest.raises(ValueError, match="networks must be small enough for memory: 3 runs of 6 samples"):
-        learnable_rates.learns(found, RATES, target=0.5, steps=3)

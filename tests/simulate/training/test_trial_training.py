@@ -144,13 +144,6 @@ def test_a_function_may_make_any_optimiser(model: nn.Module) -> None:
         assert not end.training
 
 
-def test_dropout_draws_the_same_at_every_rate(model: nn.Module) -> None:
-    firsts = [TrialRun(of(model), rate).until(1).losses for rate in (0.1, 0.2)]
-    assert firsts[0] == firsts[1]
-    a, b = (TrialRun(of(model, training=False), 1e-12).until(6).losses for _ in "ab")
-    assert a == b
-
-
 def test_orders_are_new_in_each_epoch_and_hold_every_sample_once() -> None:
     batches = CommonBatches(samples=10, size=4, seed=1)
     epochs = [torch.cat([batches.at(3 * epoch + k) for k in range(3)]).tolist() for epoch in range(3)]
@@ -207,28 +200,6 @@ def test_the_end_is_the_last_tenth(model: nn.Module) -> None:
     assert tail(25) == 3
     assert_allclose(run.final(), np.mean(run.losses[22:]))
     assert_allclose(run.final(last=5), np.mean(run.losses[20:]))
-
-
-def test_inputs_may_have_names_or_be_several() -> None:
-    class Two(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.line = nn.Linear(4, 3)
-
-        def forward(self, a: Tensor, b: Tensor) -> Tensor:
-            return self.line(a - b)
-
-    torch.manual_seed(0)
-    model, (x, y) = Two(), DATA
-    batches = CommonBatches(samples=15, size=5)
-    several = [{"b": x, "a": 2 * x}, (2 * x, x)]
-    losses = [
-        TrialRun(Training(model=model, loss=nn.CrossEntropyLoss(), inputs=i, targets=y, batches=batches), 0.1)
-        .until(4)
-        .losses
-        for i in several
-    ]
-    assert losses[0] == losses[1]
 
 
 def test_what_is_asked_of_the_arguments(model: nn.Module) -> None:

@@ -160,15 +160,3 @@ def test_what_is_drawn_does_not_hang_on_the_last_digit(case: str, monkeypatch: p
     there = passed(3, **DEPENDENT[case])
     for one, other in zip(here.deltas, there.deltas, strict=True):
         assert_allclose(other, one, rtol=0, atol=1e-8 * float(one.abs().max()))
-
-
-def test_dependent_columns_are_left_out_of_a_basis_and_the_others_kept() -> None:
-    x = torch.randn(3, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    x[0, :, 1], x[1, :, 0] = 2 * x[0, :, 0], 0.0
-    for basis, coordinates in (few_signals._orthonormal(x), (None, few_signals._triangular(x))):
-        assert_allclose(coordinates.mT @ coordinates, x.mT @ x, atol=1e-12)
-        if basis is not None:
-            assert_allclose(basis @ coordinates, x, atol=1e-12)
-            assert [round(float(g.trace())) for g in basis.mT @ basis] == [3, 3, 4]
-    sound = few_signals._orthonormal(x[2:])
-    assert all(torch.equal(a[2:], b) for a, b in zip(few_signals._orthonormal(x), sound, strict=True))

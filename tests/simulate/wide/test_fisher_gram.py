@@ -108,16 +108,6 @@ def test_trace_of_square_is_the_sum_of_squared_eigenvalues(widths: tuple[int, ..
     assert_allclose(fisher_gram.trace_of_square(gram), expected, rtol=1e-12)
 
 
-def test_single_precision_is_kept() -> None:
-    network = network_of().to(torch.float32)
-    gram = fisher_gram.gram(network, "tanh")
-    operator = fisher_gram.network_operator(network_of(count=1).to(torch.float32), "tanh")
-    exact = fisher_gram.gram(network.to(torch.float64), "tanh")
-
-    assert gram.dtype == operator(torch.ones(1, 12)).dtype == torch.float32
-    assert_allclose(gram, exact, rtol=0, atol=1e-5 * exact.max().item())
-
-
 def test_an_operator_is_of_one_network() -> None:
     with pytest.raises(ValueError, match="network must be a single one, got 2 replicates"):
         fisher_gram.network_operator(network_of(), "relu")

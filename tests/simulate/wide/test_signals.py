@@ -47,22 +47,6 @@ def test_weights_biases_and_inputs_have_their_variances() -> None:
     assert_mean(network.inputs[:, 0] * network.inputs[:, 1], 0.0)
 
 
-def test_variances_may_vanish() -> None:
-    network = signals.wide_network(
-        block_of(1), widths=(3, 2), samples=1, weight_variance=0.0, bias_variance=0.0
-    )
-    assert not network.weights[0].any() and not network.biases[0].any() and network.inputs.all()
-
-
-def test_shapes_depth_and_outputs() -> None:
-    network = network_of(2, widths=(4, 6, 5, 3), samples=7)
-
-    assert [tuple(w.shape) for w in network.weights] == [(2, 6, 4), (2, 5, 6), (2, 3, 5)]
-    assert [tuple(b.shape) for b in network.biases] == [(2, 6), (2, 5), (2, 3)]
-    assert network.inputs.shape == (2, 7, 4) and network.inputs.dtype == torch.float64
-    assert (network.depth, network.outputs) == (3, 3)
-
-
 def test_a_network_is_the_same_alone_and_in_a_block() -> None:
     together = network_of(3)
     for i in range(3):
@@ -126,23 +110,6 @@ def test_activations_may_differ_by_layer_or_be_ones_own() -> None:
     assert torch.equal(flow.activations[2], flow.preactivations[1] ** 2)
     same, named = signals.forward(network, ACTIVATIONS["erf"]), signals.forward(network, ("erf", "erf"))
     assert torch.equal(same.preactivations[2], named.preactivations[2])
-
-
-def test_slopes_are_the_derivatives_of_the_activations() -> None:
-    network = network_of()
-    flow = signals.forward(network, ("tanh", "erf"))
-    found = signals.activation_slopes(network, ("tanh", "erf"), flow)
-    assert_allclose(found[0], 1 - flow.activations[1] ** 2, rtol=1e-12)
-    assert torch.equal(found[1], ACTIVATIONS["erf"].derivative(flow.preactivations[1]))
-    assert len(found) == 2
-    linear = network_of(widths=(3, 2))
-    assert signals.activation_slopes(linear, "relu", signals.forward(linear, "relu")) == ()
-
-
-def test_a_network_changes_its_precision_as_a_whole() -> None:
-    network = network_of().to(torch.float32)
-    assert {t.dtype for t in (*network.weights, *network.biases, network.inputs)} == {torch.float32}
-    assert torch.equal(network.weights[1].double(), network.to(torch.float64).weights[1])
 
 
 # --- order parameters
