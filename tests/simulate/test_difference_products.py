@@ -201,13 +201,3 @@ def test_a_kink_that_is_passed_is_covered_or_refused() -> None:
 def test_what_cannot_be_is_refused(given: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         difference_hessian(Objective(network(), (X, LABELS), LOSS, **given), **options)
-
-
-def test_a_penalty_is_refused_as_elsewhere() -> None:
-    model = Bent(Once.apply)
-
-    def penalised(z: Tensor, y: Tensor) -> Tensor:
-        return LOSS(z, y) + model.first.weight.square().sum()
-
-    with pytest.raises(ValueError, match="must reach the parameters through the call of the model alone"):
-        _ = difference_hessian(Objective(model, (X, LABELS), penalised)) @ torch.ones(43, dtype=torch.float64)

@@ -32,15 +32,6 @@ def test_every_product_is_with_one_vector_and_is_told_of() -> None:
     assert 0 <= told[-1][1] <= 1e-3
 
 
-def test_a_neighbour_that_the_first_chain_does_not_see_costs_one_more_chain() -> None:
-    """Not that of the whole search again, with a start that hardly contains what is missing."""
-    matrix = rotated([*np.linspace(-1, 1, 300), 2.99, 3.0, 4.0, 5.0])
-    for seed in range(4):
-        found = extremes(matrix, rng(seed), largest=3, tolerance=1e-3)
-        assert (np.abs(found.values - [5, 4, 3]) <= found.bounds).all() and found.converged.all()
-        assert found.products <= 35
-
-
 def test_a_multiple_eigenvalue_of_which_not_all_are_wanted_costs_one_more_chain_too() -> None:
     """The residual of the one that is found has to become small, since nothing keeps the other away from it."""
     matrix = rotated([*np.linspace(-1, 1, 300), 1.2, 1.2, 4.0, 5.0])

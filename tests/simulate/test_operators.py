@@ -111,14 +111,6 @@ def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.Monk
     assert told[-1] == pytest.approx(2 * (known + 16 * objective.dim), rel=0.02)
 
 
-def test_data_that_are_gone_are_no_matrix_of_zeros() -> None:
-    model, data = nn.Linear(2, 2).double(), [(torch.ones(1, 2), torch.tensor([1]))]
-    matrix = hessian(Objective(model, data, nn.CrossEntropyLoss()))
-    data.clear()
-    with pytest.raises(ValueError, match="data must be the same at every pass, got 0 samples after 1"):
-        _ = matrix @ torch.ones(6)
-
-
 @pytest.mark.parametrize(("value", "refused"), [(3e38, False), (torch.inf, True), (torch.nan, True)])
 def test_products_are_refused_if_one_number_is_not_finite(value: float, refused: bool) -> None:
     objective = case("cross-entropy").objective()
@@ -128,19 +120,6 @@ def test_products_are_refused_if_one_number_is_not_finite(value: float, refused:
         return
     with pytest.raises(ValueError, match="operator must return finite products, got NaN or infinity"):
         matrix(torch.ones(2, 43))
-
-
-def test_vectors_beyond_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sample in many dimensions: the graph is no larger than the parameters."""
-    objective = Objective(
-        nn.Linear(1000, 100), (torch.ones(1, 1000), torch.tensor([1])), nn.CrossEntropyLoss()
-    )
-    monkeypatch.setattr("simulate._memory.available", lambda _: 4 * 4 * objective.dim)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    with pytest.raises(
-        ValueError, match="data must be small enough for memory: the derivatives of 1 samples"
-    ):
-        _ = hessian(objective) @ torch.ones(objective.dim)
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", None])

@@ -114,11 +114,9 @@ def test_negative_curvature_is_refused_with_what_to_do() -> None:
     ("change", "said"),
     [
         ({"right": np.ones(3)}, r"right must be of shape \(4,\) or \(4, k\), got \(3,\)"),
-        ({"right": np.ones((4, 0))}, r"right must be of shape \(4,\) or \(4, k\), got \(4, 0\)"),
         ({"right": np.array([1.0, np.nan, 0, 0])}, "right must be finite"),
         ({"damping": np.inf}, "damping must be a finite number, got inf"),
         ({"tolerance": 0.0}, "tolerance must be finite and positive, got 0.0"),
-        ({"steps": 0}, "steps must be a positive integer, got 0"),
         ({"steps": 1}, "steps must be at least 2, one and a look at what it gave, got 1"),
         ({"preconditioner": np.eye(3)}, r"preconditioner must be of shape \(4, 4\), got \(3, 3\)"),
     ],

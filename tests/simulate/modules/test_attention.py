@@ -157,22 +157,6 @@ def test_curvature_is_that_of_the_whole_matrix(kind: str, samples: int, training
     assert not any("forward" in vars(module) for module in model.modules())
 
 
-@pytest.mark.parametrize("share", [0.5, 1e-9])
-@pytest.mark.parametrize("batch_first", [True, False])
-def test_dropout_at_work_is_not_at_sites(batch_first: bool, share: float) -> None:
-    """However little it drops; in evaluation mode it is nothing."""
-    torch.default_generator.manual_seed(0)
-    block = nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, batch_first=batch_first)
-    model = Turned(block) if not batch_first else nn.Sequential(block, nn.Flatten(), nn.Linear(8, 3))
-    block.dropout.p = share
-    data = drawn(5, 2, 4), torch.arange(5) % 3
-    for training in (False, True):
-        objective = Objective(model.double(), data, nn.CrossEntropyLoss(), training=training)
-        assert covers(objective) == (not training)
-    with pytest.raises(ValueError, match="on every sample apart and drawing nothing"):
-        ekfac(objective)
-
-
 def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_positions() -> None:
     """Nothing tells that they are there: whole gradients, and the same numbers."""
     torch.default_generator.manual_seed(0)

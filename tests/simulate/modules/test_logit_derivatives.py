@@ -10,7 +10,6 @@ from torch import nn
 from simulate import networks, operators
 from simulate.modules.logit_derivatives import logit_derivatives
 from simulate.objectives import Objective
-from simulate.perceptrons import curvature
 
 WIDTHS = (5, 7, 6, 4)
 CLASSES = WIDTHS[-1]
@@ -31,16 +30,6 @@ def frame_for(model: nn.Module, columns: int) -> torch.Tensor:
     """Neither orthogonal nor of unit length."""
     size = sum(p.numel() for p in model.parameters())
     return torch.from_numpy(np.random.default_rng(5).standard_normal((size, columns)))
-
-
-def test_derivatives_of_a_relu_perceptron_are_those_in_closed_form() -> None:
-    model, x, labels = perceptron()
-    frame = frame_for(model, 3)
-    closed = curvature.ProjectedMlp(list(model.parameters()), x, labels, frame)
-    found = logit_derivatives(model, x, frame)
-    torch.testing.assert_close(found.logits, closed.logits, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(found.jacobian, closed.jacobian, rtol=1e-11, atol=1e-11)
-    torch.testing.assert_close(found.second, closed.second_derivatives, rtol=1e-11, atol=1e-11)
 
 
 def smooth() -> nn.Module:
@@ -87,14 +76,6 @@ def test_both_terms_add_up_to_the_hessian_and_the_gradient_is_that_of_the_loss()
         found.g_term(mixing), frame.T @ (operators.gauss_newton(objective) @ frame), rtol=1e-10, atol=1e-10
     )
     torch.testing.assert_close(found.gradient(residuals), frame.T @ objective.gradient())
-
-
-def test_what_only_training_does_is_left_out() -> None:
-    model, x, _ = perceptron()
-    whole = nn.Sequential(model, nn.Dropout(0.5)).train()
-    found, expected = (logit_derivatives(m, x, frame_for(m, 2)) for m in (whole, model))
-    assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
-    assert whole[1].training
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -16,7 +16,6 @@ from simulate.modules.hessian_variance import quadratic_forms
 from simulate.modules.sample_grams import SampleGrams, trace_gauss_newton, trace_hessian
 from simulate.objectives import Batch, Objective
 from simulate.objectives.restoring import as_found
-from simulate.operators import gauss_newton
 from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
 
 ALL = sorted(BUILDERS)
@@ -115,21 +114,6 @@ def test_curvature_of_any_sign_is_kept(loss: Any, size: int) -> None:
     assert_alike(sample_grams.sample_grams(objective), expected)
 
 
-def test_rows_of_the_jacobian_are_what_samples_have_where_they_see_each_other() -> None:
-    found = case("convolution")
-    found.model[5] = nn.Identity()  # no dropout: its mask is drawn anew
-    objective = found.objective(training=True)
-    assert_allclose(trace_gauss_newton(objective), float(gauss_newton(objective).dense().trace()), rtol=1e-12)
-    assert_alike(sample_grams.sample_grams(objective), dense(objective))
-
-    class Centred(nn.Linear):
-        def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
-            return super().forward(input - input.mean(0))
-
-    centred = Objective(nn.Sequential(Centred(4, 4)).double(), [(X, Y)], SQUARES)
-    assert_alike(sample_grams.sample_grams(centred), dense(centred))
-
-
 class Gated(nn.Module):
     """Behind a gate that one sample alone opens, a matrix is used by itself, and its tanh."""
 
@@ -221,14 +205,6 @@ def test_saturation_is_no_coupling(scale: float, dtype: torch.dtype) -> None:
     found = sample_grams.sample_grams(objective)
     assert np.isfinite(found.traces).all()
     assert quadratic_forms(objective, torch.ones(16, 1)).shape == (N, 1)
-
-
-def test_outputs_without_a_row_for_every_target_are_refused() -> None:
-    pooled = of_function(lambda p, x: (x @ p[0]).mean(0), [torch.ones(4, 1).double()], outputs=Y[:, 0])
-    with pytest.raises(
-        ValueError, match=r"model must return one row for each of 9 samples, got shape \(1,\)"
-    ):
-        trace_gauss_newton(pooled)
 
 
 def test_derivatives_that_are_not_finite_are_refused() -> None:

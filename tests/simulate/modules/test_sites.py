@@ -214,23 +214,6 @@ def test_layers_of_other_forwards_or_gradients_are_no_sites() -> None:
     assert not covers(objective_of(nn.Embedding(5, 3, sparse=True), TOKENS))
 
 
-@pytest.mark.parametrize(
-    ("options", "cause"),
-    [
-        (
-            {"max_norm": 1.0},
-            "model must not write into its parameters when it is called, got 'weight' written",
-        ),
-        ({"scale_grad_by_freq": True}, "derivatives of their own values, got others"),
-    ],
-)
-def test_embeddings_whose_gradients_are_not_their_own_are_refused(
-    options: dict[str, Any], cause: str
-) -> None:
-    with pytest.raises(ValueError, match=cause):
-        covers(objective_of(nn.Embedding(5, 3, **options), TOKENS))
-
-
 class Told(nn.Module):
     """Gives a layer its input by name, or more than that."""
 

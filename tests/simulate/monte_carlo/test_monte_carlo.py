@@ -243,13 +243,6 @@ def test_scores_of_any_real_type_become_float64(values) -> None:
     assert result.scores["s"].dtype == np.float64 and result.scores["s"].shape == (16,)
 
 
-def test_a_vector_score_keeps_its_components() -> None:
-    result = run_block(
-        lambda b, p: {"v": np.arange(48).reshape(16, 3)}, experiment="edges", point=POINT, seed=0, index=0
-    )
-    assert result.scores["v"].shape == (16, 3) and result.scores["v"].dtype == np.float64
-
-
 @pytest.mark.parametrize(
     "values",
     [

@@ -308,3 +308,11 @@ def test_a_tuple_that_may_be_two_batches_or_one_is_refused() -> None:
         Objective(nn.Linear(4, 4), ((x, y), (x, y)), nn.MSELoss())
     assert Objective(nn.Linear(4, 4), ((x, y), (x[:5], y[:5])), nn.MSELoss()).rows == 11
     assert Objective(nn.Linear(4, 4), [(x, y), (x, y)], nn.MSELoss()).rows == 12
+    for inputs in ((x, x[:, :2]), (x, x, x)):  # one batch: targets of other shapes or of another number
+        one = Objective(
+            lambda p, parts: parts[0] * p[0],
+            (inputs, (y, y)),
+            lambda z, targets: (z - targets[0]).square().mean(),
+            parameters=[torch.ones(4)],
+        )
+        assert one.rows == 6

@@ -228,10 +228,3 @@ def test_conjugates_are_told_from_what_they_are_of() -> None:
     first, second = recorded(function, [x], [v]).program([v])
     assert_same(first, 15 * v)  # (1 + 2i)(3 - i) + (1 - 2i) 5i = 15 + 10i
     assert_same(second, 2 * v)
-
-
-def test_a_result_that_does_not_change_has_zeros() -> None:
-    program = recorded(lambda x: [torch.ones(2), x[0]], [torch.ones(3)], [torch.ones(3)]).program
-    zeros, same = program([torch.arange(3.0)])
-    assert torch.equal(zeros, torch.zeros(2))
-    assert torch.equal(same, torch.arange(3.0))

@@ -45,12 +45,3 @@ def test_gradients_and_hessians_of_samples_average_to_those_of_the_mean_loss(act
 def test_matrices_that_do_not_follow_each_other_are_refused() -> None:
     with pytest.raises(ValueError, match=r"weights must be matrices \(out, in\) that follow each other"):
         flattened(problem(2).weights[::-1])
-
-
-def test_logits_name_the_argument_that_is_wrong() -> None:
-    net = problem(2)
-    for x in (net.x[:, 1:], net.x[:0], 1.0):
-        with pytest.raises(ValueError, match=r"x must be of shape \(N, 6\) with N >= 1"):
-            all_logit_derivatives(*flattened(net.weights), x)
-    with pytest.raises(ValueError, match="activation must be one of"):
-        all_logit_derivatives(*flattened(net.weights), net.x, "swish")

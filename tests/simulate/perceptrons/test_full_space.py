@@ -45,15 +45,6 @@ def test_a_linear_model_has_no_h_term() -> None:
     assert norms.norm_h_term == norms.inner == 0
 
 
-def test_excess_survives_underflow_and_agrees_with_the_projection() -> None:
-    net = problem(3, samples=3)
-    frame = torch.eye(net.size, dtype=torch.float64)
-    norms = full_space.norms(*net, alpha=2e3)
-    matrix, _ = ProjectedMlp(*net, frame).scaled_g_term(2e3)
-    assert norms.norm_g == 0
-    assert_allclose(norms.excess_g, float(curvature.positive_excess(matrix)), rtol=1e-9)
-
-
 def test_a_sample_that_nothing_moves_leaves_the_others_their_digits() -> None:
     net = problem(3, samples=3)
     dark = 0 * net.x[:1]  # unsure at any scale
@@ -78,14 +69,10 @@ def test_cuda_gives_the_norms_of_the_cpu() -> None:
     ("arguments", "message"),
     [
         ((NET.x[:, :3], NET.labels), r"x must be of shape \(N, 6\) with N >= 1, got \(11, 3\)"),
-        ((NET.x[:0], NET.labels[:0]), r"x must be of shape \(N, 6\) with N >= 1, got \(0, 6\)"),
         ((NET.x * np.nan, NET.labels), "x must be finite"),
         ((NET.x, NET.labels[:5]), r"labels must be 11 integers, got torch.int64 of shape \(5,\)"),
-        ((NET.x, NET.labels * 1.0), "labels must be 11 integers, got torch.float64"),
         ((NET.x, NET.labels + 1), r"labels must be between 0 and 4, got 1\.\.5"),
-        ((NET.x, NET.labels - 1), r"labels must be between 0 and 4, got -1"),
         ((NET.x, NET.labels, 0.0), "alpha must be finite and positive, got 0.0"),
-        ((NET.x, NET.labels, 1.0, -2.0), "temperature must be finite and positive, got -2.0"),
         ((NET.x, NET.labels, 1e160), r"alpha must keep the scaled logits finite, got 1e\+160"),
     ],
 )

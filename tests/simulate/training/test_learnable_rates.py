@@ -77,7 +77,8 @@ def test_networks_that_explode_or_die_do_not_learn() -> None:
 
 def test_the_ladder_ends_where_learning_does() -> None:
     """As many rungs as learn, and half a rung down from the one after them; each network from its own first rung."""
-    found, lowest = stack(), torch.tensor([0.02, 0.03, 0.05]).double()
+    found, lowest = stack().scaled(1.0), torch.tensor([0.02, 0.03, 0.05]).double()
+    assert_allclose(stack().scaled(0.3).weights[1], 0.3 * stack().weights[1], rtol=1e-15)
     rates = learnable_rates.largest_rates(
         found, lowest=lowest, factor=3.0, count=9, target=0.6, steps=80
     ).largest
@@ -94,13 +95,6 @@ def test_the_ladder_ends_where_learning_does() -> None:
     assert_allclose(rates, lowest.numpy() * 3.0 ** (np.array(exact) - 0.5), rtol=1e-12)
 
 
-def test_rates_are_of_the_type_of_the_networks() -> None:
-    found = stack()
-    single = Classifiers(tuple(w.float() for w in found.weights), found.inputs.float(), found.labels)
-
-    assert learnable_rates.learns(single, torch.full((3,), 0.3).double(), target=0.9, steps=60).any()
-
-
 RATES = torch.full((3,), 0.1).double()
 
 
@@ -108,7 +102,6 @@ RATES = torch.full((3,), 0.1).double()
     ("changes", "message"),
     [
         ({"rates": RATES[:2]}, r"rates must be finite and positive, of shape \(3,\)"),
-        ({"rates": 0 * RATES}, "rates must be finite and positive"),
         ({"rates": RATES * math.inf}, "rates must be finite and positive"),
         ({"target": -1.0}, "target must be finite and positive"),
         ({"steps": 0}, "steps must be a positive integer"),
@@ -116,7 +109,6 @@ RATES = torch.full((3,), 0.1).double()
             {"networks": stack()._replace(labels=torch.zeros(3, 5).long())},
             "weights, inputs and labels must fit",
         ),
-        ({"networks": stack()._replace(weights=stack().weights[1:])}, "weights, inputs and labels must fit"),
     ],
 )
 def test_bad_runs_are_refused(changes: dict, message: str) -> None:

@@ -172,12 +172,9 @@ def test_an_optimiser_that_is_done_in_one_step_contracts_to_zero() -> None:
     ("matrices", "message"),
     [
         (np.ones((2, 3)), "matrices must be of shape"),
-        (np.ones((2, 3, 2)), "matrices must be of shape"),
-        (np.ones((0, 2, 2)), "matrices must be of shape"),
         ([[[math.nan]]], "matrices must be finite"),
         ([[[1.0, 2.0], [3.0, 4.0]]], "matrices must be symmetric"),
         ([[[1.0, 2.0], [2.0, 1.0]]], "matrices must be positive semidefinite"),
-        ([[[-1.0]]], "matrices must be positive semidefinite"),
         (np.zeros((3, 2, 2)), "not all zero"),
     ],
 )

@@ -107,31 +107,6 @@ def test_the_law_is_that_of_networks_with_all_their_weights(name: str, activatio
     assert abs(few.mean() - every.mean()) <= 5 * math.sqrt((few.var() + every.var()) / len(few))
 
 
-def test_a_replicate_does_not_change_with_those_beside_it() -> None:
-    one, several = passed(1), passed(4)
-    for a, b in zip(
-        [*one.signals.preactivations, *one.deltas],
-        [*several.signals.preactivations, *several.deltas],
-        strict=True,
-    ):
-        assert_allclose(a[0], b[0], rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "rule"),
-    [
-        ("weight_variance", -1.0, "weight_variance must be non-negative and finite, got -1.0"),
-        ("bias_variance", math.inf, "bias_variance must be non-negative and finite, got inf"),
-        ("samples", 0, "samples must be"),
-        ("widths", (3,), "widths must"),
-        ("activation", "step", "activation must be"),
-    ],
-)
-def test_what_is_no_network_is_refused(name: str, value: object, rule: str) -> None:
-    with pytest.raises(ValueError, match=rule):
-        passed(1, **{name: value})
-
-
 DEPENDENT = {
     "linear": {
         "widths": (7, 9, 8, 3),
