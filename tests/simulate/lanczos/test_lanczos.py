@@ -100,16 +100,12 @@ def test_an_operator_is_checked_when_it_is_called() -> None:
     half: Any = 2.5
     with pytest.raises(ValueError, match=r"operator must map .* \(1, 4\) to \(4, 1\)"):
         quadrature(Operator(product=lambda v: v.mT, dim=4), np.ones((1, 4)), 2)
-    with pytest.raises(ValueError, match="operator must return finite products, got NaN"):
-        quadrature(Operator(product=lambda v: v / 0, dim=4), np.ones((1, 4)), 2)
     with pytest.raises(ValueError, match=r"dim must be a positive integer, got 2\.5"):
         Operator(product=torch.clone, dim=half)
     with pytest.raises(
         ValueError, match=r"dtype must be torch\.float64 or torch\.float32, got torch\.float16"
     ):
         Operator(product=torch.clone, dim=2, dtype=torch.float16)
-    with pytest.raises(ValueError, match=r"vectors must be real, got torch\.complex128"):
-        quadrature(np.eye(4), np.ones((1, 4)) * 1j, 2)
 
 
 @pytest.mark.parametrize("starts", [np.ones(4), np.ones((0, 4)), np.ones((2, 5)), 1.0])

@@ -130,13 +130,9 @@ def test_noise_out_of_domain_is_refused() -> None:
         noise.blocked_profile(1, contrast=1.0)
     with pytest.raises(ValueError, match=r"profile must be a symmetric matrix, got shape \(2, 3\)"):
         noise.profiled(block, torch.ones(2, 3))
-    with pytest.raises(ValueError, match="profile must be a symmetric matrix"):
-        noise.profiled(block, torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
     for wrong in (-1.0, math.inf):
         with pytest.raises(ValueError, match="profile must hold finite variances >= 0, got others"):
             noise.profiled(block, torch.full((2, 2), wrong))
-    with pytest.raises(ValueError, match="rank must be a positive integer, got 0"):
-        noise.signed_projections(block, 3, samples=2, rank=0)
     for call in (
         lambda n: noise.student(block, n, degrees=5),
         lambda n: noise.sparse(block, n, per_row=1),

@@ -139,8 +139,7 @@ ENCODERS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("samples", [5, 2])
+@pytest.mark.parametrize(("samples", "training"), [(5, False), (2, True)])
 @pytest.mark.parametrize("kind", ["attention", "attention, samples second", *ENCODERS])
 def test_curvature_is_that_of_the_whole_matrix(kind: str, samples: int, training: bool) -> None:
     """As many samples as positions too, of which no shape tells which axis is whose."""

@@ -227,12 +227,8 @@ def test_vectors_that_are_none_are_refused(vectors: Tensor, message: str) -> Non
 
 def test_other_arguments_are_refused() -> None:
     objective, rng = small(), np.random.default_rng(0)
-    with pytest.raises(ValueError, match=r"left must be of shape \(8, k\)"):
-        bilinear_forms(objective, torch.ones(8), torch.ones(8))
     with pytest.raises(ValueError, match=r"right must be of shape \(8,\), got \(8, 1\)"):
         bilinear_forms(objective, torch.ones(8, 1), torch.ones(8, 1))
-    with pytest.raises(ValueError, match=r"vector must be of shape \(8,\), got \(3,\)"):
-        variance_along(objective, torch.ones(3))
     for probes, rule in ((1, "at least 2, which give an error, got 1"), (0, "a positive integer, got 0")):
         with pytest.raises(ValueError, match=f"probes must be {rule}"):
             total_variance(objective, rng, probes=probes)

@@ -79,8 +79,10 @@ def in_batches(size: int, y: Tensor = Y) -> list[tuple[Tensor, Tensor]]:
     return list(zip(X.split(size), y.split(size), strict=True))
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("model", "loss"),
+    [*((m, "cross-entropy") for m in MODELS), *(("deep, chaotic", loss) for loss in LOSSES)],
+)
 def test_rounding_couples_nothing(model: str, loss: str) -> None:
     with torch.random.fork_rng():
         torch.default_generator.manual_seed(1)
@@ -181,7 +183,7 @@ def test_the_samples_are_few_and_different(targets: Tensor, size: int) -> None:
     assert all(rows(y) == 1 for _, y in chosen([(X, targets)]))
 
 
-@pytest.mark.parametrize("seed", [0, 7, 35, 49])  # of the last three single precision does not tell
+@pytest.mark.parametrize("seed", [0, 49])  # of the last single precision does not tell
 def test_targets_that_are_not_rows_of_inputs_are_asked_by_batches(seed: int) -> None:
     """Tokens, flattened: what cannot be cut is one piece."""
     torch.default_generator.manual_seed(seed)

@@ -168,7 +168,7 @@ HONEST: dict[str, Callable[[], nn.Module]] = {
     "saturated": lambda: scaled(deep(normed=False, act=nn.Tanh), 1e4),
     "exploding": lambda: scaled(deep(normed=False), 1e2),
 }
-LOSSES = [nn.MSELoss(), nn.L1Loss(), nn.HuberLoss(delta=0.1), lambda z, y: (z - y).norm()]
+LOSSES = [nn.L1Loss(), lambda z, y: (z - y).norm()]
 
 
 @pytest.mark.parametrize("name", HONEST)

@@ -79,7 +79,3 @@ def test_bad_input_is_refused() -> None:
             ask([2 * net.least, 0.5 * net.least])
         with pytest.raises(ValueError, match="alpha must be finite and positive"):
             ask(0.0)
-    with pytest.raises(ValueError, match="near must be a positive integer"):
-        ConfidentMlp(weights, x, labels, frame, near=0)
-    with pytest.raises(ValueError, match="labels must be between 0 and 3"):
-        ConfidentMlp(weights, x, labels + 1, frame)

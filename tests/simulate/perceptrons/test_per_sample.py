@@ -74,10 +74,6 @@ def test_per_sample_errors_name_the_argument(route: Any) -> None:
         route((4, 3), FLAT, np.ones((2, 5)), [0, 1])
     with pytest.raises(ValueError, match=r"labels must be between 0 and 2, got 0\.\.3"):
         route((4, 3), FLAT, np.ones((2, 4)), [0, 3])
-    with pytest.raises(ValueError, match="activation must be one of"):
-        route((4, 3), FLAT, np.ones((2, 4)), [0, 1], "swish")
-    with pytest.raises(ValueError, match=r"widths must be at least two positive integers, got \(4, 0\)"):
-        route((4, 0), FLAT, np.ones((2, 4)), [0, 1])
 
 
 def test_probe_errors_name_the_argument() -> None:

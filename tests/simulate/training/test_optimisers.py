@@ -198,17 +198,9 @@ def test_directions_and_counts_out_of_their_domain_are_refused() -> None:
         optimisers.form_moments(optimisers.population(SETS["full"]), [[1.0, 0.0]])
     block = Block((fixture(0, "a"),))
     with pytest.raises(ValueError, match="runs must be a positive integer"):
-        optimisers.least_squares_paths(block, dim=2, rate=0.1, batch_size=1, steps=1, runs=0)
-    with pytest.raises(ValueError, match="runs must be a positive integer"):
         optimisers.sgd_steps(block, SETS["full"], np.eye(3), rate=0.1, batch_size=1, runs=0)
     with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples"):
         optimisers.sgd_steps(block, SETS["full"], np.eye(3), rate=0.1, batch_size=6, runs=1)
-    sizes: tuple[Any, ...] = (0, 1.5)
-    for size in sizes:
-        with pytest.raises(ValueError, match="batch_size must be a positive integer"):
-            optimisers.all_batches(SETS["full"], size)
-    with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples, got 6"):
-        optimisers.all_batches(SETS["full"], 6)
     with pytest.raises(ValueError, match=r"moment must be of shape \(3, 3\), got \(2, 2\)"):
         optimisers.sgd_steps(block, SETS["full"], np.eye(2), rate=0.1, batch_size=1, runs=1)
     with pytest.raises(ValueError, match="moment must be positive semidefinite, got the eigenvalue -1"):

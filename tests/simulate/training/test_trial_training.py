@@ -205,14 +205,10 @@ def test_the_end_is_the_last_tenth(model: nn.Module) -> None:
 def test_what_is_asked_of_the_arguments(model: nn.Module) -> None:
     with pytest.raises(ValueError, match="size must be at most the 4 samples there are, got 5"):
         CommonBatches(samples=4, size=5)
-    with pytest.raises(ValueError, match="seed must be a positive integer, got -1"):
-        CommonBatches(samples=4, size=2, seed=-1)
     with pytest.raises(
         ValueError, match="optimiser must be one of sgd, momentum, adam or a function, got 'lion'"
     ):
         of(model, "lion")
-    with pytest.raises(ValueError, match="rate must be finite and positive, got 0"):
-        TrialRun(of(model), 0.0)
     stranger = nn.Linear(2, 2)
     with pytest.raises(
         ValueError, match="optimiser must be of the parameters of the model itself, got others"
@@ -220,8 +216,6 @@ def test_what_is_asked_of_the_arguments(model: nn.Module) -> None:
         TrialRun(of(model, lambda rate: torch.optim.SGD(stranger.parameters(), lr=rate)), 0.1)
     with pytest.raises(ValueError, match="model must have a parameter that requires a gradient, got none"):
         of(nn.Linear(4, 3).requires_grad_(False))
-    with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
-        TrialRun(of(model), 0.1).until(0)
     with pytest.raises(ValueError, match="run must have taken a step, got none"):
         TrialRun(of(model), 0.1).final()
     batches = CommonBatches(samples=14, size=2)
