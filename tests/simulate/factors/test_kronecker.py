@@ -146,17 +146,6 @@ def test_an_eigenbasis_of_another_network_is_refused() -> None:
 # --- where factors are exact --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sharing", ["expand", "reduce"])
-def test_a_deep_linear_network_is_exact_layer_by_layer(sharing: Any) -> None:
-    """With squared errors the derivatives by the outputs of a layer are those of every sample."""
-    model = built(lambda: nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 5), nn.Linear(5, 2)), 1)
-    objective = Objective(model, (drawn(1, N, 4), drawn(2, N, 2)), nn.MSELoss())
-    matrix, factors = gauss_newton(objective), kfac(objective, sharing=sharing)
-
-    for name in ("0", "1", "2"):
-        assert_allclose(factors.block(name).dense(), matrix.block(name).dense(), atol=1e-13)
-
-
 def test_positions_of_a_deep_linear_network_are_samples_to_expand_and_one_to_reduce() -> None:
     """Exact where the loss sees every position, and where it sees their mean."""
     model = built(lambda: nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2)), 2)
@@ -194,40 +183,3 @@ def test_frozen_weights_leave_a_factor_of_one() -> None:
     assert_allclose(
         block.product(torch.eye(5).double()), gauss_newton(objective).block("0.bias").dense(), atol=1e-13
     )
-
-
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", KINDS)
-def test_half_precision_has_the_factors_of_the_same_values_in_single_precision(
-    name: str, kind: torch.dtype
-) -> None:
-    """To the last bit, and with the exact trace of the dense matrix."""
-    half, single = (_narrow(KINDS[name](), kind) for _ in range(2))
-    assert half.model is not None and single.model is not None
-    single = Objective(single.model.float(), single.data, single.criterion)
-    found, expected = kfac(half), kfac(single)
-
-    assert {p.dtype for p in half.model.parameters()} == {kind} and found.dtype == torch.float32
-    assert torch.equal(found.dense(), expected.dense())
-    assert torch.equal(ekfac(half).dense(), ekfac(single).dense())
-    assert ekfac(half).trace() == pytest.approx(float(gauss_newton(single).dense().trace()), rel=1e-5)
-
-
-def _narrow(objective: Objective, kind: torch.dtype) -> Objective:
-    ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
-    assert objective.model is not None
-    return Objective(objective.model.to(kind), (x, y), objective.criterion)
-
-
-def test_a_saturated_softmax_in_single_precision_has_factors() -> None:
-    """Rounding gives its curvature eigenvalues of either sign, which are nothing beside those of other samples."""
-    model = built(lambda: nn.Linear(4, 5))
-    x = drawn(3, 40, 4) * torch.logspace(2.5, 0, 40).double()[:, None]
-    y = model(x).argmax(1)
-    exact = kfac(Objective(model, (x, y), nn.CrossEntropyLoss())).dense()
-    for samples in (slice(None), slice(0, 3)):  # the first are all sure
-        narrow = Objective(model.float(), (x[samples].float(), y[samples]), nn.CrossEntropyLoss())
-        found = kfac(narrow).dense()
-        assert bool(found.isfinite().all())
-        if samples == slice(None):
-            assert_allclose(found, exact, atol=1e-4 * float(exact.abs().max()))

@@ -9,16 +9,7 @@ from torch import Tensor
 
 from simulate.matrices import noise
 from simulate.monte_carlo import Block, Point, stream
-
-
-def block_of(count: int = 16, *, seed: int = 0) -> Block:
-    return Block(tuple(stream(seed, "noise", Point(), i) for i in range(count)))
-
-
-def assert_mean(draws: Tensor, exact: float) -> None:
-    """The mean of independent draws, within five standard errors of its exact value."""
-    error = draws.std() / math.sqrt(draws.numel())
-    assert abs(draws.mean() - exact) <= 5 * error + 1e-14
+from tests.simulate.matrices.drawn import assert_mean, block_of
 
 
 def entries_of(matrices: Tensor) -> Tensor:
@@ -109,7 +100,7 @@ DRAWS = {
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 def test_a_replicate_of_noise_is_the_same_alone_and_in_a_block(draw) -> None:
     together = draw(block_of(3))
-    alone = torch.cat([draw(Block((stream(0, "noise", Point(), i),))) for i in range(3)])
+    alone = torch.cat([draw(Block((stream(0, "test", Point(), i),))) for i in range(3)])
 
     assert_allclose(together, alone, rtol=1e-12, atol=1e-14)
 

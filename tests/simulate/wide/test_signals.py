@@ -6,28 +6,18 @@ from itertools import permutations
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from torch import Tensor
 from torch.nn import functional
 
 from simulate.activations import ACTIVATIONS
-from simulate.monte_carlo import Block, Point, stream
 from simulate.wide import signals
 from simulate.wide.signals import WideNetwork
-
-
-def block_of(count: int, *, seed: int = 0) -> Block:
-    return Block(tuple(stream(seed, "test", Point(), i) for i in range(count)))
+from tests.simulate.matrices.drawn import assert_mean, block_of
 
 
 def network_of(count: int = 2, *, widths=(4, 6, 5, 3), samples: int = 3, seed: int = 0) -> WideNetwork:
     return signals.wide_network(
         block_of(count, seed=seed), widths=widths, samples=samples, weight_variance=1.7, bias_variance=0.4
     )
-
-
-def assert_mean(draws: Tensor, exact: float) -> None:
-    """The mean of independent draws, within five standard errors of its exact value."""
-    assert abs(draws.mean() - exact) <= 5 * draws.std() / math.sqrt(draws.numel()) + 1e-14
 
 
 # --- the draw
