@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from torch import Tensor
 
-from simulate.matrices import ensembles
+from simulate.matrices import ensembles, noise
 from simulate.monte_carlo import Block, Point, fixture, stream
 from tests.simulate.matrices.drawn import MODEL, assert_mean, block_of
 
@@ -237,6 +237,10 @@ def test_matrices_that_are_not_square_are_refused(find) -> None:
 
 
 DRAWS = {
+    "student": lambda b: noise.student(b, 9, degrees=12),
+    "sparse": lambda b: noise.sparse(b, 9, per_row=3),
+    "profiled": lambda b: noise.profiled(b, torch.ones(9, 9, dtype=torch.float64)),
+    "projections": lambda b: noise.signed_projections(b, 7, samples=4, rank=2),
     "wigner": lambda b: ensembles.wigner(b, 6),
     "rademacher": lambda b: ensembles.wigner(b, 6, law="rademacher"),
     "wishart": lambda b: ensembles.wishart(b, 4, 7),

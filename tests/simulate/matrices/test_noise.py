@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from simulate.matrices import noise
-from simulate.monte_carlo import Block, Point, stream
 from tests.simulate.matrices.drawn import assert_mean, block_of
 
 
@@ -89,20 +88,6 @@ def test_signed_projections_are_sums_of_unit_projections_of_both_signs() -> None
     assert ((few.abs() > 1e-12).sum(dim=1) == 4).all()
     one = torch.linalg.eigvalsh(noise.signed_projections(block_of(), 9, samples=1, rank=1))
     assert_allclose(one.abs().amax(dim=1), 1.0, rtol=1e-13)
-
-
-DRAWS = {
-    **KINDS,
-    "projections": lambda b: noise.signed_projections(b, 7, samples=4, rank=2),
-}
-
-
-@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
-def test_a_replicate_of_noise_is_the_same_alone_and_in_a_block(draw) -> None:
-    together = draw(block_of(3))
-    alone = torch.cat([draw(Block((stream(0, "test", Point(), i),))) for i in range(3)])
-
-    assert_allclose(together, alone, rtol=1e-12, atol=1e-14)
 
 
 def test_noise_out_of_domain_is_refused() -> None:
