@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import subprocess
 import sys
 import types
 from pathlib import Path
@@ -53,14 +52,6 @@ def test_eight_by_eight_digits_are_the_embedded_ones() -> None:
     expected = (pixels - pixels.mean()) / pixels.std()
     assert_allclose(data.digits((1, 8, 8)).flat().images, expected, rtol=1e-13, atol=1e-14)
     assert_array_equal(data.digits((1, 8, 8)).labels, table[:, -1])
-
-
-def test_digits_are_read_where_scikit_learn_is_not_installed() -> None:
-    program = (
-        "import sys; sys.modules['sklearn'] = None; from simulate import data; print(len(data.digits()))"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "1797"
 
 
 def test_pooled_digits_are_block_averages() -> None:
@@ -304,14 +295,6 @@ def test_balanced_sample_has_the_same_number_of_every_class() -> None:
     assert_array_equal(drawn.labels, small().labels[order])
     assert_array_equal(np.unique(drawn.labels, return_counts=True), [[0, 1, 4], [2, 2, 2]])
     assert list(drawn.labels) != sorted(drawn.labels)
-
-
-@pytest.mark.parametrize("balanced", [False, True])
-def test_sample_depends_on_its_generator_only(balanced: bool) -> None:
-    def draw(seed: int) -> list[float]:
-        return data.sample(small(), np.random.default_rng(seed), 6, balanced=balanced).images.ravel().tolist()
-
-    assert draw(1) == draw(1) != draw(2)
 
 
 def test_every_image_is_equally_likely() -> None:

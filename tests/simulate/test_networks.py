@@ -111,17 +111,6 @@ def test_bias_free_relu_networks_are_homogeneous_of_their_depth(scale: float, po
     assert torch.equal(net(pictures), scale**5 * logits)
 
 
-def test_lenet_pools_by_the_largest_or_by_the_mean_of_four() -> None:
-    """With the same weights; what the second pooling makes of positive signals is less than the first's."""
-    largest, mean = (LeNet5(rng=generator(), pooling=name) for name in ("max", "average"))
-    x = images(2, 3, 32, 32)
-    assert all(torch.equal(a, b) for a, b in zip(largest.parameters(), mean.parameters(), strict=True))
-    before = largest.features[:2](x)
-    four = before.unfold(2, 2, 2).unfold(3, 2, 2).flatten(4)
-    assert torch.equal(largest.features[:3](x), four.amax(-1))
-    assert_allclose(mean.features[:3](x).detach(), four.mean(-1).detach(), rtol=1e-14, atol=1e-14)
-
-
 def test_errors_name_the_argument() -> None:
     with pytest.raises(ValueError, match=r"activation must be one of relu, .*, got 'swish'"):
         mlp_logits(mlp_weights(generator(), (2, 2)), torch.ones(1, 2), "swish")

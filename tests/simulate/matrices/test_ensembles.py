@@ -237,10 +237,6 @@ def test_matrices_that_are_not_square_are_refused(find) -> None:
 
 
 DRAWS = {
-    "student": lambda b: noise.student(b, 9, degrees=12),
-    "sparse": lambda b: noise.sparse(b, 9, per_row=3),
-    "profiled": lambda b: noise.profiled(b, torch.ones(9, 9, dtype=torch.float64)),
-    "projections": lambda b: noise.signed_projections(b, 7, samples=4, rank=2),
     "wigner": lambda b: ensembles.wigner(b, 6),
     "rademacher": lambda b: ensembles.wigner(b, 6, law="rademacher"),
     "wishart": lambda b: ensembles.wishart(b, 4, 7),
@@ -255,7 +251,15 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+NOISE = {
+    "student": lambda b: noise.student(b, 9, degrees=12),
+    "sparse": lambda b: noise.sparse(b, 9, per_row=3),
+    "profiled": lambda b: noise.profiled(b, torch.ones(9, 9, dtype=torch.float64)),
+    "projections": lambda b: noise.signed_projections(b, 7, samples=4, rank=2),
+}
+
+
+@pytest.mark.parametrize("draw", [*DRAWS.values(), *NOISE.values()], ids=[*DRAWS, *NOISE])
 def test_a_replicate_is_the_same_alone_and_in_a_block(draw) -> None:
     together = draw(block_of(3))
     alone = torch.cat([draw(Block((stream(0, "test", Point(), i),))) for i in range(3)])
