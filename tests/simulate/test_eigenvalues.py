@@ -41,18 +41,6 @@ def test_extremes_are_those_of_the_dense_matrix(dim: int, largest: int, smallest
     assert_allclose(found.vectors.T @ found.vectors, np.eye(largest + smallest), atol=1e-10)
 
 
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-8])
-@pytest.mark.parametrize(("largest", "smallest"), [(5, 0), (8, 0), (3, 2), (0, 2), (6, 3)])
-def test_multiple_eigenvalues_are_counted_as_often_as_they_occur(
-    tolerance: float, largest: int, smallest: int
-) -> None:
-    found = extremes(SPIKED, rng(), largest=largest, smallest=smallest, tolerance=tolerance)
-    exact = wanted(SPIKED, largest, smallest)
-    assert (np.abs(found.values - exact) <= np.minimum(found.bounds, 6 * tolerance)).all()
-    assert found.stopped == "all bounds below the tolerance"
-    assert_allclose(residuals(SPIKED, found), found.residuals, rtol=1e-6, atol=1e-12)
-
-
 @pytest.mark.parametrize("power", [2.0**-900, 2.0**900])
 def test_everything_scales_with_the_matrix(power: float) -> None:
     """Powers of two: nothing is rounded but what squares of them would overflow or lose."""

@@ -129,7 +129,7 @@ def number(value: float) -> Tensor:
 def assert_curvature(objective: Objective, model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> None:
     """Trace, diagonals, and what is projected, of the batches that are there."""
     shares = [len(y) / sum(len(y) for _, y in batches) for _, y in batches]
-    expected = sum(s * curvature(model, x) for s, (x, _) in zip(shares, batches, strict=True))
+    expected: Any = sum(s * curvature(model, x) for s, (x, _) in zip(shares, batches, strict=True))
     loss: Any = sum(s * LOSS(model(x), y) for s, (x, y) in zip(shares, batches, strict=True))
     slope = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
     whole = rows(torch.cat([g.flatten() for g in slope]), model)
@@ -190,6 +190,9 @@ def test_samples_that_are_reordered_have_their_own_derivatives(model: nn.Module,
     assert_curvature(objective, model, batches)
     with pytest.raises(ValueError, match="on every sample apart"):
         kfac(objective)
+    if len(sizes) == 1:
+        steep = jacobian(model, batches[0][0])
+        assert_same(empirical_kernel(model, batches[0][0]).flatten(2).flatten(0, 1), steep @ steep.mT)
     vector = torch.linspace(-1, 1, objective.dim).double()[:, None]
     alone = [Objective(model, (x[[i]], y[[i]]), LOSS) for x, y in batches for i in range(len(y))]
     expected = np.concatenate([quadratic_forms(one, vector) for one in alone])

@@ -60,17 +60,6 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], Tensor]] = {
 }
 
 
-class Rows(nn.Module):
-    """A layer on every row of a sample."""
-
-    def __init__(self, layer: nn.Module) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.layer(x.flatten(0, 1)).unflatten(0, x.shape[:2])
-
-
 def objective_of(model: nn.Module, x: Tensor, **options: Any) -> Objective:
     """Of random parameters, and buffers that are no identity."""
     model = model.double().eval()
@@ -147,22 +136,6 @@ def test_the_derivative_by_a_layer_follows_from_that_by_its_nudge(name: str) -> 
     found = sites.pulled(site, slope)
     for place, gradient in enumerate(expected):
         assert_same(found[place], gradient)
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_layers_on_rows_or_positions_have_their_trace_by_either_route(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build, x = LAYERS[name]
-    by_rows = len(x) > SAMPLES
-    objective = (
-        objective_of(Rows(build()), x.unflatten(0, (SAMPLES, -1))) if by_rows else objective_of(build(), x)
-    )
-    assert covers(objective) and by_sample(objective)
-    traces = [trace_gauss_newton(objective)]
-    monkeypatch.setattr(sites, "covers", lambda _: False)
-    traces.append(trace_gauss_newton(objective))
-    assert abs(traces[0] - traces[1]) <= 1e-12 * traces[1]
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from numpy.testing import assert_allclose
@@ -38,7 +39,7 @@ def jacobian(network: WideNetwork, outputs: Outputs) -> Tensor:
     return torch.stack([of(n) for n in range(len(network.inputs))])
 
 
-def plain(activation: object) -> Outputs:
+def plain(activation: Any) -> Outputs:
     """The last preactivations."""
     return lambda one: signals.forward(one, activation).preactivations[-1]
 
