@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from simulate import networks
 from simulate.modules import logit_kernel
 from simulate.modules.logit_kernel import Kernel
+from tests.simulate.modules.test_mixed_samples import jacobian
 
 
 class Convolutional(nn.Module):
@@ -45,20 +46,10 @@ def cases() -> dict[str, tuple[nn.Module, Tensor]]:
     }
 
 
-def jacobian(model: nn.Module, x: Tensor) -> Tensor:
-    """(N, K, P), one backward pass for each entry of the logits."""
-    logits, parameters = model(x), list(model.parameters())
-    rows = [
-        torch.cat([g.flatten() for g in torch.autograd.grad(z, parameters, retain_graph=True)])
-        for z in logits.flatten()
-    ]
-    return torch.stack(rows).view(*logits.shape, -1)
-
-
 @pytest.mark.parametrize("kind", ["perceptron", "biases", "convolution"])
 def test_kernel_holds_inner_products_of_the_rows_of_the_jacobian(kind: str) -> None:
     model, x = cases()[kind]
-    rows = jacobian(model, x)
+    rows = jacobian(model, x).view(*model(x).shape, -1)
     found = logit_kernel.logit_kernel(model, x)
 
     assert found.dim == rows.shape[2]
