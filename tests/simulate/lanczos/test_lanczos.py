@@ -100,6 +100,8 @@ def test_an_operator_is_checked_when_it_is_called() -> None:
     half: Any = 2.5
     with pytest.raises(ValueError, match=r"operator must map .* \(1, 4\) to \(4, 1\)"):
         quadrature(Operator(product=lambda v: v.mT, dim=4), np.ones((1, 4)), 2)
+    with pytest.raises(ValueError, match="operator must return finite products, got NaN"):
+        quadrature(Operator(product=lambda v: v / 0, dim=4), np.ones((1, 4)), 2)
     with pytest.raises(ValueError, match=r"dim must be a positive integer, got 2\.5"):
         Operator(product=torch.clone, dim=half)
     with pytest.raises(

@@ -144,5 +144,8 @@ def test_bad_batches_populations_and_sizes_are_refused() -> None:
     for sizes in ((), (3, 3), (4, 2)):
         with pytest.raises(ValueError, match=r"sizes must be growing positive integers"):
             populations.nested_means(BLOCK, 2, sizes)
+    two: Any = [0.1, 0.2]
+    with pytest.raises(ValueError, match="least must be one number"):
+        populations.definite_matrices(rng(), 2, 2, least=two)
     with pytest.raises(ValueError, match=r"least must be finite and positive, got 0"):
         populations.definite_matrices(rng(), 2, 2, least=0.0)

@@ -89,6 +89,7 @@ def half_and_double() -> nn.Module:
         (bad(reduction="none"), "reduction must be one of mean, sum, got 'none'"),
         (bad(loss=nn.CrossEntropyLoss(reduction="none")), "reduction must be one of mean, sum"),
         (bad(chunk=0), "chunk must be a positive integer"),
+        (bad(data=3), "data must be batches"),
         (bad(chunk=2, training=True), "chunk must be None in training mode"),
     ],
 )

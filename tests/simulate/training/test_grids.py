@@ -241,6 +241,7 @@ def test_what_does_not_fit_is_refused(changed, message):
         (lambda: Rule(second=-0.1), "second must be in"),
         (lambda: Rule(damping=0.0), "damping must be positive"),
         (lambda: Rule(nesterov=True, averaged=True), "nesterov must stand without"),
+        (lambda: Perceptrons("gelu"), "activation must be one of"),
         (lambda: Perceptrons("relu", "hinge"), "loss must be one of"),
         (lambda: Modules(nn.BatchNorm1d(3)), "running statistics"),
     ],

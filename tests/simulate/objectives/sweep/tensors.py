@@ -169,6 +169,7 @@ TYPES = {
         lambda: torch.compile(nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 2)), backend="eager")
     ),
     "long short-term memory": Swept(_recurrent(nn.LSTM), sized(3, 2)),
+    "gated recurrent": Swept(_recurrent(nn.GRU), sized(3, 2)),
     "transformer": Swept(
         lambda: Calls(
             lambda m, x: m.t(x).flatten(1),
