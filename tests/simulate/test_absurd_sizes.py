@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from simulate import _memory, networks
 from simulate.matrices import ensembles
@@ -72,31 +71,6 @@ SIZES: dict[str, Callable[[Any], Any]] = {
 }
 """A call for each argument that says how much is allocated, with the others so that ten millions are absurd."""
 
-INPUTS: dict[str, Callable[[], Any]] = {
-    "hessians": lambda: per_sample.hessians((3, 7, 4), parameters(), *samples(50_000)),
-    "gauss_newtons": lambda: per_sample.gauss_newtons((3, 7, 4), parameters(), *samples(50_000)),
-    "norms": lambda: full_space.norms(weights(), *samples(20_000)),
-    "ProjectedMlp": lambda: curvature.ProjectedMlp(weights(), *samples(50_000), frame(49)),
-}
-"""Calls that need a multiple of what they are given."""
-
-
-def parameters() -> Tensor:
-    return torch.zeros(networks.weight_count((3, 7, 4), biases=True), dtype=torch.float64)
-
-
-def weights() -> tuple[Tensor, ...]:
-    return networks.mlp_weights(rng(), (3, 7, 4))
-
-
-def frame(columns: int) -> Tensor:
-    return torch.zeros(networks.weight_count((3, 7, 4)), columns, dtype=torch.float64)
-
-
-def samples(count: int) -> tuple[Tensor, Tensor]:
-    """So many equal samples, without any memory of their own."""
-    return torch.ones(1, 3, dtype=torch.float64).expand(count, 3), torch.zeros(1).long().expand(count)
-
 
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,16 +95,6 @@ def test_what_is_no_size_is_refused_by_name(name: str) -> None:
     for value in NO_SIZE:
         with pytest.raises(ValueError, match=f"{argument} must be (a|at least two) positive integer"):
             SIZES[name](value)
-
-
-@pytest.mark.parametrize("name", INPUTS)
-@pytest.mark.usefixtures("little")
-def test_a_multiple_of_the_input_that_no_memory_holds_is_refused(name: str, monkeypatch) -> None:
-    monkeypatch.setattr(_memory, "available", lambda device: 2.0**27)
-    with pytest.raises(
-        ValueError, match=r"(x|frame) must be small enough .* need about .* GiB, got 0.1 GiB; use"
-    ):
-        INPUTS[name]()
 
 
 @pytest.mark.parametrize("value", NO_SIZE, ids=range(len(NO_SIZE)))

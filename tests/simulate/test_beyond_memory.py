@@ -20,8 +20,16 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.objectives import Objective
 from simulate.perceptrons.confident import ConfidentMlp
+from simulate.perceptrons.curvature import ProjectedMlp
+from simulate.perceptrons.full_space import norms
 from simulate.perceptrons.layer_blocks import layer_block
-from simulate.perceptrons.per_sample import all_logit_derivatives, flattened, hessians, loss_gradients
+from simulate.perceptrons.per_sample import (
+    all_logit_derivatives,
+    flattened,
+    gauss_newtons,
+    hessians,
+    loss_gradients,
+)
 from simulate.perceptrons.projected_mlps import projected_mlps
 from simulate.training.learnable_rates import Classifiers, learns
 from simulate.training.scaled_training import descent
@@ -64,6 +72,9 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "flat logits": (lambda: all_logit_derivatives(*flattened(NET.weights), X), "11 samples by 77 parameters"),
     "gradients": (lambda: loss_gradients(*flattened(NET.weights), X, LABELS), "11 samples by 77 parameters"),
     "hessians": (lambda: hessians(*flattened(NET.weights), X, LABELS), "11 samples by 77 parameters"),
+    "gauss-newtons": (lambda: gauss_newtons(*flattened(NET.weights), X, LABELS), "11 samples"),
+    "norms": (lambda: norms(NET.weights, X, LABELS), ""),
+    "projected": (lambda: ProjectedMlp(NET.weights, X, LABELS, FRAME), ""),
     "confident": (lambda: ConfidentMlp(NET.weights, X, LABELS, FRAME), ""),
     "block": (lambda: layer_block(NET.weights, X), "the factor of a block, of 11 samples"),
     "stack": (lambda: projected_mlps(STACK, X, LABELS, FRAME), "the derivatives of 11 samples"),

@@ -109,7 +109,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=50, derandomize=True)
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(st.dictionaries(st.from_regex(r"p_[a-z]{1,5}", fullmatch=True), VALUES, max_size=4))
 def test_json_brings_a_point_back(values: dict) -> None:
     point = Point(**values)
