@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from simulate import _memory, networks
 from simulate.matrices import ensembles
@@ -72,31 +71,6 @@ SIZES: dict[str, Callable[[Any], Any]] = {
 }
 """A call for each argument that says how much is allocated, with the others so that ten millions are absurd."""
 
-INPUTS: dict[str, Callable[[], Any]] = {
-    "hessians": lambda: per_sample.hessians((3, 7, 4), parameters(), *samples(50_000)),
-    "gauss_newtons": lambda: per_sample.gauss_newtons((3, 7, 4), parameters(), *samples(50_000)),
-    "norms": lambda: full_space.norms(weights(), *samples(20_000)),
-    "ProjectedMlp": lambda: curvature.ProjectedMlp(weights(), *samples(50_000), frame(49)),
-}
-"""Calls that need a multiple of what they are given."""
-
-
-def parameters() -> Tensor:
-    return torch.zeros(networks.weight_count((3, 7, 4), biases=True), dtype=torch.float64)
-
-
-def weights() -> tuple[Tensor, ...]:
-    return networks.mlp_weights(rng(), (3, 7, 4))
-
-
-def frame(columns: int) -> Tensor:
-    return torch.zeros(networks.weight_count((3, 7, 4)), columns, dtype=torch.float64)
-
-
-def samples(count: int) -> tuple[Tensor, Tensor]:
-    """So many equal samples, without any memory of their own."""
-    return torch.ones(1, 3, dtype=torch.float64).expand(count, 3), torch.zeros(1).long().expand(count)
-
 
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,16 +97,6 @@ def test_what_is_no_size_is_refused_by_name(name: str) -> None:
             SIZES[name](value)
 
 
-@pytest.mark.parametrize("name", INPUTS)
-@pytest.mark.usefixtures("little")
-def test_a_multiple_of_the_input_that_no_memory_holds_is_refused(name: str, monkeypatch) -> None:
-    monkeypatch.setattr(_memory, "available", lambda device: 2.0**27)
-    with pytest.raises(
-        ValueError, match=r"(x|frame) must be small enough .* need about .* GiB, got 0.1 GiB; use"
-    ):
-        INPUTS[name]()
-
-
 @pytest.mark.parametrize("value", NO_SIZE, ids=range(len(NO_SIZE)))
 def test_columns_of_a_frame_are_a_size(value: Any) -> None:
     for draw in (curvature.haar, curvature.sparse_frame):
@@ -147,18 +111,6 @@ def test_the_rows_of_a_whole_frame_are_a_size() -> None:
                 curvature.haar(rng(), 5, 2, total=value)
     with pytest.raises(ValueError, match=r"total must be less than 2\*\*63"):
         curvature.haar(rng(), 5, 2, total=10**5000)
-
-
-def test_the_refusal_says_the_need_and_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_memory, "available", lambda device: 3.0 * 2**30)
-    told = (
-        "dim must be small enough for memory: 2 replicates of matrices of 30000 x 30000 need about 26.8 GiB,"
-        " got 3.0 GiB; use smaller sizes"
-    )
-    with pytest.raises(ValueError, match=f"^{told}$"):
-        ensembles.wigner(BLOCK, 30_000)
-    with pytest.raises(ValueError, match=r"need about more than 1e\+15 GiB, got 3.0 GiB"):
-        ensembles.wigner(BLOCK, 10**15)
 
 
 def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

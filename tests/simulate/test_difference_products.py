@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from simulate.difference_products import difference_hessian
-from simulate.eigenvalues import extremes
 from simulate.objectives import Objective
 from simulate.operators import hessian
 from tests.simulate.objectives.losses import LABELS, WIDTH, X, network
@@ -119,14 +117,6 @@ def test_all_of_a_module_is_in_double_precision(parameters: Any) -> None:
     assert all(t.dtype == torch.float32 for t in (*model.parameters(), loss.weight))
 
 
-def test_it_is_an_operator_for_lanczos() -> None:
-    data = X, LABELS
-    found = difference_hessian(Objective(Bent(Once.apply), data, LOSS))
-    truth = hessian(Objective(Bent(torch.tanh), data, LOSS)).dense()
-    top = extremes(found, np.random.default_rng(0), largest=2, tolerance=1e-6).values
-    assert_same(torch.as_tensor(np.sort(top)[::-1].copy()), torch.linalg.eigvalsh(truth).flip(0)[:2], 1e-5)
-
-
 class Padded(nn.Module):
     """A word that stands for nothing, whose row is used for what comes out as well if `tied`."""
 
@@ -211,13 +201,3 @@ def test_a_kink_that_is_passed_is_covered_or_refused() -> None:
 def test_what_cannot_be_is_refused(given: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         difference_hessian(Objective(network(), (X, LABELS), LOSS, **given), **options)
-
-
-def test_a_penalty_is_refused_as_elsewhere() -> None:
-    model = Bent(Once.apply)
-
-    def penalised(z: Tensor, y: Tensor) -> Tensor:
-        return LOSS(z, y) + model.first.weight.square().sum()
-
-    with pytest.raises(ValueError, match="must reach the parameters through the call of the model alone"):
-        _ = difference_hessian(Objective(model, (X, LABELS), penalised)) @ torch.ones(43, dtype=torch.float64)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy import linalg as linalg_dense
-from scipy.sparse import linalg
-from torch import nn
+from numpy.testing import assert_allclose
 
-from simulate import eigenvalues, networks, operators
+from simulate import eigenvalues
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator
-from simulate.lanczos.chain import Chain, Found
-from simulate.objectives import Objective
 from tests.simulate.dense_matrices import SPIKED, residuals, rng, rotated, wanted
 
 # --- the values --------------------------------------------------------------------------------------------------
@@ -48,51 +41,6 @@ def test_extremes_are_those_of_the_dense_matrix(dim: int, largest: int, smallest
     assert_allclose(found.vectors.T @ found.vectors, np.eye(largest + smallest), atol=1e-10)
 
 
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-8])
-@pytest.mark.parametrize(("largest", "smallest"), [(5, 0), (8, 0), (3, 2), (0, 2), (6, 3)])
-def test_multiple_eigenvalues_are_counted_as_often_as_they_occur(
-    tolerance: float, largest: int, smallest: int
-) -> None:
-    found = extremes(SPIKED, rng(), largest=largest, smallest=smallest, tolerance=tolerance)
-    exact = wanted(SPIKED, largest, smallest)
-    assert (np.abs(found.values - exact) <= np.minimum(found.bounds, 6 * tolerance)).all()
-    assert found.stopped == "all bounds below the tolerance"
-    assert_allclose(residuals(SPIKED, found), found.residuals, rtol=1e-6, atol=1e-12)
-
-
-@pytest.mark.parametrize("which", ["LA", "SA"])
-def test_lanczos_with_restarts_of_scipy_finds_the_same(which: str) -> None:
-    matrix = rotated([*np.linspace(-1, 1, 200), -5.0, -4.0, -3.0, 3.0, 4.0, 5.0])
-    theirs = np.sort(linalg.eigsh(matrix, 3, which=which, v0=np.ones(206), return_eigenvectors=False))[::-1]
-    counts: dict[str, Any] = {"largest": 3} if which == "LA" else {"largest": 0, "smallest": 3}
-    assert_allclose(extremes(matrix, rng(), **counts, tolerance=1e-12).values, theirs, atol=1e-10)
-
-
-def test_an_eigenvalue_that_the_start_does_not_contain_is_found_by_the_next_chain() -> None:
-    class Blind(np.random.Generator):
-        """A generator whose first start lies in the complement of the first axis."""
-
-        def __init__(self) -> None:
-            super().__init__(np.random.PCG64(0))
-            self._rng, self._first = rng(), True
-
-        def standard_normal(self, shape: tuple[int, int]) -> np.ndarray:
-            drawn = self._rng.standard_normal(shape)
-            drawn[:, 0] *= not self._first
-            self._first = False
-            return drawn
-
-    blind: Any = Blind()
-    found = extremes(np.diag([9.0, 7.0, *np.linspace(0, 1, 100)]), blind, largest=2)
-    assert_allclose(found.values, [9, 7], atol=9e-3)
-
-
-def test_the_same_generator_gives_the_same_numbers() -> None:
-    first, second = (extremes(SPIKED, rng(3), largest=7, smallest=1) for _ in range(2))
-    assert_array_equal(first.values, second.values)
-    assert_array_equal(first.vectors, second.vectors)
-
-
 @pytest.mark.parametrize("power", [2.0**-900, 2.0**900])
 def test_everything_scales_with_the_matrix(power: float) -> None:
     """Powers of two: nothing is rounded but what squares of them would overflow or lose."""
@@ -101,16 +49,6 @@ def test_everything_scales_with_the_matrix(power: float) -> None:
     for name in ("values", "residuals", "bounds", "floor", "ceiling"):
         assert_allclose(getattr(scaled, name) / power, getattr(plain, name), rtol=1e-9)
     assert_allclose(scaled.vectors, plain.vectors, atol=1e-9)
-
-
-@pytest.mark.parametrize(("largest", "smallest"), [(1, 0), (1, 1), (2, 6), (0, 8)])
-def test_the_ends_change_places_with_the_sign(largest: int, smallest: int) -> None:
-    plain = extremes(SPIKED, rng(), largest=smallest, smallest=largest)
-    turned = extremes(-SPIKED, rng(), largest=largest, smallest=smallest)
-    assert_allclose(turned.values, -plain.values[::-1], rtol=1e-9)
-    assert_allclose(turned.bounds, plain.bounds[::-1], rtol=1e-6, atol=1e-10)
-    assert_allclose((turned.floor, turned.ceiling), (-plain.ceiling, -plain.floor), rtol=1e-9)
-    assert turned.products == plain.products
 
 
 # --- the bounds --------------------------------------------------------------------------------------------------
@@ -150,16 +88,6 @@ def test_a_close_pair_is_no_reason_for_too_small_a_bound(distance: float, larges
             assert found.converged.all()
 
 
-def test_one_value_ends_when_nothing_more_can_lie_above() -> None:
-    values = np.linspace(-1, 1, 3000)
-    diagonal = torch.from_numpy(values)
-    found = extremes(Operator(product=lambda v: v * diagonal, dim=3000), rng(), tolerance=0.02)
-    assert found.stopped == "all bounds below the tolerance"
-    assert found.values[0] <= 1 <= found.ceiling <= found.values[0] + 0.02
-    assert found.floor <= -1
-    assert_allclose(found.bounds, found.ceiling - found.values, rtol=1e-12)
-
-
 def test_the_ceiling_fails_as_often_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """A projector on one vector, seen once: the bound on its part of the start is all there is, and is attained."""
     monkeypatch.setattr(eigenvalues, "_DOUBT", 0.8)
@@ -167,54 +95,6 @@ def test_the_ceiling_fails_as_often_as_it_may(monkeypatch: pytest.MonkeyPatch) -
     draws = rng(5)
     exceeded = [extremes(matrix, draws, steps=1).ceiling < 1 for _ in range(600)]
     assert abs(np.mean(exceeded) - 0.8 / 4) < 4 * np.sqrt(0.2 * 0.8 / 600)
-
-
-def test_further_chains_have_half_the_doubt_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    doubts: list[float] = []
-    reach = eigenvalues.Chain.ceiling
-
-    def told(chain: eigenvalues.Chain, top: int, doubt: float) -> float:
-        doubts.append(doubt)
-        return reach(chain, top, doubt)
-
-    monkeypatch.setattr(eigenvalues.Chain, "ceiling", told)
-    extremes(SPIKED, rng(), largest=3)
-    chains = np.unique(doubts)[::-1]
-    assert_allclose(chains, 0.0025 / 2.0 ** (np.log2(0.0025 / chains).round()), rtol=1e-12)
-    assert len(chains) > 1 and 2 * chains.sum() <= 0.01
-
-
-def test_what_is_not_found_lies_between_floor_and_ceiling() -> None:
-    exact = np.linalg.eigvalsh(SPIKED)
-    for seed in range(8):
-        found = extremes(SPIKED, rng(seed), largest=7, smallest=2)
-        assert found.floor <= exact[2] and exact[-8] <= found.ceiling
-        assert found.ceiling <= found.values[6] + 6e-3 and found.floor >= found.values[7] - 6e-3
-
-
-def test_what_was_found_at_the_other_end_counts_towards_the_ceiling() -> None:
-    """Rows that are far from eigenvectors: the matrix on the complement of one of them reaches beyond both parts."""
-    draws = rng(7).standard_normal((30, 30))
-    matrix = draws + draws.T
-    rows = np.linalg.qr(draws[:, :2])[0].T
-    values, turn = np.linalg.eigh(rows @ matrix @ rows.T)
-    values, rows = values[::-1], turn.T[::-1] @ rows
-    outside = rows @ matrix - values[:, None] * rows
-    lengths = np.linalg.norm(outside, axis=1)
-    tails, shares = np.linalg.qr(outside.T)
-    found = Found(torch.from_numpy(rows), values, lengths, lengths, shares.T, torch.from_numpy(tails.T))
-    chain = Chain(found, torch.from_numpy(rng(8).standard_normal(30)), 1.0, 0.0)
-    while not (len(chain.nodes) and chain.exhausted):
-        chain.grow(lambda row: torch.from_numpy(matrix) @ row)
-    assert len(chain.nodes) == 28
-    for kept, end in ((0, chain.ceiling(1, 0.01)), (1, -chain.floor(1, 0.01))):
-        rest = linalg_dense.null_space(rows[[kept]])
-        within = np.linalg.eigvalsh(rest.T @ matrix @ rest)
-        most, apart = (within[-1], chain.nodes[-1]) if kept == 0 else (-within[0], -chain.nodes[0])
-        assert apart + 1e-3 < most <= end
-    pairs = chain.pairs(3, 2)
-    assert_allclose(pairs.values, wanted(matrix, 3, 2), rtol=1e-12)
-    assert pairs.residuals.max() < 1e-10
 
 
 # --- rounding ------------------------------------------------------------------------------------------------------
@@ -268,13 +148,3 @@ def test_products_that_are_not_those_of_a_symmetric_matrix_show_in_the_bounds(
         assert found.bounds.min() > 1e-3
         assert (np.abs(found.values - wanted(SPIKED, 6)) <= found.bounds).all()
         assert not found.converged.any() and found.stopped.startswith(stopped)
-
-
-def test_the_curvature_of_a_network_in_single_precision() -> None:
-    inputs = torch.from_numpy(rng(2).standard_normal((50, 6)))
-    labels = torch.from_numpy(rng(3).integers(0, 3, 50))
-    net = networks.Mlp((6, 12, 3), "tanh", rng=rng())
-    exact = operators.hessian(Objective(net, (inputs, labels), nn.CrossEntropyLoss())).dense().numpy()
-    single = operators.hessian(Objective(net.float(), (inputs.float(), labels), nn.CrossEntropyLoss()))
-    found = extremes(single, rng(), largest=3, smallest=2, tolerance=1e-5)
-    assert (np.abs(found.values - wanted(exact, 3, 2)) <= found.bounds).all() and found.converged.all()

@@ -5,32 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from scipy.sparse import linalg
 from torch import nn
 
 from simulate.modules.hessian_variance import quadratic_forms
 from simulate.objectives import Objective, products
 from simulate.objectives.derivatives import bytes_held
 from simulate.objectives.products import Built, Derivative, Kept, of_scalar
-from simulate.objectives.restoring import as_found
 from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
-from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
+from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian
 from tests.simulate.small_perceptrons import assert_same
 
 MATRICES = (hessian, gauss_newton, h_term, empirical_fisher)
 ANY_LOSS = sorted(BUILDERS)
-
-
-def outer_hessian(objective: Objective, batch: Any) -> torch.Tensor:
-    """Second derivative of the loss of a batch in its outputs, flattened."""
-    with as_found(objective.model, objective.training):
-        outputs = objective.outputs(objective.leaves(), batch.inputs).detach()
-    return torch.func.jacrev(torch.func.grad(lambda z: objective.loss(z.view_as(outputs), batch)))(
-        outputs.flatten()
-    )
 
 
 def columns(objective: Objective) -> torch.Tensor:
@@ -44,25 +32,6 @@ def test_products_are_those_of_the_dense_hessian(name: str) -> None:
     objective = case(name).objective()
     vectors = columns(objective)
     assert_same(hessian(objective) @ vectors, dense_hessian(objective) @ vectors)
-
-
-@pytest.mark.parametrize("name", ANY_LOSS)
-def test_gauss_newton_is_the_jacobian_about_the_curvature_of_the_loss(name: str) -> None:
-    objective = case(name).objective()
-    vectors = columns(objective)
-    expected = torch.zeros_like(vectors)
-    for batch in objective.batches():
-        rows = dense_jacobian(objective, batch.inputs)
-        expected += rows.T @ (outer_hessian(objective, batch) @ (rows @ vectors))
-    assert_same(gauss_newton(objective) @ vectors + 1, expected + 1)
-
-
-@pytest.mark.parametrize("name", ANY_LOSS)
-def test_hessian_is_its_two_terms(name: str) -> None:
-    objective = case(name).objective()
-    vectors = columns(objective)
-    whole, *terms = (matrix(objective) @ vectors for matrix in (hessian, gauss_newton, h_term))
-    assert_same(terms[0] + terms[1], whole)
 
 
 @pytest.mark.parametrize("name", ["cross-entropy", "binary", "squared error", "convolution", "transformer"])
@@ -84,106 +53,6 @@ def test_empirical_fisher_is_the_mean_of_squared_gradients(name: str) -> None:
     assert_same(empirical_fisher(objective).dense(), rows.T @ rows / (1 if name == "sum" else N))
 
 
-@pytest.mark.parametrize("matrix", MATRICES)
-def test_cutting_batches_changes_nothing(matrix: Any) -> None:
-    found = case("cross-entropy")
-    assert_same(matrix(found.objective(chunk=2)).dense(), matrix(found.objective()).dense())
-
-
-def test_mean_weighs_samples_and_not_batches() -> None:
-    found = case("squared error")
-    together = [tuple(torch.cat(parts) for parts in zip(*found.data, strict=True))]
-    assert_same(
-        hessian(found.objective()).dense(), hessian(Objective(found.model, together, found.loss)).dense()
-    )
-
-
-def test_statistics_of_the_batch_enter_in_training_mode() -> None:
-    found = case("convolution")
-    found.model[5] = nn.Identity()  # no dropout: its mask is drawn anew
-    objective = found.objective(training=True)
-    assert_same(hessian(objective).dense(), dense_hessian(objective))
-    assert not torch.allclose(hessian(objective).dense(), hessian(found.objective()).dense())
-
-
-def test_statistics_of_the_batch_enter_where_none_are_kept() -> None:
-    """In evaluation mode too: no pass on the way has one sample alone."""
-    norm = nn.BatchNorm1d(4, track_running_stats=False)
-    model = nn.Sequential(nn.Linear(4, 4), norm, nn.Tanh(), nn.Linear(4, 3)).double()
-    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).double()
-    objective = Objective(model, (x, torch.arange(6) % 3), nn.CrossEntropyLoss())
-    assert_same(hessian(objective).dense(), dense_hessian(objective))
-
-
-def test_curvature_of_linear_regression_is_the_covariance_of_the_inputs() -> None:
-    x, y = (
-        torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)),
-        torch.zeros(20, 1).double(),
-    )
-    weight = torch.zeros(1, 3, dtype=torch.float64)
-    objective = Objective(lambda p, x: x @ p[0].T, (x, y), nn.MSELoss(), parameters=[weight])
-    for matrix in (hessian, gauss_newton):
-        assert_same(matrix(objective).dense(), 2 * x.T @ x / 20)
-    assert float(h_term(objective).dense().abs().max()) == 0
-
-
-def test_curvature_of_softmax_regression_is_a_kronecker_product() -> None:
-    x = torch.randn(8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    weight = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    objective = Objective(
-        lambda p, x: x @ p[0].T, (x, torch.arange(8) % 4), nn.CrossEntropyLoss(), parameters=[weight]
-    )
-    p = (x @ weight.T).softmax(1)
-    blocks = torch.diag_embed(p) - p[:, :, None] * p[:, None]
-    expected = sum(torch.kron(a, torch.outer(v, v)) for a, v in zip(blocks, x, strict=True)) / 8
-    for matrix in (hessian, gauss_newton, fisher):
-        assert_same(matrix(objective).dense(), torch.as_tensor(expected))
-
-
-def test_a_block_of_the_matrix_belongs_to_some_of_the_parameters() -> None:
-    found = case("cross-entropy")
-    whole, part = found.objective(), found.objective(parameters=["2", "0.bias"])
-    assert part.names == ("0.bias", "2.weight", "2.bias")
-    chosen = torch.cat([torch.arange(whole.dim)[whole.blocks()[name]] for name in part.names])
-    assert_same(hessian(part).dense(), hessian(whole).dense()[chosen][:, chosen])
-
-
-def test_products_with_vectors_columns_and_scipy_agree() -> None:
-    matrix = hessian(case("tied").objective())
-    dense = matrix.dense()
-    columns = np.random.default_rng(0).standard_normal((matrix.dim, 3))
-    assert_same(matrix @ columns, dense @ torch.from_numpy(columns))
-    assert_same(matrix @ columns[:, 1], dense @ torch.from_numpy(columns[:, 1]))
-    assert_same(torch.from_numpy(matrix.to_scipy() @ columns), dense @ torch.from_numpy(columns))
-    top = linalg.eigsh(matrix.to_scipy(), k=1, which="LA", return_eigenvectors=False)
-    assert abs(top[0] - float(torch.linalg.eigvalsh(dense)[-1])) < 1e-9 * abs(top[0])
-
-
-@pytest.mark.parametrize("matrix", MATRICES)
-def test_float32_follows_float64(matrix: Any) -> None:
-    found = case("convolution")
-    double = matrix(found.objective()).dense()
-    single = matrix(found._replace(model=found.model.float()).objective()).dense()
-    assert single.dtype == torch.float32
-    assert float((single.double() - double).abs().max()) < 1e-5 * float(double.abs().max())
-
-
-@pytest.mark.parametrize("dim", [0, 1, None])
-def test_weight_normalisation_is_differentiated_twice(dim: int | None) -> None:
-    layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2, bias=False).double(), dim=dim)
-    lengths, directions = (p.detach() for p in layer.parameters())
-    across = [0, 1] if dim is None else 1 - dim
-
-    def outputs(p: Any, x: torch.Tensor) -> torch.Tensor:
-        return x @ (p[0] * p[1] / p[1].square().sum(across, keepdim=True).sqrt()).T
-
-    x = torch.linspace(-1, 1, 12, dtype=torch.float64).view(4, 3)
-    data = (x, torch.tensor([0, 1, 1, 0]))
-    expected = Objective(outputs, data, nn.CrossEntropyLoss(), parameters=[lengths, directions])
-    found = hessian(Objective(layer, data, nn.CrossEntropyLoss())).dense()
-    assert_same(found, dense_hessian(expected))
-
-
 @pytest.mark.parametrize(("spare", "kept"), [(0, True), (-1, False)])
 def test_graphs_are_kept_that_fit_into_half_of_the_memory(
     spare: int, kept: bool, monkeypatch: pytest.MonkeyPatch
@@ -197,60 +66,6 @@ def test_graphs_are_kept_that_fit_into_half_of_the_memory(
     monkeypatch.setattr("simulate._memory._UNASKED", 0)
     monkeypatch.setattr("simulate._memory.available", lambda _: 2 * needed + spare)
     assert graphs._affordable(next(iter(objective.batches()))) is kept
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_products_repeat_whether_graphs_are_kept_or_not(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Kept, "_affordable", lambda *_: kept)
-    matrix = hessian(case("cross-entropy").objective())
-    first = matrix.dense()
-    assert torch.equal(first, matrix.dense())
-    assert torch.equal(first, hessian(matrix.objective).dense())
-
-
-class Watched(nn.Linear):
-    """Notes the mode it is in when it is differentiated, as one that computes itself again then would be."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        outputs = super().forward(x).tanh()
-        outputs.register_hook(lambda _: self.modes.append(self.training))
-        return outputs
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_what_a_kept_graph_computes_again_is_in_the_measured_mode(training: bool) -> None:
-    model = Watched(4, 3)
-    model.modes = []
-    model.training = not training
-    objective = Objective(
-        model, (torch.ones(6, 4), torch.arange(6) % 3), nn.CrossEntropyLoss(), training=training
-    )
-    objective.recordable["hessian"] = False  # by reverse mode, which alone computes anything again
-    matrix = hessian(objective)
-    for _ in range(2):
-        model.modes.clear()
-        _ = matrix @ torch.ones(15)
-        assert set(model.modes) == {training}
-        assert model.training is not training
-
-
-class Counted(nn.Linear):
-    """Counts the passes through it."""
-
-    calls = 0
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 (the name that torch gave it)
-        self.calls += 1
-        return super().forward(input)
-
-
-def test_a_graph_that_fits_is_built_once() -> None:
-    model = Counted(4, 3)
-    matrix = hessian(Objective(model, (torch.ones(6, 4), torch.arange(6) % 3), nn.CrossEntropyLoss()))
-    _ = matrix @ torch.ones(15)
-    calls = model.calls
-    _ = matrix @ torch.ones(15)
-    assert model.calls == calls
 
 
 @pytest.mark.parametrize("forward", [False, True])
@@ -275,14 +90,6 @@ def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.Monk
     assert told[-1] == pytest.approx(2 * (known + 16 * objective.dim), rel=0.02)
 
 
-def test_data_that_are_gone_are_no_matrix_of_zeros() -> None:
-    model, data = nn.Linear(2, 2).double(), [(torch.ones(1, 2), torch.tensor([1]))]
-    matrix = hessian(Objective(model, data, nn.CrossEntropyLoss()))
-    data.clear()
-    with pytest.raises(ValueError, match="data must be the same at every pass, got 0 samples after 1"):
-        _ = matrix @ torch.ones(6)
-
-
 @pytest.mark.parametrize(("value", "refused"), [(3e38, False), (torch.inf, True), (torch.nan, True)])
 def test_products_are_refused_if_one_number_is_not_finite(value: float, refused: bool) -> None:
     objective = case("cross-entropy").objective()
@@ -292,34 +99,6 @@ def test_products_are_refused_if_one_number_is_not_finite(value: float, refused:
         return
     with pytest.raises(ValueError, match="operator must return finite products, got NaN or infinity"):
         matrix(torch.ones(2, 43))
-
-
-def test_a_batch_beyond_memory_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulate._memory.available", lambda _: 1 << 10)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    with pytest.raises(ValueError, match=r"data must be small enough for memory.*smaller chunk"):
-        _ = hessian(case("cross-entropy").objective()) @ torch.ones(43)
-
-
-def test_vectors_beyond_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sample in many dimensions: the graph is no larger than the parameters."""
-    objective = Objective(
-        nn.Linear(1000, 100), (torch.ones(1, 1000), torch.tensor([1])), nn.CrossEntropyLoss()
-    )
-    monkeypatch.setattr("simulate._memory.available", lambda _: 4 * 4 * objective.dim)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    with pytest.raises(
-        ValueError, match="data must be small enough for memory: the derivatives of 1 samples"
-    ):
-        _ = hessian(objective) @ torch.ones(objective.dim)
-
-
-def test_a_matrix_beyond_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = hessian(case("cross-entropy").objective())
-    monkeypatch.setattr("simulate._memory.available", lambda _: 1 << 10)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    with pytest.raises(ValueError, match="use products"):
-        matrix.dense()
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", None])

@@ -19,9 +19,8 @@ from simulate.factors import (
     kronecker,
     matrix_of,
 )
-from simulate.lanczos import solve
 from simulate.objectives import Objective
-from simulate.operators import empirical_fisher, gauss_newton
+from simulate.operators import gauss_newton
 from tests.simulate.factors.written_out import (
     KINDS,
     N,
@@ -147,36 +146,6 @@ def test_an_eigenbasis_of_another_network_is_refused() -> None:
 # --- where factors are exact --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [kfac, ekfac])
-def test_one_sample_is_exact_but_for_what_lies_between_layers(method: Any) -> None:
-    found = perceptron()
-    objective = Objective(found.model, (drawn(8, 1, 4), torch.tensor([2])), found.criterion)
-    matrix, factors = gauss_newton(objective), method(objective)
-
-    for names in (("0",), ("2",)):
-        assert_allclose(factors.block(*names).dense(), matrix.block(*names).dense(), atol=1e-14)
-
-
-def test_inputs_that_are_the_same_are_exact() -> None:
-    model = built(lambda: nn.Linear(3, 4))
-    objective = Objective(
-        model, (drawn(1, 1, 3).expand(N, 3), drawn(2, N, 4)), lambda z, y: (z - y).pow(4).mean()
-    )
-
-    assert_allclose(kfac(objective).dense(), gauss_newton(objective).dense(), atol=1e-12)
-
-
-@pytest.mark.parametrize("sharing", ["expand", "reduce"])
-def test_a_deep_linear_network_is_exact_layer_by_layer(sharing: Any) -> None:
-    """With squared errors the derivatives by the outputs of a layer are those of every sample."""
-    model = built(lambda: nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 5), nn.Linear(5, 2)), 1)
-    objective = Objective(model, (drawn(1, N, 4), drawn(2, N, 2)), nn.MSELoss())
-    matrix, factors = gauss_newton(objective), kfac(objective, sharing=sharing)
-
-    for name in ("0", "1", "2"):
-        assert_allclose(factors.block(name).dense(), matrix.block(name).dense(), atol=1e-13)
-
-
 def test_positions_of_a_deep_linear_network_are_samples_to_expand_and_one_to_reduce() -> None:
     """Exact where the loss sees every position, and where it sees their mean."""
     model = built(lambda: nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2)), 2)
@@ -202,17 +171,6 @@ def test_positions_of_a_deep_linear_network_are_samples_to_expand_and_one_to_red
         assert not np.allclose(kfac(pooled, sharing="expand").block(inner).dense(), exact, rtol=0.05)
 
 
-def test_independent_inputs_and_derivatives_are_exact() -> None:
-    """Every input beside every derivative."""
-    x, slopes = drawn(5, 4, 3), drawn(6, 5, 2)
-    data = x.repeat_interleave(5, 0), slopes.repeat(4, 1)
-    objective = Objective(built(lambda: nn.Linear(3, 2)), data, lambda z, y: (z * y).sum(1).mean())
-
-    assert_allclose(
-        kfac(objective, kind="empirical").dense(), empirical_fisher(objective).dense(), atol=1e-12
-    )
-
-
 def test_a_loss_of_straight_pieces_has_no_curvature() -> None:
     assert not ekfac(case("absolute error").objective()).dense().any()
 
@@ -225,69 +183,3 @@ def test_frozen_weights_leave_a_factor_of_one() -> None:
     assert_allclose(
         block.product(torch.eye(5).double()), gauss_newton(objective).block("0.bias").dense(), atol=1e-13
     )
-
-
-def test_single_precision_agrees_with_double() -> None:
-    objective = convolutions()
-    ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
-    exact = ekfac(objective).inverse(0.1).dense()
-    assert objective.model is not None
-    narrow = ekfac(Objective(objective.model.float(), (x.float(), y.float()), objective.criterion)).inverse(
-        0.1
-    )
-
-    assert narrow.dtype == torch.float32
-    assert_allclose(narrow.dense(), exact, atol=1e-5 * float(exact.abs().max()))
-
-
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", KINDS)
-def test_half_precision_has_the_factors_of_the_same_values_in_single_precision(
-    name: str, kind: torch.dtype
-) -> None:
-    """To the last bit, and with the exact trace of the dense matrix."""
-    half, single = (_narrow(KINDS[name](), kind) for _ in range(2))
-    assert half.model is not None and single.model is not None
-    single = Objective(single.model.float(), single.data, single.criterion)
-    found, expected = kfac(half), kfac(single)
-
-    assert {p.dtype for p in half.model.parameters()} == {kind} and found.dtype == torch.float32
-    assert torch.equal(found.dense(), expected.dense())
-    assert torch.equal(ekfac(half).dense(), ekfac(single).dense())
-    assert ekfac(half).trace() == pytest.approx(float(gauss_newton(single).dense().trace()), rel=1e-5)
-
-
-def _narrow(objective: Objective, kind: torch.dtype) -> Objective:
-    ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
-    assert objective.model is not None
-    return Objective(objective.model.to(kind), (x, y), objective.criterion)
-
-
-def test_a_saturated_softmax_in_single_precision_has_factors() -> None:
-    """Rounding gives its curvature eigenvalues of either sign, which are nothing beside those of other samples."""
-    model = built(lambda: nn.Linear(4, 5))
-    x = drawn(3, 40, 4) * torch.logspace(2.5, 0, 40).double()[:, None]
-    y = model(x).argmax(1)
-    exact = kfac(Objective(model, (x, y), nn.CrossEntropyLoss())).dense()
-    for samples in (slice(None), slice(0, 3)):  # the first are all sure
-        narrow = Objective(model.float(), (x[samples].float(), y[samples]), nn.CrossEntropyLoss())
-        found = kfac(narrow).dense()
-        assert bool(found.isfinite().all())
-        if samples == slice(None):
-            assert_allclose(found, exact, atol=1e-4 * float(exact.abs().max()))
-
-
-def test_an_inverse_of_factors_spares_products() -> None:
-    """Of logistic regression on inputs of scales from one to a thousandth."""
-    model = built(lambda: nn.Linear(12, 4))
-    x = drawn(1, 200, 12) * torch.logspace(0, -3, 12).double()
-    objective = Objective(model, (x, torch.arange(200) % 4), nn.CrossEntropyLoss())
-    matrix, gradient = gauss_newton(objective), objective.gradient()
-    plain = solve(matrix, gradient, damping=1e-6, tolerance=1e-8)
-    helped = solve(
-        matrix, gradient, damping=1e-6, tolerance=1e-8, preconditioner=kfac(objective).inverse(1e-6)
-    )
-
-    assert plain.converged.all() and helped.converged.all()
-    assert helped.products < plain.products / 2
-    assert_allclose(helped.vectors, plain.vectors, rtol=1e-4, atol=1e-4 * float(plain.vectors.abs().max()))

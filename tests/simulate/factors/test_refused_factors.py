@@ -23,7 +23,6 @@ from tests.simulate.factors.written_out import (
     perceptron,
     tokens,
 )
-from tests.simulate.models_and_data import case
 
 
 class Elsewhere(nn.Module):
@@ -59,7 +58,6 @@ def _of(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
             {},
             "drawing nothing, for factors of them",
         ),
-        (lambda: case("tied").objective(), {}, "model must act by its layers alone"),
         (
             lambda: _of(Unused()),
             {},
@@ -81,11 +79,6 @@ def _of(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
             perceptron,
             {"kind": "sampled", "seed": 0.5},
             "seed must be an integer >= 0 or a numpy Generator, got 0.5",
-        ),
-        (
-            perceptron,
-            {"kind": "sampled", "seed": rng(), "draws": 0},
-            "draws must be a positive integer, got 0",
         ),
         (
             tokens,

@@ -32,10 +32,10 @@ from tests.simulate.factors.written_out import (
 def test_sampled_derivatives_have_the_moments_of_the_fisher_information(
     likelihood: Any, outputs: int
 ) -> None:
-    """Of a layer of biases alone B is the mean of g g', within five standard errors of 20 000 draws for each sample."""
+    """Of a layer of biases alone B is the mean of g g', within five standard errors of 5 000 draws for each sample."""
     model = built(lambda: nn.Linear(3, outputs))
     objective = Objective(model, (drawn(1, 3, 3), drawn(2, 3, outputs)), nn.MSELoss(), parameters="bias")
-    draws = 20_000
+    draws = 5_000
     found = kfac(objective, kind="sampled", seed=rng(), draws=draws, likelihood=likelihood).dense()
     exact = fisher(objective, likelihood=likelihood).dense()
 
@@ -93,14 +93,3 @@ def test_factors_with_ignored_samples_do_not_hang_on_batches(method: Any, chunk:
         # a generator in the same state draws the same targets, sample by sample
         found, expected = (method(objective, kind=kind, seed=rng()).dense() for objective in (cut, whole))
         assert_allclose(found, expected, atol=1e-12)
-
-
-def test_sampled_targets_of_ignored_samples_have_the_moments_of_the_fisher_information() -> None:
-    """Of biases alone, within five standard errors, with one sample in a batch that the loss ignores."""
-    model, loss = built(lambda: nn.Linear(3, 4)), nn.CrossEntropyLoss(ignore_index=7)
-    x, y, draws = drawn(1, 3, 3), torch.tensor([7, 0, 1]), 1000
-    cut = Objective(model, (x, y), loss, parameters="bias", chunk=1)
-    exact = fisher(cut).dense()
-    found = kfac(cut, kind="sampled", seed=rng(), draws=draws).dense()
-
-    assert (found - exact).abs().max() < 5 * float(exact.diagonal().max()) * np.sqrt(2 / (3 * draws))

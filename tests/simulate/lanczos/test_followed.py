@@ -34,13 +34,6 @@ def test_residual_is_that_of_the_pair_and_bounds_its_error(tolerance: float) -> 
     assert np.abs(VALUES - found.value).min() <= found.residual and found.value <= 5 + 1e-12
 
 
-def test_a_start_near_the_eigenvector_costs_less() -> None:
-    near = BASIS[:, 0] + 0.02 * RANDOM / np.linalg.norm(RANDOM)
-    cold, warm = follow(MATRIX, RANDOM), follow(MATRIX, near)
-    assert warm.products == 2 < cold.products
-    assert_allclose((warm.value, cold.value), 5, rtol=2e-4)
-
-
 def test_fewest_and_most_products_are_kept() -> None:
     assert follow(MATRIX, BASIS[:, 0] + 1e-3 * RANDOM, least=7).products == 7
     found = follow(MATRIX, RANDOM, tolerance=1e-12, steps=4)

@@ -15,7 +15,7 @@ from torch import Tensor
 from simulate import eigenvalues, operators, spectra
 from simulate.lanczos import Operator, as_operator, tridiagonal
 from tests.simulate.dense_matrices import rng, rotated
-from tests.simulate.models_and_data import case, dense_hessian
+from tests.simulate.models_and_data import case
 
 ONE, TWO = rotated([4.0, 1.0, -2.0, 0.5, 0.0, 3.0], seed=1), rotated([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], seed=2)
 
@@ -69,6 +69,8 @@ def test_operators_are_added_and_scaled_as_matrices_are(found: Any, expected: np
     assert_allclose(combined @ columns, expected @ columns, atol=1e-13)
     assert_allclose(combined @ columns[:, 0], expected @ columns[:, 0], atol=1e-13)
     assert_allclose(combined.to_scipy() @ columns, expected @ columns, atol=1e-13)
+    for rows in (columns.T, torch.from_numpy(columns.T)):
+        assert_allclose(rows @ combined, columns.T @ expected, atol=1e-13)
 
 
 def test_what_is_no_number_or_matrix_is_neither_added_nor_multiplied() -> None:
@@ -141,24 +143,6 @@ def test_an_asymmetry_of_single_precision_is_seen() -> None:
     dense[3, 7] += 0.05
     with pytest.raises(ValueError, match="matrix must be symmetric"):
         as_operator(Foreign(dense, torch.float32))
-
-
-@pytest.mark.parametrize("name", ["cross-entropy", "convolution", "tied"])
-def test_a_block_is_that_of_the_dense_matrix(name: str) -> None:
-    objective = case(name).objective()
-    whole = operators.hessian(objective)
-    whole.dense()  # what is asked of data is asked now, which transforms of torch.func would not allow
-    dense = dense_hessian(objective)
-    first, last = objective.names[0], objective.names[-1]
-    layer = last.rpartition(".")[0]
-
-    for names in ((first,), (layer,), (last, first)):
-        chosen = [n for n in objective.names if any(n == k or n.startswith(f"{k}.") for k in names)]
-        rows = torch.cat([torch.arange(objective.dim)[objective.blocks()[n]] for n in chosen])
-        block = whole.block(*names)
-        assert_allclose(block.dense(), dense[rows][:, rows], atol=1e-12)
-        assert list(block.places) == chosen
-        assert_allclose(block.block(chosen[-1]).dense(), whole.block(chosen[-1]).dense(), atol=1e-13)
 
 
 def test_a_block_is_the_matrix_of_these_parameters_alone() -> None:

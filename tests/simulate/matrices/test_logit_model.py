@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from torch import Tensor
 
 from simulate.matrices import ensembles
 from tests.simulate.matrices.drawn import MODEL, assert_mean, block_of
@@ -43,23 +42,6 @@ def test_means_do_not_depend_on_the_number_of_samples() -> None:
         ensembles.logit_gradients(block_of(2), **{**MODEL, "samples": s}, orthogonal=True)[0] for s in (1, 9)
     )
     assert torch.equal(few, many)
-
-
-def test_gauss_newton_is_the_hessian_of_the_log_partition_function() -> None:
-    """With linear logits z = J w, the Hessian of log sum exp z by w is J^T (diag p - p p^T) J."""
-    block = block_of(2)
-    gradients, weights = block.normal(4, 3, 5), block.normal(5)
-    logits = torch.einsum("nskd,nd->nsk", gradients, weights)
-
-    measured = ensembles.gauss_newton_of_logits(gradients, logits.softmax(-1))
-
-    for n in range(2):
-
-        def loss(w: Tensor, rows: Tensor = gradients[n]) -> Tensor:
-            return (rows @ w).logsumexp(-1).mean()
-
-        hessian = torch.func.jacrev(torch.func.jacrev(loss))(weights[n])
-        assert_allclose(measured[n], hessian, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("per_sample", [False, True])

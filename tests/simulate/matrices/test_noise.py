@@ -8,17 +8,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from simulate.matrices import noise
-from simulate.monte_carlo import Block, Point, stream
-
-
-def block_of(count: int = 16, *, seed: int = 0) -> Block:
-    return Block(tuple(stream(seed, "noise", Point(), i) for i in range(count)))
-
-
-def assert_mean(draws: Tensor, exact: float) -> None:
-    """The mean of independent draws, within five standard errors of its exact value."""
-    error = draws.std() / math.sqrt(draws.numel())
-    assert abs(draws.mean() - exact) <= 5 * error + 1e-14
+from tests.simulate.matrices.drawn import assert_mean, block_of
 
 
 def entries_of(matrices: Tensor) -> Tensor:
@@ -100,20 +90,6 @@ def test_signed_projections_are_sums_of_unit_projections_of_both_signs() -> None
     assert_allclose(one.abs().amax(dim=1), 1.0, rtol=1e-13)
 
 
-DRAWS = {
-    **KINDS,
-    "projections": lambda b: noise.signed_projections(b, 7, samples=4, rank=2),
-}
-
-
-@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
-def test_a_replicate_of_noise_is_the_same_alone_and_in_a_block(draw) -> None:
-    together = draw(block_of(3))
-    alone = torch.cat([draw(Block((stream(0, "noise", Point(), i),))) for i in range(3)])
-
-    assert_allclose(together, alone, rtol=1e-12, atol=1e-14)
-
-
 def test_noise_out_of_domain_is_refused() -> None:
     block = block_of(1)
     for degrees in (2, -1.0, math.nan, math.inf):
@@ -130,13 +106,9 @@ def test_noise_out_of_domain_is_refused() -> None:
         noise.blocked_profile(1, contrast=1.0)
     with pytest.raises(ValueError, match=r"profile must be a symmetric matrix, got shape \(2, 3\)"):
         noise.profiled(block, torch.ones(2, 3))
-    with pytest.raises(ValueError, match="profile must be a symmetric matrix"):
-        noise.profiled(block, torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
     for wrong in (-1.0, math.inf):
         with pytest.raises(ValueError, match="profile must hold finite variances >= 0, got others"):
             noise.profiled(block, torch.full((2, 2), wrong))
-    with pytest.raises(ValueError, match="rank must be a positive integer, got 0"):
-        noise.signed_projections(block, 3, samples=2, rank=0)
     for call in (
         lambda n: noise.student(block, n, degrees=5),
         lambda n: noise.sparse(block, n, per_row=1),

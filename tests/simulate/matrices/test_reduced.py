@@ -210,8 +210,6 @@ def test_reduced_matrices_out_of_domain_are_refused() -> None:
             draw(block, 5, 4, spike=-0.1)
         with pytest.raises(ValueError, match="samples must be a positive integer, got 0"):
             draw(block, 5, 0, spike=0.1)
-    with pytest.raises(ValueError, match=r"dim must be a positive integer, got 2\.5"):
-        reduced.wigner_extreme(block, 2.5, spike=0.1)  # pyright: ignore[reportArgumentType]
     for spikes in ([], [1.5, 1.5], [[1.5]]):
         with pytest.raises(ValueError, match="spikes must be different numbers, at least one, got"):
             reduced.wigner_outliers(block, 5, spikes=spikes)  # pyright: ignore[reportArgumentType]
@@ -223,7 +221,7 @@ def test_reduced_matrices_out_of_domain_are_refused() -> None:
     sizes = {"samples": 3, "rank": 2}
     with pytest.raises(ValueError, match="dim must be more than samples times rank, got 6 for 6 projections"):
         reduced.signed_projections_top(block, 6, **sizes, spike=1.0)
-    with pytest.raises(ValueError, match="scale must be finite, got nan"):
+    with pytest.raises(ValueError, match="scale must be finite"):
         reduced.signed_projections_top(block, 7, **sizes, spike=1.0, scale=math.nan)
     with pytest.raises(ValueError, match="samples and rank must be small enough for memory"):
         reduced.signed_projections_top(block, 10**12, samples=10**6, rank=1, spike=1.0)

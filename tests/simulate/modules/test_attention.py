@@ -139,8 +139,7 @@ ENCODERS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("samples", [5, 2])
+@pytest.mark.parametrize(("samples", "training"), [(5, False), (2, True)])
 @pytest.mark.parametrize("kind", ["attention", "attention, samples second", *ENCODERS])
 def test_curvature_is_that_of_the_whole_matrix(kind: str, samples: int, training: bool) -> None:
     """As many samples as positions too, of which no shape tells which axis is whose."""
@@ -157,33 +156,6 @@ def test_curvature_is_that_of_the_whole_matrix(kind: str, samples: int, training
     assert not any("forward" in vars(module) for module in model.modules())
 
 
-@pytest.mark.parametrize("share", [0.5, 1e-9])
-@pytest.mark.parametrize("batch_first", [True, False])
-def test_dropout_at_work_is_not_at_sites(batch_first: bool, share: float) -> None:
-    """However little it drops; in evaluation mode it is nothing."""
-    torch.default_generator.manual_seed(0)
-    block = nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, batch_first=batch_first)
-    model = Turned(block) if not batch_first else nn.Sequential(block, nn.Flatten(), nn.Linear(8, 3))
-    block.dropout.p = share
-    data = drawn(5, 2, 4), torch.arange(5) % 3
-    for training in (False, True):
-        objective = Objective(model.double(), data, nn.CrossEntropyLoss(), training=training)
-        assert covers(objective) == (not training)
-    with pytest.raises(ValueError, match="on every sample apart and drawing nothing"):
-        ekfac(objective)
-
-
-def test_statistics_of_a_batch_are_not_at_sites() -> None:
-    """In training mode samples see each other there, and the layer would write into its buffers."""
-    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).double()
-    data = drawn(5, 4), torch.arange(5) % 3
-    for training in (False, True):
-        objective = Objective(model, data, nn.CrossEntropyLoss(), training=training)
-        assert covers(objective) == (not training)
-        dense = gauss_newton(objective).dense()
-        assert_allclose(trace_gauss_newton(objective), float(dense.trace()), rtol=1e-11)
-
-
 def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_positions() -> None:
     """Nothing tells that they are there: whole gradients, and the same numbers."""
     torch.default_generator.manual_seed(0)
@@ -194,11 +166,3 @@ def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_
         assert covers(objective) and not by_sample(objective)
         trace = float(gauss_newton(objective).dense().trace())
         assert_allclose(trace_gauss_newton(objective), trace, rtol=1e-11)
-
-
-def test_layers_that_are_not_there_are_no_obstacle() -> None:
-    """Torch refuses to call a decoder of none, which a model may hold all the same."""
-    torch.default_generator.manual_seed(0)
-    model = nn.Linear(4, 3).double()
-    model.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 5), 0)
-    assert covers(Objective(model, (drawn(5, 4), torch.arange(5) % 3), nn.CrossEntropyLoss()))

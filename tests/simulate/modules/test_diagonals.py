@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -105,18 +103,6 @@ def test_layers_with_fewer_outputs_than_weights_go_by_their_outputs(name: str) -
     assert set(diagonals._units(objective, places).values()) == {4, 3, 2}
 
 
-def test_dropout_and_batch_statistics_are_those_of_the_products() -> None:
-    """In training mode with one batch and nothing drawn: samples see each other, and have no outputs alone."""
-    found = case("convolution")
-    model = nn.Sequential(*(part for part in found.model.children() if not isinstance(part, nn.Dropout)))
-    objective = Objective(model, found.data[:1], found.loss, training=True)
-
-    assert_allclose(
-        gauss_newton_diagonal(objective), operators.gauss_newton(objective).dense().diagonal(), atol=1e-12
-    )
-    assert_allclose(hessian_diagonal(objective), operators.hessian(objective).dense().diagonal(), atol=1e-12)
-
-
 @pytest.mark.parametrize("loss", [nn.MSELoss(), nn.BCEWithLogitsLoss(), nn.HuberLoss(delta=0.5)])
 def test_outputs_that_the_loss_takes_one_by_one_need_no_eigenvectors(
     loss: nn.Module, monkeypatch: pytest.MonkeyPatch
@@ -192,11 +178,3 @@ def test_blocks_of_probes_are_one_sample() -> None:
 
     assert_allclose(found.value, each.mean(0), rtol=1e-12)
     assert_allclose(found.standard_error, each.std(0, ddof=1) / np.sqrt(probes), rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("probes", "said"), [(1, "probes must be at least 2"), (0, "probes must be a positive integer, got 0")]
-)
-def test_an_estimate_without_an_error_is_refused(probes: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        estimated_diagonal(np.eye(3), rng(), probes=probes)

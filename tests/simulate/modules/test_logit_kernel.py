@@ -8,9 +8,10 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate import _memory, networks
+from simulate import networks
 from simulate.modules import logit_kernel
 from simulate.modules.logit_kernel import Kernel
+from tests.simulate.modules.test_mixed_samples import jacobian
 
 
 class Convolutional(nn.Module):
@@ -45,35 +46,15 @@ def cases() -> dict[str, tuple[nn.Module, Tensor]]:
     }
 
 
-def jacobian(model: nn.Module, x: Tensor) -> Tensor:
-    """(N, K, P), one backward pass for each entry of the logits."""
-    logits, parameters = model(x), list(model.parameters())
-    rows = [
-        torch.cat([g.flatten() for g in torch.autograd.grad(z, parameters, retain_graph=True)])
-        for z in logits.flatten()
-    ]
-    return torch.stack(rows).view(*logits.shape, -1)
-
-
 @pytest.mark.parametrize("kind", ["perceptron", "biases", "convolution"])
 def test_kernel_holds_inner_products_of_the_rows_of_the_jacobian(kind: str) -> None:
     model, x = cases()[kind]
-    rows = jacobian(model, x)
+    rows = jacobian(model, x).view(*model(x).shape, -1)
     found = logit_kernel.logit_kernel(model, x)
 
     assert found.dim == rows.shape[2]
     assert_allclose(found.logits, model(x).detach(), rtol=1e-13)
     assert_allclose(found.gram, torch.einsum("nkp,mlp->nkml", rows, rows), rtol=1e-11, atol=1e-11)
-
-
-def test_lenet_5_is_covered() -> None:
-    model = networks.LeNet5(rng=np.random.default_rng(3))
-    x = torch.from_numpy(np.random.default_rng(4).standard_normal((2, 3, 32, 32)))
-    rows = jacobian(model, x)
-
-    assert_allclose(
-        logit_kernel.logit_kernel(model, x).gram, torch.einsum("nkp,mlp->nkml", rows, rows), rtol=1e-9
-    )
 
 
 def clustered(samples: int, classes: int, dim: int, c: float, e: float, seed: int) -> tuple[Tensor, Kernel]:
@@ -154,14 +135,3 @@ def test_one_sample_has_no_residuals() -> None:
 def test_outputs_that_are_no_logits_are_refused() -> None:
     with pytest.raises(ValueError, match=r"model must return logits \(N, K\), got shape \(4, 2, 3\)"):
         logit_kernel.logit_kernel(nn.Linear(5, 3), torch.ones(4, 2, 5))
-
-
-def test_kernels_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, x = cases()["perceptron"]
-    monkeypatch.setattr(_memory, "available", lambda device: 1.0)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-
-    with pytest.raises(
-        ValueError, match="inputs must be small enough for memory: the inner products of 6 samples"
-    ):
-        logit_kernel.logit_kernel(model, x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from simulate.modules.projected import projected
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.modules.sites import by_sample
 from simulate.objectives import Objective
-from simulate.operators import gauss_newton, hessian
+from simulate.operators import gauss_newton
 from tests.simulate.small_perceptrons import assert_same
 
 LOSS, OUTPUTS = nn.CrossEntropyLoss(), 3
@@ -103,12 +104,15 @@ def built(name: str, samples: int = 17) -> tuple[Objective, nn.Module, Tensor]:
     return Objective(model, (x, torch.arange(samples) % OUTPUTS), LOSS), model, x
 
 
-def jacobian(model: nn.Module, x: Tensor) -> Tensor:
+def rows(ends: Tensor, model: nn.Module) -> Tensor:
+    """Derivatives by all parameters."""
     leaves = list(model.parameters())
-    rows = [
-        torch.autograd.grad(z, leaves, retain_graph=True, materialize_grads=True) for z in model(x).flatten()
-    ]
-    return torch.stack([torch.cat([g.flatten() for g in row]) for row in rows])
+    found = [torch.autograd.grad(e, leaves, retain_graph=True, materialize_grads=True) for e in ends]
+    return torch.stack([torch.cat([g.flatten() for g in row]) for row in found])
+
+
+def jacobian(model: nn.Module, x: Tensor) -> Tensor:
+    return rows(model(x).flatten(), model)
 
 
 def curvature(model: nn.Module, x: Tensor) -> Tensor:
@@ -118,26 +122,37 @@ def curvature(model: nn.Module, x: Tensor) -> Tensor:
     return torch.einsum("nip,nij,njq->pq", steep, inner, steep) / len(x)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_traces_diagonals_kernels_and_projections_are_those_of_the_batch(name: str) -> None:
-    objective, model, x = built(name)
-    expected, steep = curvature(model, x), jacobian(model, x)
-    assert_same(torch.tensor(trace_gauss_newton(objective), dtype=torch.float64), expected.trace())
+def number(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64)
+
+
+def assert_curvature(objective: Objective, model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> None:
+    """Trace, diagonals, and what is projected, of the batches that are there."""
+    shares = [len(y) / sum(len(y) for _, y in batches) for _, y in batches]
+    expected: Any = sum(s * curvature(model, x) for s, (x, _) in zip(shares, batches, strict=True))
+    loss: Any = sum(s * LOSS(model(x), y) for s, (x, y) in zip(shares, batches, strict=True))
+    slope = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+    whole = rows(torch.cat([g.flatten() for g in slope]), model)
+    assert_same(gauss_newton(objective).dense(), expected)
+    assert_same(number(trace_gauss_newton(objective)), expected.trace())
     assert_same(gauss_newton_diagonal(objective), expected.diagonal())
-    assert_same(empirical_kernel(model, x).flatten(2).flatten(0, 1), steep @ steep.mT)
-    frame = torch.eye(objective.dim, 5).double().roll(2, 0)
-    assert_same(projected(objective, frame).g_term, frame.mT @ expected @ frame)
+    assert_same(hessian_diagonal(objective), whole.diagonal())
+    frame = torch.eye(objective.dim, 6).double().roll(2, 0)
+    found = projected(objective, frame)
+    assert_same(found.g_term, frame.mT @ expected @ frame)
+    assert_same(found.hessian, frame.mT @ whole @ frame)
+
+
+def labels(x: Tensor) -> Tensor:
+    return torch.arange(len(x)) % OUTPUTS
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_diagonal_of_the_hessian_is_that_of_the_batch(name: str) -> None:
+def test_curvature_and_kernel_are_those_of_the_batch(name: str) -> None:
     objective, model, x = built(name)
-    leaves = list(model.parameters())
-    loss = LOSS(model(x), torch.arange(len(x)) % OUTPUTS)
-    slope = torch.cat([g.flatten() for g in torch.autograd.grad(loss, leaves, create_graph=True)])
-    rows = [torch.autograd.grad(s, leaves, retain_graph=True, materialize_grads=True) for s in slope]
-    expected = torch.stack([torch.cat([g.flatten() for g in row]) for row in rows])
-    assert_same(hessian_diagonal(objective), expected.diagonal())
+    assert_curvature(objective, model, [(x, labels(x))])
+    steep = jacobian(model, x)
+    assert_same(empirical_kernel(model, x).flatten(2).flatten(0, 1), steep @ steep.mT)
 
 
 @pytest.mark.parametrize("name", MIXING)
@@ -152,30 +167,6 @@ def test_samples_that_meet_have_no_matrices_of_their_own(name: str) -> None:
         kfac(objective)
 
 
-@pytest.mark.parametrize("name", REORDERING)
-def test_samples_that_are_reordered_keep_their_own_matrices(name: str) -> None:
-    objective, model, x = built(name)
-    assert objective.separable and objective.apart and not by_sample(objective)
-    vector = torch.linspace(-1, 1, objective.dim).double()
-    alone = [Objective(model, (x[i : i + 1], torch.tensor([i % OUTPUTS])), LOSS) for i in range(len(x))]
-    expected = torch.cat([torch.from_numpy(quadratic_forms(one, vector[:, None])) for one in alone])
-    assert_same(torch.from_numpy(quadratic_forms(objective, vector[:, None])), expected)
-    with pytest.raises(ValueError, match="on every sample apart"):
-        kfac(objective)
-
-
-def test_samples_that_meet_in_batches_of_the_size_that_is_used_are_found() -> None:
-    """Of a batch of 120 the passes hold 30 samples, which do not meet, or 60, which do."""
-    model = Layers(lambda h: h - h.mean(0) if len(h) > 40 else h)
-    x = inputs(120)
-    y = torch.arange(120) % OUTPUTS
-    assert Objective(model, (x, y), LOSS, chunk=30).coupling == ""
-    coupled = Objective(model, (x, y), LOSS, chunk=60)
-    assert coupled.coupling == MIXED and coupled.chunk is None
-    with pytest.raises(ValueError, match="pass all samples as one batch"):
-        Objective(model, [(x[:60], y[:60]), (x[60:], y[60:])], LOSS).value()
-
-
 def ends_swapped_from(size: int, to: float = math.inf) -> nn.Module:
     return Reordered(lambda x: swapped_ends(x) if size <= len(x) <= to else torch.arange(len(x)))
 
@@ -183,98 +174,75 @@ def ends_swapped_from(size: int, to: float = math.inf) -> nn.Module:
 @pytest.mark.parametrize(
     ("model", "sizes"),
     [
+        (REORDERING["sorted"](), [17]),
+        (REORDERING["reversed"](), [17]),
+        (ends_swapped_from(1), [17]),
         (ends_swapped_from(33), [50]),  # at a size beyond those of a few samples
         (ends_swapped_from(40), [12, 40]),  # in the second batch, which is larger
         (ends_swapped_from(1, 9), [20, 9]),  # in the last one, which is smaller
     ],
 )
-def test_samples_that_are_reordered_in_batches_of_one_size_have_their_own_derivatives(
-    model: nn.Module, sizes: list[int]
-) -> None:
-    x = inputs(sum(sizes))
-    batches = [(part, torch.arange(len(part)) % OUTPUTS) for part in x.split(sizes)]
+def test_samples_that_are_reordered_have_their_own_derivatives(model: nn.Module, sizes: list[int]) -> None:
+    batches = [(part, labels(part)) for part in inputs(sum(sizes)).split(sizes)]
     objective = Objective(model, batches, LOSS)
-    matrix = gauss_newton(objective).dense()
-    assert_same(matrix, sum(curvature(model, part) * len(part) for part, _ in batches) / len(x))
-    assert_same(torch.tensor(trace_gauss_newton(objective), dtype=torch.float64), matrix.trace())
-    assert_same(gauss_newton_diagonal(objective), matrix.diagonal())
-    assert_same(hessian_diagonal(objective), hessian(objective).dense().diagonal())
-    frame = torch.eye(objective.dim, 5).double().roll(2, 0)
-    assert_same(projected(objective, frame).g_term, frame.mT @ matrix @ frame)
-    if len(sizes) == 1:
-        steep = jacobian(model, x)
-        assert_same(empirical_kernel(model, x).flatten(2).flatten(0, 1), steep @ steep.mT)
+    assert objective.separable and objective.apart
+    assert_curvature(objective, model, batches)
     with pytest.raises(ValueError, match="on every sample apart"):
         kfac(objective)
-    vector = torch.linspace(-1, 1, objective.dim).double()
-    alone = [quadratic_forms(objective.on([(part, y)]), vector[:, None]) for part, y in batches]
-    assert_same(
-        torch.from_numpy(quadratic_forms(objective, vector[:, None])), torch.from_numpy(np.concatenate(alone))
-    )
+    if len(sizes) == 1:
+        steep = jacobian(model, batches[0][0])
+        assert_same(empirical_kernel(model, batches[0][0]).flatten(2).flatten(0, 1), steep @ steep.mT)
+    vector = torch.linspace(-1, 1, objective.dim).double()[:, None]
+    alone = [Objective(model, (x[[i]], y[[i]]), LOSS) for x, y in batches for i in range(len(y))]
+    expected = np.concatenate([quadratic_forms(one, vector) for one in alone])
+    assert_same(torch.from_numpy(quadratic_forms(objective, vector)), torch.from_numpy(expected))
+    assert sizes != [17] or not by_sample(objective)
 
 
-def test_samples_that_are_reordered_for_what_later_batches_hold_are_seen() -> None:
-    """A sort by a number that is the same in all of the first batch, as lengths of padded sequences may be."""
-    model = Reordered(lambda x: x[:, 0].argsort(stable=True))
-    x = inputs(24)
-    x[:12, 0] = 0.5
-    batches = [(part, torch.arange(12) % OUTPUTS) for part in x.split(12)]
-    objective = Objective(model, batches, LOSS)
-    assert not by_sample(objective)
-    assert_same(gauss_newton_diagonal(objective), curvature(model, x).diagonal())
+def test_samples_that_meet_in_batches_of_the_size_that_is_used_are_found() -> None:
+    """Of a batch of 120 the passes hold 30 samples, which do not meet, or 60, which do."""
+    model = Layers(lambda h: h - h.mean(0) if len(h) > 40 else h)
+    x = inputs(120)
+    y = labels(x)
+    assert Objective(model, (x, y), LOSS, chunk=30).coupling == ""
+    coupled = Objective(model, (x, y), LOSS, chunk=60)
+    assert coupled.coupling == MIXED and coupled.chunk is None
 
 
 @pytest.mark.parametrize("sizes", [[12, 40], [20, 9]])
 def test_samples_that_meet_in_batches_of_one_size_are_found(sizes: list[int]) -> None:
     """In the second batch, which is larger, or in the last one, which is smaller."""
     model = Layers(lambda h: h - h.mean(0) if len(h) in (40, 9) else h)
-    x = inputs(sum(sizes))
-    batches = [(part, torch.arange(len(part)) % OUTPUTS) for part in x.split(sizes)]
-    objective = Objective(model, batches, LOSS)
+    objective = Objective(model, [(part, labels(part)) for part in inputs(sum(sizes)).split(sizes)], LOSS)
     assert objective.mixing == MIXED and not objective.apart
     with pytest.raises(ValueError, match="pass all samples as one batch"):
         objective.gradient()
 
 
-def test_data_that_lie_sorted_do_not_hide_a_sort() -> None:
-    _, model, _ = built("sorted")
-    x = inputs(20)
-    ordered = x[x[:, 0].argsort()]
-    first = Objective(model, [(ordered, torch.arange(20) % OUTPUTS), (x, torch.arange(20) % OUTPUTS)], LOSS)
-    assert not by_sample(first)
-    expected = (curvature(model, x) + curvature(model, ordered)) / 2
-    frame = torch.eye(first.dim).double()
-    # both batches hold the same samples, with other targets: G does not depend on them
-    assert_same(projected(first, frame).g_term, expected)
+class Routed(nn.Module):
+    """Each of two experts takes samples of one sign."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList(nn.Linear(4, OUTPUTS).double() for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = x.new_zeros(len(x), OUTPUTS)
+        for i, expert in enumerate(self.experts):
+            taken = ((x[:, 0] > 0) == bool(i)).nonzero()[:, 0]
+            found = found.index_add(0, taken, expert(x[taken])) if len(taken) else found
+        return found
 
 
 def test_a_batch_that_a_layer_takes_in_part_is_not_taken_for_a_whole_one() -> None:
     """All samples of the first batch go to one expert, not those of the second."""
-
-    class Routed(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.experts = nn.ModuleList(nn.Linear(4, OUTPUTS).double() for _ in range(2))
-
-        def forward(self, x: Tensor) -> Tensor:
-            found = x.new_zeros(len(x), OUTPUTS)
-            for i, expert in enumerate(self.experts):
-                taken = ((x[:, 0] > 0) == bool(i)).nonzero()[:, 0]
-                found = found.index_add(0, taken, expert(x[taken])) if len(taken) else found
-            return found
-
     model, x = Routed(), inputs(12)
     x[:6, 0] = x[:6, 0].abs()
     x[6:, 0] = -x[6:, 0].abs() * torch.tensor([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
-    y = torch.arange(12) % OUTPUTS
-    objective = Objective(model, [(x[:6], y[:6]), (x[6:], y[6:])], LOSS)
+    batches = list(zip(x.split(6), labels(x).split(6), strict=True))
+    objective = Objective(model, batches, LOSS)
     assert not by_sample(objective)
     objective.answers["by_sample"] = True  # as if the samples that are asked had not shown it
-    expected = curvature(model, x)
-    assert_same(torch.tensor(trace_gauss_newton(objective), dtype=torch.float64), expected.trace())
-    assert_same(gauss_newton_diagonal(objective), expected.diagonal())
-    assert_same(hessian_diagonal(objective), expected.diagonal())
-    frame = torch.eye(objective.dim, 6).double().roll(9, 0)
-    assert_same(projected(objective, frame).g_term, frame.mT @ expected @ frame)
+    assert_curvature(objective, model, batches)
     with pytest.raises(ValueError, match="part in the outputs"):
         kfac(objective)

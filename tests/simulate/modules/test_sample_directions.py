@@ -150,30 +150,3 @@ def test_losses_that_are_not_convex_are_refused() -> None:
     x, y = torch.randn(5, 3).double(), torch.randn(5, 2).double()
     with pytest.raises(ValueError, match="convex"):
         measured(Objective(model, (x, y), _cubic), np.eye(8)[:, :2])
-
-
-def test_a_saturated_softmax_is_convex_but_for_rounding() -> None:
-    """In float32 a differentiated softmax has eigenvalues below zero where it is nearly none; its formula has not."""
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(200, 4, generator=generator)
-    weight = 12 * torch.randn(6, 4, generator=generator)
-    y = (x @ weight.T).argmax(1)
-
-    def own(outputs: Tensor, targets: Tensor) -> Tensor:
-        return nn.functional.cross_entropy(outputs, targets)
-
-    def of(x: Tensor, weight: Tensor, loss: Any = own) -> Objective:
-        return Objective(lambda p, inputs: inputs @ p[0].T, (x, y), loss, parameters=[weight])
-
-    def negative(objective: Objective) -> bool:
-        with objective.measured(), torch.enable_grad():
-            return any(bool((part.signs < 0).any()) for part in sample_parts.parts(objective))
-
-    sure = of(x, weight)
-    assert negative(sure) and not negative(of(x, weight, nn.CrossEntropyLoss()))
-    vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((24, K)))[0]
-    found = measured(sure, vectors)
-    exact = measured(of(x.double(), weight.double()), vectors)
-    scale = exact.statistics.largest.max()
-    assert_allclose(found.statistics.largest, exact.statistics.largest, rtol=0, atol=1e-4 * scale)
-    assert_allclose(found.statistics.projected, exact.statistics.projected, rtol=0, atol=1e-4 * scale)

@@ -16,7 +16,6 @@ from simulate.modules.hessian_variance import quadratic_forms
 from simulate.modules.sample_grams import SampleGrams, trace_gauss_newton, trace_hessian
 from simulate.objectives import Batch, Objective
 from simulate.objectives.restoring import as_found
-from simulate.operators import gauss_newton
 from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
 
 ALL = sorted(BUILDERS)
@@ -71,14 +70,6 @@ def test_spectra_of_samples_are_those_of_dense_matrices(name: str) -> None:
     assert_alike(sample_grams.sample_grams(objective), dense(objective))
 
 
-@pytest.mark.parametrize("name", [n for n in ALL if n != "transformer"])
-def test_traces_of_samples_add_up_to_that_of_the_matrix(name: str) -> None:
-    objective = case(name).objective()
-    expected = float(gauss_newton(objective).dense().trace())
-    assert_allclose(trace_gauss_newton(objective), expected, rtol=1e-12)
-    assert_allclose(objective.share * sample_grams.sample_grams(objective).traces.sum(), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", [n for n in ALL if n not in ("tied", "transformer")])
 def test_gradients_of_single_samples_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case(name).objective()
@@ -102,13 +93,6 @@ def test_windows_of_samples_change_nothing(name: str, window: int, monkeypatch: 
     assert_allclose(trace_gauss_newton(objective), objective.share * whole.traces.sum(), rtol=1e-12)
 
 
-def test_float32_follows_float64() -> None:
-    found = case("convolution")
-    double = sample_grams.sample_grams(found.objective())
-    single = found._replace(model=found.model.float()).objective()
-    assert_alike(sample_grams.sample_grams(single), double, 1e-5)
-
-
 @pytest.mark.parametrize(
     "loss",
     [
@@ -128,21 +112,6 @@ def test_curvature_of_any_sign_is_kept(loss: Any, size: int) -> None:
     expected = dense(objective)
     assert (expected.traces < 0).any()
     assert_alike(sample_grams.sample_grams(objective), expected)
-
-
-def test_rows_of_the_jacobian_are_what_samples_have_where_they_see_each_other() -> None:
-    found = case("convolution")
-    found.model[5] = nn.Identity()  # no dropout: its mask is drawn anew
-    objective = found.objective(training=True)
-    assert_allclose(trace_gauss_newton(objective), float(gauss_newton(objective).dense().trace()), rtol=1e-12)
-    assert_alike(sample_grams.sample_grams(objective), dense(objective))
-
-    class Centred(nn.Linear):
-        def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
-            return super().forward(input - input.mean(0))
-
-    centred = Objective(nn.Sequential(Centred(4, 4)).double(), [(X, Y)], SQUARES)
-    assert_alike(sample_grams.sample_grams(centred), dense(centred))
 
 
 class Gated(nn.Module):
@@ -238,33 +207,9 @@ def test_saturation_is_no_coupling(scale: float, dtype: torch.dtype) -> None:
     assert quadratic_forms(objective, torch.ones(16, 1)).shape == (N, 1)
 
 
-@pytest.mark.parametrize("loss", [lambda z, _: z.norm() ** 2, lambda z, _: z.mean()])
-def test_a_loss_may_add_up_its_samples_by_any_formula(loss: Any) -> None:
-    objective = Objective(nn.Linear(4, 4).double(), [(X, Y)], loss)
-    assert_allclose(trace_gauss_newton(objective), gauss_newton(objective).dense().trace(), atol=1e-12)
-
-
-def test_outputs_without_a_row_for_every_target_are_refused() -> None:
-    pooled = of_function(lambda p, x: (x @ p[0]).mean(0), [torch.ones(4, 1).double()], outputs=Y[:, 0])
-    with pytest.raises(
-        ValueError, match=r"model must return one row for each of 9 samples, got shape \(1,\)"
-    ):
-        trace_gauss_newton(pooled)
-
-
 def test_derivatives_that_are_not_finite_are_refused() -> None:
     root = of_function(lambda p, x: x * p[0].sqrt(), [torch.zeros(1).double()])
     bend = of_function(lambda p, x: x * p[0], [torch.zeros(1).double()], lambda z, _: (z.abs() ** 1.5).mean())
     for objective in (root, bend):
         with pytest.raises(ValueError, match="objective must have finite derivatives, got NaN or infinity"):
             sample_grams.sample_grams(objective)
-
-
-@pytest.mark.parametrize("name", ["cross-entropy", "tied"])
-def test_a_sample_beyond_memory_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulate._memory.available", lambda _: 1 << 8)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    with pytest.raises(
-        ValueError, match=r"objective must be small enough for memory: the derivatives of one sample"
-    ):
-        trace_gauss_newton(case(name).objective())

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_grams import trace_gauss_newton
@@ -59,17 +58,6 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], Tensor]] = {
     "batch norm": (lambda: nn.BatchNorm2d(4), drawn(SAMPLES, 4, 3, 2)),
     "batch norm of rows": (lambda: nn.BatchNorm1d(4), drawn(2 * SAMPLES, 4)),
 }
-
-
-class Rows(nn.Module):
-    """A layer on every row of a sample."""
-
-    def __init__(self, layer: nn.Module) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.layer(x.flatten(0, 1)).unflatten(0, x.shape[:2])
 
 
 def objective_of(model: nn.Module, x: Tensor, **options: Any) -> Objective:
@@ -150,66 +138,6 @@ def test_the_derivative_by_a_layer_follows_from_that_by_its_nudge(name: str) -> 
         assert_same(found[place], gradient)
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_a_layer_of_half_precision_acts_as_the_same_values_in_single(name: str) -> None:
-    """To the last bit, statistics of a normalisation too, though the layer itself keeps its type."""
-    build, x = LAYERS[name]
-    found = list[list[Tensor]]()
-    for kind in (torch.bfloat16, torch.float32):
-        layer = objective_of(build(), x).model
-        assert layer is not None
-        objective = Objective(layer.bfloat16().to(kind), (x, torch.zeros(len(x))), SQUARES)
-        assert covers(objective)
-        with as_found(layer, False):
-            outputs, (site,) = visited(objective, objective.leaves(), next(objective.batches()))
-            directions = tuple(drawn(2, *shape).float() for shape in objective.shapes)
-            cotangents = drawn(2, *outputs.shape).float()
-            rows = [site_gradients.per_sample(site, p, cotangents, SAMPLES) for p in objective.names]
-            pulled = sites.pulled(site, cotangents[0]).values()
-            found.append([outputs, sites.moved(site, directions), *rows, *pulled])
-            assert {p.dtype for p in layer.parameters()} == {kind}
-
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_layers_on_rows_or_positions_have_their_trace_by_either_route(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build, x = LAYERS[name]
-    by_rows = len(x) > SAMPLES
-    objective = (
-        objective_of(Rows(build()), x.unflatten(0, (SAMPLES, -1))) if by_rows else objective_of(build(), x)
-    )
-    assert covers(objective) and by_sample(objective)
-    traces = [trace_gauss_newton(objective)]
-    monkeypatch.setattr(sites, "covers", lambda _: False)
-    traces.append(trace_gauss_newton(objective))
-    assert abs(traces[0] - traces[1]) <= 1e-12 * traces[1]
-
-
-class Shared(nn.Module):
-    """One layer at two sites; and an embedding whose matrix reads out too."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.head = nn.Embedding(5, 3, padding_idx=2), nn.Linear(3, 5)
-        self.mix = nn.Conv1d(3, 3, 3, padding=1)
-        self.head.weight = self.embed.weight
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = self.embed(x).mT
-        return self.head((hidden + self.mix(self.mix(hidden).tanh())).mT)
-
-
-def test_a_parameter_at_two_sites_has_the_sum_of_its_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    objective = objective_of(Shared(), TOKENS)
-    assert covers(objective) and by_sample(objective)
-    trace = trace_gauss_newton(objective)
-    monkeypatch.setattr(sites, "covers", lambda _: False)
-    assert abs(trace - trace_gauss_newton(objective)) <= 1e-12 * trace
-
-
 @pytest.mark.parametrize("name", sorted(BUILDERS))
 def test_sites_cover_models_of_layers_alone(name: str) -> None:
     objective = case(name).objective()
@@ -249,19 +177,6 @@ def test_parameters_that_act_elsewhere_are_not_covered_however_little(
     assert not covers(Objective(model, [(drawn(5, 4), drawn(5, 4))], SQUARES))
 
 
-def test_other_hooks_belong_to_the_model() -> None:
-    """A change of the output is after the nudge, one of the parameters is elsewhere."""
-    model, data = nn.Linear(4, 4).double(), [(drawn(5, 4), drawn(5, 4))]
-    handle = model.register_forward_hook(lambda _, inputs, output: output.tanh())
-    assert covers(Objective(model, data, SQUARES))
-    trace = trace_gauss_newton(Objective(model, data, SQUARES))
-    handle.remove()
-    composed = Objective(nn.Sequential(model, nn.Tanh()), data, SQUARES)
-    assert abs(trace - trace_gauss_newton(composed)) <= 1e-12 * trace
-    nn.utils.parametrizations.weight_norm(model)
-    assert not covers(Objective(model, data, SQUARES))
-
-
 def test_layers_of_other_forwards_or_gradients_are_no_sites() -> None:
     class Doubled(nn.Linear):
         def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
@@ -270,135 +185,6 @@ def test_layers_of_other_forwards_or_gradients_are_no_sites() -> None:
     data = [(drawn(5, 4), drawn(5, 4))]
     assert not covers(Objective(Doubled(4, 4).double(), data, SQUARES))
     assert not covers(objective_of(nn.Embedding(5, 3, sparse=True), TOKENS))
-
-
-@pytest.mark.parametrize(
-    ("options", "cause"),
-    [
-        (
-            {"max_norm": 1.0},
-            "model must not write into its parameters when it is called, got 'weight' written",
-        ),
-        ({"scale_grad_by_freq": True}, "derivatives of their own values, got others"),
-    ],
-)
-def test_embeddings_whose_gradients_are_not_their_own_are_refused(
-    options: dict[str, Any], cause: str
-) -> None:
-    with pytest.raises(ValueError, match=cause):
-        covers(objective_of(nn.Embedding(5, 3, **options), TOKENS))
-
-
-@pytest.mark.parametrize(
-    "mixing",
-    [
-        lambda z: z - z.mean(0),  # before any parameter
-        lambda z: z,
-    ],
-)
-@pytest.mark.parametrize("single_first", [False, True])
-def test_samples_that_see_each_other_are_found(mixing: Any, single_first: bool) -> None:
-    class Mixed(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(4, 4).double()
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.layer(mixing(x))
-
-    x, y = drawn(5, 4), drawn(5, 4)
-    data = [(x[:1], y[:1]), (x[1:], y[1:])] if single_first else [(x, y)]
-    apart = mixing(x) is x
-    assert by_sample(Objective(Mixed(), data, SQUARES)) == apart
-    assert by_sample(Objective(nn.Sequential(Mixed(), nn.Softmax(0)), data, SQUARES)) is False
-
-
-class Positions(nn.Module):
-    """A layer on sequences with the positions first, as many as samples are asked about; or on their rows."""
-
-    def __init__(self, flat: bool) -> None:
-        super().__init__()
-        self.layer, self.flat = nn.Linear(4, 4), flat
-
-    def forward(self, x: Tensor) -> Tensor:
-        ordered = x.transpose(0, 1)
-        if not self.flat:
-            return self.layer(ordered).transpose(0, 1)
-        return self.layer(ordered.flatten(0, 1)).unflatten(0, ordered.shape[:2]).transpose(0, 1)
-
-
-@pytest.mark.parametrize("flat", [False, True])
-def test_rows_that_are_not_in_the_order_of_the_samples_are_found(
-    flat: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    objective = objective_of(Positions(flat), drawn(5, 3, 4))
-    assert covers(objective) and not by_sample(objective)
-    trace = trace_gauss_newton(objective)
-    monkeypatch.setattr(sites, "covers", lambda _: False)
-    assert trace_gauss_newton(objective) == trace
-
-
-class Rerun(nn.Module):
-    """A part that keeps nothing for its derivative."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.part, self.head = nn.Sequential(nn.Linear(4, 5), nn.Tanh()), nn.Linear(5, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(checkpoint(self.part, x, use_reentrant=False))
-
-
-def test_parts_that_are_run_again_are_not_covered() -> None:
-    objective = objective_of(Rerun(), drawn(5, 4))
-    assert not covers(objective)
-    model = objective.model
-    assert isinstance(model, Rerun)
-    plain = Objective(nn.Sequential(model.part, model.head), objective.data, SQUARES)
-    assert abs(trace_gauss_newton(objective) / trace_gauss_newton(plain) - 1) <= 1e-12
-
-
-class MixedSigns(nn.Module):
-    """Samples see each other where a number of the first one is positive."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 2).double()
-
-    def forward(self, x: Tensor) -> Tensor:
-        outputs = self.layer(x)
-        return outputs + outputs.mean(0) if bool((x[0] > 0).any()) else outputs
-
-
-def test_what_is_asked_is_asked_once_for_each_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an objective, and of it at later parameters; other data may give another answer."""
-    asked: list[int] = []
-
-    def counted(*given: Any) -> Any:
-        asked.append(1)
-        return visited(*given)
-
-    monkeypatch.setattr(sites, "visited", counted)
-    x, y = -drawn(SAMPLES, 4).abs(), drawn(SAMPLES, 2)
-    objective = Objective(MixedSigns(), (x, y), SQUARES)
-    assert all(covers(each) and by_sample(each) for each in (objective, objective, objective.renewed()))
-    assert len(asked) == 1
-    other = objective.on((-x, y))
-    assert covers(other) and not by_sample(other) and by_sample(objective)
-    assert len(asked) == 2
-
-
-def test_models_are_left_as_they_were() -> None:
-    model = case("convolution").model.train()
-    before = {name: (p, p.clone()) for name, p in model.named_parameters()}
-    objective = Objective(model, [(drawn(4, 1, 4, 4), torch.arange(4) % 3)], nn.CrossEntropyLoss())
-    assert covers(objective) and by_sample(objective)
-    trace_gauss_newton(objective)
-    assert model.training and all(m.training for m in model.modules())
-    assert all(
-        p is before[name][0] and torch.equal(p, before[name][1]) for name, p in model.named_parameters()
-    )
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
 class Told(nn.Module):

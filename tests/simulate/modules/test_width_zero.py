@@ -6,13 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from simulate.modules.diagonals import gauss_newton_diagonal, hessian_diagonal
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.hessian_variance import quadratic_forms, variance_along
-from simulate.modules.projected import projected
-from simulate.modules.sample_grams import sample_grams, trace_gauss_newton
+from simulate.modules.sample_grams import sample_grams
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
+from tests.simulate.modules.test_mixed_samples import LOSS, assert_curvature, jacobian
 from tests.simulate.small_perceptrons import assert_same
 
 X = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -44,27 +43,13 @@ def beside() -> Beside:
 
 def test_layers_of_width_0_leave_the_curvature_of_the_rest() -> None:
     model = beside()
-    objective = Objective(model, (X, Y), nn.CrossEntropyLoss())
-    whole, part = hessian(objective).dense(), gauss_newton(objective).dense()
-    assert_same(hessian_diagonal(objective), whole.diagonal())
-    assert_same(gauss_newton_diagonal(objective), part.diagonal())
-    assert_same(torch.tensor(trace_gauss_newton(objective), dtype=torch.float64), part.trace())
+    objective = Objective(model, (X, Y), LOSS)
+    assert_curvature(objective, model, [(X, Y)])
+    whole, part = hessian(objective), gauss_newton(objective).dense()
     assert_same(torch.from_numpy(sample_grams(objective).traces).mean(), part.trace())
-    frame = torch.eye(objective.dim, 5).double()
-    assert_same(projected(objective, frame).hessian, frame.mT @ whole @ frame)
     vector = torch.ones(objective.dim).double()
     forms = quadratic_forms(objective, vector[:, None])
-    assert_same(torch.tensor(forms.mean()), vector @ whole @ vector)
+    assert_same(torch.tensor(forms.mean()), vector @ (whole @ vector))
     assert variance_along(objective, vector) >= 0
-    kernel = empirical_kernel(model, X)
-    assert_same(
-        torch.linalg.eigvalsh(kernel.flatten(2).flatten(0, 1)).clamp(min=0).sum(), kernel_trace(model)
-    )
-
-
-def kernel_trace(model: nn.Module) -> Tensor:
-    leaves = list(model.parameters())
-    rows = [
-        torch.autograd.grad(z, leaves, retain_graph=True, materialize_grads=True) for z in model(X).flatten()
-    ]
-    return torch.stack([sum((g.square().sum() for g in row), torch.zeros(())) for row in rows]).sum()
+    steep = jacobian(model, X)
+    assert_same(empirical_kernel(model, X).flatten(2).flatten(0, 1), steep @ steep.mT)

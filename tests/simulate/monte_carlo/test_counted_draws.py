@@ -133,9 +133,3 @@ def test_draws_of_any_size_are_seen_in_any_shape() -> None:
     """As those from streams are: an odd count is cut from an even one."""
     block = Block((fixture(0, "a"), fixture(0, "b")), keys=((1, 2), (3, 4)))
     assert block.repeated(2).normal(5).view(2, -1).shape == (2, 10)
-
-
-def test_without_keys_all_comes_from_the_streams() -> None:
-    one, other = (Block((fixture(0, "a"),), keys=keys).normal(4) for keys in ((), ((1, 2),)))
-    assert torch.equal(one[0], torch.from_numpy(fixture(0, "a").standard_normal(4)))
-    assert not torch.equal(one, other)

@@ -109,7 +109,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=50, derandomize=True)
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(st.dictionaries(st.from_regex(r"p_[a-z]{1,5}", fullmatch=True), VALUES, max_size=4))
 def test_json_brings_a_point_back(values: dict) -> None:
     point = Point(**values)
@@ -243,13 +243,6 @@ def test_scores_of_any_real_type_become_float64(values) -> None:
     assert result.scores["s"].dtype == np.float64 and result.scores["s"].shape == (16,)
 
 
-def test_a_vector_score_keeps_its_components() -> None:
-    result = run_block(
-        lambda b, p: {"v": np.arange(48).reshape(16, 3)}, experiment="edges", point=POINT, seed=0, index=0
-    )
-    assert result.scores["v"].shape == (16, 3) and result.scores["v"].dtype == np.float64
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -266,12 +259,6 @@ def test_a_vector_score_keeps_its_components() -> None:
 def test_scores_that_are_not_one_number_or_vector_per_replicate_are_refused(values) -> None:
     with pytest.raises(ValueError, match=r"score 'bad' must be one number or one vector per replicate"):
         run_block(lambda b, p: {"bad": values}, experiment="edges", point=POINT, seed=0, index=0)
-
-
-def test_infinite_and_undefined_scores_pass_for_the_verdict_to_name() -> None:
-    values = [math.nan, math.inf, *range(14)]
-    result = run_block(lambda b, p: {"s": values}, experiment="edges", point=POINT, seed=0, index=0)
-    assert_array_equal(result.scores["s"], values)
 
 
 def test_one_thread_reaches_the_blas_that_scipy_brings() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import itertools
 import signal
 from collections.abc import Callable, Iterator
@@ -97,30 +96,22 @@ SAME: dict[str, Callable[[], Any]] = {
     "a named pair": lambda: Pair(X, Y),
     "arrays": lambda: (X.numpy(), Y.numpy()),
     "arrays backwards": lambda: (X.numpy()[::-1], Y.numpy()[::-1]),
-    "arrays by columns": lambda: (np.asfortranarray(X.numpy()), Y.numpy()),
     "arrays of the other byte order": lambda: (X.numpy().astype(">f8"), Y.numpy().astype(">i8")),
     "arrays that cannot be written": lambda: (np.broadcast_to(X.numpy(), X.shape), Y.numpy()),
     "long floats": lambda: (X.numpy().astype(np.longdouble), Y.numpy()),
     "labels of two bytes": lambda: (X, Y.short()),
-    "labels of four bytes": lambda: (X.numpy(), Y.numpy().astype(np.int32)),
     "unsigned labels": lambda: (X.numpy(), Y.numpy().astype(np.uint64)),
     "inputs with gradients": lambda: (X.clone().requires_grad_(), Y),
     "a list": lambda: cut(6),
-    "lists": lambda: [list(batch) for batch in cut(6)],
     "named pairs": lambda: [Pair(*batch) for batch in cut(6)],
-    "a deque": lambda: collections.deque(cut(6)),
     "values of a dictionary": lambda: dict(enumerate(cut(6))).values(),
-    "single samples": lambda: cut(1),
     "batches with empty ones": lambda: [(X[:0], Y[:0]), *cut(9), (X[:0], Y[:0])],
     "a loader": lambda: DataLoader(ALL, 6),
     "a loader that shuffles": lambda: DataLoader(ALL, 6, shuffle=True),
     "a loader that shuffles by its own generator": lambda: DataLoader(ALL, 6, shuffle=True, generator=own()),
     "a loader of a stream": lambda: DataLoader(Streamed(), 6),
     "a generator": lambda: (batch for batch in cut(6)),
-    "a map": lambda: map(tuple, cut(6)),
     "a zip": lambda: zip(X.split(6), Y.split(6), strict=True),
-    "a filter": lambda: filter(None, cut(6)),
-    "a chain": lambda: itertools.chain(cut(6)[:2], cut(6)[2:]),
     "an iterator over a loader": lambda: iter(DataLoader(ALL, 6)),
     "a data set": lambda: ALL,
     "numbers by number": Listed,
@@ -196,30 +187,18 @@ def test_inputs_may_be_structures_with_numbers_for_all_samples(several: Any, bat
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a list of a pair": (lambda: [X, Y], r"data must give batches \(inputs, targets\), got Tensor"),
-    "dictionaries": (lambda: [{"x": x, "y": y} for x, y in cut(6)], "data must give batches .*, got dict"),
     "triples": (lambda: [(x, y, y) for x, y in cut(6)], "got tuple of length 3"),
-    "no targets": (lambda: DataLoader(TensorDataset(X), 6), "got list of length 1"),
-    "targets that are none": (
-        lambda: (X, None),
-        "data must hold tensors with samples along the first axis, got NoneType",
-    ),
     "one number for all": (lambda: (X, torch.tensor(1)), "got a single number"),
     "a tensor": (lambda: X, r"data must be a pair \(inputs, targets\)"),
     "words": (lambda: "data", "file not found: data"),
     "nothing": (list, "data must hold at least one sample, got none"),
-    "an iterator over nothing": (lambda: iter(()), "data must hold at least one sample, got none"),
     "samples in a list": (
         lambda: (list(X.numpy()), Y),
         f"inputs must be tensors with samples along the first axis, got a list of {N} samples; stack them",
     ),
-    "numbers in lists": (lambda: (X.tolist(), Y), f"got a list of {N} samples; stack them"),
     "masked inputs": (
         lambda: (np.ma.masked_array(X.numpy(), X.numpy() > 1), Y),
         "data must hold plain arrays, got a masked",
-    ),
-    "masked targets": (
-        lambda: (X, np.ma.masked_array(Y.numpy(), Y.numpy() > 1)),
-        "data must hold plain arrays, got a masked one",
     ),
     "words in an array": (lambda: (np.array(["a"]), Y), "data must hold arrays of numbers, got <U1"),
     "objects in an array": (
@@ -227,15 +206,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "data must hold arrays of numbers, got object",
     ),
     "inputs on the meta device": (lambda: (X.to("meta"), Y), "got a tensor on the meta device"),
-    "targets on the meta device": (lambda: (X, Y.to("meta")), "got a tensor on the meta device"),
     "sparse inputs": (lambda: (X.to_sparse(), Y), r"data must hold dense tensors, got torch.sparse_coo"),
     "fewer targets": (
         lambda: (X[:6], Y[:5]),
         "inputs and targets must be of one number of samples to be cut, got 6 and 5",
-    ),
-    "fewer inputs": (
-        lambda: (X[:5], Y[:6]),
-        "inputs and targets must be of one number of samples to be cut, got 5 and 6",
     ),
     "labels that are floats": (
         lambda: (X, Y.double()),
@@ -262,7 +236,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         f"data must be the same at every pass, got {N} others",
     ),
     "a generator that does not end": (lambda: itertools.repeat((X, Y)), "data must end, got more than 50 ba"),
-    "a cycle": (lambda: itertools.cycle(cut(6)), "data must end, got more than 50 batches"),
     "what does not end": (Endless, "data must end, got more than 50 batches"),
     "a loader that does not end": (lambda: DataLoader(StreamedForever(), 6), "data must end, got more than"),
 }
@@ -329,42 +302,17 @@ def test_infinite_inputs_behind_a_bound_show_in_the_gradient() -> None:
         objective.gradient()
 
 
-class TwoInputs(nn.Module):
-    """Classes from one input and a number from another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.classes, self.number = nn.Linear(4, 3), nn.Linear(2, 1)
-
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        return torch.cat([self.classes(u), self.number(v)], 1)
-
-
-def two_losses(outputs: Tensor, targets: tuple[Tensor, Tensor]) -> Tensor:
-    squares = (outputs[:, 3:] - targets[1]).square().mean()
-    return nn.functional.cross_entropy(outputs[:, :3], targets[0]) + squares
-
-
-@pytest.mark.parametrize("form", [tuple, list])
-def test_two_inputs_and_two_targets_are_one_batch(form: Any) -> None:
-    model, generator = TwoInputs(), torch.Generator().manual_seed(0)
-    u, v, t = (torch.randn(9, width, generator=generator) for width in (4, 2, 1))
-    y = torch.arange(9) % 3
-    expected = two_losses(model(u, v), (y, t)).item()
-    found = Objective(model, (form([u, v]), form([y, t])), two_losses)
-    assert found.rows == 9 and abs(found.value() - expected) < 1e-6
-    three = Objective(
-        lambda p, parts: torch.cat(parts, 1) @ p[0],
-        (form([u, v, t]), form([t, t])),
-        lambda z, targets: (z - torch.cat(targets, 1)).square().mean(),
-        parameters=[torch.ones(7, 2)],
-    )
-    assert three.rows == 9
-
-
 def test_a_tuple_that_may_be_two_batches_or_one_is_refused() -> None:
     x, y = torch.zeros(6, 4), torch.zeros(6, 4)
     with pytest.raises(ValueError, match="data must be a list where it holds two batches"):
         Objective(nn.Linear(4, 4), ((x, y), (x, y)), nn.MSELoss())
     assert Objective(nn.Linear(4, 4), ((x, y), (x[:5], y[:5])), nn.MSELoss()).rows == 11
     assert Objective(nn.Linear(4, 4), [(x, y), (x, y)], nn.MSELoss()).rows == 12
+    for inputs in ((x, x[:, :2]), (x, x, x)):  # one batch: targets of other shapes or of another number
+        one = Objective(
+            lambda p, parts: parts[0] * p[0],
+            (inputs, (y, y)),
+            lambda z, targets: (z - targets[0]).square().mean(),
+            parameters=[torch.ones(4)],
+        )
+        assert one.rows == 6

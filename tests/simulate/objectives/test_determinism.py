@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,6 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset, WeightedR
 
 from simulate.objectives import Objective
 from simulate.objectives.determinism import require_deterministic
-from simulate.objectives.restoring import as_found, seed_generators
 from tests.simulate.models_and_data import BUILDERS, case
 
 DATA = TensorDataset(torch.randn(10, 4, generator=torch.Generator().manual_seed(1)), torch.arange(10) % 3)
@@ -78,15 +76,3 @@ def test_batch_normalisation_passes_where_batches_stay() -> None:
 def test_causes_are_named(network: nn.Module, loader: Any, cause: str) -> None:
     with pytest.raises(ValueError, match=f"data and model must give the same loss twice.*{cause}"):
         require_deterministic(Objective(network, loader, nn.CrossEntropyLoss(), training=True))
-
-
-def test_seeding_writes_down_no_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `torch.manual_seed` does for a GPU to come; it is called before each step of training."""
-
-    def written() -> list[str]:
-        raise AssertionError("the stack was written down")
-
-    with as_found(None, training=False):
-        monkeypatch.setattr(traceback, "format_stack", written)
-        seed_generators(3)
-        assert torch.initial_seed() == 3

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from simulate.objectives import Objective
 from tests.simulate.objectives.language import IGNORED, CausalModel, Found, MaskedModel, N, T, batch, part
+from tests.simulate.objectives.losses import LABELS, X, network
 from tests.simulate.objectives.test_language_models import LOSS, MODELS, Truth
 from tests.simulate.small_perceptrons import assert_same
 
@@ -94,3 +95,10 @@ def test_a_model_that_takes_no_labels_gets_targets_as_they_stand(wrap: Any) -> N
     logits = Bare()(**inputs)["logits"]
     expected = functional.cross_entropy(logits.flatten(0, 1), given["labels"].flatten()).item()
     assert not found.shifted and abs(found.value() - expected) < 1e-12
+
+
+def test_labels_without_positions_stand_as_they_are() -> None:
+    found, usual = (
+        Objective(network(), data, LOSS) for data in ({"input": X, "labels": LABELS}, (X, LABELS))
+    )
+    assert found.value() == usual.value()

@@ -12,9 +12,8 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.data import DataLoader
 
-from simulate.modules.hessian_variance import quadratic_forms
 from simulate.objectives import Objective
-from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
+from simulate.operators import empirical_fisher, gauss_newton, h_term, hessian
 from tests.simulate.objectives.language import (
     IGNORED,
     CausalModel,
@@ -22,7 +21,6 @@ from tests.simulate.objectives.language import (
     N,
     OddModel,
     T,
-    V,
     batch,
     part,
     tokens,
@@ -196,50 +194,6 @@ def test_classes_lie_along_axis_1_or_the_last(axis: int, loss: Any) -> None:
     assert_same(hessian(objective).dense(), second(expected, start), 1e-10)
 
 
-class AsTensor(nn.Module):
-    """The logits alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = CausalModel()
-
-    def forward(self, input_ids: Tensor) -> Tensor:
-        return self.body(input_ids)["logits"]
-
-
-def test_as_many_positions_as_classes_are_told_apart_by_what_the_model_returns() -> None:
-    """A tensor (N, T, T) is taken as torch has it, `logits` of something larger as language models have it."""
-    ids = tokens(n=2, t=V).remainder(V)
-    models = AsTensor(), CausalModel()
-    for model in (models[0].body, models[1]):
-        model.place = nn.Embedding(V, model.embed.embedding_dim, dtype=torch.float64)
-    found = [Objective(model, ({"input_ids": ids}, ids), LOSS) for model in models]
-
-    assert [objective.form.last for objective in found] == [False, True]
-    other = found[0].on([({"input_ids": ids[:, :4]}, ids[:, :4])])
-    with pytest.raises((ValueError, RuntimeError, IndexError), match=r"size|shape|target"):
-        other.value()
-
-
-def test_the_fisher_of_a_language_model_is_its_gauss_newton_matrix() -> None:
-    """With nothing ignored: A of a cross-entropy does not know of the targets."""
-    objective = Objective(CausalModel(), ({"input_ids": tokens()}, tokens(1)), LOSS)
-    assert_same(fisher(objective).dense(), gauss_newton(objective).dense(), 1e-12)
-
-
-def test_samples_of_a_language_model_are_sequences() -> None:
-    """What is measured sample by sample goes through `objective.outputs` like all else."""
-    model, given = MaskedModel(), batch()
-    objective = Objective(model, given, LOSS)
-    vectors = torch.linspace(-1, 1, 2 * objective.dim, dtype=torch.float64).cos().reshape(2, -1)
-    found = torch.from_numpy(quadratic_forms(objective, vectors.mT))
-
-    for i in range(N):
-        truth = Truth(model, part(given, slice(i, i + 1)))
-        expected = truth.kept.sum() * torch.einsum("kp,pq,kq->k", vectors, truth.hessian(), vectors)
-        assert_same(found[i], expected, 1e-9)
-
-
 REFUSED: list[tuple[Any, Any, Any, str]] = [
     (
         OddModel,
@@ -301,16 +255,6 @@ def test_a_model_whose_logits_hardly_differ_is_told_all_the_same() -> None:
         with torch.no_grad():
             model.head.weight.mul_(1e-3)
         assert Objective(model, batch(), LOSS).shifted is expected
-
-
-def test_the_model_is_left_as_found() -> None:
-    model = CausalModel().train()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    Objective(model, batch(), LOSS).gradient()
-    assert model.training and all(
-        torch.equal(model.state_dict()[name], value) for name, value in before.items()
-    )
-    assert all(p.grad is None for p in model.parameters())
 
 
 class Encoder(nn.Module):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from simulate import operators
 from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
+from simulate.modules.logit_derivatives import logit_derivatives
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import sample_grams, trace_hessian
 from simulate.objectives import Objective
@@ -33,6 +34,7 @@ MEASUREMENTS: dict[str, Callable[[Objective], Any]] = {
     "along": lambda o: variance_along(o, torch.ones(o.dim)),
     "total": lambda o: total_variance(o, np.random.default_rng(0), probes=2),
     "twice": require_deterministic,
+    "logits": lambda o: logit_derivatives(o.model, X, torch.ones(o.dim, 2)),
 }
 
 
@@ -69,6 +71,7 @@ def state(model: nn.Module) -> tuple[list[Any], list[Tensor]]:
 def test_model_and_generators_are_left_as_found(name: str, left: int | None) -> None:
     model = Fragile()
     model.norm.eval()
+    model.first.weight.grad = torch.ones(4, 4)
     objective = Objective(model, (X, Y), nn.CrossEntropyLoss())
     before, tensors = state(model)
     model.left = left

@@ -16,7 +16,6 @@ from torch.utils.data import Dataset
 from simulate.objectives import Objective
 from simulate.objectives.forms import picked
 from simulate.operators import gauss_newton, hessian
-from simulate.training.trial_training import CommonBatches, Training, TrialRun
 from tests.simulate.objectives.losses import LABELS, N, X, network
 from tests.simulate.small_perceptrons import assert_same
 
@@ -55,16 +54,6 @@ def test_a_mapping_goes_in_as_the_model_takes_it(build: type[OneMapping], kind: 
         assert abs(found.value() - plain.value()) < 1e-14
         for matrix in (hessian, gauss_newton):
             assert_same(matrix(found) @ vector, matrix(plain) @ vector, 1e-12)
-
-
-@pytest.mark.parametrize("build", [OneMapping, Keywords, Anything])
-def test_it_trains_by_the_same_form(build: type[OneMapping]) -> None:
-    model = build().float()
-    inputs = {"left": X.float(), "right": 0 * X.float()}
-    found = Training(
-        model=model, loss=LOSS, inputs=inputs, targets=LABELS, batches=CommonBatches(samples=N, size=N)
-    )
-    assert len(TrialRun(found, 0.1).until(2).losses) == 2
 
 
 @dataclass
@@ -244,9 +233,7 @@ class Experts(nn.Module):
         self.implementation = implementation
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.implementation == "eager":
-            return torch.cat([x[:2] @ self.weights[0], x[2:] @ self.weights[1]])
-        if x.dtype == torch.float64:  # what torch says
+        if self.implementation != "eager":  # what torch says
             raise RuntimeError("Expected mat_a to be Float32, BFloat16 or Float16 matrix, got Double")
         return torch.cat([x[:2] @ self.weights[0], x[2:] @ self.weights[1]])
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 from simulate.objectives import Objective
 from simulate.operators import hessian
-from tests.simulate.models_and_data import BUILDERS, N, case
-from tests.simulate.small_perceptrons import assert_same
+from tests.simulate.models_and_data import N, case
 
 X = torch.randn(N, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(N) % 3
@@ -24,39 +21,9 @@ def perceptron() -> nn.Module:
     return case("cross-entropy").model.float()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["class probabilities", "cross-entropy", "weighted classes", "ignored class", "squared error", "binary"],
-)
-def test_ragged_batches_have_the_loss_and_gradient_of_one(name: str) -> None:
-    found = case(name)
-    objective = found.objective()
-    x, y = (torch.cat(parts) for parts in zip(*found.data, strict=True))
-    loss = found.loss(found.model(x), y)
-    assert abs(objective.value() - loss.item()) < 1e-14
-    gradient = torch.autograd.grad(loss, [p for p in found.model.parameters() if p.requires_grad])
-    assert_same(objective.gradient(), objective.flat(gradient))
-
-
 def test_samples_are_what_the_mean_is_over() -> None:
     known = {"class probabilities": N, "cross-entropy": N, "ignored class": 4, "transformer": 3 * N}
     assert {name: case(name).objective().samples for name in known} == known
-
-
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_empty_batches_are_passed_over(reduction: str) -> None:
-    model, loss = perceptron(), nn.CrossEntropyLoss(reduction=reduction)
-    data = [(X[:0], Y[:0]), (X, Y), (X[:0], Y[:0])]
-    some, known = Objective(model, data, loss), Objective(model, (X, Y), loss)
-    assert some.rows == N and len(list(some.batches(empty=True))) == 1
-    assert some.value() == known.value()
-    assert torch.equal(hessian(some) @ torch.ones(some.dim), hessian(known) @ torch.ones(some.dim))
-
-
-def test_a_sum_adds_the_batches() -> None:
-    found = case("sum")
-    x, y = (torch.cat(parts) for parts in zip(*found.data, strict=True))
-    assert abs(found.objective().value() - found.loss(found.model(x), y).item()) < 1e-13
 
 
 def test_a_loss_function_without_attribute_is_a_mean_unless_said() -> None:
@@ -67,53 +34,6 @@ def test_a_loss_function_without_attribute_is_a_mean_unless_said() -> None:
     batches = [(X[:4], Y[:4]), (X[4:], Y[4:])]
     expected = nn.functional.cross_entropy(model(X), Y, reduction="sum").item()
     assert abs(Objective(model, batches, summed, reduction="sum").value() - expected) < 1e-5
-
-
-def test_a_count_of_ones_own_weighs_batches() -> None:
-    model = perceptron()
-    batches = [(X[:4], Y[:4]), (X[4:], Y[4:])]
-    objective = Objective(model, batches, LOSS, count=lambda _: 1.0)
-    expected = sum(LOSS(model(x), y).item() for x, y in batches) / 2
-    assert abs(objective.value() - expected) < 1e-6
-
-
-@pytest.mark.parametrize("data", ["pair", "arrays", "loader", "generator", "lists"])
-def test_data_come_in_many_forms(data: str) -> None:
-    forms: dict[str, Any] = {
-        "pair": (X, Y),
-        "arrays": (X.double().numpy(), Y.numpy()),
-        "loader": DataLoader(TensorDataset(X, Y), batch_size=4),
-        "generator": ((X[i : i + 2], Y[i : i + 2]) for i in range(0, N, 2)),
-        "lists": [[X[:5], Y[:5]], [X[5:], Y[5:]]],
-    }
-    model = perceptron()
-    objective = Objective(model, forms[data], LOSS)
-    assert objective.samples == N
-    assert abs(objective.value() - LOSS(model(X), Y).item()) < 1e-6
-    assert abs(objective.value() - LOSS(model(X), Y).item()) < 1e-6  # a second time too
-
-
-def test_nothing_of_the_users_is_changed() -> None:
-    found = case("convolution")
-    found.model.train()
-    found.model.get_submodule("3").eval()
-    modes = [module.training for module in found.model.modules()]
-    for parameter in found.model.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    state = {name: value.clone() for name, value in found.model.state_dict().items()}
-    loader = DataLoader(
-        TensorDataset(*(torch.cat(p) for p in zip(*found.data, strict=True))), 4, shuffle=True
-    )
-    before = torch.get_rng_state(), random.getstate()
-    for training in (False, True):
-        objective = Objective(found.model, loader, found.loss, training=training)
-        for measured in (objective.value, objective.gradient, hessian(objective).dense):
-            measured()
-    assert torch.equal(torch.get_rng_state(), before[0])
-    assert random.getstate() == before[1]
-    assert [module.training for module in found.model.modules()] == modes
-    assert all(torch.equal(value, state[name]) for name, value in found.model.state_dict().items())
-    assert all(p.grad is not None and bool((p.grad == 1).all()) for p in found.model.parameters())
 
 
 def test_gradients_are_taken_where_the_user_records_none() -> None:
@@ -136,35 +56,6 @@ def test_renewed_is_at_the_parameters_of_now_and_the_old_one_is_not() -> None:
     assert torch.equal(objective.gradient(), before) and not torch.equal(renewed.gradient(), before)
     with pytest.raises(ValueError, match="model must be a module to be measured anew, got a function"):
         Objective(lambda p, x: x @ p[0], [(X, Y)], LOSS, parameters=[torch.ones(4, 3)]).renewed()
-
-
-def test_what_is_measured_belongs_to_the_parameters_as_they_were() -> None:
-    model = perceptron()
-    objective = Objective(model, (X, Y), LOSS)
-    matrix, before = hessian(objective), objective.value()
-    first = matrix @ torch.ones(objective.dim)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    assert objective.value() == before
-    assert torch.equal(matrix @ torch.ones(objective.dim), first)
-
-
-@pytest.mark.parametrize("name", sorted(BUILDERS))
-def test_vectors_split_and_flatten_back(name: str) -> None:
-    objective = case(name).objective()
-    vector = torch.arange(objective.dim, dtype=objective.dtype)
-    assert torch.equal(objective.flat(objective.split(vector)), vector)
-    for part, where in zip(objective.split(vector), objective.blocks().values(), strict=True):
-        assert torch.equal(part.flatten(), vector[where])
-
-
-def test_inputs_may_be_several_tensors() -> None:
-    """A pair whose inputs are a tuple is one batch."""
-    weights = torch.ones(4, 3)
-    objective = Objective(lambda p, x: (x[0] - x[1]) @ p[0], ((X, 2 * X), Y), LOSS, parameters=[weights])
-    assert objective.samples == N
-    assert abs(objective.value() - LOSS(-X @ weights, Y).item()) < 1e-6
 
 
 def bad(**changed: Any) -> dict[str, Any]:
@@ -195,17 +86,11 @@ def half_and_double() -> nn.Module:
             bad(parameters="head"),
             "parameters must name parameters or submodules of the model, such as 0.weight",
         ),
-        (bad(parameters=[]), "parameters must name"),
         (bad(reduction="none"), "reduction must be one of mean, sum, got 'none'"),
         (bad(loss=nn.CrossEntropyLoss(reduction="none")), "reduction must be one of mean, sum"),
         (bad(chunk=0), "chunk must be a positive integer"),
+        (bad(data=3), "data must be batches"),
         (bad(chunk=2, training=True), "chunk must be None in training mode"),
-        (bad(data=[]), "data must hold at least one sample"),
-        (bad(data=(X[:0], Y[:0])), "data must hold at least one sample"),
-        (bad(data=3), r"data must be batches \(inputs, targets\)"),
-        (bad(data=[X]), "data must give batches"),
-        (bad(data=[(X, Y, Y)]), "data must give batches .* of length 3"),
-        (bad(data=(X, 3)), "data must hold tensors with samples along the first axis"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(arguments: dict[str, Any], message: str) -> None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
-from torch.nn import functional
 
 from simulate.objectives import Objective, output_curvature as closed_forms
 from simulate.objectives.output_curvature import SoftmaxCurvature, output_curvature
@@ -96,16 +95,6 @@ def test_factors_of_a_softmax_covariance_make_it_up(name: str) -> None:
     assert_same((vectors * values[:, None]) @ vectors.mT, torch.stack(columns, 2))
 
 
-@pytest.mark.parametrize(
-    "loss", [functional.cross_entropy, functional.mse_loss, functional.binary_cross_entropy_with_logits]
-)
-def test_functions_of_torch_are_those_of_its_modules(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs, tangent = drawn(N, K), drawn(N, K, seed=5)
-    expected = torch.autograd.functional.hvp(lambda z: loss(z, TARGETS["shares"]), outputs, tangent)[1]
-    monkeypatch.setattr(closed_forms, "directional", lambda *_: pytest.fail("differentiated"))
-    assert_same(asked(loss, outputs, TARGETS["shares"], tangent), expected)
-
-
 def _hooked() -> nn.Module:
     loss = nn.CrossEntropyLoss()
     loss.register_forward_hook(lambda module, given, found: found**2)
@@ -151,18 +140,3 @@ def test_no_digits_are_lost_where_a_class_is_nearly_certain() -> None:
     assert_allclose(
         ((vectors * values[:, None]) @ (vectors.mT @ tangent[:, :, None]))[0, :, 0], found, rtol=1e-14
     )
-
-
-@pytest.mark.parametrize(
-    ("targets", "rule"),
-    [(torch.full((N,), K), "Target 3 is out of bounds"), (LABELS.double(), "targets of a cross-entropy")],
-)
-def test_targets_are_refused_as_by_the_loss(targets: Tensor, rule: str) -> None:
-    with pytest.raises((IndexError, ValueError), match=rule):
-        asked(nn.CrossEntropyLoss(), drawn(N, K), targets, drawn(N, K))
-
-
-def test_a_loss_that_is_not_finite_is_refused() -> None:
-    outputs = drawn(N, K).index_fill(0, torch.tensor([0]), float("inf"))
-    with pytest.raises(ValueError, match="loss must be finite"):
-        asked(nn.MSELoss(), outputs, TARGETS["numbers"], drawn(N, K))

@@ -8,12 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.objectives import Objective
 from simulate.operators import empirical_fisher, gauss_newton, h_term, hessian
 from tests.simulate.objectives.language import CausalModel, batch
 from tests.simulate.objectives.losses import LABELS, WIDTH, N, X, network
-from tests.simulate.small_perceptrons import assert_same
 
 LOSS = nn.CrossEntropyLoss()
 MATRICES = [hessian, gauss_newton, h_term, empirical_fisher]
@@ -63,34 +61,6 @@ def test_half_precision_is_measured_in_single_precision(build: Any, data: str, k
         assert torch.equal(matrix(found) @ vector, matrix(expected) @ vector)
     assert all(torch.equal(half.state_dict()[name], value) for name, value in before.items())
     assert {p.dtype for p in half.parameters()} == {kind}
-
-
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_exact_traces_do_as_well(kind: torch.dtype) -> None:
-    half, single = rounded(Adapted(), kind)
-    found, expected = (trace_gauss_newton(Objective(model, DATA["images"], LOSS)) for model in (half, single))
-    assert found == pytest.approx(expected, rel=1e-6)
-
-
-def test_parts_of_half_and_of_single_precision_go_together() -> None:
-    """An adapter in float32 on frozen weights in bfloat16."""
-    model, single = Adapted(), Adapted()
-    for part in (model.base, model.last):
-        part.bfloat16()
-    single.load_state_dict({name: value.float() for name, value in model.state_dict().items()})
-    found, expected = (Objective(m, DATA["images"], LOSS) for m in (model, single))
-    assert torch.equal(hessian(found).dense(), hessian(expected).dense())
-
-
-def test_adapters_have_the_block_of_the_whole_matrix() -> None:
-    """Frozen weights are constants: of the Hessian of all parameters the rows and columns of the adapters are left."""
-    model = Adapted().double()
-    found = Objective(model, (X, LABELS), LOSS)
-    assert set(found.names) == {"lora_A.weight", "lora_B.weight"}
-    whole = Objective(model, (X, LABELS), LOSS, parameters=["base", "last", "lora_A", "lora_B"])
-    rows = torch.cat([torch.arange(p.start, p.stop) for name, p in whole.blocks().items() if "lora" in name])
-    for matrix in MATRICES:
-        assert_same(matrix(found).dense(), matrix(whole).dense()[rows][:, rows], 1e-12)
 
 
 class Inside(nn.Module):
@@ -144,9 +114,3 @@ def test_compiled_code_does_not_run() -> None:
     inner = network()
     inner.compile(backend=broken)
     assert Objective(inner, (X, LABELS), LOSS).value() > 0
-
-
-@pytest.mark.parametrize("name", ["0.weight", "_orig_mod.0.weight"])
-def test_parameters_have_their_names_with_and_without_the_wrapper(name: str) -> None:
-    model: Any = _whole(network())
-    assert Objective(model, (X, LABELS), LOSS, parameters=[name]).names == ("0.weight",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -65,27 +64,6 @@ def test_what_is_known_of_the_outputs_holds_for_every_matrix_about_them() -> Non
     _ = gauss_newton(of) @ vectors(of.dim)
     of.recordable["outputs"] = False
     assert_same(empirical_fisher(of).dense(), empirical_fisher(case("cross-entropy").objective()).dense())
-
-
-@pytest.mark.parametrize("kind", MATRICES)
-def test_dropout_in_training_draws_the_same_for_every_matrix(kind: str) -> None:
-    """Two batches, each with a mask of its own."""
-    data = [(X, LABELS), (X, LABELS)]
-    of = Objective(network(nn.Dropout(0.5)).double(), data, nn.CrossEntropyLoss(), training=True)
-    found = MATRICES[kind](of) @ vectors(of.dim)
-    assert of.recordable[kind]
-    assert_same(found, by_reverse_mode(MATRICES[kind], kind, of))
-
-
-@pytest.mark.parametrize("matrix", MATRICES.values())
-def test_parameters_may_lie_in_memory_in_any_order(matrix: Callable[[Objective], Any]) -> None:
-    x = torch.randn(6, 2, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    with torch.random.fork_rng():
-        torch.default_generator.manual_seed(0)
-        plain = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3)).double()
-    expected = matrix(Objective(plain, (x, LABELS), nn.CrossEntropyLoss())).dense()
-    last = plain.to(memory_format=torch.channels_last)
-    assert_same(matrix(Objective(last, (x, LABELS), nn.CrossEntropyLoss())).dense(), expected)
 
 
 class Wrong(Twice):
@@ -250,61 +228,3 @@ def test_conjugates_are_told_from_what_they_are_of() -> None:
     first, second = recorded(function, [x], [v]).program([v])
     assert_same(first, 15 * v)  # (1 + 2i)(3 - i) + (1 - 2i) 5i = 15 + 10i
     assert_same(second, 2 * v)
-
-
-def test_what_leads_to_no_result_is_left_out() -> None:
-    def wasteful(x: Any) -> list[Tensor]:
-        for _ in range(5):
-            _ = x[0].sin().exp()
-        return [x[0] * 3.0]
-
-    program = recorded(wasteful, [torch.ones(3)], [torch.ones(3)]).program
-    assert len(program.steps) <= 2
-    assert torch.equal(program([torch.arange(3.0)])[0], 3 * torch.arange(3.0))
-
-
-def test_memory_of_what_is_gone_may_be_taken_by_values() -> None:
-    """Changes that are freed leave their address to tensors that are none."""
-
-    def long(x: Any) -> list[Tensor]:
-        y = x[0]
-        for i in range(50):
-            y = (y.sin() + i) * torch.full((1000,), 0.5)
-        return [y]
-
-    at, change = torch.linspace(0, 1, 1000).double(), torch.ones(1000).double()
-    found = recorded(long, [at], [at])
-    value, expected = torch.autograd.functional.jvp(lambda x: long([x])[0], at, change)
-    torch.testing.assert_close(found.values[0], value)
-    torch.testing.assert_close(found.program([change])[0], expected)
-    assert torch.equal(found.program([at])[0], found.changes[0])
-
-
-def test_a_result_that_does_not_change_has_zeros() -> None:
-    program = recorded(lambda x: [torch.ones(2), x[0]], [torch.ones(3)], [torch.ones(3)]).program
-    zeros, same = program([torch.arange(3.0)])
-    assert torch.equal(zeros, torch.zeros(2))
-    assert torch.equal(same, torch.arange(3.0))
-
-
-def test_the_vector_may_be_the_data() -> None:
-    """What changes is told by its memory, which is that of no value."""
-    x, weight = X[:1].clone(), X[1:2].clone()
-    line = Objective(lambda p, x: (x @ p[0].T).sin(), (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
-    dense = hessian(line).dense()
-    assert_same(hessian(line) @ x[0], dense @ x[0])
-    assert_same(hessian(line)(line.leaves()[0].detach()), line.leaves()[0].detach() @ dense)
-
-
-def test_changes_on_the_way_are_gone_with_the_product() -> None:
-    """At once, not when circles are next looked for."""
-    program = recorded(lambda x: [x[0].sin() * x[0]], [torch.ones(7, 11)], [torch.ones(7, 11)]).program
-    gc.collect()
-    gc.disable()
-    try:
-        before = sum(isinstance(o, Tensor) for o in gc.get_objects())
-        _ = program([torch.ones(7, 11)])
-        del _
-        assert sum(isinstance(o, Tensor) for o in gc.get_objects()) <= before
-    finally:
-        gc.enable()

@@ -22,7 +22,6 @@ from simulate.objectives.derivatives import normal
 from simulate.operators import gauss_newton, hessian
 from tests.simulate.small_perceptrons import assert_same
 
-ACTIVATIONS = [torch.tanh, torch.sigmoid, torch.relu, nn.functional.gelu, nn.functional.silu, torch.sin]
 Act = Callable[[Tensor], Tensor]
 
 
@@ -57,18 +56,6 @@ def both(act: Act) -> tuple[Objective, Objective]:
     """The same function with a part that is run again, and without."""
     rerun, plain = drawn(lambda: Net(act, again=True)), drawn(lambda: Net(act))
     return Objective(rerun, data(), nn.MSELoss()), Objective(plain, data(), nn.MSELoss())
-
-
-@pytest.mark.parametrize("act", ACTIVATIONS)
-def test_a_first_layer_that_is_run_again_changes_no_number(act: Act) -> None:
-    rerun, plain = both(act)
-    frame = torch.randn(plain.dim, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
-    assert rerun.runs_again and not sites.covers(rerun) and sites.covers(plain)
-    assert trace_gauss_newton(rerun) == pytest.approx(trace_gauss_newton(plain), rel=1e-12)
-    np.testing.assert_allclose(quadratic_forms(rerun, frame), quadratic_forms(plain, frame), atol=1e-12)
-    assert variance_along(rerun, frame[:, 0]) == pytest.approx(variance_along(plain, frame[:, 0]), rel=1e-9)
-    for found, expected in zip(projected_terms(rerun, frame), projected_terms(plain, frame), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_what_is_run_again_has_the_parameters_that_are_measured() -> None:
@@ -181,7 +168,7 @@ HONEST: dict[str, Callable[[], nn.Module]] = {
     "saturated": lambda: scaled(deep(normed=False, act=nn.Tanh), 1e4),
     "exploding": lambda: scaled(deep(normed=False), 1e2),
 }
-LOSSES = [nn.MSELoss(), nn.L1Loss(), nn.HuberLoss(delta=0.1), lambda z, y: (z - y).norm()]
+LOSSES = [nn.L1Loss(), lambda z, y: (z - y).norm()]
 
 
 @pytest.mark.parametrize("name", HONEST)
@@ -222,27 +209,6 @@ def test_it_is_asked_once() -> None:
     model.calls = 0
     _ = matrix @ torch.ones(objective.dim, dtype=torch.float64)
     assert model.calls == 0
-
-
-def test_all_is_left_as_found() -> None:
-    model = Net(again=True).train()
-    model.second.weight.requires_grad_(False)
-    before = {name: (p, p.clone(), p.requires_grad) for name, p in model.named_parameters()}
-    state = torch.get_rng_state()
-    objective = Objective(model, data(), nn.MSELoss(), parameters=["second"])
-    _ = hessian(objective) @ torch.ones(objective.dim, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"through the call of the model alone, got 'second.weight'"):
-        Objective(
-            model,
-            data(),
-            lambda z, y: (z - y).square().mean() + model.second.weight.norm(),
-            parameters=["second"],
-        ).gradient()
-    for name, p in model.named_parameters():
-        was, value, needed = before[name]
-        assert p is was and torch.equal(p, value) and p.requires_grad == needed and p.grad is None
-    assert torch.equal(torch.get_rng_state(), state)
-    assert model.training and not any(m._forward_pre_hooks for m in model.modules())
 
 
 def test_a_loss_that_takes_no_few_samples_is_asked_of_a_batch() -> None:

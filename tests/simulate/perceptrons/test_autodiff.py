@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory
 from simulate.operators import hessian
 from simulate.perceptrons import curvature, per_sample
 from simulate.perceptrons.per_sample import all_logit_derivatives, flattened
-from tests.simulate.small_perceptrons import WIDTHS, assert_same, flat, flat_logits, problem
+from tests.simulate.small_perceptrons import WIDTHS, assert_same, problem
 
 
 @pytest.mark.parametrize("depth", WIDTHS)
@@ -45,32 +42,6 @@ def test_gradients_and_hessians_of_samples_average_to_those_of_the_mean_loss(act
     assert_same(per_sample.loss_gradients(*samples).mean(0), mean.gradient())
 
 
-def test_logits_are_those_of_the_flat_parameters() -> None:
-    net = problem(4, samples=2)
-    assert_same(
-        all_logit_derivatives(*flattened(net.weights), net.x, "relu").logits, flat_logits(net)(flat(net))
-    )
-
-
 def test_matrices_that_do_not_follow_each_other_are_refused() -> None:
     with pytest.raises(ValueError, match=r"weights must be matrices \(out, in\) that follow each other"):
         flattened(problem(2).weights[::-1])
-
-
-def test_logits_name_the_argument_that_is_wrong() -> None:
-    net = problem(2)
-    for x in (net.x[:, 1:], net.x[:0], 1.0):
-        with pytest.raises(ValueError, match=r"x must be of shape \(N, 6\) with N >= 1"):
-            all_logit_derivatives(*flattened(net.weights), x)
-    with pytest.raises(ValueError, match="activation must be one of"):
-        all_logit_derivatives(*flattened(net.weights), net.x, "swish")
-
-
-@pytest.mark.parametrize("route", [all_logit_derivatives, per_sample.loss_gradients, per_sample.hessians])
-def test_derivatives_that_no_memory_holds_are_refused(route: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_memory, "available", lambda device: 2.0**27)
-    network = flattened(problem(2).weights)
-    x = torch.ones(1, 6, dtype=torch.float64).expand(500_000, 6)
-    labels = () if route is all_logit_derivatives else (torch.zeros(1).long().expand(500_000),)
-    with pytest.raises(ValueError, match=r"x must be small enough .* 500000 samples by 77 parameters need"):
-        route(*network, x, *labels)

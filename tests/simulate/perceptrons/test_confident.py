@@ -5,7 +5,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory
 from simulate.networks import mlp_logits, mlp_weights, weight_count
 from simulate.perceptrons import confident
 from simulate.perceptrons.confident import ConfidentMlp
@@ -63,11 +62,6 @@ def test_with_all_samples_near_every_scale_is_allowed() -> None:
     assert_allclose(few.terms(0.1).hessian, ProjectedMlp(*given).terms(0.1).hessian, rtol=1e-12)
 
 
-def test_more_samples_near_a_tie_reach_further_down() -> None:
-    given = problem((6, 8, 4))
-    assert ConfidentMlp(*given, near=100).least < ConfidentMlp(*given, near=20).least
-
-
 def test_what_is_left_out_at_the_smallest_scale_is_below_rounding_and_no_less() -> None:
     """exp(-40) of the smallest gap: all samples but the near ones, whose gaps the logits tell."""
     weights, x, labels, frame = problem((6, 4))
@@ -85,15 +79,3 @@ def test_bad_input_is_refused() -> None:
             ask([2 * net.least, 0.5 * net.least])
         with pytest.raises(ValueError, match="alpha must be finite and positive"):
             ask(0.0)
-    with pytest.raises(ValueError, match="near must be a positive integer"):
-        ConfidentMlp(weights, x, labels, frame, near=0)
-    with pytest.raises(ValueError, match="labels must be between 0 and 3"):
-        ConfidentMlp(weights, x, labels + 1, frame)
-
-
-def test_samples_that_do_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights, _, _, frame = problem((6, 8, 4))
-    monkeypatch.setattr(_memory, "available", lambda _: 1e6)
-    x, labels = torch.zeros(1, 6).expand(300_000, 6), torch.zeros(1, dtype=torch.int64).expand(300_000)
-    with pytest.raises(ValueError, match="x must be small enough for memory"):
-        ConfidentMlp(weights, x, labels, frame)

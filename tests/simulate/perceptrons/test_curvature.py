@@ -12,9 +12,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from torch import Tensor
 
-from simulate import networks
 from simulate.modules import softmax
-from simulate.modules.projected import projected_terms
 from simulate.perceptrons import _relu, curvature
 from simulate.perceptrons.curvature import ProjectedMlp
 from tests.simulate.small_perceptrons import (
@@ -25,7 +23,6 @@ from tests.simulate.small_perceptrons import (
     dense_g_term,
     dense_hessian,
     flat,
-    flat_logits,
     problem,
 )
 
@@ -135,17 +132,6 @@ def test_terms_in_all_coordinates_are_those_of_dense_differentiation(
     assert_same(terms.hessian, dense_hessian(net, alpha, temperature))
 
 
-@pytest.mark.parametrize("depth", WIDTHS)
-def test_projection_agrees_with_that_of_any_model(depth: int) -> None:
-    net = problem(depth)
-    frame = torch.from_numpy(np.random.default_rng(4).standard_normal((net.size, 5)))
-    projected = ProjectedMlp(*net, frame).terms(1.3, 0.7)
-    measured = projected_terms(net.objective(1.3, 0.7), frame)
-    assert_same(projected.g_term, measured.g_term)
-    assert_same(projected.h_term, measured.h_term)
-    assert_same(projected.hessian, frame.T @ dense_hessian(net, 1.3, 0.7) @ frame)
-
-
 def test_projection_is_the_limit_of_differences_of_the_gradient() -> None:
     net, step = problem(3).scaled(1.3), 1e-5
     frame = net.frame()
@@ -158,20 +144,6 @@ def test_projection_is_the_limit_of_differences_of_the_gradient() -> None:
     shifts = step * torch.eye(frame.shape[1], dtype=torch.float64)
     differences = torch.stack([(gradient(s) - gradient(-s)) / (2 * step) for s in shifts])
     assert_same(ProjectedMlp(*net, frame).terms(1.0, 0.7).hessian, differences, 1e-8)
-
-
-def test_logit_derivatives_are_those_of_autograd_class_by_class() -> None:
-    net = problem(3)
-    frame, logits = net.frame(), flat_logits(net)
-    projected = ProjectedMlp(*net, frame)
-    origin = torch.zeros(frame.shape[1], dtype=torch.float64)
-    jacobian = torch.autograd.functional.jacobian(lambda t: logits(flat(net) + frame @ t), origin)
-    assert_same(projected.jacobian, jacobian)
-    for n, k in ((0, 0), (3, 4), (10, 2)):
-        dense = torch.autograd.functional.hessian(
-            lambda t, n=n, k=k: logits(flat(net) + frame @ t)[n, k], origin
-        )
-        assert_same(projected.second_derivatives[n, k], dense)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.3, 8.0])
@@ -202,44 +174,6 @@ def test_scaling_by_powers_of_two_is_exact_to_the_bit(depth: int, alpha: float) 
     fresh = ProjectedMlp(*net.scaled(alpha), net.frame()).terms(1.0, 2.0)
     assert torch.equal(at_alpha.g_term, fresh.g_term)
     assert torch.equal(at_alpha.h_term, fresh.h_term)
-
-
-@pytest.mark.parametrize("alpha", [0.5, 4.0])
-def test_temperature_can_undo_the_scale(alpha: float) -> None:
-    """At T = alpha^L the probabilities are the old ones, and the Hessian alpha^-2 times the old one."""
-    net = problem(3)
-    projected = ProjectedMlp(*net, net.frame())
-    assert torch.equal(projected.terms(alpha, alpha**3).hessian * alpha**2, projected.terms().hessian)
-
-
-def test_sweeps_are_single_evaluations_side_by_side() -> None:
-    net = problem(3)
-    projected = ProjectedMlp(*net, net.frame())
-    sweep = projected.terms([[0.5], [2.0]], [1.0, 3.0, 5.0])
-    assert sweep.g_term.shape == (2, 3, 4, 4)
-    single = projected.terms(2.0, 5.0)
-    assert_same(sweep.g_term[1, 2], single.g_term, 1e-15)
-    assert_same(sweep.h_term[1, 2], single.h_term, 1e-15)
-
-
-def test_labels_enter_the_h_term_only() -> None:
-    net = problem(3)
-    one = ProjectedMlp(*net, net.frame()).terms()
-    other = ProjectedMlp(net.weights, net.x, (net.labels + 1) % 5, net.frame()).terms()
-    assert torch.equal(one.g_term, other.g_term)
-    assert not torch.allclose(one.h_term, other.h_term)
-
-
-@pytest.mark.parametrize("depth", WIDTHS)
-def test_h_term_has_no_entry_within_a_layer(depth: int) -> None:
-    net = problem(depth)
-    h_term = ProjectedMlp(*net, torch.eye(net.size, dtype=torch.float64)).terms(1.3).h_term
-    start = 0
-    for weight in net.weights:
-        end = start + weight.numel()
-        assert bool((h_term[start:end, start:end] == 0).all())
-        start = end
-    assert (depth == 1) == bool((h_term == 0).all())
 
 
 def softmax_reference(net: Problem, frame: Tensor, alpha: float) -> tuple[Any, Any]:
@@ -274,13 +208,6 @@ def test_g_term_keeps_its_digits_near_one_hot_probabilities(alpha: float) -> Non
     assert float((matrix - torch.from_numpy(expected)).norm()) < 1e-9 * np.linalg.norm(expected)
     assert float(torch.linalg.eigvalsh(matrix)[0]) > -1e-14 * float(matrix.trace())
     assert float(curvature.positive_excess(matrix)) >= 1 - 1e-12
-
-
-def test_scaled_g_term_survives_where_the_g_term_is_zero_in_float64() -> None:
-    projected = ProjectedMlp(*problem(3, samples=3), problem(3).frame())
-    assert bool((projected.terms(2e3).g_term == 0).all())
-    matrix, log_scale = projected.scaled_g_term(2e3)
-    assert float(log_scale) < -800 and float(curvature.positive_excess(matrix)) >= 1 - 1e-12
 
 
 @pytest.mark.parametrize("shift", [0.0, 30.0, 700.0])
@@ -343,31 +270,7 @@ def test_some_rows_of_a_frame_have_the_law_they_have_in_the_whole() -> None:
     assert abs(part.mean(0)[0] - rows / total) < 4 * spread[0]
 
 
-def test_all_rows_of_a_frame_are_the_frame() -> None:
-    whole, same = (curvature.haar(np.random.default_rng(1), 30, 3, total=t) for t in (None, 30))
-    assert torch.equal(whole, same)
-
-
 @pytest.mark.parametrize("total", [5, 9])
 def test_rows_left_out_must_be_none_or_as_many_as_columns(total: int) -> None:
     with pytest.raises(ValueError, match="total must leave out no rows or at least 3"):
         curvature.haar(np.random.default_rng(1), 8, 3, total=total)
-
-
-def test_directions_that_no_image_sees_can_be_left_out() -> None:
-    """In coordinates of the span of the images the terms are the same to rounding."""
-    rng = np.random.default_rng(8)
-    weights = networks.mlp_weights(rng, (20, 7, 6, 4))
-    x, labels = torch.from_numpy(rng.standard_normal((5, 20))), np.arange(5) % 4
-    frame = curvature.haar(rng, sum(w.numel() for w in weights), 3)
-    span, coordinates = torch.linalg.qr(x.T)
-    first = frame[: weights[0].numel()].view(7, 20, 3).transpose(1, 2) @ span
-    seen = torch.cat([first.transpose(1, 2).reshape(-1, 3), frame[weights[0].numel() :]])
-
-    whole = curvature.ProjectedMlp(weights, x, labels, frame).terms(1.3, 0.7)
-    small = curvature.ProjectedMlp((weights[0] @ span, *weights[1:]), coordinates.T, labels, seen).terms(
-        1.3, 0.7
-    )
-
-    assert_allclose(small.g_term, whole.g_term, rtol=1e-10, atol=1e-13)
-    assert_allclose(small.h_term, whole.h_term, rtol=1e-10, atol=1e-13)

@@ -67,11 +67,6 @@ def test_norms_and_eigenvector_are_those_of_the_dense_block(layer: int) -> None:
     assert_allclose(float(found.flatten() @ vectors[:, -1]) ** 2, 1.0, rtol=1e-12)
 
 
-def test_the_largest_row_has_a_length_of_one() -> None:
-    block = layer_block(NET.weights, NET.x, alpha=7.0)
-    assert_allclose((block.rows.norm(dim=1) * block.inputs.norm(dim=1)).max(), 1.0, rtol=1e-14)
-
-
 def test_shares_are_those_of_each_sample_by_itself() -> None:
     whole = layer_block(NET.weights, NET.x, alpha=1.7)
     moved = [i for i in range(len(NET.x)) if i != DEAD]
@@ -119,11 +114,6 @@ def test_nothing_is_lost_where_the_softmax_is_sure(alpha: float) -> None:
     assert_allclose(block.excess, excess, rtol=1e-9)
 
 
-def test_the_excess_never_drops_below_one() -> None:
-    for alpha in (1.0, 5.0, 30.0, 1e3, 1e6):
-        assert layer_block(NET.weights, NET.x, alpha=alpha).excess >= 1 - 1e-14
-
-
 def test_rows_without_weight_are_left_out_and_change_nothing() -> None:
     block = layer_block(NET.weights, NET.x, alpha=20.0)
     assert len(block.rows) < 10
@@ -131,23 +121,14 @@ def test_rows_without_weight_are_left_out_and_change_nothing() -> None:
     assert int(block.shares.argmax()) in block.owners
 
 
-def test_arrays_tensors_and_lists_give_the_same() -> None:
-    found = {layer_block(NET.weights, x).log_trace for x in (NET.x, torch.from_numpy(NET.x), NET.x.tolist())}
-    assert len(found) == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"x": NET.x[:, :3]}, r"x must be of shape \(N, 6\) with N >= 1, got \(11, 3\)"),
-        ({"x": NET.x[:0]}, r"x must be of shape \(N, 6\) with N >= 1, got \(0, 6\)"),
-        ({"x": 3.0}, r"x must be of shape \(N, 6\) with N >= 1, got \(\)"),
         ({"x": NET.x * np.inf}, "x must be finite"),
         ({"layer": 3}, "layer must be less than the 3 layers there are, got 3"),
         ({"layer": -1}, "layer must be a positive integer, got -1"),
-        ({"layer": 0.0}, "layer must be a positive integer, got 0.0"),
         ({"alpha": 0.0}, "alpha must be finite and positive, got 0.0"),
-        ({"temperature": -1.0}, "temperature must be finite and positive, got -1.0"),
         ({"alpha": 1e110}, r"alpha must keep the scaled logits finite, got 1e\+110"),
         ({"x": 0 * NET.x}, "weights must move the logits by this layer at some input, got a block of zero"),
         ({"weights": NET.weights[::-1]}, r"weights must be matrices \(out, in\) that follow each other"),

@@ -6,9 +6,8 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import _memory
-from simulate.networks import mlp_logits, mlp_weights, weight_count
-from simulate.perceptrons.curvature import ProjectedMlp, haar, hessian_of
+from simulate.networks import mlp_weights, weight_count
+from simulate.perceptrons.curvature import ProjectedMlp, haar
 from simulate.perceptrons.projected_mlps import projected_mlps
 
 COUNT, SAMPLES, COLUMNS = 3, 7, 4
@@ -41,22 +40,6 @@ def test_derivatives_in_single_precision_are_right_to_a_millionth() -> None:
         assert 0 < float((term - reference).norm() / reference.norm()) < 1e-6
 
 
-def test_their_sum_is_the_hessian_along_the_frame() -> None:
-    stacks, x, labels, frame = problem((6, 8, 7, 4))
-    shapes = [w.shape[1:] for w in stacks]
-
-    def loss(t: Tensor) -> Tensor:
-        flat = torch.cat([w[1].flatten() for w in stacks]) + frame @ t
-        parts = flat.split([s.numel() for s in shapes])
-        weights = [part.view(s) for part, s in zip(parts, shapes, strict=True)]
-        return torch.nn.functional.cross_entropy(
-            mlp_logits(weights, torch.from_numpy(x)), torch.from_numpy(labels)
-        )
-
-    exact = hessian_of(loss)(torch.zeros(COLUMNS, dtype=torch.float64))
-    assert_allclose(projected_mlps(stacks, x, labels, frame).hessian[1], exact, rtol=1e-11, atol=1e-14)
-
-
 def test_bad_input_is_refused() -> None:
     stacks, x, labels, frame = problem((6, 8, 4))
     for bad in ([], [w[0] for w in stacks], [stacks[0], stacks[1][:2]], [w[:0] for w in stacks]):
@@ -66,13 +49,3 @@ def test_bad_input_is_refused() -> None:
         projected_mlps(stacks, x, labels, frame[1:])
     with pytest.raises(ValueError, match="labels must be between 0 and 3"):
         projected_mlps(stacks, x, labels + 4, frame)
-
-
-def test_networks_that_do_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = problem((6, 8, 4))
-    monkeypatch.setattr(_memory, "available", lambda device: 1.0)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-    with pytest.raises(
-        ValueError, match="frame must be small enough for memory: the derivatives of 7 samples"
-    ):
-        projected_mlps(*given)

@@ -49,16 +49,6 @@ def test_ties_that_do_not_move_neither_set_the_unit_nor_fall_out(scale: float) -
     assert 0.1 < dense.trace() < 100
 
 
-def test_scales_beside_each_other_are_those_alone() -> None:
-    jacobian, scales = derivatives(), torch.tensor([1.0, 300.0], dtype=torch.float64)
-    logits = torch.tensor(GAPS, dtype=torch.float64)
-    contrasts = softmax.contrasts(jacobian, logits)
-    together, units = softmax.covariance_factor(scales[:, None, None] * logits, contrasts)
-    for i, scale in enumerate(scales):
-        alone, unit = softmax.covariance_factor(scale * logits, contrasts)
-        assert torch.equal(together[i], alone) and torch.equal(units[i], unit)
-
-
 def test_nothing_that_moves_is_a_factor_of_zero() -> None:
     logits = torch.tensor(GAPS, dtype=torch.float64)
     rows, log_scale = softmax.covariance_factor(logits, torch.zeros(3, 4, 5, dtype=torch.float64))

@@ -138,22 +138,6 @@ def test_networks_with_samples_of_their_own_do_not_see_the_others():
         torch.testing.assert_close(ends, ends_measured(Perceptrons("relu"), one, alone)[part])
 
 
-def test_a_batch_of_all_samples_is_the_same_in_any_order():
-    own = torch.tensor([[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]])
-    runs = [
-        train(
-            Perceptrons("relu"),
-            _start(),
-            _samples(own=own),
-            [CommonBatches(samples=5, size=5, seed=seed) for seed in seeds],
-            rates=RATES,
-            steps=STEPS,
-        )
-        for seeds in ((4, 4), (8, 9))
-    ]
-    torch.testing.assert_close(runs[0].losses, runs[1].losses)
-
-
 @pytest.mark.parametrize("rule", [SGD, ADAM], ids=["sgd", "adam"])
 def test_lost_runs_leave_the_stack_and_change_no_other(rule):
     start, samples, batches = _start(), _samples(), _batches()

@@ -44,28 +44,6 @@ def test_kernels_are_products_of_jacobians(networks):
         torch.testing.assert_close(found[network].flatten(2).flatten(0, 1), rows @ rows.T)
 
 
-def test_products_of_dense_matrices_with_a_frame_give_the_same_exponents(networks):
-    """The second route: matrices I - rate G_B in the parameters, and QR of a frame of three vectors."""
-    kernels, size, steps = output_kernels(*networks), 2, 3000
-    batches = [CommonBatches(samples=SAMPLES, size=size, seed=seed) for seed in (7, 8)]
-    top = torch.linalg.eigvalsh(kernels.flatten(3).flatten(1, 2))[:, -1] / SAMPLES
-    rates = torch.tensor([1.0, 4.0]) / top[:, None]
-    found = lyapunov_exponents(kernels, batches, rates=rates, steps=steps)
-    for network in range(2):
-        rows = jacobian(networks, network).view(SAMPLES, OUTPUTS, -1)
-        frame = torch.linalg.qr(rows.flatten(0, 1).T)[0][:, :3]  # within what the samples see
-        growth = torch.zeros(2, 3, dtype=torch.float64)
-        frames = [frame, frame.clone()]
-        for chosen in batches[network].steps(0, steps):
-            seen = rows[chosen].flatten(0, 1)
-            for i, rate in enumerate(rates[network]):
-                moved = frames[i] - rate / size * (seen.T @ (seen @ frames[i]))
-                frames[i], triangle = torch.linalg.qr(moved)
-                growth[i] += triangle.diagonal().abs().log()
-        torch.testing.assert_close(found[network], growth[:, 0] / steps, rtol=0.02, atol=0.003)
-    assert bool((found[:, 1] > 0).all() and (found[:, 0] < 0).all())
-
-
 @pytest.mark.parametrize("share", [1.5, 2.5, 3.0])
 def test_full_batches_grow_by_the_factor_of_the_largest_eigenvalue(networks, share):
     """With one constant matrix the exponent is log max |1 - rate lambda|, over the eigenvalues that are not 0."""

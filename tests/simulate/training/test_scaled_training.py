@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from simulate import _memory, networks
+from simulate import networks
 from simulate.objectives.parameters import parametric
 from simulate.training.scaled_training import descent, inner, uniform
 
@@ -129,13 +129,3 @@ def test_what_is_no_training_is_refused_at_once(changes: dict, match: str) -> No
 def test_there_must_be_a_batch() -> None:
     with pytest.raises(ValueError, match="batches must be at least one, got none"):
         descent(problem()[0], [], rate=0.1, steps=1)
-
-
-def test_paths_too_large_for_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights, x, labels = problem()
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-    monkeypatch.setattr(_memory, "available", lambda _: 4 * 8 * 63 - 1)
-    with pytest.raises(
-        ValueError, match="parameters must be small enough for memory: gradients and moves of 63"
-    ):
-        descent(weights, [(x, labels)], rate=0.1, steps=1)

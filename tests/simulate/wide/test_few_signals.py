@@ -107,31 +107,6 @@ def test_the_law_is_that_of_networks_with_all_their_weights(name: str, activatio
     assert abs(few.mean() - every.mean()) <= 5 * math.sqrt((few.var() + every.var()) / len(few))
 
 
-def test_a_replicate_does_not_change_with_those_beside_it() -> None:
-    one, several = passed(1), passed(4)
-    for a, b in zip(
-        [*one.signals.preactivations, *one.deltas],
-        [*several.signals.preactivations, *several.deltas],
-        strict=True,
-    ):
-        assert_allclose(a[0], b[0], rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "rule"),
-    [
-        ("weight_variance", -1.0, "weight_variance must be non-negative and finite, got -1.0"),
-        ("bias_variance", math.inf, "bias_variance must be non-negative and finite, got inf"),
-        ("samples", 0, "samples must be"),
-        ("widths", (3,), "widths must"),
-        ("activation", "step", "activation must be"),
-    ],
-)
-def test_what_is_no_network_is_refused(name: str, value: object, rule: str) -> None:
-    with pytest.raises(ValueError, match=rule):
-        passed(1, **{name: value})
-
-
 DEPENDENT = {
     "linear": {
         "widths": (7, 9, 8, 3),
@@ -160,15 +135,3 @@ def test_what_is_drawn_does_not_hang_on_the_last_digit(case: str, monkeypatch: p
     there = passed(3, **DEPENDENT[case])
     for one, other in zip(here.deltas, there.deltas, strict=True):
         assert_allclose(other, one, rtol=0, atol=1e-8 * float(one.abs().max()))
-
-
-def test_dependent_columns_are_left_out_of_a_basis_and_the_others_kept() -> None:
-    x = torch.randn(3, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    x[0, :, 1], x[1, :, 0] = 2 * x[0, :, 0], 0.0
-    for basis, coordinates in (few_signals._orthonormal(x), (None, few_signals._triangular(x))):
-        assert_allclose(coordinates.mT @ coordinates, x.mT @ x, atol=1e-12)
-        if basis is not None:
-            assert_allclose(basis @ coordinates, x, atol=1e-12)
-            assert [round(float(g.trace())) for g in basis.mT @ basis] == [3, 3, 4]
-    sound = few_signals._orthonormal(x[2:])
-    assert all(torch.equal(a[2:], b) for a, b in zip(few_signals._orthonormal(x), sound, strict=True))

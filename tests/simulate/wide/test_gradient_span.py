@@ -5,31 +5,8 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate.monte_carlo import Block, Point, stream
-from simulate.wide import fisher_gram, gradient_span, signals
-from simulate.wide.signals import WideNetwork
-
-
-def network_of(widths: tuple[int, ...], samples: int) -> WideNetwork:
-    block = Block(tuple(stream(0, "span", Point(), i) for i in range(2)))
-    return signals.wide_network(block, widths=widths, samples=samples, weight_variance=1.9, bias_variance=0.3)
-
-
-def jacobian(network: WideNetwork, activation: str, n: int) -> Tensor:
-    """Derivatives of every output at every sample by all parameters of one network, (C, T, P), through autograd."""
-
-    def outputs(weights, biases):
-        one = WideNetwork(
-            weights=tuple(w[None] for w in weights),
-            biases=tuple(b[None] for b in biases),
-            inputs=network.inputs[n : n + 1],
-        )
-        return signals.forward(one, activation).preactivations[-1][0].T
-
-    parts = torch.func.jacrev(outputs, argnums=(0, 1))(
-        tuple(w[n] for w in network.weights), tuple(b[n] for b in network.biases)
-    )
-    return torch.cat([part.flatten(2) for part in parts[0] + parts[1]], dim=2)
+from simulate.wide import fisher_gram, gradient_span
+from tests.simulate.wide.by_autograd import jacobian, network_of, plain
 
 
 def reference(j: Tensor) -> tuple[Tensor, Tensor]:
@@ -49,8 +26,9 @@ def reference(j: Tensor) -> tuple[Tensor, Tensor]:
 def test_the_span_is_that_of_the_eigenvectors(widths: tuple[int, ...], samples: int, activation: str) -> None:
     network = network_of(widths, samples)
     span = gradient_span.top_span(fisher_gram.gram(network, activation))
+    rows = jacobian(network, plain(activation))
     for n in range(2):
-        values, overlap = reference(jacobian(network, activation, n))
+        values, overlap = reference(rows[n])
         assert_allclose(span.eigenvalues[n], values, rtol=1e-12)
         assert_allclose(span.overlap[n], overlap, rtol=1e-11)
 

@@ -63,12 +63,6 @@ def _kept_list() -> nn.Module:
     return model
 
 
-def _kept_view() -> nn.Module:
-    model = Calls(lambda m, x: m.b(m.a(x).tanh()) * m.kept[0].square().sum(), **two()).double()
-    model.kept = [model.a.weight.view(-1)]
-    return model
-
-
 def _outsider() -> nn.Module:
     """Layers in a list, which torch does not know of: constants, as for its optimisers."""
     model = Calls(lambda m, x: m.b(m.hidden[0](x).tanh()), b=nn.Linear(WIDTH, OUT))
@@ -95,42 +89,21 @@ SHARED = {
     "tied": Swept(Tied, tokens),
     "tied, by its second name": Swept(Tied, tokens, options={"parameters": "head.weight"}),
     "tied, by the second module": Swept(Tied, tokens, options={"parameters": ["head"]}),
-    "tied, by the first module": Swept(Tied, tokens, options={"parameters": "embed"}),
     "tied to its transpose": Swept(
         calls(lambda m, x: m.b(functional.linear(m.a(x).tanh(), m.a.weight.T).tanh()))
     ),
     "layer called twice": Swept(calls(lambda m, x: m.b(m.a(m.a(x).tanh()).tanh()))),
-    "layer under two names": Swept(_alias),
     "layer under two names, by the second": Swept(_alias, options={"parameters": "again"}),
     "weight of a layer, also by itself": Swept(calls(lambda m, x: m.b(m.a(x).tanh()) * m.a.weight.sum())),
     "two sides": Swept(
         calls(lambda m, one, other: m.b(m.a(one).tanh() * m.a(other).tanh())),
         lambda: {"one": torch.randn(N, 3), "other": torch.randn(N, 3)},
     ),
-    "recurrent by hand": Swept(
-        calls(lambda m, x: m.b(functools.reduce(lambda h, t: m.a(h + t).tanh(), x.unbind(1), 0 * x[:, 0]))),
-        sized(3, WIDTH),
-    ),
-    "kernel at two dilations": Swept(
-        lambda: Calls(
-            lambda m, x: (
-                m.c(x).tanh() + functional.conv1d(x, m.c.weight, m.c.bias, padding=2, dilation=2)
-            ).flatten(1),
-            c=nn.Conv1d(1, 1, 3, padding=1),
-        ),
-        sized(1, 4),
-    ),
     "one matrix for queries, keys and values": Swept(_shared_attention, sized(2, WIDTH)),
     "list of parameters": Swept(
         lambda: Calls(
             lambda m, x: functools.reduce(lambda h, w: (h @ w).tanh(), m.p, x),
             p=nn.ParameterList([torch.randn(3, 3), torch.randn(3, 3), torch.randn(3, 2)]),
-        )
-    ),
-    "dictionary of parameters": Swept(
-        lambda: Calls(
-            lambda m, x: (x @ m.p["a"]).tanh() @ m.p["b"] + m.p["a"].sum(),
-            p=nn.ParameterDict({"a": torch.randn(3, 3), "b": torch.randn(3, 2)}),
         )
     ),
     "own parameters counted in the call": Swept(
@@ -144,16 +117,10 @@ SHARED = {
         refused="must have memory for each number",
     ),
     "parameter in a list of its own": Swept(_kept_list, refused=BY_OWN),
-    "view of a parameter in a list": Swept(_kept_view, refused=BY_OWN),
     "layers torch does not know of": Swept(_outsider),
     "penalty on the weights": Swept(plain(lambda: nn.Linear(3, 2)), loss=SQUARED, refused=BY_OWN),
     "penalty on a weight that is frozen": Swept(
         calls(lambda m, x: m.b(m.a(x).tanh())), loss=SQUARED, options={"parameters": "b"}, refused=BY_OWN
-    ),
-    "penalty on lengths": Swept(
-        calls(lambda m, x: m.b(m.a(x).tanh())),
-        loss=_penalty(lambda model: model.get_parameter("a.weight").norm()),
-        refused=BY_OWN,
     ),
     "loss with a layer of its own": Swept(
         plain(lambda: nn.Linear(3, 2)),
