@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import integrate
 
 from theory.rmt import MarchenkoPastur, Semicircle
 
@@ -132,26 +131,6 @@ def test_moments_are_integrals_of_the_density(law: Any) -> None:
     assert law.mean() == law.moment(1)
     assert_allclose(law.var(), law.moment(2) - law.moment(1) ** 2, rtol=1e-13)
     assert law.moment(0) == 1.0
-
-
-@pytest.mark.parametrize("law", MODERATE, ids=repr)
-def test_stieltjes_transform_is_its_integral(law: Any) -> None:
-    lo, hi = law.edges
-    width = hi - lo
-    for z in [hi + 0.3 * width, lo - 0.4 * width, lo + (0.3 + 0.4j) * width, hi - (1.0 + 0.5j) * width]:
-        expected = bulk_integral(law, lambda x, z=z: np.real(1 / (z - x))) + law.atom * np.real(1 / z)
-        assert_allclose(np.real(law.stieltjes(z)), expected, rtol=1e-9, atol=1e-13)
-        expected = bulk_integral(law, lambda x, z=z: np.imag(1 / (z - x))) + law.atom * np.imag(1 / z)
-        assert_allclose(np.imag(law.stieltjes(z)), expected, rtol=1e-9, atol=1e-13)
-
-
-@pytest.mark.parametrize("law", MODERATE, ids=repr)
-def test_stieltjes_transform_jumps_by_the_density_across_the_cut(law: Any) -> None:
-    lo, hi = law.edges
-    x = lo + (hi - lo) * np.linspace(0.1, 0.9, 9)
-
-    assert_allclose(-np.imag(law.stieltjes(x + 1e-13j)) / math.pi, law.pdf(x), rtol=1e-9)
-    assert_allclose(np.imag(law.stieltjes(x - 1e-13j)) / math.pi, law.pdf(x), rtol=1e-9)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
@@ -287,30 +266,3 @@ def test_probabilities_at_the_end_of_the_number_range(law: Any) -> None:
 
     assert_allclose(law.ppf(u), lo if law.atom == 0 else 0.0, rtol=1e-14, atol=1e-30)
     assert_allclose(law.isf(u), hi, rtol=1e-14)
-
-
-def test_pastur_tends_to_the_semicircle() -> None:
-    """As q -> 0 the bulk is variance (1 + 2 sqrt(q) cos), a semicircle of standard deviation sqrt(q)."""
-    u = np.linspace(0, 1, 11)
-    assert_allclose(
-        (MarchenkoPastur(q=1e-10, variance=1.0).ppf(u) - 1) / 1e-5, Semicircle(sigma=1.0).ppf(u), atol=1e-4
-    )
-
-
-def test_moments_of_whole_numbers() -> None:
-    assert [MarchenkoPastur(q=1.0, variance=1.0).moment(k) for k in range(6)] == [1, 1, 2, 5, 14, 42]
-    assert [Semicircle(variance=1.0).moment(2 * k) for k in range(6)] == [1, 1, 2, 5, 14, 42]
-
-
-def test_density_integrates_to_the_distribution_by_adaptive_quadrature() -> None:
-    law = MarchenkoPastur(q=0.5, variance=2.0)
-    value, _ = integrate.quad(law.pdf, law.edges[0], 3.0, epsabs=1e-12, epsrel=1e-12, limit=200)
-    assert_allclose(value, law.cdf(3.0), atol=1e-10)
-
-
-def test_the_atom_of_more_rows_than_columns_is_part_of_the_distribution_and_of_its_inverse() -> None:
-    law = MarchenkoPastur(q=3.0, variance=0.7)
-    x = 0.3 * law.edges[0] + 0.7 * law.edges[1]
-    value, _ = integrate.quad(law.pdf, law.edges[0], x, epsabs=1e-12, epsrel=1e-12, limit=200)
-    assert_allclose(law.cdf(x), 2 / 3 + value, rtol=1e-9)
-    assert_allclose(law.ppf([0.1, 0.6, 2 / 3 + value]), [0.0, 0.0, x], rtol=1e-8)
