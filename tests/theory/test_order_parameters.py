@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import mpmath as mp
@@ -20,39 +19,6 @@ from theory.order_parameters import (
 )
 
 NAMES = ["relu", "leaky_relu", "linear", "tanh", "erf", "sigmoid", "softplus", "gelu"]
-
-
-def test_relu_at_the_critical_variance_keeps_unit_moments() -> None:
-    """sigma_w^2 = 2, no bias: q_t^l = 2, and the overlap iterates the arc-cosine map."""
-    result = order_parameters("relu", depth=6, weight_variance=2.0, bias_variance=0.0)
-    assert_allclose(result.q_hat_t, 1.0, rtol=1e-15)
-    assert_allclose(result.q_tilde_t, 1.0, rtol=1e-15)
-    c, slopes = 0.0, [1.0]
-    for layer in range(6):
-        assert_allclose(result.q_hat_st[layer], c, atol=1e-15)
-        slopes.append(slopes[-1] * (math.pi - math.acos(c)) / math.pi)
-        c = (math.sqrt(1 - c * c) + c * (math.pi - math.acos(c))) / math.pi
-    backward = np.array([slopes[6 - 1] / x for x in slopes[:6]])
-    assert_allclose(result.q_tilde_st, backward, rtol=1e-13)
-
-
-def test_linear_network_has_geometric_moments() -> None:
-    w, b, x = 1.3, 0.4, -0.2
-    result = order_parameters("linear", depth=4, weight_variance=w, bias_variance=b, input_overlap=x)
-    own, shared = [1.0], [x]
-    for _ in range(3):
-        own.append(w * own[-1] + b)
-        shared.append(w * shared[-1] + b)
-    assert_allclose(result.q_hat_t, own, rtol=1e-14)
-    assert_allclose(result.q_hat_st, shared, rtol=1e-13)
-    assert_allclose(result.q_tilde_t, w ** np.arange(3, -1, -1.0), rtol=1e-14)
-    assert_allclose(result.q_tilde_st, result.q_tilde_t, rtol=1e-14)
-
-
-def test_layers_use_their_own_activation() -> None:
-    mixed = order_parameters(["relu", "linear"], depth=3, weight_variance=1.0, bias_variance=0.5)
-    assert_allclose(mixed.q_hat_t, [1.0, 0.75, 1.25])
-    assert_allclose(mixed.q_tilde_t, [0.5, 1.0, 1.0])
 
 
 def test_depth_one_has_only_the_input_and_the_output() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -19,14 +17,6 @@ from theory.fisher import (
 from theory.order_parameters import order_parameters
 
 # ------------------------------------------------------------------------------------------- kappas
-
-
-@pytest.mark.parametrize(
-    ("setting", "kappa1", "kappa2"), [(RELU, 1.5, 0.342854), (TANH, 0.955522, 0.118615)], ids=["relu", "tanh"]
-)
-def test_kappas_of_the_papers_figure_one(setting: dict[str, Any], kappa1: float, kappa2: float) -> None:
-    result = kappas(**setting)
-    assert_allclose(result, [2.0, kappa1, kappa2, kappa1 - kappa2], atol=6e-7)
 
 
 def test_eq_11_has_the_backward_moment_not_the_forward_one_twice() -> None:

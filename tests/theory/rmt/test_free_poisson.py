@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,32 +38,6 @@ def angles(law: CompoundFreePoisson, n: int = 400) -> Iterator[tuple[np.ndarray,
     t = (np.arange(n) + 0.5) * math.pi / n
     for low, high in law.bulks:
         yield (low + high) / 2 - (high - low) / 2 * np.cos(t), (high - low) / 2 * np.sin(t) * math.pi / n
-
-
-def noncrossing(points: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
-    """Every noncrossing partition: the block of the first point, and one partition per gap it leaves."""
-    if not points:
-        yield []
-        return
-    first, rest = points[0], points[1:]
-    for mask in range(1 << len(rest)):
-        block = (first, *(p for i, p in enumerate(rest) if mask >> i & 1))
-        inner = [
-            tuple(p for p in rest if a < p < b) for a, b in zip(block, (*block[1:], math.inf), strict=True)
-        ]
-        yield from (
-            [block, *(b for part in parts for b in part)]
-            for parts in product_of([list(noncrossing(gap)) for gap in inner])
-        )
-
-
-def product_of(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
-    if not choices:
-        yield ()
-        return
-    for head in choices[0]:
-        for tail in product_of(choices[1:]):
-            yield (head, *tail)
 
 
 @pytest.mark.parametrize("q", [0.1, 0.5, 1.0, 4.0, 100.0])

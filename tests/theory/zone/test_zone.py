@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate
 
-from theory import softmax, zone
+from theory import outliers, softmax, zone
 
 WEIGHTS = np.array([0.7, -0.4, 1.1, 0.9])
 
@@ -121,3 +121,9 @@ def test_spiked_excess_without_bulk_and_in_high_dimension() -> None:
     found = zone.spiked_excess(2.0, rank=9, bulk_norm=[0.0, 1.0, 1.0], dim=[50, 50, 266_200])
 
     assert_allclose(found, [3.0, 2.5846, 0.0698], atol=5e-5)
+
+
+def test_outlier_separates_at_half_the_norm_of_the_bulk() -> None:
+    found = zone.bulk_outlier([0.3, 0.8, 1.5], bulk_norm=1.0)
+    expected = outliers.additive_wigner([0.3, 0.8, 1.5], sigma=0.5)
+    assert_allclose([*vars(found).values()], [*vars(expected).values()], rtol=1e-15)
