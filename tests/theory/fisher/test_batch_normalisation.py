@@ -37,14 +37,6 @@ def test_largest_at_fixed_samples_is_the_trace_over_what_is_left(setting: dict[s
     assert largest * 5 * 6 == pytest.approx(statistics.mean * count, rel=1e-13)
 
 
-def test_largest_at_fixed_samples_of_a_linear_network() -> None:
-    """Two layers: kappa1 - kappa2 = 2 w, and each bias parameter drops out."""
-    setting = {"depth": 2, "width": 50, "samples": 4, "weight_variance": 1.5, "bias_variance": 0.4}
-    for finite in (False, True):
-        found = mean_subtracted_largest("linear", **setting, finite_width=finite)
-        assert found == pytest.approx(2 * 1.5 * 50 / 4, rel=1e-14)
-
-
 def test_one_sample_leaves_nothing_and_two_leave_half() -> None:
     assert mean_subtracted_largest(**RELU, width=100, samples=1) == 0.0
     two, one_more = (mean_subtracted_largest(**RELU, width=100, samples=t) for t in (2, 3))
@@ -108,12 +100,6 @@ def test_one_output_has_no_scatter_of_different_ones() -> None:
     c1, c2 = batch_normalised_constants(**RELU, outputs=1, q1=0.5, q2=0.25)
     one = fisher.fluctuation_constants(**RELU, outputs=1)
     assert_allclose([c1, c2], [0.5 * one.c1, 0.25 * one.c2], rtol=1e-13)
-
-
-def test_given_deviations_of_a_network_without_weights_leave_nothing() -> None:
-    setting = RELU | {"weight_variance": 0.0}
-    assert_allclose(batch_normalised_statistics(**setting, **SIZE, q1=2.0, q2=2.0), 0.0)
-    assert_allclose(batch_normalised_constants(**setting, outputs=3, q1=2.0, q2=2.0), 0.0)
 
 
 # ----------------------------------------------------------------------------------------------- share

@@ -48,14 +48,6 @@ def test_eigenvalues_and_excess_are_those_of_the_expected_matrix(
     assert_allclose(gauss_newton.expected_excess(softmax.gamma(p), **scales), excess(matrix), rtol=1e-12)
 
 
-def test_excess_of_a_batch_takes_gamma_of_the_mean_matrix() -> None:
-    p = np.random.default_rng(3).dirichlet(np.full(10, 0.2), size=20)
-    mean = np.mean([expected_matrix(q, dim=50, sigma_c=1.0, sigma_e=2.0) for q in p], axis=0)
-
-    found = gauss_newton.expected_excess(softmax.gamma(p, average=True), dim=50, sigma_c=1.0, sigma_e=2.0)
-    assert_allclose(found, excess(mean), rtol=1e-12)
-
-
 def test_eigenvalues_fit_into_one_dimension_less_than_classes() -> None:
     found = gauss_newton.expected_eigenvalues([0.5, 0.3, 0.2], dim=2, sigma_c=1.0, sigma_e=0.0)
 
@@ -77,11 +69,6 @@ def test_excess_agrees_with_60_digits(g: float, d: int, c: float, e: float) -> N
         expected = float(mpmath.sqrt(d) * (cc + ee) / mpmath.sqrt(square))
 
     assert_allclose(gauss_newton.expected_excess(g, dim=d, sigma_c=c, sigma_e=e), expected, rtol=2e-15)
-
-
-def test_excess_of_one_kind_of_gradient_alone() -> None:
-    assert_allclose(gauss_newton.expected_excess(2.5, dim=50, sigma_c=3.0, sigma_e=0.0), 2.5, rtol=1e-15)
-    assert_allclose(gauss_newton.expected_excess(2.5, dim=50, sigma_c=0.0, sigma_e=3.0), 50**0.5, rtol=1e-15)
 
 
 @pytest.mark.parametrize("sigma_c", [0.1, 1.0, 3.0])
