@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.theory.right_calls import CUBIC, NAMES, OWN, RIGHT, SINE, WILD, call, public
+from tests.theory.fuzz.right import CUBIC, NAMES, OWN, RIGHT, SINE, WILD, call, public
 from theory import activations, rmt
 from theory.activations import Activation, gaussian_kernels
 from theory.activations.gaussian import KinkedQuadrature, NumericalKernels

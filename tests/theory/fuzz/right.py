@@ -13,7 +13,7 @@ from tests.theory.fuzz import merged
 from theory import own_direction, rmt
 from theory.activations import Activation
 
-TABLE = merged("TABLE")
+LINES = merged("TABLE")
 
 RIGHT: dict[str, Any] = {
     "activation": "erf", "width": 30, "weight_variance": 1.3, "bias_variance": 0.4, "input_overlap": 0.3,
@@ -95,7 +95,7 @@ LEFT_OUT = (
 NAMES = [
     *(
         name
-        for name in TABLE
+        for name in LINES
         if not name.startswith(tuple(LEFT_OUT.split())) and name != "activations.gaussian_kernels"
     ),
     *("learning_rates.adam.adam_moments", "learning_rates.adam.adaptive_edge"),
