@@ -21,7 +21,6 @@ from theory.batch_hessian.sampling import (
 )
 
 SETTINGS = settings(deadline=None, max_examples=40, derandomize=True)
-SIZES: dict[str, Any] = {"batch_size": 20, "dataset_size": 100}
 samples = st.lists(st.integers(-50, 50), min_size=2, max_size=7)
 
 
@@ -90,17 +89,6 @@ def test_skewness_of_a_fixed_data_set_by_enumeration(values: list[int], data: st
     assert_allclose(predicted, exact, rtol=1e-11, atol=1e-11)
 
 
-def test_skewness_of_a_redrawn_data_set_from_its_cumulants() -> None:
-    """Third cumulants of independent terms add: k3 [(1/B - 1/N)^3 B - (N - B)/N^3] over the variance^1.5."""
-    for batch, total in ((1, 3), (8, 32), (7, 9), (300, 1000)):
-        u = Fraction(1, batch) - Fraction(1, total)
-        third = u**3 * batch - Fraction(total - batch, total**3)
-        found = element_skewness(2.0, batch_size=batch, dataset_size=total)
-        assert_allclose(found, 2 * float(third) / float(u) ** 1.5, rtol=1e-13, atol=1e-16)
-    assert_allclose(element_skewness([2.0, -1.0], batch_size=[4, 0.25], dataset_size=math.inf), [1.0, -2.0])
-    assert element_skewness(2.0, batch_size=3, dataset_size=6) == 0.0
-
-
 def symmetric(rng: np.random.Generator, samples: int, dim: int) -> np.ndarray:
     raw = rng.standard_normal((samples, dim, dim)) * rng.exponential(size=(samples, 1, 1))
     return raw + raw.transpose(0, 2, 1)
@@ -144,58 +132,3 @@ def test_second_order_coefficient_sums_the_other_directions() -> None:
     assert second_order_coefficient([2.0], [0.3]) == 0.0
     stack = second_order_coefficient([[2.0, 0.5], [3.0, 1.0]], [0.1, 0.6])
     assert_allclose(stack, [0.4, 0.3], rtol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: finite_population_fluctuation(variance=-1.0, **SIZES),
-            "variance must be non-negative and finite",
-        ),
-        (
-            lambda: finite_population_fluctuation(variance=1.0, batch_size=0.2, dataset_size=0.5),
-            "dataset_size must be at least 1",
-        ),
-        (
-            lambda: finite_population_fluctuation(variance=1.0, replacement=1, **SIZES),
-            "replacement must be True or False",
-        ),
-        (
-            lambda: finite_population_fluctuation(
-                variance=1.0, batch_size=0, dataset_size=4, replacement=True
-            ),
-            "batch_size must be positive",
-        ),
-        (
-            lambda: element_skewness(1.0, batch_size=5, dataset_size=5),
-            "batch_size must be below dataset_size",
-        ),
-        (lambda: element_skewness(math.nan, **SIZES), "skewness must be finite"),
-        (
-            lambda: element_skewness(1e308, batch_size=1e-300, dataset_size=9),
-            "skewness, batch_size must be such",
-        ),
-        (lambda: noise_bound(-1.0, **SIZES), "norm must be non-negative and finite"),
-        (lambda: noise_bound(1.0, semidefinite=None, **SIZES), "semidefinite must be True or False"),
-        (lambda: noise_bound(1.7e308, **SIZES), "norm must be such that the result does not overflow"),
-        (lambda: second_order_coefficient(2.0, 0.3), "eigenvalues must be a vector"),
-        (lambda: second_order_coefficient([], []), "eigenvalues must be a vector"),
-        (
-            lambda: second_order_coefficient([2.0, 2.0], [0.3, 0.1]),
-            "eigenvalues must be different from the first",
-        ),
-        (
-            lambda: second_order_coefficient([2.0, 1.0], [0.3, -0.1]),
-            "variances must be non-negative and finite",
-        ),
-        (
-            lambda: second_order_coefficient([2.0, 1.0], [0.3, 0.1, 0.2]),
-            "eigenvalues, variances must be broadcast",
-        ),
-        (lambda: second_order_coefficient([2.0, math.nan], [0.3, 0.1]), "eigenvalues must be finite"),
-    ],
-)
-def test_what_cannot_be_answered_is_refused(call: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()

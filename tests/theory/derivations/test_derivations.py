@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 
@@ -64,36 +63,6 @@ def test_expected_excess_is_the_numeric_function() -> None:
     found = numeric(derivations.excess_of_expectation(), d, c, e, g)
 
     assert_allclose(found, gauss_newton.expected_excess(g, dim=d, sigma_c=c, sigma_e=e), rtol=1e-14)
-
-
-def test_scaling_is_that_of_a_homogeneous_network() -> None:
-    """Hessian of the cross-entropy of a cubic network by sympy, at scaled and unscaled weights."""
-    theta = sympy.Matrix(sympy.symbols("a b c d", positive=True))
-    a, b, c, d = theta
-    z = sympy.Matrix([a * b * c, a * b * d, c**2 * d / 2])
-    alpha, T, y = sympy.Rational(13, 10), sympy.Rational(7, 3), sympy.Matrix([0, 1, 0])
-    loss = sympy.log(sum(sympy.exp(x / T) for x in z)) - y.dot(z) / T
-    at = dict(zip(theta, (0.7, -0.4, 1.1, 0.9), strict=True))
-    scaled = {x: float(alpha) * v for x, v in at.items()}
-
-    w = np.exp(np.array(z.subs(scaled).tolist(), dtype=float).ravel() / float(T))
-    p = w / w.sum()
-    J = np.array(z.jacobian(theta).subs(at).tolist(), dtype=float)
-    G = J.T @ softmax.covariance(p) @ J
-    second = np.array([sympy.hessian(x, theta).subs(at).tolist() for x in z], dtype=float)
-    H = np.einsum("k,kij->ij", p - np.array([0, 1, 0]), second)
-
-    found = numeric(derivations.scaling_exponents(), float(alpha), float(T), 3, G, H)
-    exact = np.array(sympy.hessian(loss, theta).subs(scaled).tolist(), dtype=float)
-    assert_allclose(found, exact, rtol=1e-12, atol=1e-14)
-
-
-def test_scaling_exponents_are_2l_minus_2_and_l_minus_2() -> None:
-    found = derivations.scaling_exponents()
-    alpha, T, L, G, H = found.symbols
-
-    assert found.expression.coeff(G) == alpha ** (2 * L - 2) / T**2
-    assert found.expression.coeff(H) == alpha ** (L - 2) / T
 
 
 def test_finite_sample_excess_is_the_numeric_function() -> None:
@@ -161,17 +130,6 @@ def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
         assert public[d.name]() == d
         assert d.expression.free_symbols == set(d.symbols)
         assert len(d.steps) >= 3 and all(text.strip() for text in (*d.steps, d.statement))
-
-
-def test_latex_is_balanced() -> None:
-    for d in derivations.every_derivation():
-        for text in (d.statement, *d.steps):
-            assert text.count("{") == text.count("}") and text.count("$") == 0
-
-
-def test_records_are_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        derivations.excess_of_expectation().name = "other"
 
 
 def test_a_wrong_step_stops_the_derivation() -> None:

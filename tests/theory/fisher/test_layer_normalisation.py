@@ -14,8 +14,6 @@ from theory import fisher
 from theory.activations import Activation, gaussian_kernels, single
 from theory.fisher import _layer_normed
 from theory.fisher.layer_normalisation import (
-    expected_etas,
-    inverse_variance_cdf,
     layer_norm_kappas,
     layer_norm_largest,
     layer_norm_rank,
@@ -106,14 +104,6 @@ def test_without_weights_all_inputs_look_alike() -> None:
     assert_allclose(found, [2.0, 0.25, 0.25, 0.0])
 
 
-def test_width_ratios_weigh_the_layers() -> None:
-    found = layer_norm_kappas("relu", **SETTINGS["relu"], width_ratios=[0.5, 1.0, 2.0])
-    even = fisher.Kappas(*layer_norm_kappas("relu", **SETTINGS["relu"]))
-    assert found.alpha == 2.5
-    assert found.kappa1 != even.kappa1
-    assert_allclose(found.kappa1 - found.kappa2, found.difference, rtol=1e-13)
-
-
 @pytest.mark.parametrize("activation", ["tanh", "relu", "erf"])
 def test_normalised_kernels_are_those_of_the_rescaled_activation(activation: str) -> None:
     q, share = 2.7, 0.4
@@ -128,25 +118,6 @@ def test_normalised_kernels_are_those_of_the_rescaled_activation(activation: str
     assert_allclose(
         kernels.fluctuations(*pair[1:]), np.array(direct.fluctuations(*unit[1:])) / q**powers, rtol=1e-12
     )
-
-
-def test_rescaled_tanh_by_quadrature_is_the_normalised_one() -> None:
-    """tanh(x / sqrt(q)) given as an activation of its own."""
-    r = math.sqrt(2.7)
-    own = Activation(
-        "rescaled",
-        lambda x: np.tanh(x / r),
-        lambda x: (1 - np.tanh(x / r) ** 2) / r,
-        lambda x: -2 * np.tanh(x / r) * (1 - np.tanh(x / r) ** 2) / r**2,
-    )
-    kernels = _layer_normed.UnitVariance(gaussian_kernels(single("tanh")))
-    expected = gaussian_kernels(own)
-    for method in ("value", "derivative", "curvature"):
-        arguments = (2.7, 1.1, 1.6)
-        assert_allclose(
-            getattr(kernels, method)(*arguments), getattr(expected, method)(*arguments), rtol=1e-11
-        )
-    assert_allclose(kernels.fluctuations(1.1, 1.6), expected.fluctuations(1.1, 1.6), rtol=1e-11)
 
 
 # --------------------------------------------------------------------------------------- statistics
@@ -207,113 +178,7 @@ def test_one_or_two_outputs_leave_nothing(outputs: int) -> None:
     assert layer_norm_largest("relu", drawn(3, outputs), **SETTINGS["relu"], width=50) == 0.0
 
 
-def test_etas_broadcast() -> None:
-    size = {"width": 50, "samples": 4, "outputs": 5}
-    etas = {"eta1": [1.2, 1.4], "eta2": 1.9, "eta3": [[0.8], [0.9]]}
-    found = layer_norm_statistics(**RELU, **size, **etas)
-    assert found.mean.shape == (2, 2)
-    one = layer_norm_statistics(**RELU, **size, eta1=1.4, eta2=1.9, eta3=0.9)
-    assert_allclose([x[1, 1] for x in found], one, rtol=1e-14)
-
-
-def test_many_samples_leave_the_mean_projector() -> None:
-    """kappa2 lambda_max(<P/sigma^2>) <= the root / T <= the same + (kappa1 - kappa2) max(1/sigma^2) / T."""
-    u, k = drawn(60, 5), layer_norm_kappas(**RELU)
-    projectors = blocks(u, 1.0, 0.0).reshape(60, 5, 60, 5)
-    mean = np.einsum("tktm->km", projectors) / 60
-    limit = k.alpha * 50 * k.kappa2 * np.linalg.eigvalsh(mean)[-1]
-    slack = k.alpha * 50 * k.difference * (1 / u.var(axis=1)).max() / 60
-    found = layer_norm_largest("relu", u, **SETTINGS["relu"], width=50)
-    assert limit <= found <= limit + slack
-    assert (np.linalg.eigvalsh(mean) > 1e-9).sum() == 4
-
-
-def test_largest_of_a_centred_network_is_that_of_a_single_sample() -> None:
-    u = drawn(5, 4)
-    k = layer_norm_kappas("tanh", **SETTINGS["tanh"])
-    assert k.kappa2 == 0
-    expected = k.alpha * 50 / 5 * k.kappa1 * (1 / u.var(axis=1)).max()
-    assert layer_norm_largest("tanh", u, **SETTINGS["tanh"], width=50) == pytest.approx(expected, rel=1e-13)
-
-
 # ----------------------------------------------------------------------------------------- refusals
-
-
-SIZE = {"width": 50, "samples": 4, "outputs": 5}
-
-
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
-        ({"weight_variance": -1.0}, "weight_variance must be non-negative and finite"),
-        ({"bias_variance": math.nan}, "bias_variance must be non-negative and finite"),
-        ({"weight_variance": [1.0, 2.0]}, "weight_variance must be a scalar"),
-        ({"weight_variance": 0.0, "bias_variance": 0.0}, "weight_variance, bias_variance must be such that"),
-        ({"depth": 1}, "depth must be an integer >= 2"),
-        ({"activation": "swish"}, "activation must be"),
-        ({"width": 0}, "width must be an integer >= 1"),
-        ({"samples": 1.5}, "samples must be an integer >= 1"),
-        ({"outputs": 0}, "outputs must be an integer >= 1"),
-        ({"width_ratios": [1.0]}, "width_ratios must be a sequence of 3 numbers"),
-        ({"eta1": 0.0}, "eta1 must be positive and finite"),
-        ({"eta2": math.inf}, "eta2 must be positive and finite"),
-        ({"eta3": "x"}, "eta3 must be real numbers"),
-        ({"eta1": [1.0, 2.0], "eta2": [1.0, 2.0, 3.0]}, "eta1, eta2, eta3 must be broadcastable"),
-        ({"eta1": 1e300}, "eta1, eta2, eta3, width must be such that the result does not overflow"),
-        ({"finite_width": 1}, "finite_width must be True or False"),
-    ],
-)
-def test_bad_arguments_of_the_statistics_are_named(changes: dict[str, Any], rule: str) -> None:
-    with pytest.raises(ValueError, match=rule):
-        layer_norm_statistics(**{**RELU, **SIZE, **ETAS, **changes})
-
-
-@pytest.mark.parametrize(
-    ("u", "rule"),
-    [
-        ([1.0, 2.0], "preactivations must be of shape"),
-        ([[1.0, math.nan]], "preactivations must be finite"),
-        ([[1.0, 2.0], [3.0, 3.0]], "preactivations must be different within each sample"),
-        ([[1e-200, 2e-200, 4e-200]], "preactivations must be such that the result does not overflow"),
-        ([[1e305, 0.0, 1.0]], "preactivations must be below 1e300"),
-    ],
-)
-def test_bad_outputs_are_named(u: list[Any], rule: str) -> None:
-    with pytest.raises(ValueError, match=rule):
-        realised_etas(u)
-    if len(np.shape(u)) == 1 or np.shape(u)[1] > 2:
-        with pytest.raises(ValueError, match=rule):
-            layer_norm_largest("relu", u, **SETTINGS["relu"], width=50)
-
-
-def test_the_other_functions_name_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="overlap must be non-negative and finite"):
-        layer_norm_rayleigh(**RELU, **SIZE, eta1=1.0, overlap=-1.0)
-    with pytest.raises(
-        ValueError, match="eta1, overlap, width must be such that the result does not overflow"
-    ):
-        layer_norm_rayleigh(**RELU, **SIZE, eta1=1e308, overlap=1.0)
-    with pytest.raises(ValueError, match="outputs must be an integer >= 2"):
-        inverse_variance_cdf(1.0, **RELU, outputs=1)
-    with pytest.raises(ValueError, match=r"value must be in \[-inf, inf\]"):
-        inverse_variance_cdf(math.nan, **RELU, outputs=3)
-    with pytest.raises(ValueError, match="weight_variance must be such that the result does not overflow"):
-        expected_etas("relu", depth=2, samples=2, outputs=7, weight_variance=1e-300, bias_variance=0.0)
-    with pytest.raises(ValueError, match="weight_variance must be small enough not to overflow"):
-        expected_etas("relu", depth=2, samples=2, outputs=7, weight_variance=1.7e308, bias_variance=1.7e308)
-    with pytest.raises(ValueError, match="weight_variance must be such that the result does not overflow"):
-        expected_etas("relu", depth=2, samples=2, outputs=4, weight_variance=1e-310, bias_variance=0.0)
-    for function, more in ((expected_etas, {"samples": 2}), (inverse_variance_cdf, {"value": 1.0})):
-        with pytest.raises(ValueError, match="such that the variance of an output does not vanish, got"):
-            function(activation="relu", depth=2, outputs=7, weight_variance=5e-324, bias_variance=0.0, **more)
-    with pytest.raises(ValueError, match="width must be such that the result does not overflow"):
-        layer_norm_largest("relu", np.array([[0, 1, 3e-154]]) * 1e-153, **SETTINGS["relu"], width=10**9)
-
-
-def test_an_activation_needs_its_second_derivative() -> None:
-    sine = Activation("sine", np.sin, np.cos)
-    with pytest.raises(ValueError, match="second_derivative must be given for activation 'sine'"):
-        layer_norm_kappas(sine, depth=2, weight_variance=1.0, bias_variance=0.0)
 
 
 def test_a_constant_layer_cannot_be_normalised() -> None:
@@ -335,5 +200,3 @@ def test_the_rank_is_that_of_the_derivative_of_the_normalisation(outputs: int) -
     values = np.linalg.svd(np.array(columns) / (2 * step), compute_uv=False)
     assert (values > 1e-6).sum() == layer_norm_rank(outputs)
     assert layer_norm_rank(1) == 0
-    with pytest.raises(ValueError, match="outputs must be an integer >= 1"):
-        layer_norm_rank(0)

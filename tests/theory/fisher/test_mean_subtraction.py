@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.theory.fisher.networks import NAMES, RELU, TANH
-from theory.activations import Activation, leaky_relu, resolve
+from theory.activations import resolve
 from theory.fisher import (
     fluctuation_constants,
     gram_entry_variances,
@@ -19,15 +19,6 @@ from theory.fisher import (
     mean_subtracted_statistics,
 )
 from theory.order_parameters import propagate
-
-
-@pytest.mark.parametrize("depth", [2, 3, 5, 8])
-@pytest.mark.parametrize("bias", [0.0, 0.5])
-def test_linear_network_fluctuation_constants(depth: int, bias: float) -> None:
-    """sigma_w^2 = 1: c2 = L (L + 1) (2L + 1)/6, c1 = (L + 1) (2L + 1)/6, whatever the bias."""
-    c1, c2 = fluctuation_constants("linear", depth=depth, outputs=1, weight_variance=1.0, bias_variance=bias)
-    assert c2 == pytest.approx(depth * (depth + 1) * (2 * depth + 1) / 6, rel=1e-12)
-    assert c1 == pytest.approx((depth + 1) * (2 * depth + 1) / 6, rel=1e-12)
 
 
 def test_linear_fluctuation_constants_of_layers_of_different_widths() -> None:
@@ -52,31 +43,6 @@ def test_fluctuation_constants_of_the_papers_figure_one(
     setting: dict[str, Any], c1: float, c2: float
 ) -> None:
     assert_allclose(fluctuation_constants(**setting, outputs=1), [c1, c2], atol=6e-5)
-
-
-def test_fluctuation_constants_match_the_off_diagonal_spread_of_sampled_networks() -> None:
-    """Two-layer ReLU nets, C = 2: doubly centred Gram entries of same and different outputs."""
-    rng, m, t, draws, w, b = np.random.default_rng(11), 200, 24, 150, 1.5, 0.3
-    same, other = [], []
-    for _ in range(draws):
-        x = rng.standard_normal((m, t))
-        u = rng.standard_normal((m, m)) @ x * math.sqrt(w / m) + math.sqrt(b) * rng.standard_normal((m, 1))
-        v = rng.standard_normal((2, m)) * math.sqrt(w / m)
-        h, s = np.maximum(u, 0), (u > 0).astype(float)
-        inputs = x.T @ x
-        for weights, k, into in ((v[0] ** 2, h.T @ h, same), (v[0] * v[1], 0.0, other)):
-            gram = (s.T * weights) @ s * inputs + k
-            off = gram - np.diag(np.diag(gram))
-            # centring without the diagonal: exact for additive row and column effects
-            mean = off.sum(1) / (t - 2)
-            total = off.sum() / ((t - 1) * (t - 2))
-            centred = (off - mean[:, None] - mean + total) * (1 - np.eye(t))
-            into.append((centred**2).sum() / (t * (t - 3)) / m)
-    setting = {"depth": 2, "weight_variance": w, "bias_variance": b}
-    one = fluctuation_constants("relu", **setting, outputs=1).c2
-    two = fluctuation_constants("relu", **setting, outputs=2).c2
-    assert one == pytest.approx(np.mean(same), rel=0.08)  # O(1/M) excess and sampling error
-    assert two / 2 - one == pytest.approx(np.mean(other), abs=0.03)
 
 
 def test_different_outputs_fluctuate_as_nested_sums_say() -> None:
@@ -107,21 +73,6 @@ def test_different_outputs_fluctuate_as_nested_sums_say() -> None:
     assert two / 2 - one == pytest.approx(total, rel=1e-9)
 
 
-def test_rectifier_is_the_limit_of_a_smooth_rectifier() -> None:
-    """softplus(s x)/s for large s: kinked and smooth routes share no code below the recursion."""
-    s = 12.0
-    smooth = Activation(
-        "steep",
-        lambda x: np.logaddexp(0, s * x) / s,
-        lambda x: 0.5 * (1 + np.tanh(0.5 * s * x)),
-        lambda x: 0.25 * s / np.cosh(np.clip(0.5 * s * x, -300, 300)) ** 2,
-    )
-    setting = {"depth": 3, "outputs": 3, "weight_variance": 2.0, "bias_variance": 0.3}
-    assert_allclose(
-        fluctuation_constants(smooth, **setting), fluctuation_constants("relu", **setting), rtol=0.1
-    )
-
-
 def test_bounds_of_the_largest_mean_subtracted_eigenvalue() -> None:
     m, t, c = 200, 100, 2
     k, (c1, c2) = kappas(**RELU), fluctuation_constants(**RELU, outputs=c)
@@ -133,28 +84,12 @@ def test_bounds_of_the_largest_mean_subtracted_eigenvalue() -> None:
     assert c1 == pytest.approx(c2 / (c * spike), rel=1e-13)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_lower_bound_is_below_the_upper_bound(name: str) -> None:
-    for t in (50, 200, 800):
-        result = mean_subtracted_statistics(
-            name, depth=3, width=200, samples=t, outputs=3, weight_variance=1.7, bias_variance=0.3
-        )
-        assert 0 < result.mean < result.lower < result.upper
-
-
 def test_without_weights_mean_subtraction_leaves_nothing() -> None:
     for name in ("relu", "tanh"):
         result = mean_subtracted_statistics(
             name, depth=3, width=10, samples=4, outputs=2, weight_variance=0.0, bias_variance=0.7
         )
         assert result == (0.0, 0.0, 0.0)
-
-
-def test_leaky_relu_of_slope_one_is_linear() -> None:
-    setting = {"depth": 4, "outputs": 3, "weight_variance": 1.3, "bias_variance": 0.2}
-    assert_allclose(
-        fluctuation_constants(leaky_relu(1.0), **setting), fluctuation_constants("linear", **setting)
-    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -175,8 +110,6 @@ def test_entry_variances_of_a_shallow_linear_network() -> None:
     )
     assert found.same == pytest.approx((0.7 + 1.3) ** 2 / 0.7 + 1.3, rel=1e-12)
     assert found.other == 0
-    with pytest.raises(ValueError, match="weight_variance must be small enough not to overflow"):
-        gram_entry_variances("relu", depth=3, weight_variance=1e100, bias_variance=0.0)
 
 
 def test_no_centred_outputs_have_less_than_the_floor_of_the_loss() -> None:
@@ -185,8 +118,3 @@ def test_no_centred_outputs_have_less_than_the_floor_of_the_loss() -> None:
     best = y - y.mean(0)
     assert loss_floor(y) == pytest.approx(((y - best) ** 2).sum() / 2 / len(y), rel=1e-13)
     assert loss_floor(best) == pytest.approx(0.0, abs=1e-30)
-    for wrong in ([1.0, 2.0], [[]], 3.0):
-        with pytest.raises(ValueError, match=r"targets must be of shape \(T, C\)"):
-            loss_floor(wrong)
-    with pytest.raises(ValueError, match="targets"):
-        loss_floor([[1e200]])

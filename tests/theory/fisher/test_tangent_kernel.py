@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,31 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
-from theory.activations import Activation
 from theory.fisher import kappas, parameter_count
 from theory.fisher.tangent import tangent_kernel, tangent_kernel_statistics
 from theory.order_parameters import order_parameters
 
 SETTING: dict[str, Any] = {"depth": 3, "weight_variance": 1.7, "bias_variance": 0.6}
 SIZES: dict[str, Any] = {"width": 50, "samples": 7, "outputs": 3}
-
-
-@pytest.mark.parametrize("overlap", [0.95, 0.4, 0.0, -0.7])
-@pytest.mark.parametrize("depth", [1, 2, 5])
-def test_relu_kernel_is_that_of_the_recursion_by_layers(depth: int, overlap: float) -> None:
-    """Theta = Sigma + Theta_before * Sigma', from the inputs up: the form of Jacot, Gabriel and Hongler (2018)."""
-    w, b = 1.7, 0.6
-    own, shared = w + b, w * overlap + b
-    theta = np.array([own, shared])
-    for _ in range(depth - 1):
-        angle = math.acos(shared / own)
-        value = own * (math.sin(angle) + (math.pi - angle) * math.cos(angle)) / (2 * math.pi)
-        slope = w * np.array([0.5, (math.pi - angle) / (2 * math.pi)])
-        own, shared = w * own / 2 + b, w * value + b
-        theta = np.array([own, shared]) + theta * slope
-    found = tangent_kernel("relu", depth=depth, weight_variance=w, bias_variance=b, input_overlap=overlap)
-
-    assert_allclose(found, [*theta, theta[0] - theta[1]], rtol=1e-12, atol=1e-14)
 
 
 def test_linear_kernel_by_hand() -> None:
@@ -93,47 +73,3 @@ def test_edges_of_the_domain() -> None:
     assert one.largest == tangent_kernel("relu", **SETTING).kappa1
     two = tangent_kernel_statistics("relu", **SETTING, width=1, samples=2, outputs=1)
     assert two.largest == pytest.approx(sum(tangent_kernel("relu", **SETTING)[:2]) / 2, rel=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"activation": "swish"}, "activation must be one of"),
-        ({"activation": ["relu"]}, r"activation must be one or one per hidden layer \(2\), got 1"),
-        ({"depth": 0}, "depth must be an integer >= 1, got 0"),
-        ({"weight_variance": -1.0}, "weight_variance must be non-negative and finite"),
-        ({"weight_variance": [1.0, 2.0]}, "weight_variance must be a scalar"),
-        ({"weight_variance": 1e200}, "weight_variance must be small enough not to overflow"),
-        ({"weight_variance": 1e140}, "weight_variance must be small enough not to overflow"),
-        ({"bias_variance": 1e200}, "bias_variance must be small enough not to overflow"),
-        ({"bias_variance": math.nan}, "bias_variance must be non-negative and finite"),
-        ({"samples": 0}, "samples must be an integer >= 1, got 0"),
-        ({"outputs": 1.5}, r"outputs must be an integer >= 1, got 1\.5"),
-        ({"width": 0}, "width must be an integer >= 1, got 0"),
-        ({"width_ratios": [1.0, 0.5]}, "width_ratios must be a sequence of 3 numbers"),
-        (
-            {"width_ratios": [1.0, 0.51, 1.0]},
-            "width_ratios must be such that width 50 gives whole layer widths",
-        ),
-    ],
-)
-def test_bad_arguments_are_named(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        tangent_kernel_statistics(**{"activation": "relu", **SETTING, **SIZES, **changes})
-
-
-def test_kernels_too_large_for_the_statistics_are_refused() -> None:
-    huge = {"depth": 2, "weight_variance": 1e100, "bias_variance": 0.0}
-    assert tangent_kernel("relu", **huge).kappa1 > 1e199
-    with pytest.raises(ValueError, match="weight_variance must be small enough not to overflow"):
-        tangent_kernel_statistics("relu", **huge, **SIZES)
-    with pytest.raises(ValueError, match=r"input_overlap must be in \[-1, 1\], got 1\.5"):
-        tangent_kernel("relu", **SETTING, input_overlap=1.5)
-
-
-def test_a_missing_second_derivative_is_asked_for() -> None:
-    mine = Activation("mine", np.sin, np.cos)
-    with pytest.raises(
-        ValueError, match="second_derivative must be given for activation 'mine' here, got None"
-    ):
-        tangent_kernel(mine, **SETTING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.theory.fuzz.line import Line, between, real
+from tests.theory.fuzz.line import Line, between, positive
 from tests.theory.fuzz.strategies import (
     SOME_SIZE,
     log_uniform,
@@ -53,86 +54,51 @@ def on_the_support(arguments: Mapping[str, Any], value: Any) -> None:
     assert np.all((value >= low - 1e-15 * high) & (value <= high * (1 + 1e-15)))
 
 
-def law(cls: type, method: str, **more: Any) -> Line:
-    """A method of a law, or the law itself, with the law's parameters among the arguments."""
-    scales = st.one_of(SOME_SIZE, log_uniform(1e-270, 1e270))
-    near_one = st.sampled_from([1.0, 1 - 1e-15, 1 + 1e-12, 1e-270, 1e270])
-    made = (
-        st.builds(lambda v: rmt.Semicircle(variance=v), scales)
-        if cls is rmt.Semicircle
-        else st.builds(
-            lambda v, q: rmt.MarchenkoPastur(variance=v, q=q if q * v <= 1e270 else 1.0),
-            scales,
-            st.one_of(SOME_SIZE, near_one),
+ARGUMENTS = {
+    **{name: {"x": points} for name in ("pdf", "logpdf", "cdf", "sf")},
+    **{name: {"u": shares} for name in ("ppf", "isf")},
+    "moment": {"k": orders},
+    "stieltjes": {"z": planes},
+    "r_transform": {"w": planes},
+}
+HOLDS = {"pdf": positive, "cdf": between(0, 1), "sf": between(0, 1)}
+
+
+def methods(
+    cls: type,
+    made: st.SearchStrategy[Any],
+    infinite: tuple[str, ...],
+    also: tuple[str, ...] = (),
+    **holds: Any,
+) -> dict[str, Line]:
+    """All methods and properties of a law."""
+    found = {}
+    for name in (name for name in dir(cls) if not name.startswith("_")):
+        member = inspect.getattr_static(cls, name)
+        function = member.fget if isinstance(member, property) else getattr(cls, name)
+        obeys = (HOLDS | holds).get(name, lambda _, value: None)
+        arguments = {"self": made, **ARGUMENTS.get(name, {})}
+        found[f"rmt.{cls.__name__}.{name}"] = Line(
+            function, arguments, obeys, infinite=name in infinite, also=also
         )
-    )
-    argument = more.pop("argument", {})
-    found = getattr(cls, method)
-    function = found.fget if isinstance(found, property) else found
-    return Line(function, {"self": made, **argument}, **{"also": ("variance", "sigma", "q"), **more})
+    return found
 
 
-def laws(cls: type) -> dict[str, Line]:
-    x, u = {"argument": {"x": points}}, {"argument": {"u": shares}}
-    lines = {
-        "pdf": law(cls, "pdf", infinite=True, holds=between(0, math.inf), **x),
-        "logpdf": law(cls, "logpdf", infinite=True, **x),
-        "cdf": law(cls, "cdf", holds=between(0, 1), **x),
-        "sf": law(cls, "sf", holds=between(0, 1), **x),
-        "ppf": law(cls, "ppf", holds=on_the_support, **u),
-        "isf": law(cls, "isf", holds=on_the_support, **u),
-        "moment": law(cls, "moment", argument={"k": orders}, holds=between(0, math.inf)),
-        "stieltjes": law(cls, "stieltjes", argument={"z": planes}),
-        "r_transform": law(cls, "r_transform", argument={"w": planes}),
-    }
-    plain = ("edges", "atom", "support", "mean", "var", "variance" if cls is rmt.Semicircle else "sigma")
-    return {f"rmt.{cls.__name__}.{name}": line for name, line in lines.items()} | {
-        f"rmt.{cls.__name__}.{name}": law(cls, name) for name in plain
-    }
-
-
-def compound_laws() -> dict[str, Line]:
-    """Methods of the compound free Poisson law."""
-    x, cls = {"x": points}, rmt.CompoundFreePoisson
-    lines = {
-        "pdf": Line(cls.pdf, {"self": compound, **x}, between(0, math.inf), infinite=True),
-        "cdf": Line(cls.cdf, {"self": compound, **x}, between(0, 1)),
-        "sf": Line(cls.sf, {"self": compound, **x}, between(0, 1)),
-        "moment": Line(cls.moment, {"self": compound, "k": orders}),
-        "stieltjes": Line(cls.stieltjes, {"self": compound, "z": planes}),
-        "r_transform": Line(cls.r_transform, {"self": compound, "w": planes}),
-    }
-    for name in ("atom", "bulks", "edges", "mean", "support", "var"):
-        found = getattr(cls, name)
-        lines[name] = Line(found.fget if isinstance(found, property) else found, {"self": compound})
-    return {f"rmt.CompoundFreePoisson.{name}": line for name, line in lines.items()}
-
-
-def tracy_widom() -> dict[str, Line]:
-    """Methods of the Tracy-Widom laws."""
-    x, u, cls = {"x": points}, {"u": shares}, rmt.TracyWidom
-    lines = {
-        "pdf": (x, between(0, 0.5)),
-        "logpdf": (x, between(-math.inf, 0)),
-        "cdf": (x, between(0, 1)),
-        "sf": (x, between(0, 1)),
-        "ppf": (u, real),
-        "isf": (u, real),
-        "moment": ({"k": orders}, real),
-        **{name: ({}, real) for name in ("atom", "edges", "mean", "support", "var")},
-    }
-    made = st.sampled_from([1, 2]).map(lambda beta: rmt.TracyWidom(beta=beta))
-    found = {name: getattr(cls, name) for name in lines}
-    return {
-        f"rmt.TracyWidom.{name}": Line(
-            found[name].fget if isinstance(found[name], property) else found[name],
-            {"self": made, **arguments},
-            holds,
-            infinite=name in ("logpdf", "ppf", "isf", "edges", "support"),
-        )
-        for name, (arguments, holds) in lines.items()
-    }
-
+scales = st.one_of(SOME_SIZE, log_uniform(1e-270, 1e270))
+near_one = st.sampled_from([1.0, 1 - 1e-15, 1 + 1e-12, 1e-270, 1e270])
+semicircles = st.builds(lambda v: rmt.Semicircle(variance=v), scales)
+pasturs = st.builds(
+    lambda v, q: rmt.MarchenkoPastur(variance=v, q=q if q * v <= 1e270 else 1.0),
+    scales,
+    st.one_of(SOME_SIZE, near_one),
+)
+BULK: dict[str, Any] = {
+    "also": ("variance", "sigma", "q"),
+    "ppf": on_the_support,
+    "isf": on_the_support,
+    "moment": positive,
+}
+UNBOUNDED = ("logpdf", "ppf", "isf", "edges", "support")
 
 MODULES = {
     "rmt": (),
@@ -142,11 +108,17 @@ TABLE: dict[str, Line] = {
     "rmt.CompoundFreePoisson": Line(
         rmt.CompoundFreePoisson, {"rate": sizes, "jumps": signed, "weights": st.one_of(st.none(), shares)}
     ),
-    **compound_laws(),
+    **methods(rmt.CompoundFreePoisson, compound, ("pdf",)),
     "rmt.TracyWidom": Line(rmt.TracyWidom, {"beta": mostly(st.sampled_from([1, 2, 2.0, 4]))}),
-    **tracy_widom(),
+    **methods(
+        rmt.TracyWidom,
+        st.sampled_from([1, 2]).map(lambda beta: rmt.TracyWidom(beta=beta)),
+        UNBOUNDED,
+        pdf=between(0, 0.5),
+        logpdf=between(-math.inf, 0),
+    ),
     "rmt.Semicircle": Line(rmt.Semicircle, SCALE),
     "rmt.MarchenkoPastur": Line(rmt.MarchenkoPastur, {"q": sizes, **SCALE}),
-    **laws(rmt.Semicircle),
-    **laws(rmt.MarchenkoPastur),
+    **methods(rmt.Semicircle, semicircles, ("pdf", "logpdf"), **BULK),
+    **methods(rmt.MarchenkoPastur, pasturs, ("pdf", "logpdf"), **BULK),
 }

@@ -59,18 +59,3 @@ def test_gradient_weights_and_their_norm() -> None:
 def test_scatter_is_that_of_chi_squared(dim: int) -> None:
     law = stats.chi2(dim)
     assert_allclose(gauss_newton.gradient_scatter(dim), law.var() / law.mean() ** 2, rtol=1e-13)
-
-
-def test_refusals() -> None:
-    with pytest.raises(ValueError, match="eigenvalues must be not all zero along the last axis"):
-        gauss_newton.spectrum_excess([[1.0, 0.0], [0.0, 0.0]])
-    with pytest.raises(ValueError, match="rank must be a whole number"):
-        gauss_newton.largest_excess(0)
-    with pytest.raises(ValueError, match="sigma_c and sigma_e must be not both 0"):
-        gauss_newton.excess_ceiling(1.0, dim=3, sigma_c=0.0, sigma_e=0.0)
-    with pytest.raises(ValueError, match="gamma must be at least 1"):
-        gauss_newton.excess_ceiling(0.5, dim=3, sigma_c=1.0, sigma_e=0.0)
-    with pytest.raises(ValueError, match="dim must be a whole number"):
-        gauss_newton.gradient_scatter(1.5)
-    with pytest.raises(ValueError, match=r"prior must be over 2 classes, got \(3,\)"):
-        gauss_newton.expected_gradient_weights([0.5, 0.5], [0.2, 0.3, 0.5])

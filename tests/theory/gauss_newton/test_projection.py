@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import mpmath
 import numpy as np
 import pytest
@@ -30,20 +28,6 @@ def sparse_frame(rng: np.random.Generator, rows: int, columns: int) -> np.ndarra
     while (empty := ~frame.any(axis=0)).any():
         frame[:, empty] = sparse_frame(rng, rows, int(empty.sum()))
     return frame / np.linalg.norm(frame, axis=0)
-
-
-@pytest.mark.parametrize(("size", "dim"), [(12, 1), (12, 5), (12, 12)])
-def test_haar_moments_are_the_means_over_frames(size: int, dim: int) -> None:
-    H, rng = matrix(0, size), np.random.default_rng(1)
-    R = np.linalg.qr(rng.normal(size=(4000, size, dim)))[0]
-    projected = np.swapaxes(R, 1, 2) @ H @ R
-    found = gauss_newton.haar_moments(np.trace(H), np.square(H).sum(), dim=dim, parameters=size)
-
-    squares, traces = np.square(projected).sum(axis=(1, 2)), np.trace(projected, axis1=1, axis2=2)
-    if dim == size:
-        assert_allclose(found[:2], [traces[0], squares[0]], rtol=1e-12)
-    else:
-        assert close(squares, float(found.squared_norm)) and close(traces, float(found.trace))
 
 
 def test_sparse_moments_are_the_means_over_frames_and_not_those_of_haar() -> None:
@@ -168,67 +152,3 @@ def test_squared_gradient_norm_is_the_mean_over_draws() -> None:
     plain = gauss_newton.expected_gradient_norm(p.mean(axis=0), y.mean(axis=0), dim=d, sigma_c=c)
     silent = gauss_newton.squared_gradient_norm(p.mean(axis=0), y.mean(axis=0), sigma_e=0.0, **given)
     assert_allclose(silent, plain**2, rtol=1e-14)
-
-
-BOTH = {"sigma_c": 1.0, "sigma_e": 1.0}
-HALF = [0.5, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: gauss_newton.haar_moments(1.0, 1.0, dim=5, parameters=4), "dim must be at most parameters"),
-        (
-            lambda: gauss_newton.haar_moments(3.0, 1.0, dim=2, parameters=4),
-            "squared_norm must be at least trace",
-        ),
-        (lambda: gauss_newton.haar_moments(1.0, 0.0, dim=2, parameters=4), "squared_norm must be positive"),
-        (lambda: gauss_newton.haar_moments(np.nan, 1.0, dim=2, parameters=4), "trace must be finite"),
-        (
-            lambda: gauss_newton.haar_moments(1.0, 1.0, dim=2, parameters=4.5),
-            "parameters must be a whole number",
-        ),
-        (
-            lambda: gauss_newton.sparse_moments(1.0, 1.0, squared_diagonal=1.1, dim=2, parameters=4),
-            "squared_diagonal must be from trace",
-        ),
-        (
-            lambda: gauss_newton.sparse_moments(1.0, 1.0, squared_diagonal=0.2, dim=2, parameters=4),
-            "squared_diagonal must be from trace",
-        ),
-        (lambda: gauss_newton.projected_excess(2.1, dim=2, parameters=4), "excess must be at most sqrt"),
-        (lambda: gauss_newton.projected_excess(1.0, dim=5, parameters=4), "dim must be at most parameters"),
-        (
-            lambda: gauss_newton.projected_excess(1.0, dim=1, parameters=2.5),
-            "parameters must be a whole number",
-        ),
-        (lambda: gauss_newton.excess_noise_floor(5, parameters=4), "dim must be at most parameters"),
-        (lambda: gauss_newton.frame_overlap(5, parameters=4), "dim must be at most parameters"),
-        (lambda: gauss_newton.finite_sample_excess(0.9, 2.0, dim=5, **BOTH), "gamma must be at least 1"),
-        (
-            lambda: gauss_newton.finite_sample_excess(2.0, 0.9, dim=5, **BOTH),
-            "separate_gamma must be at least 1",
-        ),
-        (
-            lambda: gauss_newton.finite_sample_excess(2.0, 1.9, dim=5, **BOTH),
-            "separate_gamma must be at least gamma",
-        ),
-        (
-            lambda: gauss_newton.finite_sample_excess(2.0, 3.0, dim=5, orthogonal="yes", **BOTH),
-            "orthogonal must be True or False",
-        ),
-        (
-            lambda: gauss_newton.squared_gradient_norm(
-                HALF, HALF, squared_error=2.1, dim=5, samples=3, **BOTH
-            ),
-            "squared_error must be",
-        ),
-        (
-            lambda: gauss_newton.squared_gradient_norm(HALF, HALF, squared_error=1, dim=5, samples=0, **BOTH),
-            "samples must be a whole number >= 1",
-        ),
-    ],
-)
-def test_what_is_out_of_domain_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -64,19 +64,3 @@ def test_trace_is_that_of_the_matrix_for_every_sample() -> None:
     found = gauss_newton.gauss_newton_trace(p, jacobian, temperature=heat)
     assert_allclose(found, np.trace(terms.gauss_newton, axis1=1, axis2=2), rtol=1e-13)
     assert np.all(np.linalg.eigvalsh(terms.gauss_newton) > -1e-14)
-
-
-def test_refuse_what_does_not_fit() -> None:
-    p = probabilities(1.0)
-    with pytest.raises(ValueError, match="label must be a whole number below 3, got 3"):
-        gauss_newton.loss_gradient(p, 3, SLOPES)
-    with pytest.raises(ValueError, match=r"jacobian must be of shape \(..., 3, d\), got \(2, 2\)"):
-        gauss_newton.gauss_newton_trace(p, SLOPES[:2])
-    with pytest.raises(ValueError, match=r"second must be of shape .*, got \(3, 2\)"):
-        gauss_newton.hessian_terms(p, 0, SLOPES, SLOPES)
-    with pytest.raises(ValueError, match="temperature must be positive"):
-        gauss_newton.loss_gradient(p, 0, SLOPES, temperature=0.0)
-    with pytest.raises(
-        ValueError, match="jacobian, temperature must be such that the result does not overflow"
-    ):
-        gauss_newton.gauss_newton_trace(p, 1e200 * SLOPES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -100,74 +99,3 @@ def test_distance_stands_still_at_the_limit_of_one_weight() -> None:
         curvatures[:, None, None], [1.5], rate=rate, batch_size=2, steps=4
     )
     assert_allclose(found, 2.25, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: noise_scale.gradient_noise_scale(-1.0, curvature=1.0), "noise must be non-negative"),
-        (lambda: noise_scale.gradient_noise_scale(1.0, curvature=0.0), "curvature must be positive"),
-        (
-            lambda: noise_scale.simple_noise_scale(1.0, squared_gradient=0.0),
-            "squared_gradient must be positive",
-        ),
-        (
-            lambda: noise_scale.simple_noise_scale(1e200, squared_gradient=1e-200),
-            "trace, squared_gradient must be such",
-        ),
-        (
-            lambda: noise_scale.best_step_rate(**{**STEP, "curvature": -9.0, "noise": 1.0}, batch_size=2),
-            "curvature must be such that it and the noise over b have a positive sum",
-        ),
-        (lambda: noise_scale.best_step_rate(**STEP, batch_size=7), "batch_size must be at most dataset_size"),
-        (
-            lambda: noise_scale.best_step_decrease(**{**STEP, "noise": -1.0}, batch_size=2),
-            "noise must be non-negative",
-        ),
-        (
-            lambda: noise_scale.critical_batch_size(6.0, largest=0.2, smallest=0.5),
-            "smallest must be at most largest",
-        ),
-        (lambda: noise_scale.interpolating_rate(0.5, **SIZES), "batch_size must be at least 1"),
-        (
-            lambda: noise_scale.interpolating_rate(2, **{**SIZES, "squared_norm": 1.0}),
-            "largest must be at most squared_norm",
-        ),
-        (
-            lambda: noise_scale.mean_square_factor(0.1, eigenvalue=7.0, squared_norm=6.0, batch_size=2),
-            "eigenvalue must be at most squared_norm",
-        ),
-        (lambda: noise_scale.mixture_share(9, 8), "batch_size must be at most dataset_size"),
-        (lambda: noise_scale.mixture_share(1, 1), "dataset_size must be at least 2"),
-        (lambda: noise_scale.mixture_share(1.5, 8), "batch_size must be a whole number"),
-    ],
-)
-def test_arguments_out_of_their_domain_are_refused(call: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}"):
-        call()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"curvatures": [[1.0]]}, r"curvatures must be of shape \(N, P, P\), N >= 2"),
-        ({"curvatures": [[[1.0, 2.0], [0.0, 1.0]]] * 2, "start": [1.0, 1.0]}, "curvatures must be symmetric"),
-        ({"start": [1.0, 2.0]}, r"start must be of shape \(1,\)"),
-        ({"rate": 0.0}, "rate must be positive"),
-        ({"rate": [0.1, 0.2]}, "rate must be a scalar"),
-        ({"batch_size": 3}, "batch_size must be at most dataset_size"),
-        ({"steps": 0}, "steps must be an integer >= 1"),
-        ({"rate": 1e200}, "rate, steps must be such that the result does not overflow"),
-    ],
-)
-def test_paths_refuse_what_does_not_fit(changes: dict[str, Any], message: str) -> None:
-    setting: Any = {
-        "curvatures": [[[4.0]], [[2.0]]],
-        "start": [1.0],
-        "rate": 0.1,
-        "batch_size": 1,
-        "steps": 2,
-        **changes,
-    }
-    with pytest.raises(ValueError, match=f"^{message}"):
-        noise_scale.mean_square_distances(**setting)

@@ -177,28 +177,3 @@ def test_rates() -> None:
 
 def test_two_layer_bound_is_attained_where_the_parameters_are_many() -> None:
     assert batch_hessian.two_layer_rank_bound(1, 1, 2) == 3
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: rmt.profiled_fourth_moment(sigma=1.0, contrast=0.1, dim=3), "dim must be even"),
-        (lambda: rmt.sparse_fourth_moment(sigma=1.0, per_row=4, dim=3), "per_row must be at most dim"),
-        (lambda: rmt.wigner_second_moment(sigma=-1.0, dim=3), "sigma must be"),
-        (lambda: rmt.wishart_third_moment(variance=1.0, dim=1.5, batch_size=2), "dim must be an integer"),
-        (lambda: rmt.rank_one_stieltjes(1.7, spike=1.7, dim=3), "u must be no eigenvalue"),
-        (lambda: rmt.rank_one_inverse(0.0, spike=1.0, dim=3), "s must be different from 0"),
-        (lambda: rmt.rank_one_expansion(-2.0, spike=1.0, dim=3), "s must be such that"),
-        (lambda: rmt.overlap_cdf(1.0, dim=1), "dim must be at least 2"),
-        (lambda: rmt.subspace_share(4, dim=3), "members must be an integer from 0"),
-        (
-            lambda: finite_size.axis_wigner_sd(2.0, sigma=1.0, dim=9, fourth_cumulant=-3.0),
-            "fourth_cumulant must be at least -2",
-        ),
-        (lambda: loss_change.mean_descent_limit([0.0], [1.0]), "squared_gradients must be not all 0"),
-        (lambda: learning_rates.mean_square_descent(-1.0, limit=1.0), "rate must be"),
-    ],
-)
-def test_what_is_refused(call, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()

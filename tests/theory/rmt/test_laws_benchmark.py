@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -46,17 +45,3 @@ def test_it_sees_what_is_wrong_elsewhere() -> None:
     assert cells["rel. error of Tracy-Widom sf at 2, 4, beta = 2"] == "25%"
     assert cells["NaN among 1000 draws, q = 1"] == "1000"
     assert cells["error of semicircle cdf"] == "-"
-
-
-def test_what_takes_long_is_extrapolated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laws, "_once", lambda function, x: function(x))
-    name = "semicircle cdf"
-
-    assert laws.seconds(lambda x: 1e-5 * x.size, name, 10**6) == (pytest.approx(10.0), True)
-    assert laws.seconds(lambda x: 1e-6 * x.size, name, 10**6) == (1.0, False)
-    with_overhead = laws.seconds(lambda x: 0.002 + 1e-6 * x.size, name, 10**6)
-    assert with_overhead == (pytest.approx(1.002), False)
-
-
-def test_seconds_are_of_the_processor() -> None:
-    assert laws._once(lambda _: time.sleep(0.02), np.zeros(1)) < 0.01

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-import pickle
-from collections.abc import Callable
-from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import special
 
 from benchmarks import tracy_widom_coefficients as generator
 from theory.rmt import TracyWidom
-from theory.rmt._tracy_widom_tables import FAR_LEFT, FAR_RIGHT, SPLIT, TABLES
+from theory.rmt._tracy_widom_tables import FAR_LEFT, FAR_RIGHT, SPLIT
 
 LAWS = [TracyWidom(beta=1), TracyWidom(beta=2)]
 STEP = mp.mpf(1) / 4
@@ -77,32 +73,6 @@ def test_the_law_is_that_of_painleve(law: TracyWidom, solution: dict[float, tupl
     assert_allclose(law.pdf(points), pdf, rtol=1e-12, atol=0)
     assert np.max(np.abs(law.cdf(points) - cdf)) < 1e-15
     assert_allclose(np.exp(law.logpdf(points)), pdf, rtol=1e-12)
-
-
-def determinants(beta: int, s: float) -> tuple[float, float]:
-    """Logarithms of F and 1 - F from the eigenvalues of Ai((x + y)/2)/2, det(1 - V) and det(1 - V^2)."""
-    nodes, weights = np.polynomial.legendre.leggauss(64)
-    length = max(20 - s, 16.0) - s  # Ai^2 of half the sum of both ends is below rounding
-    x, root = s + length * (nodes + 1) / 2, np.sqrt(weights * length / 2)
-    values = np.linalg.eigvalsh(root[:, None] * special.airy((x[:, None] + x) / 2)[0] / 2 * root)
-    log = np.log1p(-values).sum() if beta == 1 else np.log1p(-(values**2)).sum()
-    return log, math.log(-math.expm1(log))
-
-
-def chebyshev_series(function: Callable[[float], float], low: float, high: float) -> np.ndarray:
-    angles = math.pi * (np.arange(48) + 0.5) / 48
-    values = [function((low + high) / 2 + (high - low) / 2 * math.cos(t)) for t in angles]
-    return np.array([np.dot(values, np.cos(j * angles)) / (48 if j == 0 else 24) for j in range(48)])
-
-
-@pytest.mark.parametrize("beta", [1, 2])
-def test_coefficients_are_those_of_fredholm_determinants(beta: int) -> None:
-    for piece, side, interval in [("left", 0, (FAR_LEFT, SPLIT)), ("right", 1, (SPLIT, FAR_RIGHT))]:
-        stored = np.array(TABLES[beta][piece])
-        again = chebyshev_series(lambda s, side=side: determinants(beta, s)[side], *interval)
-        # doubles resolve 1 - eigenvalue to 1e-15, of 1e-5 at the left end; on the right they lose no digit
-        assert_allclose(again[: stored.size], stored, rtol=0, atol=2e-11 if side == 0 else 1e-13)
-        assert_allclose(again[stored.size :], 0, atol=2e-11 if side == 0 else 1e-13)
 
 
 @pytest.mark.slow
@@ -195,13 +165,6 @@ def test_quantiles_invert_the_distribution_in_both_tails(law: TracyWidom) -> Non
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_density_is_the_slope_of_the_distribution(law: TracyWidom) -> None:
-    x = np.linspace(-9, 8, 69)
-    slope = (law.cdf(x + 1e-4) - law.cdf(x - 1e-4)) / 2e-4
-    assert_allclose(law.pdf(x), slope, rtol=1e-6, atol=1e-11)
-
-
-@pytest.mark.parametrize("law", LAWS, ids=repr)
 def test_the_line_has_no_end(law: TracyWidom) -> None:
     far = np.array([-np.inf, -1e300, -1e3, 1e3, 1e300, np.inf])
 
@@ -216,34 +179,8 @@ def test_the_line_has_no_end(law: TracyWidom) -> None:
     assert law.edges == law.support() == (-math.inf, math.inf) and law.atom == 0.0
 
 
-def test_shapes_and_kinds_of_argument() -> None:
-    law = TracyWidom(beta=2.0)
-    for method in (law.pdf, law.logpdf, law.cdf, law.sf):
-        assert method([]).shape == (0,)
-        assert method(1).shape == () and method(1).dtype == np.float64
-        assert method(np.zeros((2, 3), dtype=np.float32)).shape == (2, 3)
-        assert_array_equal(method([0, 1]), method(np.array([0.0, 1.0])))
-    for method in (law.ppf, law.isf):
-        assert method([]).shape == (0,) and method(0.5).shape == ()
-    assert law == LAWS[1] and pickle.loads(pickle.dumps(law)) == law and repr(law) == "TracyWidom(beta=2)"
-    with pytest.raises(AttributeError):
-        law.beta = 1
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda law: TracyWidom(beta=4), r"beta must be 1 or 2, got 4"),
-        (lambda law: TracyWidom(beta=0), r"beta must be an integer >= 1, got 0"),
-        (lambda law: TracyWidom(beta=1.5), r"beta must be an integer >= 1, got 1\.5"),
-        (lambda law: TracyWidom(beta=[1]), r"beta must be an integer >= 1, got \[1\]"),
-        (lambda law: law.cdf([0.0, math.nan]), r"x must be in \[-inf, inf\]"),
-        (lambda law: law.logpdf(1j), r"x must be real numbers"),
-        (lambda law: law.ppf(1.0001), r"u must be in \[0, 1\]"),
-        (lambda law: law.isf([-1e-9]), r"u must be in \[0, 1\]"),
-        (lambda law: law.moment(-1), r"k must be an integer >= 0"),
-    ],
-)
-def test_arguments_out_of_their_domain_are_refused(call: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call(LAWS[0])
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_density_is_the_slope_of_the_distribution(law: TracyWidom) -> None:
+    x = np.linspace(-9, 8, 69)
+    slope = (law.cdf(x + 1e-4) - law.cdf(x - 1e-4)) / 2e-4
+    assert_allclose(law.pdf(x), slope, rtol=1e-6, atol=1e-11)

@@ -73,18 +73,3 @@ def test_rounded_gamma_is_what_floats_have(members: int) -> None:
     p = np.array([1.0] + [1e-40] * (members - 1))
     dense = np.diag(p) - np.outer(p, p)
     assert_allclose(np.trace(dense) / np.linalg.norm(dense), softmax.rounded_gamma(members), rtol=1e-14)
-
-
-def test_refusals() -> None:
-    with pytest.raises(ValueError, match="p must be not one-hot"):
-        softmax.gamma_of_pairs([1.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="z must be at least two logits"):
-        softmax.ray_slope([1.0])
-    with pytest.raises(ValueError, match="temperature must be positive"):
-        softmax.ray_slope([1.0, 0.0], temperature=-1.0)
-    with pytest.raises(ValueError, match="z, temperature must be such that the result does not overflow"):
-        softmax.ray_slope([1e308, -1e308, 0.0], temperature=1e308)
-    with pytest.raises(ValueError, match="classes must be an integer >= 3, got 2"):
-        softmax.entropy_discordance(2)
-    with pytest.raises(ValueError, match="members must be at least 2, got 1"):
-        softmax.rounded_gamma(1)

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.theory.zone.test_zone import WEIGHTS, derivatives, gradient, logits
-from theory import softmax, zone
+from theory import zone
 
 
 @pytest.mark.parametrize("alpha", [0.3, 2.7])
@@ -71,27 +71,3 @@ def test_trace_of_two_classes_is_that_of_the_softmax_covariance(alpha: float) ->
     found = zone.confident_log_trace(gaps, squares, alpha=alpha, depth=depth, temperature=heat)
 
     assert_allclose(found, exact, rtol=1e-13)
-    if alpha < 1:
-        p = 1 / (1 + np.exp(alpha**3 * gaps / heat))
-        weights = softmax.covariance(np.stack([p, 1 - p], axis=-1))[:, 0, 0]
-        mean = (alpha**4 / heat**2 * weights * squares).mean()
-        assert_allclose(np.exp(found), mean, rtol=1e-12)
-
-
-def test_refusals() -> None:
-    with pytest.raises(ValueError, match=r"order must be an integer >= 0, got -1"):
-        zone.homogeneous_factor(1.0, depth=3, order=-1)
-    with pytest.raises(ValueError, match="alpha, depth, order, temperature must be such that the result"):
-        zone.homogeneous_factor(1e200, depth=3)
-    with pytest.raises(ValueError, match="order must be such that the result does not overflow"):
-        zone.euler_factor(10**5, order=200)
-    with pytest.raises(ValueError, match="matrices must be at least two, got 1"):
-        zone.tanh_correction([[[1.0]]], [1.0])
-    with pytest.raises(ValueError, match="matrices must be each as wide as the one before is high"):
-        zone.tanh_correction([[[1.0]], [[1.0, 2.0]]], [1.0])
-    with pytest.raises(ValueError, match=r"x must be of shape \(\.\.\., 1\), got \(2,\)"):
-        zone.tanh_correction([[[1.0]], [[1.0]]], [1.0, 2.0])
-    with pytest.raises(ValueError, match="squared_slopes must be not all zero"):
-        zone.confident_log_trace([0.3], [0.0], alpha=1.0, depth=2)
-    with pytest.raises(ValueError, match="gaps must be non-negative"):
-        zone.confident_log_trace([-0.3], [1.0], alpha=1.0, depth=2)

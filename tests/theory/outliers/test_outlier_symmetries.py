@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from hypothesis import given, settings, strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from theory import outliers
-from theory.batch_hessian import batch_eigenvalue, composed_batch_eigenvalue, noise_free_eigenvalue
 from theory.rmt import CompoundFreePoisson, MarchenkoPastur, Semicircle
 
 SETTINGS = settings(deadline=None, max_examples=30, derandomize=True)
@@ -41,17 +40,6 @@ def test_distance_from_the_edge_is_a_square(q: float, variance: float, excess: f
         outliers.information_plus_noise(t, q=q, variance=variance),
     ):
         assert_allclose(top.eigenvalue - top.edge, gap, rtol=1e-9, atol=1e-12 * float(top.edge))
-
-
-@SETTINGS
-@given(q=ratios, variance=scales, x=st.floats(-2, 2), y=st.floats(1e-3, 2))
-def test_rows_and_columns_share_a_transform(q: float, variance: float, x: float, y: float) -> None:
-    """X X^T/n and X^T X/n have the same non-zero spectrum: q G + (1 - q)/z is the transform of 1/q."""
-    law, dual = MarchenkoPastur(q=q, variance=variance), MarchenkoPastur(q=1 / q, variance=variance * q)
-    z = law.edges[1] * complex(x, y)
-
-    assert_allclose(law.edges, dual.edges, rtol=1e-12, atol=1e-12 * law.edges[1])
-    assert_allclose(q * law.stieltjes(z) + (1 - q) / z, dual.stieltjes(z), rtol=1e-9)
 
 
 @SETTINGS
@@ -93,27 +81,3 @@ def test_mirror_and_unit_of_any_jumps(law: CompoundFreePoisson, spike: float, un
     assert_allclose(bottom.eigenvalue, -unit * top.eigenvalue, rtol=1e-10, atol=1e-12 * size)
     assert_allclose(bottom.threshold, -unit * top.threshold, rtol=1e-10, atol=1e-12 * size)
     assert_allclose(bottom.overlap, top.overlap, rtol=0, atol=1e-7)
-
-
-@SETTINGS
-@given(
-    lam=st.floats(0.1, 10),
-    noise=st.floats(0, 0.45),
-    dim=st.integers(2, 10**5),
-    unit=st.sampled_from([0.5, 4]),
-)
-def test_composition_is_homogeneous_mirrored_and_falls_with_the_batch(
-    lam: float, noise: float, dim: int, unit: float
-) -> None:
-    sigma = noise * lam * math.sqrt(1000 / dim)  # the data set's own bulk ends at 2 noise lam
-    batch = np.array([1.0, 7.0, 90.0, 999.0, 1000.0])
-    size: dict[str, Any] = {"dim": dim, "dataset_size": 1000}
-    found = composed_batch_eigenvalue(lam, sigma=sigma, batch_size=batch, **size)
-
-    assert np.all(np.diff(found) <= 4 * np.finfo(float).eps * lam) and found[-1] == lam
-    assert np.all(found >= batch_eigenvalue(lam, sigma=sigma, batch_size=batch, **size) * (1 - 1e-12))
-    scaled = composed_batch_eigenvalue(unit * lam, sigma=unit * sigma, batch_size=batch, **size)
-    assert_allclose(scaled, unit * found, rtol=1e-15)
-    assert_array_equal(composed_batch_eigenvalue(-lam, sigma=sigma, batch_size=batch, **size), -found)
-    bare = noise_free_eigenvalue(lam, sigma=sigma, **size)
-    assert lam / 2 <= bare <= lam
