@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from theory._checks import count, finite, integer, require, scalar
+from theory._checks import count, finite, flag, integer, require, scalar
 
 __all__ = ["hidden_ratio", "output_ratio", "uniform_ratio"]
 
@@ -180,7 +180,7 @@ def hidden_ratio(classes: int, *, dim: int, samples: int, centred: bool) -> floa
     angles = float(functions.polygamma(1, d / 2)) / 2 + 2 * (d - 1) / d**2
     two = (d + 2) / 4 + (n - 1) * (1 / 16 + angles / (4 * np.pi**2))
     one = (d + 2) / 2 + (n - 1) / 4
-    return float(np.sqrt(two / one / (c + 1 if centred else c + 2)))
+    return float(np.sqrt(two / one / (c + 1 if flag("centred", centred) else c + 2)))
 
 
 @lru_cache(maxsize=2)

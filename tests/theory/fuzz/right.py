@@ -103,7 +103,7 @@ NAMES = [
         f"learning_rates.catapult.{name}"
         for name in ("step", "curvature_drop", "final_product", "mean_final_product")
     ),
-    *(f"gauss_newton.class_blocks.{name}" for name in ("uniform_ratio", "output_ratio")),
+    *(f"gauss_newton.class_blocks.{name}" for name in ("uniform_ratio", "output_ratio", "hidden_ratio")),
 ]
 
 
