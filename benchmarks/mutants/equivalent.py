@@ -11,7 +11,6 @@ assumes what it judges, and is to be mended.
 | route | the line chooses between two routes to one number, or cuts work in parts |
 | reported | the number stands in a table that nothing judges |
 | setting | another network, matrix or start is drawn, and what is claimed is claimed of that one too |
-| since | it survived the campaign, and a claim that is newer catches it: it was planted again and seen |
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from benchmarks.mutants.edits import Edit
 __all__ = ["CLASSES", "FILE", "listed", "problems", "reason"]
 
 FILE = Path(__file__).with_name("equivalent.json")
-CLASSES = ("identity", "accuracy", "margin", "route", "reported", "setting", "since")
+CLASSES = ("identity", "accuracy", "margin", "route", "reported", "setting")
 
 Listed = list[dict[str, str]]
 

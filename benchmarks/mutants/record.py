@@ -33,9 +33,8 @@ larger, sums for means, other normalisations, comparisons the other way round.
   where no number of replicates would decide it), with which a report ends as with a surprise; or, counted apart too, a
   check crashes, never ends, or is no longer let in since it could not fail.
 - *Survivors*: all others, the undecided and those that the patience of a campaign did not suffice for among them. Those
-  that no claim can catch have their reason in `benchmarks/mutants/equivalent.json`, and so have those that a newer
-  claim catches, planted again by hand (*since*); all of them stay in the rate. What cancels because both sides of a
-  claim share the code is no reason.
+  that no claim can catch have their reason in `benchmarks/mutants/equivalent.json`; they stay in the rate. What cancels
+  because both sides of a claim share the code is no reason.
 
 Made by `python -m benchmarks.mutants` and `python -m benchmarks.mutants.record`; the number of margins is the most by
 which measured minus predicted moved, and where.

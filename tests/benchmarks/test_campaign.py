@@ -1,29 +1,23 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import inspect
 import json
 import math
-import re
-import sys
 import time
-from collections.abc import Callable, Iterator
-from importlib.abc import MetaPathFinder
+from collections.abc import Callable
 from pathlib import Path
-from types import CodeType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.mutants import equivalent, record, tables, trial as trial_module
+from benchmarks.mutants import record, tables
 from benchmarks.mutants.__main__ import campaign, known
 from benchmarks.mutants.child import CAUGHT, Finding, Row, _Trial, shift
 from benchmarks.mutants.edits import Edit, edits, sample
 from benchmarks.mutants.reach import ROOT
 from benchmarks.mutants.trial import Told, Trial, preload
-from verify.claims import registry
 from verify.judging.campaign import FILE, Campaign, Outcomes, Survivor, campaigns
 
 FIRST = sample(edits(ROOT, "theory/own_direction.py"), 6, 3, ROOT)
@@ -211,63 +205,6 @@ def test_an_error_in_a_law_is_caught_and_its_absence_is_not() -> None:
         found.append(row)
 
     assert [(row["outcome"], row["run"]) for row in found] == [("survived", 1), ("disagrees", 1)]
-
-
-class Swapped(MetaPathFinder):
-    """In place of an import of all code anew, which takes a second: the code of the edited function, where it is."""
-
-    def __init__(self, edit: Edit) -> None:
-        path = str(ROOT / edit.file)
-        there, edited = (
-            dict(functions(compile(source, path, "exec", dont_inherit=True)))
-            for source in ((ROOT / edit.file).read_text(encoding="utf-8"), edit.apply(ROOT))
-        )
-        (name,) = (name for name, code in edited.items() if code != there[name])
-        module = importlib.import_module(edit.file.removesuffix(".py").replace("/", "."))
-        thing: Any = inspect.getattr_static(module, name.partition(".")[0])
-        if "." in name:
-            thing = inspect.getattr_static(thing, name.partition(".")[2])
-        for wrapping in ("__func__", "fget", "func"):
-            thing = getattr(thing, wrapping, thing)
-        inspect.unwrap(thing).__code__ = edited[name]
-        for own in [m for n, m in sys.modules.items() if n.partition(".")[0] in ("theory", "simulate")]:
-            for kept in vars(own).values():
-                if hasattr(kept, "cache_clear"):
-                    kept.cache_clear()
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Nothing is imported by it."""
-
-
-def functions(code: CodeType, inside: str = "") -> Iterator[tuple[str, CodeType]]:
-    """Those of a module and of its classes, by the names that they have there."""
-    for part in code.co_consts:
-        if isinstance(part, CodeType) and part.co_name.isidentifier():
-            if part.co_flags & inspect.CO_OPTIMIZED:
-                yield f"{inside}{part.co_name}", part
-            elif not inside:
-                yield from functions(part, f"{part.co_name}.")
-
-
-SINCE = [entry for entry in equivalent.listed() if entry["reason"].startswith("since: ")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("entry", SINCE, ids=lambda entry: f"{entry['file']}: {entry['becomes']}")
-def test_a_newer_claim_catches_what_is_said_to_be_caught_since(
-    entry: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    preload()
-    registry.claims()
-    monkeypatch.setattr(trial_module, "_forget_own_code", lambda: None)
-    monkeypatch.setattr(trial_module, "_Edited", Swapped)
-    (edit,) = (e for e in edits(ROOT, entry["file"]) if equivalent.reason(e, ROOT, [entry]))
-    (claim,) = re.findall(r"caught by (\S+),", entry["reason"])
-    trial = Trial(edit, Told([], [claim], {}, {}, tmp_path, 60.0))
-    while (found := trial.poll()) is None:
-        time.sleep(0.01)
-
-    assert (found["outcome"], found["claim"]) == ("disagrees", claim), found
 
 
 # --- what is kept and shown

@@ -329,11 +329,8 @@ def test_it_runs_from_anywhere_as_from_an_installed_package(
     pytester.makeconftest("""
         import pytest
 
-        from simulate.monte_carlo import Point
-from tests.verify import toy_claims
+        from tests.verify import toy_claims
         from verify import plugin
-from verify.model import ExactProperty
-from verify.model.domains import Between
 
         plugin.EVERY = -1.0
         toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT, toy_claims.EXACT)

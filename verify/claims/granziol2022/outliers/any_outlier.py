@@ -16,12 +16,6 @@ from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS"]
 
-WISHART = {
-    "added": (reduced.additive_wishart_top, outliers.additive_wishart),
-    "inside": (reduced.information_plus_noise_top, outliers.information_plus_noise),
-    "covariance": (reduced.spiked_covariance_top, outliers.spiked_covariance),
-}
-
 
 def _ratio(eigenvalue: Any, overlap: Any, known: outliers.Outlier) -> Any:
     """Of eigenvalue and overlap, the mean of both: the overlap is at least a half here."""
@@ -48,7 +42,11 @@ def _without_the_matrix(block: Block, p: Point) -> Any:
 
 
 def _wishart(block: Block, p: Point) -> Any:
-    draw, law = WISHART[p.case]
+    draw, law = {
+        "added": (reduced.additive_wishart_top, outliers.additive_wishart),
+        "inside": (reduced.information_plus_noise_top, outliers.information_plus_noise),
+        "covariance": (reduced.spiked_covariance_top, outliers.spiked_covariance),
+    }[p.case]
     q = p.dim / p.samples
     spike = p.times * float(law(0.0, q=q, variance=1.0).threshold)
     found, known = draw(block, p.dim, p.samples, spike=spike), law(spike, q=q, variance=1.0)
@@ -94,7 +92,7 @@ CASES: dict[str, Callable[[Block, Point], Any]] = {
     "projections": _projections,
     "dense Wishart": _dense_wishart,
     "dense Wigner": _dense_wigner,
-    **dict.fromkeys(WISHART, _wishart),
+    **dict.fromkeys(("added", "inside", "covariance"), _wishart),
 }
 
 
