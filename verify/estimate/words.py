@@ -29,7 +29,7 @@ def bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequence
             )
         if target in given:
             raise ValueError(f"{option_name(target)} must be given once")
-        switch = isinstance(parameters[target].default, bool)
+        switch = parameters[target].annotation in ("bool", bool)
         given[target] = _switch(target, word) if switch else _value(target, word)
     missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in given]
     if missing:

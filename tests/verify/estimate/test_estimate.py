@@ -14,6 +14,7 @@ from numpy.testing import assert_array_equal
 
 from tests.verify.estimate.calls import call, values
 from verify import estimate
+from verify.cli import main
 from verify.estimate import catalogue, docstrings, output
 
 BATCH = "sigma=0.06, dim=226, batch_size=64, dataset_size=1797"
@@ -254,6 +255,25 @@ def test_the_example_of_the_help_gives_what_python_gives(name: str) -> None:
 
     for one, other in zip(values(found), values(call(name, PYTHON[name])), strict=True):
         assert_array_equal(one, other)
+
+
+def test_a_truth_value_without_a_default_is_read_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "estimate",
+        "gauss_newton.class_blocks.hidden_ratio",
+        "10",
+        "--dim",
+        "50",
+        "--samples",
+        "100",
+        "--centred",
+    ]
+    said = []
+    for value in ("true", "false"):
+        assert main([*words, value]) == 0
+        said.append(float(capsys.readouterr().out.split()[-1]))
+    assert said[0] == pytest.approx(said[1] * (12 / 11) ** 0.5, rel=1e-4)
+    assert main([*words, "maybe"]) == 2
 
 
 @pytest.mark.parametrize("name", estimate.FUNCTIONS)
