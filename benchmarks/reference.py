@@ -58,7 +58,7 @@ ROUNDING = 1e-12
 TABLE = Path(__file__).parents[1] / "docs/claims/table.csv"
 
 GRID = np.array([*np.arange(-8, 8.25, 0.25), *10 ** np.arange(-6, 7.0), *-(10 ** np.arange(-6, 7.0))])
-"""Where a distribution function is evaluated."""
+"""Points at which a distribution function is evaluated."""
 
 Facts = dict[str, dict[str, Any]]
 """By point, as text, and by name; what belongs to no point stands under an empty text."""
@@ -108,7 +108,7 @@ def _reads(claim: AnyClaim) -> dict[str, list[str]]:
 
 
 def _sources(claims: Sequence[AnyClaim], tier: Tier) -> list[str]:
-    """What draws or computes the values of these claims, the longest first."""
+    """Return the ids of the experiments, identities and properties of these claims, the longest first."""
     tiers, found = list(Tier), dict[str, float]()
     for claim in claims:
         if tiers.index(registry.tier_of(claim)) <= tiers.index(tier) and not needed_images(claim):
@@ -203,7 +203,7 @@ def _counts(facts: Facts) -> dict[str, int]:
 
 
 def _machine() -> dict[str, str]:
-    """What the last bit may depend on beside the code."""
+    """Return the versions and the processor, on which the last bit of a draw may depend."""
     found = {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "torch", "hypothesis")}
     return {**found, "python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}
 
@@ -212,7 +212,7 @@ def _machine() -> dict[str, str]:
 
 
 class Finding(NamedTuple):
-    """What is otherwise than recorded: its key, what it is, and whether it is allowed."""
+    """A difference from the record: its key, what differs, and whether it is allowed."""
 
     key: str
     what: str

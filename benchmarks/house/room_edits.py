@@ -155,7 +155,7 @@ def _name(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 class Run(NamedTuple):
-    """What ended the tests, empty if they passed, and their CPU seconds."""
+    """Outcome of a run of tests: the one that failed first, empty if all passed, and their CPU seconds."""
 
     ended_by: str
     seconds: float

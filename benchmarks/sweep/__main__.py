@@ -29,7 +29,7 @@ from benchmarks.sweep.reference import Reference
 
 
 class Outcome(NamedTuple):
-    """What came of one entry."""
+    """Outcome of one entry on one model."""
 
     family: str
     model: str

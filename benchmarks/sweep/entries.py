@@ -1,4 +1,4 @@
-"""What is asked of every model: each public entry, and how far its answer is from the dense reference."""
+"""Public entries that every model is asked, and how far each answer is from the dense reference."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _measure(o: Any, listed: Listed, right: Reference) -> float:
 
 
 def _of_module(model: nn.Module, listed: Listed, inputs: Any, targets: Tensor, right: Reference) -> float:
-    """That of a copy, with its data loaded and cut anew."""
+    """Return the error of `measure` on a copy of the model, with its data loaded and cut anew."""
     found = losscurv.measure(model, (inputs, targets), listed.loss, top=1)
     each = ((found.hessian, right.hessian), (found.gauss_newton, right.gauss_newton))
     errors = [estimate(m.top[0].value, m.top[0].bound, float(torch.linalg.eigvalsh(e)[-1])) for m, e in each]

@@ -1,4 +1,4 @@
-"""How a model of the sweep is written down: how it is built, what it is given, and what is expected of it."""
+"""Record of one model of the sweep: its builder, its data, and the outcome that is expected."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Reference:
         self.gauss_newton = self.jacobian.mT @ self.outer @ self.jacobian
 
     def outputs(self, *batches: slice) -> Tensor:
-        """What the loss takes, each batch alone."""
+        """Return the outputs that the loss takes, batch by batch."""
         found: list[Tensor] = []
         for batch in batches or self.batches:
             part = _of_all(lambda x, batch=batch: x[batch], self.inputs)
@@ -90,7 +90,7 @@ class Reference:
         return N * rows.mT @ rows
 
     def fisher(self) -> Tensor:
-        """Of classes by a softmax, or of outputs of unit variance."""
+        """Return the Fisher matrix: of a softmax over classes, or of normal outputs of variance one."""
         if isinstance(self.loss, nn.MSELoss):
             return self.jacobian.mT @ self.jacobian / N
         p, steep = self.logits.softmax(1).detach(), self.jacobian.view(*self.logits.shape, -1)

@@ -85,7 +85,7 @@ def _recorded(m: Any, place: Tensor, mass: Tensor) -> Any:
 
 
 def _tapped() -> nn.Module:
-    """What a hook on an inner layer has caught is part of the output."""
+    """Network whose output includes what a hook on an inner layer has caught."""
     caught: dict[str, Tensor] = {}
     model = net(
         lambda m, x: m.b(torch.cat([m.c(m.a(x).tanh()).tanh(), caught.pop("h")], 1)), c=(H, H), b=(2 * H, C)
