@@ -22,14 +22,22 @@ def pytest_collection() -> None:
     gc.disable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--slow`: all tests, as the whole check of a change runs them."""
+    parser.addoption("--slow", action="store_true", help="also the tests marked slow")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what needs a CUDA device where there is none, and says so in the count of the deselected."""
+    """Leave out slow tests, unless asked for or named by their file, and tests of CUDA where there is none."""
     import torch
 
-    needing = [item for item in items if item.get_closest_marker("cuda")]
-    if needing and not torch.cuda.is_available():
-        config.hook.pytest_deselected(items=needing)
-        items[:] = [item for item in items if item not in set(needing)]
+    named = any(".py" in word for word in config.args)
+    left_out = {"slow": not (config.option.slow or config.option.markexpr or named)}
+    left_out["cuda"] = not torch.cuda.is_available()
+    gone = [i for i in items if any(out and i.get_closest_marker(name) for name, out in left_out.items())]
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if item not in set(gone)]
 
 
 def pytest_collection_finish() -> None:

@@ -25,7 +25,7 @@ COPIED = (
 )
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
 
-pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="no git")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("git"), reason="no git")]
 
 
 @pytest.fixture
@@ -132,7 +132,6 @@ def test_digits_are_read_from_an_archive(tmp_path: Path) -> None:
     assert run.stdout.split() == [str(tmp_path / "all.zip/simulate/data/__init__.py"), "1797"]
 
 
-@pytest.mark.slow
 def test_an_installed_wheel_judges_its_claims_by_pytest(tmp_path: Path) -> None:
     """In an environment of its own and an empty folder; the other packages are those of this environment."""
     venv.create(tmp_path / "venv")

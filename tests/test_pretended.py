@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.pretended.conftest import ALONE
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 

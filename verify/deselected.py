@@ -29,7 +29,7 @@ def reasons(items: Iterable[pytest.Item], config: pytest.Config) -> Counter[str]
             return "--deselect"
         if item.get_closest_marker("cuda") and not _cuda():
             return "no CUDA device"
-        return chosen
+        return "slow" if item.get_closest_marker("slow") and not asked else chosen
 
     return Counter(map(reason, items))
 

@@ -18,6 +18,8 @@ from benchmarks.products.networks import NETWORKS, bench_perceptron
 from benchmarks.products.peers import Library
 from benchmarks.products.works import COLUMNS, EIGENVALUES, OURS, WORKS, Case, Way
 
+pytestmark = pytest.mark.slow
+
 NAMES = [work.name for work in WORKS]
 PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]
 

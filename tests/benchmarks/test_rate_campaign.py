@@ -24,6 +24,8 @@ from benchmarks.rates.search import Outcome, best, place, rate
 from benchmarks.rates.tables import constants, judged, regretted, tables
 from verify.practice.plan.trials import looked_ahead
 
+pytestmark = pytest.mark.slow
+
 UNUSED: Any = None
 """For what the rule on trial does not look at."""
 
@@ -48,7 +50,6 @@ def found(small: Network, tmp_path_factory: pytest.TempPathFactory) -> Records:
     return records
 
 
-@pytest.mark.slow
 def test_all_cells_are_measured_and_all_rules_answer(small: Network, found: Records) -> None:
     cells = list(cells_of(small, SHORT))
     assert set(found.cells) == set(cells)
@@ -66,7 +67,6 @@ def filed(text: str) -> set[str]:
     return {json.dumps(line | {"cost": f"{line.get('cost', 0.0):.9g}"}) for line in lines}
 
 
-@pytest.mark.slow
 def test_what_was_found_is_not_run_again(
     small: Network, found: Records, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -115,7 +115,6 @@ def test_a_rule_that_refuses_a_network_gives_no_rate(
     assert capsys.readouterr().err == f"{small.name}: no a and no b: model must be convex\n"
 
 
-@pytest.mark.slow
 def test_rates_that_rules_give_were_run(found: Records) -> None:
     rows = judged([found])
     assert rows
@@ -341,7 +340,6 @@ def test_a_folder_is_of_one_setting(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "--folder must be one of this setting" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_command_runs_a_network_and_writes_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, workers: str

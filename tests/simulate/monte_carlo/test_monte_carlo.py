@@ -261,6 +261,7 @@ def test_scores_that_are_not_one_number_or_vector_per_replicate_are_refused(valu
         run_block(lambda b, p: {"bad": values}, experiment="edges", point=POINT, seed=0, index=0)
 
 
+@pytest.mark.slow
 def test_one_thread_reaches_the_blas_that_scipy_brings() -> None:
     """A simulation that imports scipy first inside a block must find it limited already."""
     script = """

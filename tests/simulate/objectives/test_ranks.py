@@ -26,6 +26,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return processes.in_two_processes(tmp_path_factory.mktemp("two"), processes.all_cases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", processes.SHARDS)
 def test_two_processes_measure_what_one_does(case: str, found: list[Any]) -> None:
     """By samples: neither by processes, by batches nor by rows, some of which the loss ignores."""
@@ -134,6 +135,7 @@ threading.Thread(target=lambda: (time.sleep(0.01), print("it got its turn")), da
 """
 
 
+@pytest.mark.slow
 def test_a_thread_of_a_group_has_its_turn_before_python_ends(tmp_path: Path) -> None:
     """One that comes later, to let go of the tensors of the last exchange, aborts the process with its work done."""
     words = [sys.executable, "-c", ENDING.format(meeting=tmp_path / "meeting")]

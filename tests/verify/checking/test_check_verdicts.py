@@ -159,6 +159,7 @@ def test_a_block_is_one_call() -> None:
     assert set(sizes) == {BLOCK} and len(sizes) == found.draws // BLOCK
 
 
+@pytest.mark.slow
 def test_workers_change_nothing() -> None:
     alone, shared = (
         check(harmonic, largest, POINTS[:1], margin=0.2, workers=workers, seed=3).to_dict()

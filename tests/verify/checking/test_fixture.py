@@ -10,6 +10,8 @@ import pytest
 import verify
 from losscurv_pytest import MOST
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(verify.__file__).parents[1]
 
 FORMULAS = """

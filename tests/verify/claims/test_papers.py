@@ -63,6 +63,7 @@ def losscurv(site: Path, *commands: list[str]) -> list[str]:
     return told[::2]
 
 
+@pytest.mark.slow
 def test_a_paper_of_ones_own_is_listed_judged_shown_and_replayed(installed: Path, tmp_path: Path) -> None:
     folder = tmp_path / "report"
     listed, judged, again = losscurv(

@@ -37,6 +37,7 @@ LEFT_TO_THE_FULL_TIER: dict[str, tuple[str, str]] = {
 # --- the laws ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_claim_reads_theory_or_says_why_not(readings: dict[str, Reads]) -> None:
     """A formula typed beside a claim is no reason: it moves to theory, where a shell can ask for it too."""
     neither = [c.id for c in registry.claims() if not readings[c.id].any and c.no_theory is None]
@@ -51,6 +52,7 @@ def test_every_output_of_theory_is_read_or_has_a_reason(readings: dict[str, Read
     assert missing == []
 
 
+@pytest.mark.slow
 def test_the_default_tier_reads_what_any_tier_reads_but_for_these(readings: dict[str, Reads]) -> None:
     """Tests hold what is listed to an independent route: the list only gets shorter."""
     default = {claim.id for claim in registry.select(Tier.DEFAULT)}

@@ -49,6 +49,7 @@ def _without_drawings(text: str) -> str:
     return re.sub(r"(<svg\b[^>]*>).*?(</svg>)", r"\1\2", text, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_first_page_is_small_and_no_page_is_large(
     pages: Mapping[str, str], read: Mapping[str, Page]
 ) -> None:

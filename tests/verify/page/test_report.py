@@ -84,6 +84,7 @@ def html(results: Results) -> str:
     return report.document(results)
 
 
+@pytest.mark.slow
 def test_figures_drawn_by_workers_are_the_same(results: Results) -> None:
     few = dataclasses.replace(results, **NOTHING | {"rows": [row for row in results.rows if row.points][:4]})
     with open_map(FEW + 1, 2) as each:

@@ -29,7 +29,7 @@ from verify.practice.plan import pages as plan_pages
 
 __all__ = ["elsewhere"]
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
 SOURCE = """
 import atexit, os, sys

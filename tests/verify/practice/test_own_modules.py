@@ -218,6 +218,7 @@ for words in json.loads(sys.argv[1]):
 """In one process, where such names come first on the path: each would load the libraries anew."""
 
 
+@pytest.mark.slow
 def test_the_commands_run_where_such_names_come_first_on_the_path() -> None:
     write(
         Path(),

@@ -20,6 +20,8 @@ from verify.practice.loading import problem
 from verify.practice.plan import plan_problem
 from verify.practice.plan.pages import plan_json
 
+pytestmark = pytest.mark.slow
+
 SOURCE = """
 from torch import nn
 

@@ -28,6 +28,8 @@ from verify.running.engine import Session, Settings
 from verify.running.store import FILE, Store
 from verify.running.workers import Call, Calls, Landed, Pool, WorkerLostError, open_workers
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 

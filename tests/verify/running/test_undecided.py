@@ -17,6 +17,8 @@ from verify.model import Claim, Tier
 from verify.results import Row
 from verify.running.engine import Session, Settings
 
+pytestmark = pytest.mark.slow
+
 MOST = 0.05
 """Part of the default tier that may end undecided."""
 

@@ -23,6 +23,8 @@ from verify.claims.places import simulators_read
 from verify.model import AnyClaim, StatisticalProperty, Verdict
 from verify.running.engine import Session, Settings
 
+pytestmark = pytest.mark.slow
+
 EXACT = "nothing is drawn in it: exact properties and identities hold it over its domain"
 INSIDE = "a part of what a property runs"
 ELSEWHERE = "properties hold the same numbers of networks without convolutions or images"

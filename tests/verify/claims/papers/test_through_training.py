@@ -51,6 +51,7 @@ def test_the_schedule_is_that_of_eq_21() -> None:
     assert steps_at((0.0, 0.54, 1.0), 40) == (0, 22, 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "observation", [*through_training.OBSERVATIONS, *degeneracy.OBSERVATIONS], ids=lambda o: o.id
 )
