@@ -372,8 +372,8 @@ def count_statements(inventory: Sequence[InventoryRow]) -> dict[str, int]:
 
 def whose_claim(claim: AnyClaim) -> str:
     """Return whose it is what a claim judges, as its passage says: `PAPER`, `KNOWN` or `OURS`."""
-    standing = claim.passage.standing if claim.passage else None
-    return {Standing.KNOWN: KNOWN, Standing.OURS: OURS}.get(standing, PAPER) if standing else PAPER
+    others = {Standing.KNOWN: KNOWN, Standing.OURS: OURS}
+    return others.get(claim.passage.standing, PAPER) if claim.passage else PAPER
 
 
 def whose(entry: InventoryRow, claims: Mapping[str, AnyClaim]) -> str:
