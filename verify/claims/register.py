@@ -256,6 +256,9 @@ def _same(one: str, other: str) -> bool:
 def _changed(term: str, old: str, new: str) -> str:
     if term == "points":
         return "other run points"
+    if term == "notes":
+        told = {"pilot": "set after pilot draws", "undecided": "may end undecided"}
+        return " and ".join(told[note] for note in new.split()) or "neither after pilot draws nor undecided"
     if term == "rivals":
         before, now = ({*text.split(BETWEEN)} - {""} for text in (old, new))
         changes = (("added", now - before), ("gone", before - now))

@@ -59,8 +59,8 @@ def test_a_claim_is_entered_once_and_its_changes_are_added() -> None:
         ({"rivals": {"twice": lambda p: p.scale}}, "rivals added: 'twice'"),
         ({"expected": Verdict.DISAGREES}, "expected from agrees to disagrees"),
         ({"kind": Kind.AT_LEAST}, "kind from mean to lower bound on a mean"),
-        ({"pilot": "the margin 0.5"}, "notes from none to pilot"),
-        ({"may_be_undecided": "tails"}, "notes from none to undecided"),
+        ({"pilot": "the margin 0.5"}, "set after pilot draws"),
+        ({"may_be_undecided": "tails"}, "may end undecided"),
         (
             {"experiment": replace(toy_claims.UNIFORM, points=(Point(scale=2.7),))},
             "other run points, prediction from 0.85 to 1.35",
