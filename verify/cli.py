@@ -402,7 +402,7 @@ def _claims(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from verify.claims import registry
-    from verify.claims.coverage import whose
+    from verify.claims.registry import whose
     from verify.model.inventory import Status
     from verify.page import terminal
 

@@ -12,8 +12,7 @@ Edits are drawn from lines that a claim executes and that state a quantity: no r
 is caught if a claim comes out against its expected verdict or as one that no replicates would decide, crashes, never
 ends, or is no longer let in. It is inert if
 nothing that claims read moves by more than rounding: no number of any row, nor, of draws, of the first sixteen
-replicates at each point. It is unfinished if the claims that execute it take longer than the patience. Survivors that
-no claim can catch have a reason in `equivalent.json`.
+replicates at each point. It is unfinished if the claims that execute it take longer than the patience.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             asked.folder / CAMPAIGN,
             [tables.summary(one.counts, found, origin, ROOT) for one in drawn],
         )
-    print(tables.told(found, ROOT))
+    print(tables.told(found))
     return 0
 
 

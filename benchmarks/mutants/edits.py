@@ -71,10 +71,9 @@ class Edit:
         lines[self.line - 1] = old[: self.column] + self.after.encode() + old[self.end :]
         return b"".join(lines).decode()
 
-    def lines(self, root: Path) -> tuple[str, str]:
-        """The line as it stands, and as it is to stand."""
-        old, new = ((root / self.file).read_text().splitlines(), self.apply(root).splitlines())
-        return old[self.line - 1].strip(), new[self.line - 1].strip()
+    def becomes(self, root: Path) -> str:
+        """The line as it is to stand."""
+        return self.apply(root).splitlines()[self.line - 1].strip()
 
     def json(self) -> dict[str, Any]:
         """As it is kept."""

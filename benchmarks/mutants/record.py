@@ -2,6 +2,19 @@
 
 python -m benchmarks.mutants.record --folder campaign     # both files, from the campaign in this folder
 python -m benchmarks.mutants.record                       # docs/mutants.md anew from campaign.json
+
+Why no claim can catch a survivor is written by hand at the end of its line in `campaign.json`, where the next record of
+the same edit finds it. A reason begins with its class. What cancels because two sides of a claim share the code is no
+reason: such a claim assumes what it judges, and is to be mended.
+
+| class | it says |
+|---|---|
+| identity | the edited code gives the same number wherever it is defined, or by a symmetry that holds exactly |
+| accuracy | a start, a step or an end of an iteration, a node of a quadrature: the number is the same |
+| margin | what is judged moves by less than its margin; both stand there in per cent |
+| route | the line chooses between two routes to one number, or cuts work in parts |
+| reported | the number stands in a table that nothing judges |
+| setting | another network, matrix or start is drawn, and what is claimed is claimed of that one too |
 """
 
 from __future__ import annotations
@@ -10,12 +23,17 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from benchmarks.mutants.child import CAUGHT
 from benchmarks.mutants.edits import KINDS
 from benchmarks.mutants.reach import FOLDERS, ROOT
 from verify.judging.campaign import FILE, Campaign, Outcomes, Survivor, campaigns
 
-__all__ = ["PAGE", "document", "merged"]
+__all__ = ["PAGE", "document", "merged", "written"]
+
+CRASHED = ("broken", "refused", "hung")
+"""Caught without a verdict: a check crashed, a claim was no longer let in, or one never ended."""
 
 PAGE = ROOT / "docs/mutants.md"
 
@@ -33,8 +51,8 @@ larger, sums for means, other normalisations, comparisons the other way round.
   where no number of replicates would decide it), with which a report ends as with a surprise; or, counted apart too, a
   check crashes, never ends, or is no longer let in since it could not fail.
 - *Survivors*: all others, the undecided and those that the patience of a campaign did not suffice for among them. Those
-  that no claim can catch have their reason in `benchmarks/mutants/equivalent.json`; they stay in the rate. What cancels
-  because both sides of a claim share the code is no reason.
+  that no claim can catch have their reason beside them and stay in the rate. What cancels because both sides of a claim
+  share the code is no reason.
 
 Made by `python -m benchmarks.mutants` and `python -m benchmarks.mutants.record`; the number of margins is the most by
 which measured minus predicted moved, and where.
@@ -57,7 +75,7 @@ def _chapter(one: Campaign) -> Iterator[str]:
         f" texts, and {one.not_executed} in code that no claim executes."
     )
     yield ""
-    yield from _table("kind", {kind: one.kinds[kind] for kind in KINDS if kind in one.kinds})
+    yield from _table("kind", one.kinds)
     yield from _table("code", one.rooms)
     yield f"Survivors: {len(one.survivors)}, {one.unexplained} of them without a reason."
     yield ""
@@ -75,18 +93,11 @@ def _table(name: str, tallies: Mapping[str, Outcomes]) -> Iterator[str]:
 def _survivors(found: Sequence[Survivor]) -> Iterator[str]:
     if not found:
         return
-    yield "| where | stands | becomes | outcome | moved by | reason |"
+    yield "| where | edit | line | outcome | moved by | reason |"
     yield "|---|---|---|---|---|---|"
-    for s in sorted(found, key=lambda s: (bool(s.reason), s.file, s.line)):
+    for s in sorted(found, key=lambda s: (bool(s.reason), s.place)):
         moved = f"{s.margins:g} margins of {s.mover}" if s.mover else "nothing read"
-        cells = (
-            f"{s.file}:{s.line}",
-            _code(s.stands),
-            _code(s.becomes),
-            s.outcome,
-            moved,
-            s.reason or "**none**",
-        )
+        cells = (s.place, s.kind, _code(s.becomes), s.outcome, moved, s.reason or "**none**")
         yield f"| {' | '.join(cells)} |"
     yield ""
 
@@ -97,11 +108,61 @@ def _code(text: str) -> str:
     return f"`` {bar} ``" if "`" in text else f"`{bar}`"
 
 
-def merged(file: Path, new: Path) -> str:
-    """The record with the campaigns of `new` in the place of those of the same folders."""
-    parts = [json.loads(place.read_text())["folders"] for place in (file, new) if place.exists()]
-    by_name = {one["folder"]: one for part in parts for one in part}
-    return json.dumps({"folders": [by_name[top] for top in FOLDERS if top in by_name]}, indent=1) + "\n"
+def merged(file: Path, new: Path) -> tuple[Campaign, ...]:
+    """The campaigns of the record, with those of the folder of `new` in the place of those of the same code."""
+    made = {one.folder: one for one in campaigns(file)}
+    reasons = {_edit(s): s.reason for one in made.values() for s in one.survivors}
+    made |= {raw["folder"]: _kept(raw, reasons) for raw in json.loads(new.read_text())["folders"]}
+    return tuple(made[top] for top in FOLDERS if top in made)
+
+
+def _kept(raw: Mapping[str, Any], reasons: Mapping[Any, str]) -> Campaign:
+    """What is kept of a campaign; what its own survivors have no reason for has the one that the record gives."""
+    found = [
+        Survivor(
+            f"{s['file']}:{s['line']}",
+            *(s[name] for name in ("kind", "becomes", "outcome", "margins", "mover")),
+            s.get("reason", ""),
+        )
+        for s in raw["survivors"]
+    ]
+    return Campaign(
+        **{name: raw[name] for name in Campaign._fields[:7]},
+        kinds={name: _tally(raw["kinds"][name]) for name in KINDS if name in raw["kinds"]},
+        rooms={name: _tally(outcomes) for name, outcomes in raw["rooms"].items()},
+        survivors=[s._replace(reason=s.reason or reasons.get(_edit(s), "")) for s in found],
+    )
+
+
+def _edit(survivor: Survivor) -> tuple[str, str]:
+    """File and text, which the numbers of its lines leave the same."""
+    return survivor.place.partition(":")[0], survivor.becomes
+
+
+def _tally(outcomes: Mapping[str, int]) -> Outcomes:
+    """Of the numbers by outcome.
+
+    >>> _tally({"disagrees": 5, "undecidable": 1, "broken": 2, "survived": 1, "unfinished": 1, "inert": 5})
+    Outcomes(tried=15, inert=5, caught=8, crashed=2)
+    """
+    caught, crashed = (sum(outcomes.get(name, 0) for name in names) for names in (CAUGHT, CRASHED))
+    return Outcomes(sum(outcomes.values()), outcomes.get("inert", 0), caught, crashed)
+
+
+def written(value: Any) -> str:
+    """As JSON, a line to each row of a table.
+
+    >>> print(written([{"date": "2026-11-23", "kinds": {"sign": Outcomes(15, 5, 8, 2)}}]))
+    [
+    {"date": "2026-11-23",
+    "kinds": {"sign": [15, 5, 8, 2]}}
+    ]
+    """
+    if isinstance(value, dict):
+        return "{" + ",\n".join(f"{json.dumps(name)}: {written(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(map(written, value)) + "\n]"
+    return json.dumps(value)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,7 +174,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for folder in parser.parse_args(argv).folder:
         if not (folder / "campaign.json").exists():
             parser.error(f"{folder} holds no campaign that ran to its end")
-        FILE.write_text(merged(FILE, folder / "campaign.json"))
+        made = merged(FILE, folder / "campaign.json")
+        FILE.write_text(written([one._asdict() for one in made]) + "\n")
     PAGE.write_text(document(campaigns()))
     return 0
 

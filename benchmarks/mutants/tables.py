@@ -9,7 +9,6 @@ from typing import Any
 
 from benchmarks.mutants.child import CAUGHT
 from benchmarks.mutants.edits import KINDS, Edit
-from benchmarks.mutants.equivalent import listed, reason
 
 __all__ = ["CAUGHT", "line", "room", "summary", "told"]
 
@@ -49,19 +48,15 @@ def room(file: str) -> str:
 
 def _survivor(row: dict[str, Any], root: Path) -> dict[str, Any]:
     edit = Edit(**{name: row[name] for name in Edit.__dataclass_fields__})
-    now, becomes = edit.lines(root)
-    kept = ("file", "line", "function", "kind", "outcome", "run", "asked", "mover")
     return {
-        **{name: row[name] for name in kept},
-        "stands": now,
-        "becomes": becomes,
+        **{name: row[name] for name in ("file", "line", "kind", "outcome", "mover")},
+        "becomes": edit.becomes(root),
         "margins": float(f"{row['margins']:.2g}"),
-        "reason": reason(edit, root, listed()),
     }
 
 
-def told(found: Sequence[dict[str, Any]], root: Path) -> str:
-    """Rates by kind, and every edit that was not caught, with its reason."""
+def told(found: Sequence[dict[str, Any]]) -> str:
+    """Rates by kind, and every edit that was not caught."""
     live = [row for row in found if row["outcome"] != "inert"]
     caught = [row for row in live if row["outcome"] in CAUGHT]
     inert = len(found) - len(live)
@@ -73,9 +68,8 @@ def told(found: Sequence[dict[str, Any]], root: Path) -> str:
         rows = [row for row in found if row["outcome"] == outcome]
         lines += ["", f"{outcome}: {len(rows)}"]
         for row in rows:
-            why = _survivor(row, root)["reason"]
             moved = f"{row['run']} of {row['asked']} claims, {row['margins']:.2g} margins {row['mover']}"
-            lines.append(f"  {line(row)} ({moved}) {why}")
+            lines.append(f"  {line(row)} ({moved})")
     return "\n".join(lines)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mutants import equivalent
 from benchmarks.mutants.edits import KINDS, Edit, edits, passed_by, sample
 from benchmarks.mutants.reach import FOLDERS, ROOT, Reach
 
@@ -116,7 +115,7 @@ def test_an_edit_changes_one_line(tmp_path: Path) -> None:
         after = edit.apply(tmp_path).splitlines()
         changed = [i for i, (a, b) in enumerate(zip(before, after, strict=True), 1) if a != b]
         assert changed == [edit.line]
-        assert edit.lines(tmp_path) == (before[edit.line - 1].strip(), after[edit.line - 1].strip())
+        assert edit.becomes(tmp_path) == after[edit.line - 1].strip()
 
 
 def test_an_edit_of_other_code_is_refused(tmp_path: Path) -> None:
@@ -176,45 +175,3 @@ def test_a_line_that_nobody_executes_is_no_ones(tmp_path: Path) -> None:
     (tmp_path / "law.py").write_text("def f(x):\n    if x:\n        return 1\n    return 2\n")
 
     assert reach(tmp_path, {"law.py": {"2": [0], "4": [0]}}).at("law.py", 3) == ([], [])
-
-
-# --- those that no claim can catch
-
-
-@pytest.mark.parametrize(
-    "entry", equivalent.listed(), ids=lambda entry: f"{entry['file']}: {entry['becomes']}"
-)
-def test_a_reason_is_one_and_its_edit_exists(entry: dict[str, str]) -> None:
-    assert equivalent.problems(entry) == []
-    assert equivalent.is_in_code(entry, ours(entry["file"]), ROOT)
-
-
-ENTRY = {"file": "a.py", "function": "f", "line": "x", "becomes": "y"}
-
-
-@pytest.mark.parametrize(
-    ("why", "rule"),
-    [
-        ("it is small", "give a reason that begins with"),
-        ("margin: it is small", "per cent"),
-        ("identity: it cancels in both sides", "share the code"),
-        ("reported: a control variate takes it out", "share the code"),
-    ],
-)
-def test_a_reason_that_is_none_is_refused(why: str, rule: str) -> None:
-    assert any(rule in problem for problem in equivalent.problems({**ENTRY, "reason": why}))
-
-
-def test_a_reason_holds_for_its_edit_alone(tmp_path: Path) -> None:
-    found, _ = of(tmp_path, LAW)
-    edit = next(e for e in found if e.kind == "draw")
-    now, becomes = edit.lines(tmp_path)
-    entry = {
-        "file": "law.py",
-        "function": "variance",
-        "line": now,
-        "becomes": becomes,
-        "reason": "identity: so",
-    }
-
-    assert [e for e in found if equivalent.reason(e, tmp_path, [entry])] == [edit]

@@ -18,7 +18,7 @@ from tests.verify.results.sample_results import sample
 from tests.verify.toy_claims import plant
 from verify import progress, results
 from verify.claims import registry
-from verify.claims.coverage import count_statements
+from verify.claims.registry import count_statements
 from verify.cli import main
 from verify.heartbeat import Heartbeat
 from verify.judging.judge import labels

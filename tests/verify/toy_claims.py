@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Block, Point
-from verify.claims import registry, roll
+from verify.claims import register, registry
 from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing, Tier
 from verify.model.observation import Column, Observation
 from verify.running import suite
@@ -138,7 +138,7 @@ def replace_all(patch: pytest.MonkeyPatch, *items: AnyClaim | Observation) -> No
     patch.setattr(registry, "observations", lambda *_: seen)
     for name in ("admit", "admit_observations", "_admit_papers"):
         patch.setattr(registry, name, lambda *_: None)
-    patch.setattr(roll, "ledgers", lambda *_: {})
+    patch.setattr(register, "ledgers", lambda *_: {})
     patch.setattr(suite, "PLANTED", ())
     patch.setattr(suite, "_derivations", lambda *_: [])
 

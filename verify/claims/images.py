@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from simulate import data
 from simulate.monte_carlo import Point
-from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.model import AnyClaim, Claim, ExactProperty, StatisticalProperty
 from verify.model.observation import Observation
 
 __all__ = ["DIGITS", "ImagesThere", "images_there", "needed_images", "on_images", "require_images", "unmet"]
@@ -37,8 +37,8 @@ def on_images(items: Sequence[Item], source: str) -> tuple[Item, ...]:
     if source == DIGITS:
         return tuple(items)
     require_images(source, max((point.get("samples", 1) for item in items for point in _on(item)), default=1))
-    experiments: dict[str, Experiment] = {}
-    return tuple(_exchanged(item, str(Path(source).resolve()), experiments) for item in items)
+    known: dict[int, Any] = {}
+    return tuple(_exchanged(item, str(Path(source).resolve()), known) for item in items)
 
 
 def needed_images(item: Item) -> str:
@@ -110,25 +110,16 @@ def require_images(source: str, needed: int) -> None:
 
 def _on(item: Item) -> tuple[Point, ...]:
     """The points of a claim or an observation that draw from images."""
-    points = item.points if isinstance(item, Identity | Observation) else ()
-    points = item.experiment.points if isinstance(item, Claim) else points
-    return tuple(point for point in points if "images" in point)
+    place = item.experiment if isinstance(item, Claim) else item
+    return tuple(point for point in getattr(place, "points", ()) if "images" in point)
 
 
-def _exchanged(item: Item, path: str, experiments: dict[str, Experiment]) -> Item:
-    if isinstance(item, Identity | Observation):
-        return replace(item, points=_points(item.points, path), data=_name(item.data, path))
-    if not isinstance(item, Claim):
+def _exchanged(item: Item, path: str, known: dict[int, Any]) -> Item:
+    """With its points on these images, or an experiment of the `known` ones, which claims go on sharing."""
+    if isinstance(item, ExactProperty | StatisticalProperty):
         return item
-    old = item.experiment
-    if old.id not in experiments:  # claims that share an experiment go on sharing it
-        experiments[old.id] = replace(old, points=_points(old.points, path), data=_name(old.data, path))
-    return replace(item, experiment=experiments[old.id])
-
-
-def _points(points: Sequence[Point], path: str) -> tuple[Point, ...]:
-    return tuple(point | {"images": path} if "images" in point else point for point in points)
-
-
-def _name(data: str, path: str) -> str:
-    return Path(path).name if data else data
+    old = item.experiment if isinstance(item, Claim) else item
+    if id(old) not in known:
+        points = tuple(point | {"images": path} if "images" in point else point for point in old.points)
+        known[id(old)] = replace(old, points=points, data=Path(path).name if old.data else "")
+    return replace(item, experiment=known[id(old)]) if isinstance(item, Claim) else known[id(old)]

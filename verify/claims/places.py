@@ -1,24 +1,35 @@
-"""Where each entry of the papers stands in the code: the claims that judge it, and the functions of theory they read.
+"""What the claims read of theory, where their scores are made, and where each entry of the papers stands in the code.
 
-python -m verify.claims.places > docs/equations.md      # a test keeps the two together
+    python -m verify.claims.places > docs/equations.md      # a test keeps the two together
+
+An output that no claim reads could be wrong and no verdict would tell: `UNREAD` lists those that may stay so, each with
+its reason. In `tests/verify/claims/test_reading.py` fails what is neither read nor listed, and what is both.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
+import pkgutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any, NamedTuple
 
-from verify.claims import registry, unread
-from verify.model import AnyClaim, Claim, ExactProperty, Identity
-from verify.model.inventory import Status
+import numpy as np
 
-__all__ = ["attributes_read", "equations", "simulators_read", "theory_read"]
+import theory
+from simulate.monte_carlo import fixture
+from verify.claims import registry
+from verify.judging.estimands import components
+from verify.model import AnyClaim, Claim, ExactProperty, Identity, Kind, StatisticalProperty
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["UNREAD", "Reads", "code_of", "equations", "functions_read", "reading", "reason", "theory_outputs"]
+
+
 HEAD = """# Where each equation stands
 
 Entry by entry of the [pages of the papers](claims/granziol2022.md): the claims that judge it, in the file where they
@@ -29,161 +40,429 @@ Made from the claims by `python -m verify.claims.places`.
 UNREAD_HEAD = """## What no claim reads
 
 Every public function of `theory`, and every method and field of its classes, is read by a claim, but for these:
-"""
+
+| of theory | why |
+|---|---|"""
+
+CHEAP = 0.3
+"""Seconds that an identity or property may take, by its own word, to be run here; of others the names are read."""
+
+WHOLE = "_asdict"
+"""What makes a dictionary of a record: all its fields are read then."""
+
+UNREAD: dict[str, tuple[str, ...]] = {
+    "a derivation in sympy: tests hold the function that it derives to it": ("derivations",),
+    "the same by mpmath, to many digits: tests hold the function that claims read to it": (
+        "activations.precise_kernels",
+    ),
+    "a part of what claims read: tests hold the part to the whole": (
+        "fisher.batch_normalisation.BatchNormalisedConstants",
+        "fisher.batch_normalisation.batch_normalised_constants",
+        "fisher.tangent.TangentKernel.difference",
+        "linear_network.linear_network_edge",
+    ),
+    "another form of the distribution function, density or moments that claims read: tests hold it to them": (
+        "fisher.layer_norm_etas.inverse_variance_cdf",
+        "rmt.free_poisson.CompoundFreePoisson.pdf",
+        "rmt.marchenko_pastur.MarchenkoPastur.isf",
+        "rmt.marchenko_pastur.MarchenkoPastur.logpdf",
+        "rmt.marchenko_pastur.MarchenkoPastur.ppf",
+        "rmt.marchenko_pastur.MarchenkoPastur.sf",
+        "rmt.marchenko_pastur.MarchenkoPastur.sigma",
+        "rmt.semicircle.Semicircle.isf",
+        "rmt.semicircle.Semicircle.logpdf",
+        "rmt.semicircle.Semicircle.mean",
+        "rmt.semicircle.Semicircle.ppf",
+        "rmt.semicircle.Semicircle.sf",
+        "rmt.tracy_widom.TracyWidom.isf",
+        "rmt.tracy_widom.TracyWidom.logpdf",
+        "rmt.tracy_widom.TracyWidom.pdf",
+        "rmt.tracy_widom.TracyWidom.ppf",
+        "rmt.tracy_widom.TracyWidom.sf",
+    ),
+    "a part of which theory makes the mean, the largest and the second moment that claims read": (
+        "fisher.tangent.TangentKernel.kappa1",
+        "fisher.tangent.TangentKernel.kappa2",
+    ),
+    "a rearrangement of a formula that claims read: tests hold it to that formula": (
+        "batch_hessian.noise_free_eigenvalue",
+        "learning_rates.marchenko_pastur_exponent",
+        "learning_rates.mean_square.mean_square_crossover",
+        "learning_rates.sgd_exponent",
+    ),
+    "another form of a law that kept claims read, or a known moment: unit tests hold it": (
+        "gauss_newton.gradients.gradient_scatter",
+        "rmt.finite_moments.wishart_third_moment",
+    ),
+    "where claims take their points: tests hold it to the formula that they read": (
+        "batch_hessian.crossover_batch_size",
+    ),
+    "a second formula for gamma: unit tests hold both to each other": ("softmax.pairs.gamma_of_pairs",),
+    "a constant of the law: tests hold it to the density": (
+        "rmt.marchenko_pastur.MarchenkoPastur.support",
+        "rmt.semicircle.Semicircle.support",
+        "rmt.tracy_widom.TracyWidom.atom",
+        "rmt.tracy_widom.TracyWidom.edges",
+        "rmt.tracy_widom.TracyWidom.support",
+    ),
+}
+"""By reason, the outputs of theory, and the modules and classes whose outputs share it."""
 
 
-def theory_read(claim: AnyClaim) -> list[str]:
-    """The functions and classes of theory that a claim names, by itself or through functions beside it.
+def reason(output: str) -> str:
+    """Why an output may go unread; empty where there is no reason.
 
-    >>> from verify.claims import registry
-    >>> theory_read(next(c for c in registry.claims() if c.id == "vysogorets2024/eq-8"))
-    ['theory.gauss_newton.expected_excess', 'theory.softmax.gamma']
+    >>> reason("theory.derivations.laws.marchenko_pastur_density")
+    'a derivation in sympy: tests hold the function that it derives to it'
+    >>> reason("theory.softmax.gamma")
+    ''
     """
-    return sorted(_followed(claim)[0])
+    inside = f"{_inside(output)}."
+    return next((why for why, names in UNREAD.items() for n in names if inside.startswith(f"{n}.")), "")
 
 
-def simulators_read(claim: AnyClaim) -> list[str]:
-    """Return the functions and classes of simulate that a claim names, by itself or through functions beside it.
-
-    >>> from verify.claims import registry
-    >>> simulators_read(next(c for c in registry.claims() if c.id == "granziol2022/any-outlier"))[0]
-    'simulate.matrices.ensembles.goe_top_eigenvalue'
-    """
-    return sorted(_followed(claim, "simulate")[0])
+def _inside(name: str) -> str:
+    return name.removeprefix("theory.")
 
 
-def attributes_read(claim: AnyClaim) -> set[str]:
-    """The names of attributes in the code of a claim and of functions beside it."""
-    return {name for function in _followed(claim)[1] for name in _all_names(function.__code__)}
-
-
-def _followed(claim: AnyClaim, package: str = "theory") -> tuple[set[str], set[FunctionType]]:
-    """What a claim names of a package, and the functions in whose code it was looked for."""
-    found: set[str] = set()
-    seen: set[FunctionType] = set()
-    for function in _functions(claim):
-        _follow(function, found, seen, package)
-    return found, seen
+# --- where the entries stand
 
 
 def equations() -> str:
     """The page."""
-    lines = [HEAD]
-    claims = registry.claims()
-    for paper in registry.papers():
-        listed = registry.entries()[paper.id]
-        lines += [f"## {paper.id}", "", "| entry | in the paper | judged by | theory |", "|---|---|---|---|"]
+    lines, claims = [HEAD], {claim.id: claim for claim in registry.claims()}
+    judged = registry.covered(claims.values())
+    for paper, listed in registry.entries().items():
+        lines += [f"## {paper}", "", "| entry | in the paper | judged by | theory |", "|---|---|---|---|"]
         for entry in listed:
-            mine = [c for c in claims if _names(c, paper.id, entry.id)]
-            cells = (f"{entry.id} {entry.title}", _sources(mine), _judged(mine, entry.status), _theory(mine))
+            mine = [claims[name] for name in judged.get((paper, entry.id), ())]
+            cells = (
+                f"{entry.id} {entry.title}",
+                _sources(mine),
+                _judges(mine) or f"*{entry.status}*",
+                _theory(mine),
+            )
             lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
-    lines += [UNREAD_HEAD, "| of theory | why |", "|---|---|"]
-    lines += [f"| `{name.removeprefix('theory.')}` | {why} |" for name, why in unread.UNREAD.items()]
-    lines.append("")
-    return "\n".join(lines)
-
-
-def _names(claim: AnyClaim, paper: str, entry: str) -> bool:
-    return any(
-        (name if "/" in name else f"{claim.paper}/{name}") == f"{paper}/{entry}" for name in claim.entries
-    )
+    table = [f"| `{name}` | {why} |" for why, names in UNREAD.items() for name in names]
+    return "\n".join([*lines, UNREAD_HEAD, *table, ""])
 
 
 def _sources(claims: Iterable[AnyClaim]) -> str:
     """Where the paper says it: what the sources of the claims add to its name."""
-    authors = [str(paper) for paper in registry.papers()]
-    told = [claim.source.removeprefix(f"{name}, ") for claim in claims for name in authors
-            if claim.source.startswith(f"{name}, ")]  # fmt: skip
+    authors = [f"{paper}, " for paper in registry.papers()]
+    told = (c.source.removeprefix(name) for c in claims for name in authors if c.source.startswith(name))
     return "; ".join(dict.fromkeys(told))
 
 
-def _judged(claims: Iterable[AnyClaim], status: Status | str) -> str:
+def _judges(claims: Iterable[AnyClaim]) -> str:
     by_file: dict[str, list[str]] = {}
     for claim in claims:
-        by_file.setdefault(_file(claim), []).append(claim.id.partition("/")[2])
-    cells = [
-        f"`{file.removeprefix('verify/claims/')}`: {', '.join(names)}" for file, names in by_file.items()
-    ]
-    return "<br>".join(cells) or f"*{getattr(status, 'value', status)}*"
+        by_file.setdefault(_files()[claim.id], []).append(claim.id.partition("/")[2])
+    return "<br>".join(f"`{file}`: {', '.join(names)}" for file, names in by_file.items())
 
 
 def _theory(claims: Iterable[AnyClaim]) -> str:
-    read = sorted({name for claim in claims for name in theory_read(claim)})
-    return ", ".join(f"`{name.removeprefix('theory.')}`" for name in read)
-
-
-def _file(claim: AnyClaim) -> str:
-    """The file in whose CLAIMS it is listed."""
-    return _files()[claim.id]
+    read = {name for claim in claims for name in functions_read(claim)}
+    return ", ".join(f"`{_inside(name)}`" for name in sorted(read))
 
 
 @functools.cache
 def _files() -> dict[str, str]:
+    """The file in whose CLAIMS each claim is listed."""
     found: dict[str, str] = {}
-    for module in registry._modules():
+    for _, module in registry.rooms():
         for claim in getattr(module, "CLAIMS", ()):
-            found.setdefault(claim.id, str(Path(str(module.__file__)).relative_to(ROOT)))
+            found.setdefault(claim.id, str(Path(str(module.__file__)).relative_to(Path(__file__).parent)))
     return found
 
 
-def _functions(claim: AnyClaim) -> Iterator[Callable[..., Any]]:
+# --- what a claim names
+
+
+def functions_read(claim: AnyClaim, package: str = "theory") -> list[str]:
+    """The functions and classes of a package that a claim names, by itself or through functions beside it.
+
+    >>> functions_read(next(c for c in registry.claims() if c.id == "vysogorets2024/eq-8"))
+    ['theory.gauss_newton.expected_excess', 'theory.softmax.gamma']
+    """
+    return sorted(_followed(claim, package)[0])
+
+
+def _followed(claim: AnyClaim, package: str = "theory") -> tuple[set[str], set[FunctionType]]:
+    """What a claim names of a package, and the functions in whose code it was looked for."""
+    found, seen = set[str](), set[FunctionType]()
+
+    def follow(function: Any) -> None:
+        """What the names in the code of a function stand for: functions of claims are followed."""
+        function = _plain(function)
+        if not isinstance(function, FunctionType) or function in seen:
+            return
+        seen.add(function)
+        names = list(_names(function.__code__))
+        for name in names:
+            note(thing := function.__globals__.get(name))
+            if isinstance(thing, ModuleType) and _top(thing.__name__) == package:
+                for other in names:
+                    if not other.startswith("__"):
+                        note(getattr(thing, other, None))
+        for cell in function.__closure__ or ():
+            note(cell.cell_contents)
+        for default in function.__defaults__ or ():
+            note(default)
+
+    def note(thing: Any) -> None:
+        module = str(getattr(thing, "__module__", ""))
+        if callable(thing) and _top(module) == package:
+            if not getattr(thing, "__qualname__", "_").startswith("_"):
+                found.add(f"{module}.{thing.__qualname__}")
+        elif callable(thing) and module.startswith("verify.claims"):
+            follow(thing)
+        elif isinstance(thing, Mapping | tuple):  # of cases by name, or what belongs to one
+            for each in thing.values() if isinstance(thing, Mapping) else thing:
+                note(each)
+        elif isinstance(thing, Claim):
+            for function in _functions(thing):
+                follow(function)
+
+    for function in _functions(claim):
+        follow(function)
+    return found, seen
+
+
+def _functions(claim: AnyClaim) -> tuple[Callable[..., Any], ...]:
     """All that a claim computes with, its rivals apart."""
-    if isinstance(claim, Claim):
-        yield claim.predict
-        yield claim.experiment.simulate
-    elif isinstance(claim, Identity):
-        yield claim.routes
-    elif isinstance(claim, ExactProperty):
-        yield claim.violation
-    else:
-        yield claim.predict
-        yield claim.simulate
+    if isinstance(claim, Identity):
+        return (claim.routes,)
+    if isinstance(claim, ExactProperty):
+        return (claim.violation,)
+    return claim.predict, (claim.experiment if isinstance(claim, Claim) else claim).simulate
 
 
-def _follow(function: Any, found: set[str], seen: set[FunctionType], package: str) -> None:
-    """What the names in the code of a function stand for: the package is noted, functions of claims are followed."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    function = inspect.unwrap(function)
-    if not isinstance(function, FunctionType) or function in seen:
-        return
-    seen.add(function)
-    closed = [cell.cell_contents for cell in function.__closure__ or ()]
-    for thing in (*_named(function, package), *closed, *(function.__defaults__ or ())):
-        _note(thing, found, seen, package)
-
-
-def _named(function: FunctionType, package: str) -> Iterator[Any]:
-    names = list(_all_names(function.__code__))
-    for name in names:
-        thing = function.__globals__.get(name)
-        yield thing
-        if isinstance(thing, ModuleType) and thing.__name__.partition(".")[0] == package:
-            yield from (getattr(thing, other, None) for other in names if not other.startswith("__"))
-
-
-def _all_names(code: CodeType) -> Iterator[str]:
+def _names(code: CodeType) -> Iterator[str]:
     """Of the code and of the functions and comprehensions inside it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _all_names(constant)
+            yield from _names(constant)
 
 
-def _note(thing: Any, found: set[str], seen: set[FunctionType], package: str) -> None:
-    module = str(getattr(thing, "__module__", ""))
-    if callable(thing) and module.partition(".")[0] == package:
-        if not getattr(thing, "__qualname__", "_").startswith("_"):
-            found.add(f"{module}.{thing.__qualname__}")
-    elif callable(thing) and module.startswith("verify.claims"):
-        _follow(thing, found, seen, package)
-    elif isinstance(thing, Mapping | tuple):  # of cases by name, or what belongs to one
-        for each in thing.values() if isinstance(thing, Mapping) else thing:
-            _note(each, found, seen, package)
-    elif isinstance(thing, Claim):
-        for function in _functions(thing):
-            _follow(function, found, seen, package)
+def code_of(claim: AnyClaim) -> str:
+    """File and line of the function that draws or computes what is judged; empty where it has no source."""
+    return _line(_functions(claim)[-1])
+
+
+def _line(function: Callable[..., Any]) -> str:
+    function = _plain(function)
+    code = getattr(function, "__code__", None)
+    home = getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None)
+    if code is None or home is None:
+        return ""
+    parts = str(function.__module__).split(".")
+    name = "/".join(parts) + ("/__init__.py" if Path(home).name == "__init__.py" else ".py")
+    return f"{name}:{code.co_firstlineno}"
+
+
+def _plain(function: Any) -> Any:
+    """Without what is bound to it or wrapped around it."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.unwrap(function)
+
+
+# --- what a claim reads
+
+
+@functools.cache
+def theory_outputs() -> dict[str, Any]:
+    """Every public output of theory by its name: functions, methods and properties of classes, fields of records.
+
+    >>> [name for name in theory_outputs() if name.startswith("theory.zone.CurvatureFactors.")]
+    ['theory.zone.CurvatureFactors.gauss_newton', 'theory.zone.CurvatureFactors.h_term']
+    """
+    found: dict[str, Any] = {}
+    for place in pkgutil.walk_packages(theory.__path__, "theory."):
+        if place.name.rpartition(".")[2].startswith("_"):
+            continue
+        module = importlib.import_module(place.name)
+        for thing in (getattr(module, name) for name in getattr(module, "__all__", ())):
+            if inspect.isfunction(thing):
+                found[_name(thing)] = thing
+            elif (
+                isinstance(thing, type)
+                and _of_theory(thing.__module__)
+                and not issubclass(thing, BaseException)
+            ):
+                found |= {f"{_name(thing)}.{own}": thing for own in _members(thing)}
+    return found
+
+
+class Reads(NamedTuple):
+    """What a claim reads of theory.
+
+    Attributes
+    ----------
+    predicted
+        Whether its prediction runs any of theory, private functions too; of routes that are not run, whether they
+        name any.
+    any
+        Whether it does, or its score is made with theory: a ratio to what is predicted, say.
+    outputs
+        The public outputs among it, by the names of `theory_outputs`.
+    """
+
+    predicted: bool
+    any: bool
+    outputs: frozenset[str]
+
+
+def reading(claim: AnyClaim) -> Reads:
+    """What a claim reads of theory: run by its prediction, or named by what makes its score.
+
+    >>> found = reading(next(c for c in registry.claims() if c.id == "vysogorets2024/eq-8"))
+    >>> found.any, sorted(found.outputs)
+    (True, ['theory.gauss_newton.expected_excess', 'theory.softmax.gamma'])
+    """
+    with _traced() as run:
+        for predict in _predictions(claim):
+            predict()
+    found, functions = _followed(claim)
+    told = {_public(name) for name in found}
+    # of a record that a named function says it returns, the fields whose names stand in the code of the claim
+    returns = [str(getattr(theory_outputs().get(n), "__annotations__", {}).get("return", "")) for n in told]
+    names = {name for function in functions for name in _names(function.__code__)} if returns else set[str]()
+    fields = {
+        f"{_name(record)}.{field}"
+        for record in _records()
+        if any(record.__name__ in said for said in returns)
+        for field in (_fields(record) if WHOLE in names else names)
+    }
+    routes = isinstance(claim, Identity | ExactProperty)
+    return Reads(
+        predicted=bool(run or (routes and told)),
+        any=bool(run or told),
+        outputs=frozenset((run | told | fields) & theory_outputs().keys()),
+    )
+
+
+def _predictions(claim: AnyClaim) -> Iterator[Callable[[], Any]]:
+    """What has to be called for all of a claim's predictions."""
+    if isinstance(claim, Claim):
+        for point in claim.experiment.points:
+            part = next(iter(components(claim, point)))
+            for formula in filter(None, (claim.predict, claim.offset)):
+                if claim.kind is Kind.DISTRIBUTION:
+                    yield lambda formula=formula, part=part: formula(part)(np.float64(1.5))
+                else:
+                    yield functools.partial(claim.prediction, part, formula)
+    elif isinstance(claim, StatisticalProperty):
+        yield from (functools.partial(claim.predict, point) for point in claim.examples)
+    elif claim.seconds <= CHEAP:
+        point = claim.examples[0] if isinstance(claim, ExactProperty) else claim.points[0]
+        yield functools.partial(_functions(claim)[0], fixture(0, claim.id), point)
+
+
+@contextmanager
+def _traced() -> Iterator[set[str]]:
+    """Notes every function of theory that is called and every field of its records that is read."""
+    found: set[str] = set()
+    seen: dict[int, CodeType] = {}
+
+    def note(frame: FrameType, _event: str, _: Any) -> None:
+        """Of each call, and of no line in it: nothing is returned."""
+        if id(frame.f_code) in seen:
+            return
+        seen[id(frame.f_code)] = frame.f_code  # kept: no other code has its number meanwhile
+        if _of_theory(frame.f_globals.get("__name__")):
+            found.add(_public(f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"))
+
+    _forget()
+    before = sys.gettrace()
+    with ExitStack() as stack:
+        for record in _records():
+            stack.enter_context(_noted(record, found))
+        sys.settrace(note)
+        stack.callback(sys.settrace, before)
+        yield found
+
+
+def _forget() -> None:
+    """Empty the caches of theory and of the claims: a value that is kept would run nothing."""
+    modules = [m for name, m in sys.modules.items() if _of_theory(name) or name.startswith("verify.claims.")]
+    kept = {id(t): t for m in modules for t in vars(m).values() if hasattr(t, "cache_clear")}
+    for thing in kept.values():
+        if getattr(thing, "__module__", "") not in (registry.__name__, __name__):
+            thing.cache_clear()
+
+
+@contextmanager
+def _noted(record: Any, found: set[str]) -> Iterator[None]:
+    """While it lasts, names that are looked up on instances of a class are noted, but for those its topic looks up.
+
+    A record that is unpacked, or made a dictionary, has all its fields read.
+    """
+    name, plain, whole = _name(record), record.__getattribute__, getattr(record, "__iter__", None)
+    topic = _topic(record.__module__)
+
+    def note(*attributes: str) -> None:
+        if _topic(sys._getframe(2).f_globals.get("__name__")) != topic:
+            found.update(f"{name}.{attribute}" for attribute in attributes)
+
+    def noting(self: Any, attribute: str) -> Any:
+        note(*(_fields(record) if attribute == WHOLE else (attribute,)))
+        return plain(self, attribute)
+
+    def unpacking(self: Any) -> Iterator[Any]:
+        note(*_fields(record))
+        return whole(self)  # pyright: ignore[reportOptionalCall]
+
+    record.__getattribute__ = noting
+    if issubclass(record, tuple):
+        record.__iter__ = unpacking
+    try:
+        yield
+    finally:
+        del record.__getattribute__
+        if issubclass(record, tuple):
+            del record.__iter__
+
+
+def _records() -> list[type]:
+    return [thing for thing in dict.fromkeys(theory_outputs().values()) if isinstance(thing, type)]
+
+
+def _members(record: type) -> list[str]:
+    """Public methods and properties of a class; of a record that has none, the fields. Other fields are arguments."""
+    bases = [base for base in record.__mro__ if _of_theory(base.__module__)]
+    own = {name: thing for base in bases for name, thing in vars(base).items() if not name.startswith("_")}
+    made = [name for name, thing in own.items() if inspect.isroutine(thing) or isinstance(thing, property)]
+    fields = {name for base in bases for name in getattr(base, "__annotations__", ()) if name[0] != "_"}
+    return sorted(set(made) - fields or fields)
+
+
+def _fields(record: Any) -> tuple[str, ...]:
+    return getattr(record, "_fields", ())
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _of_theory(module: Any) -> bool:
+    return _top(str(module)) == "theory"
+
+
+def _topic(module: Any) -> list[str]:
+    return str(module).split(".")[:2]
+
+
+def _name(thing: Any) -> str:
+    return _public(f"{thing.__module__}.{thing.__qualname__}")
+
+
+def _public(name: str) -> str:
+    """Without the private modules on its way."""
+    return ".".join(part for part in name.split(".") if not part.startswith("_"))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ loaded then stops nobody who asks for another paper.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -19,8 +20,6 @@ from typing import Any
 
 from simulate._checks import did_you_mean
 from theory.derivations import Derivation
-from verify.claims.coverage import covered, entry_of, inventory_row
-from verify.claims.glossary import in_statement
 from verify.claims.images import needed_images
 from verify.judging.admission import observation_problems, problems
 from verify.judging.counting import intervals
@@ -31,27 +30,35 @@ from verify.model import (
     Claim,
     Experiment,
     Identity,
+    Standing,
     Tier,
 )
-from verify.model.inventory import Entry, Paper
+from verify.model.inventory import Entry, Paper, Status
 from verify.model.observation import Observation
 from verify.results import InventoryRow
 
 __all__ = [
+    "KNOWN",
+    "OURS",
     "OWN",
+    "PAPER",
     "Only",
     "admit",
     "admit_observations",
     "alpha",
     "claim_topics",
     "claims",
+    "count_statements",
+    "covered",
     "derivations",
     "docs",
     "entries",
+    "entry_of",
     "families",
     "folders",
     "ids",
     "in_order",
+    "in_statement",
     "intervals",
     "inventory",
     "observations",
@@ -59,10 +66,13 @@ __all__ = [
     "papers",
     "papers_with",
     "require_papers",
+    "rooms",
     "select",
     "select_observations",
     "symbols",
     "tier_of",
+    "whose",
+    "whose_claim",
 ]
 
 GROUP = "losscurv.claims"
@@ -80,7 +90,6 @@ OWN = (
     "adam_limit",
     "width",
 )
-_OWN_PLACE = "verify.claims"
 
 TOGETHER = frozenset({"granziol2022", "beyond"})
 """Papers that are loaded together: modules of one hold claims and observations of the other."""
@@ -90,32 +99,70 @@ Only = tuple[str, ...]
 """Ids of papers."""
 
 
+WORDS = re.compile(r"\\(text|mathrm|operatorname|mathbb|mathcal)\s*(\{[^{}]*\}|\w)")
+"""Pieces of a formula whose letters are no symbols."""
+
+SIZES = re.compile(r"\\[bB]igg?[lrm]?(?![A-Za-z])")
+"""Of brackets: what stands before one is a function."""
+
+DERIVATIVE = re.compile(r"\\frac\{d(?=[ }\\])(.*?)\}\{d(?=[ \\])")
+"""A derivative, whose d is none of the letters."""
+
+
+PAPER, KNOWN, OURS = "paper", "known elsewhere", "ours"
+"""Whose a statement is: a paper states it, others have shown it, or neither."""
+
+ORDER = (
+    Status.JUDGED,
+    Status.PARTLY,
+    Status.OBSERVED,
+    Status.DEFINITION,
+    Status.OPEN,
+    Status.NOT_CHECKABLE,
+)
+"""Of the count, those that are judged first."""
+
+
+# --- what there is
+
+
 @cache
 def claims(only: Only = ()) -> tuple[AnyClaim, ...]:
     """Return every claim as it was written, in the order of the report; `select` admits those that are to be judged."""
-    return tuple(claim for module in _modules(only) for claim in getattr(module, "CLAIMS", ()))
+    return tuple(claim for _, module in rooms(only) for claim in getattr(module, "CLAIMS", ()))
 
 
 @cache
 def observations(only: Only = ()) -> tuple[Observation, ...]:
     """Return every observation as it was written, in the order of the report."""
-    return tuple(o for module in _modules(only) for o in getattr(module, "OBSERVATIONS", ()))
+    return tuple(o for _, module in rooms(only) for o in getattr(module, "OBSERVATIONS", ()))
 
 
-def _modules(only: Only = ()) -> tuple[ModuleType, ...]:
-    """Every module of claims, paper by paper, each in its own order."""
-    return tuple(import_module(name) for package in _packages(only).values() for name in _rooms(package))
+@cache
+def claim_topics(only: Only = ()) -> dict[str, str]:
+    """The topic of each claim: the room of its paper that it stands in, by id; empty for a paper of one module."""
+    return {claim.id: topic for topic, module in rooms(only) for claim in getattr(module, "CLAIMS", ())}
 
 
-def _rooms(package: ModuleType) -> list[str]:
-    """The paper itself if it is a module; else what its ROOMS name, in this order, then other files of its topics."""
-    own = package.__name__
-    named = getattr(package, "ROOMS", None)
-    if named is None:
-        return [own]
-    found = (m.name for m in walk_packages(package.__path__, f"{own}.") if not m.ispkg)
-    topics = sorted(name for name in found if "." in name.removeprefix(f"{own}."))
-    return list(dict.fromkeys([*(f"{own}.{name}" for name in named), *topics]))
+@cache
+def rooms(only: Only = ()) -> tuple[tuple[str, ModuleType], ...]:
+    """Every module of claims with its topic, paper by paper, each in its own order.
+
+    A paper is a module itself, or a package: then what its ROOMS name, in this order, then other files of its topics.
+    """
+    found: list[tuple[str, ModuleType]] = []
+    for package in _packages(only).values():
+        own = f"{package.__name__}."
+        if not hasattr(package, "ROOMS"):
+            found.append(("", package))
+            continue
+        modules = (m.name.removeprefix(own) for m in walk_packages(package.__path__, own) if not m.ispkg)
+        topics = sorted(name for name in modules if "." in name)
+        found += [
+            (name.partition(".")[0], import_module(own + name))
+            for name in dict.fromkeys([*package.ROOMS, *topics])
+        ]
+    return tuple(found)
 
 
 @cache
@@ -133,7 +180,7 @@ def paper_ids() -> tuple[str, ...]:
 def _packages(only: Only = ()) -> dict[str, ModuleType]:
     """The module or package of each paper; of `only`, names that no paper has are left out."""
     return {
-        name: import_module(f"{_OWN_PLACE}.{name}") if point is None else _loaded(point)
+        name: import_module(f"verify.claims.{name}") if point is None else _loaded(point)
         for name, point in _places().items()
         if not only or name in only
     }
@@ -145,30 +192,26 @@ def _places() -> dict[str, EntryPoint | None]:
     found: dict[str, EntryPoint | None] = dict.fromkeys(OWN)  # also where nothing is installed
     places = {(point.name, point.value): point for point in entry_points(group=GROUP)}
     for (name, value), point in sorted(places.items()):
-        if (name, value) not in {(own, f"{_OWN_PLACE}.{own}") for own in OWN}:
-            _rule_of_paper(name not in found, name, "have a name of its own", "another has it")
+        if (name, value) not in {(own, f"verify.claims.{own}") for own in OWN}:
+            _rule(name not in found, f"paper {name}", "have a name of its own, got another that has it")
             found[name] = point
     return found
 
 
 def _loaded(point: EntryPoint) -> ModuleType:
+    what = f"paper {point.name}"
     try:
         package = point.load()
     except Exception as error:
         cause = f"{type(error).__name__}: {error}"
-        rule = f"paper {point.name} must load from {point.value}"
-        raise ValueError(f"{rule}, got {cause}; mend it or uninstall it") from error
+        raise ValueError(
+            f"{what} must load from {point.value}, got {cause}; mend it or uninstall it"
+        ) from error
     paper: Any = getattr(package, "PAPER", None)
-    named = isinstance(paper, Paper) and paper.id == point.name
-    _rule_of_paper(named, point.name, "have a PAPER of its name", paper)
+    _rule(isinstance(paper, Paper) and paper.id == point.name, what, f"have a PAPER of its name, got {paper}")
     declared = 0 < paper.family_error < 1 and paper.family_size >= 1
-    _rule_of_paper(declared, point.name, "declare a family_error in (0, 1) and a family_size", paper)
+    _rule(declared, what, f"declare a family_error in (0, 1) and a family_size, got {paper}")
     return package
-
-
-def _rule_of_paper(holds: bool, name: str, rule: str, got: object) -> None:
-    if not holds:
-        raise ValueError(f"paper {name} must {rule}, got {got}")
 
 
 def alpha(claim: AnyClaim) -> float:
@@ -182,17 +225,6 @@ def folders(only: Only = ()) -> dict[str, Path]:
 
 
 @cache
-def claim_topics(only: Only = ()) -> dict[str, str]:
-    """The topic of each claim: the room of its paper that it stands in, by id; empty for a paper of one module."""
-    return {
-        claim.id: name.removeprefix(f"{package.__name__}").strip(".").partition(".")[0]
-        for package in _packages(only).values()
-        for name in _rooms(package)
-        for claim in getattr(import_module(name), "CLAIMS", ())
-    }
-
-
-@cache
 def _glossary(paper: str) -> dict[str, str]:
     """The letters that a paper lists as `SYMBOLS`, here or in a module of that name, with what they mean."""
     package = _packages((paper,)).get(paper)
@@ -202,6 +234,27 @@ def _glossary(paper: str) -> dict[str, str]:
 def symbols(claim: AnyClaim) -> dict[str, str]:
     """The letters of a statement, as LaTeX, and what they mean: those that its paper lists, and first its own."""
     return in_statement(claim.statement, {**_glossary(claim.paper), **claim.symbols})
+
+
+def in_statement(latex: str, listed: Mapping[str, str]) -> dict[str, str]:
+    r"""The letters of a statement that are listed, in the order in which it has them, the longest first read.
+
+    Letters in words, in indices and before a bracket, where they stand for something else, are left out.
+
+    >>> in_statement(r"\sigma_e^2 + \sigma + P(x)", {r"\sigma": "a deviation", r"\sigma_e": "that of e", "P": "a size"})
+    {'\\sigma_e': 'that of e', '\\sigma': 'a deviation'}
+    >>> in_statement(r"\frac{d \log P}{d \log N} + P\big(x\big)", {"d": "a number", "N": "another", "P": "a third"})
+    {'P': 'a third', 'N': 'another'}
+    """
+    left, found = WORDS.sub(lambda match: " " * len(match.group()), SIZES.sub("", latex)), dict[str, int]()
+    left = DERIVATIVE.sub(r"\\frac{ \1}{ ", left)
+    for name in sorted(listed, key=len, reverse=True):
+        before = r"(?<!_)" if name.startswith("\\") else r"(?<![A-Za-z\\_])"
+        pattern = before + re.escape(name) + r"(?![A-Za-z0-9_(])" * name[-1].isalnum()
+        if match := re.search(pattern, left):
+            found[name] = match.start()
+            left = re.sub(pattern, lambda m: " " * len(m.group()), left)
+    return {name: listed[name] for name in sorted(found, key=found.__getitem__)}
 
 
 def derivations(only: Only = ()) -> list[Derivation]:
@@ -233,12 +286,7 @@ def _read(name: str, page: Any) -> str:
 @cache
 def entries(only: Only = ()) -> dict[str, tuple[Entry, ...]]:
     """Every entry of the inventory, by paper."""
-    return {name: _entries(package) for name, package in _packages(only).items()}
-
-
-def _entries(package: ModuleType) -> tuple[Entry, ...]:
-    place = package if hasattr(package, "ENTRIES") else import_module(f"{package.__name__}.entries")
-    return tuple(place.ENTRIES)
+    return {name: tuple(_beside(package, "ENTRIES", ())) for name, package in _packages(only).items()}
 
 
 def _beside(package: ModuleType, name: str, absent: Any) -> Any:
@@ -247,6 +295,9 @@ def _beside(package: ModuleType, name: str, absent: Any) -> Any:
     if alone or hasattr(package, name) or find_spec(f"{package.__name__}.{name.lower()}") is None:
         return getattr(package, name, absent)
     return getattr(import_module(f"{package.__name__}.{name.lower()}"), name)
+
+
+# --- the inventory
 
 
 def inventory(of: Iterable[AnyClaim | Observation] | None = None) -> list[InventoryRow]:
@@ -260,11 +311,80 @@ def inventory(of: Iterable[AnyClaim | Observation] | None = None) -> list[Invent
     judged, seen = covered(claims(only)), covered(observations(only))
     needs = {claim.id: needed for claim in claims(only) if (needed := needed_images(claim))}
     return [
-        inventory_row(paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []), needs)
+        _inventory_row(
+            paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []), needs
+        )
         for paper, listed in entries(only).items()
         for entry in listed
         if asked is None or (paper, entry.id) in asked
     ]
+
+
+def _inventory_row(
+    paper: str, entry: Entry, judged: list[str], seen: list[str], needs: Mapping[str, str]
+) -> InventoryRow:
+    """An entry with its status; `needs` are the images that a claim cannot do without, by its id."""
+    status, reason = entry.status, entry.reason
+    if judged:
+        status, reason = (Status.PARTLY if entry.scope else Status.JUDGED).value, entry.scope
+    elif seen:
+        status, reason = Status.OBSERVED.value, ""
+    waiting: dict[str, list[str]] = {}
+    for name in judged:
+        if name in needs:
+            waiting.setdefault(needs[name], []).append(name)
+    told = [f"on {needed} alone: {', '.join(names)}" for needed, names in waiting.items()]
+    return InventoryRow(
+        paper=paper,
+        id=entry.id,
+        title=entry.title,
+        status=status,
+        reason="; ".join(filter(None, [reason, *told])),
+        claims=judged,
+        observations=seen,
+        ours=entry.ours or paper == "beyond",
+    )
+
+
+def covered(items: Iterable[AnyClaim | Observation]) -> dict[tuple[str, str], list[str]]:
+    """Ids of what covers each entry, by the paper and id of the entry, in the order of the items."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for item in items:
+        for entry in item.entries:
+            found.setdefault(entry_of(item, entry), []).append(item.id)
+    return found
+
+
+def entry_of(item: AnyClaim | Observation, entry: str) -> tuple[str, str]:
+    """The paper and id of an entry: its own paper's, or ``paper/id``."""
+    paper, _, name = entry.rpartition("/")
+    return (paper or item.paper, name)
+
+
+def count_statements(inventory: Sequence[InventoryRow]) -> dict[str, int]:
+    """Return how many statements of papers have which status; those that no paper makes are not counted.
+
+    The command line, the page and the README all give these numbers.
+    """
+    counts = Counter(entry.status for entry in inventory if not entry.ours)
+    return {status.value: counts[status] for status in ORDER if counts[status]}
+
+
+def whose_claim(claim: AnyClaim) -> str:
+    """Return whose it is what a claim judges, as its passage says: `PAPER`, `KNOWN` or `OURS`."""
+    others = {Standing.KNOWN: KNOWN, Standing.OURS: OURS}
+    return others.get(claim.passage.standing, PAPER) if claim.passage else PAPER
+
+
+def whose(entry: InventoryRow, claims: Mapping[str, AnyClaim]) -> str:
+    """Return whose a statement is; `claims`, by id, are those that judge it, and maybe others."""
+    if not entry.ours:
+        return PAPER
+    known = {whose_claim(claims[name]) == KNOWN for name in entry.claims}
+    return KNOWN if known == {True} else OURS
+
+
+# --- what is asked for
 
 
 def select(
@@ -338,15 +458,18 @@ def ids(only: Only = ()) -> list[str]:
     return [item.id for item in (*claims(only), *observations(only))]
 
 
-def _known_to(items: Iterable[AnyClaim | Observation]) -> dict[str, tuple[Entry, ...]]:
+def _known_to(items: Sequence[AnyClaim | Observation]) -> dict[str, tuple[Entry, ...]]:
     """The entries of the papers of these items, and of those whose entries they cover."""
-    return entries(_papers_around(tuple(items)))
+    return entries(_papers_around(items))
 
 
 def _papers_around(items: Sequence[AnyClaim | Observation]) -> Only:
     """The papers to load for these items and for the entries that they cover; empty for all."""
     loaded = papers_with([item.id for item in items])
     return loaded and in_order({*loaded, *(paper for paper, _ in covered(items))})
+
+
+# --- what is let in
 
 
 def families(listed: Sequence[AnyClaim], only: Only = ()) -> list[tuple[str, int, int]]:
@@ -366,22 +489,30 @@ def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> No
         Naming the claim and the rule it breaks.
     """
     for name, count in Counter(c.id for c in listed).items():
-        _rule(count == 1, name, "have an id of its own")
+        _rule(count == 1, f"claim {name}", "have an id of its own")
     experiments: dict[str, Experiment] = {}
     for claim in listed:
-        _admit_statement(claim, known)
-        if isinstance(claim, Claim):
-            same = experiments.setdefault(claim.experiment.id, claim.experiment)
-            _rule(
-                same is claim.experiment,
-                claim.id,
-                f"share one experiment {same.id!r} with the claims that read it",
-            )
-        for problem in problems(claim):
+        for problem in _claim_problems(claim, known, experiments):
             raise ValueError(f"claim {claim.id} must {problem}")
     for paper, used, most in families(listed, in_order({claim.paper for claim in listed})):
-        if used > most:
-            raise ValueError(f"claims of {paper} must use at most {most} intervals, got {used}")
+        _rule(used <= most, f"claims of {paper}", f"use at most {most} intervals, got {used}")
+
+
+def _claim_problems(
+    claim: AnyClaim, known: dict[str, tuple[Entry, ...]], experiments: dict[str, Experiment]
+) -> Iterator[str]:
+    yield from _place_problems(claim, known)
+    if not (claim.source and claim.statement):
+        yield "name its source and statement"
+    if not (
+        isinstance(claim, Identity) or claim.rivals
+    ):  # whose rivals are routes, known when they are taken
+        yield "name a rival formula that it rejects"
+    if isinstance(claim, Claim):
+        same = experiments.setdefault(claim.experiment.id, claim.experiment)
+        if same is not claim.experiment:
+            yield f"share one experiment {same.id!r} with the claims that read it"
+    yield from problems(claim)
 
 
 def admit_observations(
@@ -398,32 +529,19 @@ def admit_observations(
     taken.update({name for c in beside for name in (c.id, c.experiment.id if isinstance(c, Claim) else c.id)})
     known_by_id = {o.id: o for o in listed}
     for observation in listed:
-        name = observation.id
-        small = known_by_id.get(observation.small)
-        if observation.small and (small is None or not _draw_alike(small, observation)):
-            raise ValueError(
-                f"observation {name} must draw and show what {observation.small} does at sizes for a CPU"
-            )
-        if taken[name] > 1:
-            raise ValueError(
-                f"observation {name} must have an id of its own, among claims and experiments too"
-            )
+        what, small = f"observation {observation.id}", known_by_id.get(observation.small)
+        if observation.small:
+            rule = f"draw and show what {observation.small} does at sizes for a CPU"
+            _rule(small is not None and _draw_alike(small, observation), what, rule)
+        _rule(taken[observation.id] == 1, what, "have an id of its own, among claims and experiments too")
         for problem in (*_place_problems(observation, known), *observation_problems(observation)):
-            raise ValueError(f"observation {name} must {problem}")
+            raise ValueError(f"{what} must {problem}")
 
 
 def _draw_alike(small: Observation, large: Observation) -> bool:
     """What is only ever run on a GPU is tested by its small form, whose code it must be."""
     alike = (small.simulate, small.columns, small.along) == (large.simulate, large.columns, large.along)
     return alike and small.cost is None
-
-
-def _admit_statement(claim: AnyClaim, known: dict[str, tuple[Entry, ...]]) -> None:
-    for problem in _place_problems(claim, known):
-        raise ValueError(f"claim {claim.id} must {problem}")
-    _rule(bool(claim.source and claim.statement), claim.id, "name its source and statement")
-    if not isinstance(claim, Identity):  # whose rivals are routes, known when they are taken
-        _rule(bool(claim.rivals), claim.id, "name a rival formula that it rejects")
 
 
 def _place_problems(item: AnyClaim | Observation, known: dict[str, tuple[Entry, ...]]) -> Iterator[str]:
@@ -448,24 +566,19 @@ def _up_to(tier: Tier) -> Sequence[Tier]:
     return tiers[: tiers.index(tier) + 1]
 
 
-def _rule(holds: bool, claim: str, rule: str) -> None:
+def _rule(holds: bool, what: str, rule: str) -> None:
     if not holds:
-        raise ValueError(f"claim {claim} must {rule}")
+        raise ValueError(f"{what} must {rule}")
 
 
 def _require_known(claim: Sequence[str], paper: Sequence[str]) -> None:
     require_papers(paper)
     known = ids(papers_with(claim)) if claim else []
+    short = {name.partition("/")[2]: name for name in known}  # its paper may have been left out
     for name in claim:
         if name not in known:
-            near = _near(name, known)
+            near = did_you_mean(name, [*known, *short], suggest=short)
             raise ValueError(f"claim must be one of those that losscurv claims lists, got {name!r}{near}")
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    """The nearest id; its paper may have been left out."""
-    short = {other.partition("/")[2]: other for other in known}
-    return did_you_mean(name, [*short.values(), *short], suggest=short)
 
 
 def require_papers(names: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -125,30 +125,27 @@ class Classifier(NamedTuple):
 
 def lenet_at_start(rng: np.random.Generator, point: Point, device: str) -> Classifier:
     """LeNet-5, average pooled, at its start: Kaiming normal weights."""
-    images, labels, classes = _drawn(rng, point, device)
-    return _placed(networks.LeNet5(3, classes, rng=rng, pooling="average"), images, labels, point, device)
+    return _at_start(
+        rng, point, device, lambda classes: networks.LeNet5(3, classes, rng=rng, pooling="average")
+    )
 
 
 def vgg_at_start(rng: np.random.Generator, point: Point, device: str) -> Classifier:
     """A network of the stages and the head of the point, Kaiming normal, without biases where it says so."""
-    images, labels, classes = _drawn(rng, point, device)
-    model = networks.Vgg(
-        3, classes, rng=rng, stages=point.stages, head=point.head, bias=point.get("bias", True)
-    )
-    return _placed(model, images, labels, point, device)
+    shape = {"stages": point.stages, "head": point.head, "bias": point.get("bias", True)}
+    return _at_start(rng, point, device, lambda classes: networks.Vgg(3, classes, rng=rng, **shape))
 
 
-def _drawn(rng: np.random.Generator, point: Point, device: str) -> tuple[Tensor, Tensor, int]:
+def _at_start(
+    rng: np.random.Generator, point: Point, device: str, model: Callable[[int], nn.Module]
+) -> Classifier:
+    """Images are drawn, then the network, for as many classes as they have."""
     import torch
 
     source = data.opened(point.images, (3, 32, 32))
-    return *data.sample(source, rng, point.samples).tensors(device, torch.float32), source.classes
-
-
-def _placed(model: nn.Module, images: Tensor, labels: Tensor, point: Point, device: str) -> Classifier:
-    import torch
-
-    return Classifier(model.to(device, torch.float32).eval(), images, labels, point.get("chunk"))
+    images, labels = data.sample(source, rng, point.samples).tensors(device, torch.float32)
+    made = model(source.classes).to(device, torch.float32).eval()
+    return Classifier(made, images, labels, point.get("chunk"))
 
 
 def vgg_layers(point: Point, *, side: int = 32) -> list[tuple[int, int]]:

@@ -7,39 +7,35 @@ here for the page and for docs/mutants.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["CRASHED", "FILE", "Campaign", "Outcomes", "Survivor", "campaigns"]
+__all__ = ["FILE", "Campaign", "Outcomes", "Survivor", "campaigns"]
 
 FILE = Path(__file__).with_name("campaign.json")
 
-CRASHED = ("broken", "refused", "hung")
-"""Caught without a verdict: a check crashed, a claim was no longer let in, or one never ended."""
 
+class Outcomes(NamedTuple):
+    """How many edits were tried, and what came of them.
 
-@dataclass(frozen=True)
-class Outcomes:
-    """How edits came out.
+    Attributes
+    ----------
+    inert
+        Those after which nothing that claims read has another value.
+    caught, crashed
+        Those that a report would have shown, and of these the ones without a verdict: a check crashed, a claim was no
+        longer let in, or one never ended.
 
-    >>> tally = Outcomes({"disagrees": 5, "undecidable": 1, "broken": 2, "survived": 1, "unfinished": 1, "inert": 5})
-    >>> tally.tried, tally.live, tally.caught, tally.crashed, tally.rate
-    (15, 10, 8, 2, 0.8)
+    >>> tally = Outcomes(15, 5, 8, 2)
+    >>> tally.live, tally.rate
+    (10, 0.8)
     """
 
-    counts: Mapping[str, int]
-
-    @property
-    def tried(self) -> int:
-        """All of them."""
-        return sum(self.counts.values())
-
-    @property
-    def inert(self) -> int:
-        """Those after which nothing that claims read has another value."""
-        return self.counts.get("inert", 0)
+    tried: int
+    inert: int
+    caught: int
+    crashed: int
 
     @property
     def live(self) -> int:
@@ -47,44 +43,28 @@ class Outcomes:
         return self.tried - self.inert
 
     @property
-    def crashed(self) -> int:
-        """Those that were caught without a verdict."""
-        return sum(self.counts.get(name, 0) for name in CRASHED)
-
-    @property
-    def caught(self) -> int:
-        """Those that a report would have shown."""
-        return self.counts.get("disagrees", 0) + self.counts.get("undecidable", 0) + self.crashed
-
-    @property
     def rate(self) -> float:
         """Caught of those that change a value; 1 of none."""
         return self.caught / self.live if self.live else 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Survivor:
-    """An edit that was not caught, and why no claim can catch it; without a reason it is a gap.
+class Survivor(NamedTuple):
+    """An edit that was not caught: `file:line`, its kind, and what the line became.
 
-    `margins` is the most by which measured minus predicted moved, in margins, for the claim `mover`.
+    `margins` is the most by which measured minus predicted moved, in margins, for the claim `mover`; without a `reason`
+    why no claim can catch it, it is a gap.
     """
 
-    file: str
-    line: int
-    function: str
+    place: str
     kind: str
-    outcome: str
-    run: int
-    asked: int
-    mover: str
-    stands: str
     becomes: str
+    outcome: str
     margins: float
+    mover: str
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Campaign:
+class Campaign(NamedTuple):
     """The campaign of one folder.
 
     `passed` edits touch refusals, tolerances or texts, `not_executed` code that no claim executes: neither is tried.
@@ -97,10 +77,14 @@ class Campaign:
     seed: int
     commit: str
     date: str
-    all: Outcomes
     kinds: Mapping[str, Outcomes]
     rooms: Mapping[str, Outcomes]
-    survivors: tuple[Survivor, ...]
+    survivors: Sequence[Survivor]
+
+    @property
+    def all(self) -> Outcomes:
+        """Of all kinds."""
+        return Outcomes(*map(sum, zip(*self.kinds.values(), strict=True)))
 
     @property
     def unexplained(self) -> int:
@@ -119,19 +103,11 @@ def campaigns(file: Path = FILE) -> tuple[Campaign, ...]:
     if not file.exists():
         return ()
     try:
-        return tuple(_campaign(one) for one in json.loads(file.read_text(encoding="utf-8"))["folders"])
-    except (ValueError, KeyError, TypeError) as error:
+        return tuple(_campaign(**one) for one in json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{file} must be a record of a campaign, got {error!r}") from None
 
 
-def _campaign(raw: Mapping[str, Any]) -> Campaign:
-    told = {
-        name: raw[name] for name in ("folder", "passed", "not_executed", "executed", "seed", "commit", "date")
-    }
-    return Campaign(
-        **told,
-        all=Outcomes(raw["outcomes"]),
-        kinds={name: Outcomes(outcomes) for name, outcomes in raw["kinds"].items()},
-        rooms={name: Outcomes(outcomes) for name, outcomes in raw["rooms"].items()},
-        survivors=tuple(Survivor(**one) for one in raw["survivors"]),
-    )
+def _campaign(*, kinds: Any, rooms: Any, survivors: Any, **origin: Any) -> Campaign:
+    kinds, rooms = ({name: Outcomes(*row) for name, row in table.items()} for table in (kinds, rooms))
+    return Campaign(**origin, kinds=kinds, rooms=rooms, survivors=[Survivor(*row) for row in survivors])

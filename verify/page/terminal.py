@@ -16,7 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from verify.claims.coverage import PAPER, count_statements, whose, whose_claim
+from verify.claims.registry import PAPER, count_statements, whose, whose_claim
 from verify.escapes import escaped
 from verify.judging.judge import labels
 from verify.model import AnyClaim, raised

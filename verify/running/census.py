@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from verify.claims import registry, roll
+from verify.claims import register, registry
 from verify.model import FAMILY_ERROR, Verdict
 from verify.results import Census, Promise, Row
 
@@ -26,8 +26,8 @@ def census(
         asked=len(asked),
         judged=len({row.claim for row in rows}),
         left_out=dict(left_out),
-        missing=roll.missing(only),
-        withdrawn=roll.withdrawn(only),
+        missing=register.missing(only),
+        withdrawn=register.withdrawn(only),
     )
 
 

@@ -13,9 +13,8 @@ from functools import cache
 from typing import Any
 
 from simulate.monte_carlo import SerialExecutor
-from verify.claims import registry, roll, unread
-from verify.claims.glossary import code_of
-from verify.claims.ledger import digest
+from verify.claims import register, registry
+from verify.claims.places import UNREAD, code_of
 from verify.judging.planted import PLANTED
 from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
 from verify.results import Observed, PaperRow, Results, Row, Suite
@@ -53,9 +52,9 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     Raises
     ------
     ValueError, OSError
-        If the folder of the report cannot be written, the workers cannot be had or a ledger was edited by hand.
+        If the folder of the report cannot be written, the workers cannot be had or a ledger cannot be read.
     """
-    roll.ledgers(request.papers)
+    register.ledgers(request.papers)
     if request.report_dir is not None:
         require_writable(request.report_dir)
     with (
@@ -122,7 +121,7 @@ def collect(
         inventory=registry.inventory([*request.claims, *request.observations] if request.named else None),
         planted=planted,
         derivations=derivations,
-        unread=unread.listed(),
+        unread={why: ", ".join(names) for why, names in UNREAD.items()},
         observations=session.finished_observations(),
     )
 
@@ -140,7 +139,7 @@ def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
     }
     told = {
         name: {
-            "registered": roll.registered(listed[name], routes.get(name)),
+            "registered": register.registered(listed[name], routes.get(name)),
             "says": listed[name].says,
             "topic": registry.claim_topics(only).get(name, ""),
             "code": code_of(listed[name]),
@@ -218,7 +217,7 @@ def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
         data=settings.data,
         host=_host(session, request),
         papers=_papers(request.papers),
-        ledger=digest(roll.ledgers(request.papers).values()),
+        ledger=register.digest(register.ledgers(request.papers)),
         census=census(
             [claim.id for claim in request.claims],
             request.left_out,

@@ -3,7 +3,7 @@
 import pytest
 
 from verify.claims import registry
-from verify.claims.reading import Reads, reading
+from verify.claims.places import Reads, reading
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from verify.claims import registry
-from verify.claims.glossary import in_statement
+from verify.claims.registry import in_statement
 from verify.page.formulas import formula
 
 LISTED = {
@@ -64,7 +64,7 @@ def test_a_letter_means_what_its_claim_says_before_what_its_paper_lists() -> Non
 
 
 def test_every_claim_names_the_line_where_its_scores_are_made() -> None:
-    from verify.claims.glossary import _line, code_of
+    from verify.claims.places import _line, code_of
 
     root = Path(__file__).parents[3]
     for claim in registry.claims():

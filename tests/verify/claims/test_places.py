@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 
 from verify.claims import registry
-from verify.claims.places import equations, theory_read
+from verify.claims.places import equations, functions_read
 
 PAGE = Path(__file__).parents[3] / "docs" / "equations.md"
 
@@ -22,7 +22,7 @@ def test_every_entry_has_a_line() -> None:
 
 
 def test_theory_is_found_through_functions_beside_a_claim() -> None:
-    read = {claim.id: theory_read(claim) for claim in registry.claims()}
+    read = {claim.id: functions_read(claim) for claim in registry.claims()}
     assert "theory.batch_hessian.batch_ggn.batch_ggn_eigenvalue" in read["granziol2022/theorem-7"]
     assert read["vysogorets2024/parameter-count"] == []
     for name in {name for names in read.values() for name in names}:

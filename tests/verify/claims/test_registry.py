@@ -12,9 +12,8 @@ import pytest
 from simulate.monte_carlo import Point, SerialExecutor
 from theory import outliers
 from verify.claims import registry
-from verify.claims.coverage import entry_of
 from verify.claims.granziol2022.outliers import rectangular
-from verify.claims.registry import select
+from verify.claims.registry import entry_of, select
 from verify.judging.estimands import components
 from verify.judging.judge import SEPARATION, applies, labels, passage, readings, separation
 from verify.model import (

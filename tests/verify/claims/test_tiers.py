@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from verify.claims import registry
-from verify.claims.coverage import entry_of
+from verify.claims.registry import entry_of
 from verify.model import Claim, Tier
 
 DEAR = {

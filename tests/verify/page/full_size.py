@@ -15,7 +15,7 @@ from markupsafe import Markup
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, rival
 from verify.claims import registry
-from verify.claims.glossary import code_of
+from verify.claims.places import code_of
 from verify.judging.estimands import components
 from verify.judging.judge import labels, passage
 from verify.model import AnyClaim, Claim, Identity

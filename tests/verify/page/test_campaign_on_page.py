@@ -20,18 +20,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 SURVIVOR = Survivor(
-    file="theory/zone/edges.py",
-    line=12,
-    function="edge",
-    kind="constant",
-    outcome="survived",
-    run=3,
-    asked=3,
-    mover="vysogorets2024/zone",
-    stands="a < 1.0",
-    becomes="a < 1.05",
-    margins=0.25,
-    reason="",
+    "theory/zone/edges.py:12", "constant", "a < 1.05", "survived", 0.25, "vysogorets2024/zone", ""
 )
 CAMPAIGN = Campaign(
     folder="theory",
@@ -41,14 +30,9 @@ CAMPAIGN = Campaign(
     seed=77,
     commit="abc123",
     date="2026-11-23",
-    all=Outcomes({"disagrees": 6, "broken": 1, "survived": 1, "inert": 4}),
-    kinds={
-        "sign": Outcomes({"disagrees": 6, "broken": 1, "inert": 3}),
-        "constant": Outcomes({"survived": 1}),
-        "branch": Outcomes({"inert": 1}),
-    },
+    kinds={"sign": Outcomes(10, 3, 7, 1), "constant": Outcomes(1, 0, 0, 0), "branch": Outcomes(1, 1, 0, 0)},
     rooms={},
-    survivors=(SURVIVOR,),
+    survivors=[SURVIVOR],
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 from markupsafe import Markup
 
 from verify.claims import registry
-from verify.claims.coverage import count_statements
+from verify.claims.registry import count_statements
 from verify.model import Claim
 from verify.model.inventory import Status
 from verify.page.formulas import lettered, typeset

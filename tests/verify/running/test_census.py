@@ -13,10 +13,10 @@ from tests.verify import toy_claims
 from tests.verify.command_line import Planter, judged
 from tests.verify.pytest_runs import CLAIMS, Run, everything_loaded, run
 from tests.verify.toy_claims import plant
-from verify.claims import roll
-from verify.claims.ledger import FILE, entered
+from verify.claims import register
+from verify.claims.register import FILE, HEAD, added, read
 from verify.cli import main
-from verify.model import Claim, Tier
+from verify.model import AnyClaim, Claim, Tier
 from verify.results import load
 
 __all__ = ["everything_loaded", "plant", "run"]
@@ -38,10 +38,15 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def lost(monkeypatch: pytest.MonkeyPatch, plant: Planter) -> None:
     """A ledger that holds a claim which is there, one that was withdrawn, and one that is gone."""
     others = [replace(toy_claims.RIGHT, id=name) for name in (GONE, "beyond/old")]
-    known = entered({}, [toy_claims.RIGHT, *others], "2026-01-01")
+    text = ledger(toy_claims.RIGHT, *others)
     plant(toy_claims.RIGHT, toy_claims.EXACT)
-    known["beyond/old"]["withdrawn"] = ["2026-01-02", ""]
-    monkeypatch.setattr(roll, "ledgers", lambda *_: {"beyond": known, "granziol2022": {}})
+    known = read(text + "2026-01-02,old,withdrawn\n")
+    monkeypatch.setattr(register, "ledgers", lambda *_: {"beyond": known, "granziol2022": {}})
+
+
+def ledger(*claims: AnyClaim) -> str:
+    """That holds these claims."""
+    return HEAD + added({}, claims, "2026-01-01")
 
 
 def last_lines(text: str, count: int = 3) -> list[str]:
@@ -144,14 +149,14 @@ def test_a_row_tells_its_history_also_where_that_is_not_registered(
     plant: Planter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plant(WHOLE, toy_claims.RIGHT, toy_claims.EXACT, FAR)
-    known = entered({}, [replace(toy_claims.RIGHT, margin=0.7), toy_claims.EXACT], "2026-01-01")
-    monkeypatch.setattr(roll, "ledgers", lambda *_: {"beyond": known, "granziol2022": {}})
+    known = read(ledger(replace(toy_claims.RIGHT, margin=0.7), toy_claims.EXACT))
+    monkeypatch.setattr(register, "ledgers", lambda *_: {"beyond": known, "granziol2022": {}})
 
     assert judged("--json") == 0
     rows = {row["id"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert {name: row.get("registered", "") for name, row in rows.items()} == {
         "beyond/whole": "not registered",
-        "beyond/right": "declared 2026-01-01; not registered: margin tightened from 0.7 to 0.5",
+        "beyond/right": "declared 2026-01-01; not registered: margin tightened from 70% to 50%",
         "beyond/exact": "declared 2026-01-01",
         "granziol2022/far": "",
     }
@@ -162,28 +167,25 @@ def test_a_route_that_is_not_registered_is_told(
     plant: Planter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plant(toy_claims.EXACT)
-    known = entered({}, [toy_claims.EXACT], "2026-01-01")
-    known["beyond/exact"]["terms"]["rivals"] = ["another"]
-    monkeypatch.setattr(roll, "ledgers", lambda *_: {"beyond": known})
+    known = read(ledger(toy_claims.EXACT).replace("one short", "another"))
+    monkeypatch.setattr(register, "ledgers", lambda *_: {"beyond": known})
 
     assert judged("--json") == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert row["registered"].endswith("not registered: rivals added: 'one short' gone: 'another'")
+    assert row["registered"].endswith("not registered: rivals added: 'one short', rivals gone: 'another'")
 
 
-def test_a_ledger_edited_by_hand_stops_a_run_before_it_begins(
+def test_what_is_no_ledger_stops_a_run_before_it_begins(
     plant: Planter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = roll.ledgers.__wrapped__
+    whole = register.ledgers.__wrapped__
     plant(toy_claims.RIGHT)
-    known = entered({}, [toy_claims.RIGHT], "2026-01-01")
-    known["beyond/right"]["terms"]["margin"] = 0.1
-    (tmp_path / FILE).write_text(json.dumps(known))
-    monkeypatch.setattr(roll.registry, "folders", lambda *_: {"beyond": tmp_path})
-    monkeypatch.setattr(roll, "ledgers", whole)
+    (tmp_path / FILE).write_text("a,b\n1,2\n")
+    monkeypatch.setattr(register.registry, "folders", lambda *_: {"beyond": tmp_path})
+    monkeypatch.setattr(register, "ledgers", whole)
 
     assert judged("--report-dir", "out") == 2
-    assert "got beyond/right edited by hand: its seal does not fit" in capsys.readouterr().err
+    assert "must be a ledger of claims" in capsys.readouterr().err
     assert not Path("out/results.json").exists()
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from jinja2 import Template
 from markupsafe import Markup
 
-from verify.claims.coverage import count_statements
+from verify.claims.registry import count_statements
 from verify.judging.campaign import campaigns
 from verify.page import plots, ratios, wording
 from verify.page.cards import Card, centre, span

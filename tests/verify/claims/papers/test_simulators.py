@@ -19,7 +19,7 @@ from simulate.perceptrons import curvature
 from simulate.training import learnable_rates, lyapunov, optimisers
 from simulate.wide import fisher_gram, layer_normed
 from verify.claims import registry
-from verify.claims.places import simulators_read
+from verify.claims.places import functions_read
 from verify.model import AnyClaim, StatisticalProperty, Verdict
 from verify.running.engine import Session, Settings
 
@@ -102,7 +102,7 @@ def kept() -> list[AnyClaim]:
 
 
 def read(claims: Iterable[AnyClaim]) -> set[str]:
-    return {name for claim in claims for name in simulators_read(claim)}
+    return {name for claim in claims for name in functions_read(claim, "simulate")}
 
 
 def test_every_simulator_behind_a_kept_claim_has_a_statistical_property_or_a_reason() -> None:
