@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from simulate import networks
 from simulate.monte_carlo import Block, Point, fixture
-from verify.claims.karakida2019.wide_networks import mean_over_networks
+from verify.claims.karakida2019.wide_networks import by_width
 from verify.claims.vysogorets2024.softmax import priors, unrelated
 from verify.claims.vysogorets2024.training import uniform
 from verify.claims.vysogorets2024.zone import networks as zone
@@ -89,6 +89,9 @@ def test_gradients_of_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_mean_over_networks_draws_each_anew_from_the_stream_of_its_replicate() -> None:
-    found = mean_over_networks(block(2), 3, lambda several: several.normal(4)[:, 1])
+    point = Point(widths=(4,), networks=(3,))
+    found = by_width(block(2), point, lambda several, n: {"x": several.normal(n)[:, 1]}, at_once=True)["x"][
+        :, 0
+    ]
     expected = [rng.standard_normal((3, 4))[:, 1].mean() for rng in block(2).streams]
     assert_allclose(found, expected)

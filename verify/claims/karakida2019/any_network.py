@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
@@ -10,12 +11,15 @@ from simulate.training import wide_training
 from simulate.wide import few_signals, fisher_gram, signals
 from theory import fisher
 from theory.order_parameters import order_parameters
-from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.kernels.tangent import CLAIMS as TANGENT
-from verify.claims.karakida2019.layer_norm.layer_norm import CLAIMS as LAYER_NORM
-from verify.claims.karakida2019.spectrum.cross_entropy import CLAIMS as CROSS_ENTROPY
-from verify.claims.karakida2019.spectrum.theorems import CLAIMS as WIDE
-from verify.claims.karakida2019.wide_networks import network_of, passed_at, setting
+from verify.claims.karakida2019 import PAPER, follow_ups, layer_norm, spectrum
+from verify.claims.karakida2019.wide_networks import (
+    law,
+    network_of,
+    parameters_of,
+    passed_at,
+    setting,
+    statistics_of,
+)
 from verify.judging.families import by_name, one, ratio
 from verify.model import AnyClaim, StatisticalProperty
 from verify.model.domains import Between, OneOf
@@ -30,7 +34,7 @@ NAMES = (
     "layer-norm-mean",
     "layer-norm-rayleigh",
 )
-BY_NAME = by_name((*WIDE, *TANGENT, *CROSS_ENTROPY, *LAYER_NORM), *NAMES)
+BY_NAME = by_name((*spectrum.CLAIMS, *follow_ups.CLAIMS, *layer_norm.CLAIMS), *NAMES)
 
 
 def _forward_variance(block: Block, p: Point) -> Any:
@@ -55,25 +59,24 @@ def _backward_covariance(block: Block, p: Point) -> Any:
 def _rayleigh(block: Block, p: Point) -> Any:
     """Quotient at equal weights on all samples."""
     gram = few_signals.passed_gram(passed_at(block, p))
-    return fisher_gram.rayleigh(gram) / float(fisher.eigenvalue_statistics(**_sizes(p)).largest)
+    return fisher_gram.rayleigh(gram) / float(statistics_of(p).largest)
 
 
 def _subtracted(block: Block, p: Point) -> Any:
     """Mean eigenvalue behind mean subtraction."""
     passed = passed_at(block, p)
     trace = fisher_gram.fisher_trace(fisher_gram.centred(few_signals.passed_gram(passed)))
-    return trace / passed.parameters / float(fisher.mean_subtracted_statistics(**_sizes(p)).mean)
-
-
-def _sizes(p: Point) -> dict[str, Any]:
-    return setting(p, "width", "samples", "outputs") | {"finite_width": True}
+    known = setting(p, "width", "samples", "outputs")
+    mean = fisher.mean_subtracted_statistics(**known, finite_width=True).mean
+    return trace / passed.parameters / float(mean)
 
 
 def _sharpness(block: Block, p: Point) -> Any:
     """Largest eigenvalue of one output of one sample: the squared length of a gradient."""
     network = network_of(block, p, samples=1, outputs=1)
-    known = fisher.eigenvalue_statistics(**setting(p), width=p.width, samples=1, outputs=1, finite_width=True)
-    return wide_training.sharpness(network, p.activation) / float(known.largest)
+    return wide_training.sharpness(network, p.activation) / float(
+        statistics_of(p, samples=1, outputs=1).largest
+    )
 
 
 def _whole(block: Block, p: Point) -> Any:
@@ -82,24 +85,18 @@ def _whole(block: Block, p: Point) -> Any:
     known = order_parameters(**setting(p))
     measured = signals.measured_order_parameters(network, p.activation)
     parts = [measured[name][:, -1] / float(getattr(known, name)[-1]) for name in ("q_hat_t", "q_tilde_st")]
-    statistics = fisher.eigenvalue_statistics(**_sizes(p))
-    count = fisher.parameter_count(depth=p.depth, width=p.width, outputs=p.outputs)
     trace = fisher_gram.fisher_trace(fisher_gram.gram(network, p.activation))
-    return (sum(parts) + trace / float(statistics.mean * count)) / 3
-
-
-def _of(name: str) -> Callable[[Block, Point], Any]:
-    return lambda block, p: ratio(BY_NAME[name], block, p)
+    return (sum(parts) + trace / float(statistics_of(p).mean * parameters_of(p))) / 3
 
 
 CASES: dict[str, Callable[[Block, Point], Any]] = {
     "forward-variance": _forward_variance,
     "backward-variance": _backward_variance,
     "backward-covariance": _backward_covariance,
-    "mean-eigenvalue": _of("mean-eigenvalue"),
+    "mean-eigenvalue": partial(ratio, BY_NAME["mean-eigenvalue"]),
     "rayleigh-quotient": _rayleigh,
     "mean-subtraction": _subtracted,
-    **{name: _of(name) for name in NAMES[1:]},
+    **{name: partial(ratio, BY_NAME[name]) for name in NAMES[1:]},
     "sharpness": _sharpness,
     "whole": _whole,
 }
@@ -108,11 +105,6 @@ CASES: dict[str, Callable[[Block, Point], Any]] = {
 def any_network(block: Block, point: Point) -> Mapping[str, Any]:
     """A statistic over what theory says of it."""
     return {"ratio": CASES[point.case](block, point)}
-
-
-def _example(case: str) -> Point:
-    setting = {"depth": 3, "width": 90, "samples": 5, "outputs": 4}
-    return Point(case=case, activation="tanh", weight_variance=1.7, bias_variance=0.6, **setting)
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -138,7 +130,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         simulate=any_network,
         on_host="Lanczos of small matrices",
         replicate="one network with its inputs",
-        examples=tuple(map(_example, CASES)),
+        examples=tuple(
+            law("tanh", 1.7, 0.6, case=case, depth=3, width=90, samples=5, outputs=4) for case in CASES
+        ),
         score="ratio",
         predict=one,
         margin=0.05,

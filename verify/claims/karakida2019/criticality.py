@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from theory import criticality
 from theory.activations import gaussian_kernels, single
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import WIDE, law, network_of
 from verify.model import KNOWN, AnyClaim, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]
+
 
 TILT = 0.01
 """Angle and relative length by which pairs of inputs differ: all below are linear in it."""
@@ -30,25 +32,17 @@ def travelling_pairs(block: Block, point: Point) -> Mapping[str, Any]:
     """
     import torch
 
-    network = signals.wide_network(
-        block,
-        widths=(point.width,) * (point.steps + 2) + (1,),
-        samples=2 * point.pairs,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
-    one, other = _orthonormal(*network.inputs.chunk(2, dim=1))
-    length = point.input_scale * math.sqrt(point.width)
-    inputs = torch.stack(
-        [
-            length * one,
-            length * _turned(one, other, math.cos(TILT)),
-            length * (1 + TILT / 2) * one,
-            length * (1 - TILT / 2) * one,
-        ],
-        1,
-    )
-    moved = signals.WideNetwork(weights=network.weights, biases=network.biases, inputs=inputs.flatten(1, 2))
+    widths = (*(point.width,) * (point.steps + 2), 1)
+    network = network_of(block, point, widths=widths, samples=2 * point.pairs)
+    x, y = network.inputs.chunk(2, dim=1)
+    one = x / x.norm(dim=-1, keepdim=True)
+    rest = y - (y * one).sum(-1, keepdim=True) * one
+    other = rest / rest.norm(dim=-1, keepdim=True)
+    length, overlap = point.input_scale * math.sqrt(point.width), math.cos(TILT)
+    turned = overlap * one + math.sqrt(1 - overlap**2) * other
+    pairs = (length * one, length * turned, length * (1 + TILT / 2) * one, length * (1 - TILT / 2) * one)
+    inputs = torch.stack(pairs, 1).flatten(1, 2)
+    moved = signals.WideNetwork(weights=network.weights, biases=network.biases, inputs=inputs)
     layers = signals.forward(moved, point.activation).preactivations
 
     def apart(layer: int) -> tuple[Any, Any]:
@@ -64,55 +58,43 @@ def travelling_pairs(block: Block, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _orthonormal(x: Any, y: Any) -> tuple[Any, Any]:
-    one = x / x.norm(dim=-1, keepdim=True)
-    rest = y - (y * one).sum(-1, keepdim=True) * one
-    return one, rest / rest.norm(dim=-1, keepdim=True)
-
-
-def _turned(one: Any, other: Any, overlap: float) -> Any:
-    return overlap * one + math.sqrt(1 - overlap**2) * other
-
-
-PAIRS = {"steps": 3, "pairs": 24, "width": 100}
+PAIRS: dict[str, Any] = {"steps": 3, "pairs": 24, "width": 100}
 
 # inputs of such lengths that the first layer is near the fixed point
 # `input_overlap`: of inputs that are not drawn any more; points keep their names, which their draws have
-ORDERED = (
-    Point(activation="tanh", weight_variance=1.4, bias_variance=0.13, input_scale=0.5303, input_overlap=0.9),
-    Point(activation="erf", weight_variance=1.1, bias_variance=0.15, input_scale=0.5859, input_overlap=0.9),
-)
-CHAOTIC = (
-    Point(activation="tanh", weight_variance=2.6, bias_variance=0.2, input_scale=0.6728, input_overlap=0.818),
-    Point(activation="erf", weight_variance=2.3, bias_variance=0.1, input_scale=0.714, input_overlap=0.4672),
-)
-
 IN_ORDER, IN_CHAOS = (
     Experiment(
         id=f"karakida2019/pairs-in-{phase}",
         replicate="one network with pairs of inputs",
         simulate=travelling_pairs,
-        points=tuple(p | PAIRS for p in points),
+        points=tuple(
+            law(name, weights, biases, input_scale=scale, input_overlap=overlap, **PAIRS)
+            for name, weights, biases, scale, overlap in rows
+        ),
         budget=2048,
         seconds=0.55,
     )
-    for phase, points in (("order", ORDERED), ("chaos", CHAOTIC))
+    for phase, rows in (
+        ("order", (("tanh", 1.4, 0.13, 0.5303, 0.9), ("erf", 1.1, 0.15, 0.5859, 0.9))),
+        ("chaos", (("tanh", 2.6, 0.2, 0.6728, 0.818), ("erf", 2.3, 0.1, 0.714, 0.4672))),
+    )
 )
+
+
+def _drawn(p: Point, **changed: float) -> dict[str, Any]:
+    return {"weight_variance": p.weight_variance, "bias_variance": p.bias_variance} | changed
 
 
 @cache
 def _scales(p: Point) -> criticality.DepthScales:
-    return criticality.depth_scales(
-        p.activation, weight_variance=p.weight_variance, bias_variance=p.bias_variance
-    )
+    return criticality.depth_scales(p.activation, **_drawn(p))
 
 
-def _chi_at_unit_variance(p: Point) -> float:
+def _at_unit_variance(p: Point) -> float:
     slope = gaussian_kernels(single(p.activation)).derivative(1.0, 1.0, 0.0).moment
-    return float(p.weight_variance * slope)
+    return float(p.weight_variance * slope) ** p.steps
 
 
-DEEP = "linear in the difference of the inputs; O(1/M) per layer, below 1 % at M = 100; at most 3 % for wide networks"
 FIELD = "Schoenholz et al. (2017), Deep information propagation"
 
 
@@ -120,86 +102,80 @@ def _power_of(name: str, more: int = 0) -> Callable[[Point], float]:
     return lambda p: float(getattr(_scales(p), name) ** (p.steps + more))
 
 
-CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
+_of_pairs = partial(
+    Claim,
+    kind=Kind.RATIO,
+    margin=0.03,
+    margin_reason="linear in the difference of the inputs; O(1/M) per layer, below 1 % at M = 100; " + WIDE,
+    axis="weight_variance",
+)
+_of_distances = partial(
+    _of_pairs,
+    entries=("C6", "C7"),
+    score=("distance_last", "distance_first"),
+    quantity="squared distance of near inputs, over n layers",
+)
+
+PAIR_CLAIMS: tuple[AnyClaim, ...] = (
+    _of_distances(
         id="karakida2019/depth-of-distances",
-        entries=("C6", "C7"),
         source=f"{FIELD}, eqs. (6) and (7), beside {PAPER}, eqs. (5) to (7)",
         statement=r"\frac{\mathbb{E}\,|u^{l+n}(s) - u^{l+n}(t)|^2}{\mathbb{E}\,|u^l(s) - u^l(t)|^2} = "
         r"e^{-n/\xi_c} = \chi^n,\quad \chi = \sigma_w^2 E\,\phi'(\sqrt{q^*} z)^2 < 1 \quad (q_t^l = q^*)",
-        says="In the ordered phase of wide networks, the squared distance of two near inputs shrinks in "
-        "each layer by the weight variance times the mean squared slope.",
+        says="In the ordered phase of wide networks, the squared distance of two near inputs shrinks in each layer by "
+        "the weight variance times the mean squared slope.",
         experiment=IN_ORDER,
-        kind=Kind.RATIO,
-        score=("distance_last", "distance_first"),
         predict=lambda p: math.exp(-p.steps / _scales(p).correlation_depth),
-        margin=0.03,
-        margin_reason=DEEP,
         rivals={
             "slope of the variances": _power_of("variance_slope"),
             "without sigma_w^2": lambda p: (_scales(p).chi / p.weight_variance) ** p.steps,
             "one layer more": _power_of("chi", more=1),
-            "at unit variance": lambda p: _chi_at_unit_variance(p) ** p.steps,
+            "at unit variance": _at_unit_variance,
         },
-        quantity="squared distance of near inputs, over n layers",
-        axis="weight_variance",
     ),
-    Claim(
+    _of_pairs(
         id="karakida2019/depth-of-variances",
         symbols={r"\delta": "a small change of what follows"},
         entries=("C6",),
         source=f"{FIELD}, eqs. (8) and (9), beside {PAPER}, eqs. (5) and (6)",
         statement=r"\frac{\mathbb{E}\,\delta q^{l+1}}{\mathbb{E}\,\delta q^l} = e^{-1/\xi_q} = "
         r"\sigma_w^2 E\,[\phi'(\sqrt{q^*} z)^2 + \phi(\sqrt{q^*} z) \phi''(\sqrt{q^*} z)] \quad (q_t^l = q^*)",
-        says="In the ordered phase of wide networks, a difference of pre-activation variances near their "
-        "fixed point shrinks over one layer by the slope of the variance map.",
+        says="In the ordered phase of wide networks, a difference of pre-activation variances near their fixed point "
+        "shrinks over one layer by the slope of the variance map.",
         experiment=IN_ORDER,
-        kind=Kind.RATIO,
         score=("variance_second", "variance_first"),
         predict=lambda p: math.exp(-1 / _scales(p).variance_depth),
-        margin=0.03,
-        margin_reason=DEEP,
         rivals={
             "chi": lambda p: _scales(p).chi,
             "without sigma_w^2": lambda p: _scales(p).variance_slope / p.weight_variance,
             "two layers": lambda p: _scales(p).variance_slope ** 2,
         },
         quantity="difference of two variances, over one layer",
-        axis="weight_variance",
     ),
-    Claim(
+    _of_distances(
         id="karakida2019/distances-in-chaos",
-        entries=("C6", "C7"),
         source=f"{FIELD}, eq. (7), beside {PAPER}, eqs. (5) to (7)",
         statement=r"\frac{\mathbb{E}\,|u^{l+n}(s) - u^{l+n}(t)|^2}{\mathbb{E}\,|u^l(s) - u^l(t)|^2} = \chi^n > 1 \quad "
         r"(q_t^l = q^*)",
-        says="In the chaotic phase of wide networks, the squared distance of two near inputs grows in each "
-        "layer by the weight variance times the mean squared slope.",
+        says="In the chaotic phase of wide networks, the squared distance of two near inputs grows in each layer by "
+        "the weight variance times the mean squared slope.",
         experiment=IN_CHAOS,
-        kind=Kind.RATIO,
-        score=("distance_last", "distance_first"),
         predict=_power_of("chi"),
-        margin=0.03,
-        margin_reason=DEEP,
         rivals={
             "slope at c*": _power_of("correlation_slope"),
             "slope of the variances": _power_of("variance_slope"),
             "one layer more": _power_of("chi", more=1),
-            "at unit variance": lambda p: _chi_at_unit_variance(p) ** p.steps,
+            "at unit variance": _at_unit_variance,
         },
-        quantity="squared distance of near inputs, over n layers",
-        axis="weight_variance",
     ),
 )
 
-
-# --- the critical point --------------------------------------------------------------------------------------
-
-
 # --- fixed points and phases ---------------------------------------------------------------------------------
+
 
 LAYERS = 540
 """Enough for the farthest of the depth scales below, 14 layers, to leave nothing but rounding."""
+
 
 SMALL = 1e-5
 """Step of a recursion at which its ratio to the next is the slope at the fixed point, up to this."""
@@ -207,14 +183,12 @@ SMALL = 1e-5
 
 def deep_networks(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Variance and correlation of two pre-activations deep inside, and how they approach what they become."""
-    drawn = {"weight_variance": point.weight_variance, "bias_variance": point.bias_variance}
-    moments = order_parameters(point.activation, depth=LAYERS, **drawn)
+    moments = order_parameters(point.activation, depth=LAYERS, **_drawn(point))
     variance, covariance = (
         point.weight_variance * hat + point.bias_variance for hat in (moments.q_hat_t, moments.q_hat_st)
     )
-    correlation = covariance / variance
-    found = criticality.depth_scales(point.activation, **drawn)
-    fixed = criticality.variance_fixed_point(point.activation, **drawn)
+    correlation, found = covariance / variance, _scales(point)
+    fixed = criticality.variance_fixed_point(point.activation, **_drawn(point))
     ends = [variance[-1], variance[-1], correlation[-1]]
     slopes = [found.variance_slope, found.correlation_slope]
     known = [fixed, found.variance, found.correlation, *slopes]
@@ -241,14 +215,10 @@ FIXED_POINTS = Identity(
     statement=r"q_t^l \to q^*,\quad q_{st}^l / q_t^l \to c^*,\quad "
     r"\frac{q_t^{l+1} - q_t^l}{q_t^l - q_t^{l-1}} \to \sigma_w^2 E\,[\phi'^2 + \phi \phi''],\quad "
     r"\frac{c^{l+1} - c^l}{c^l - c^{l-1}} \to \sigma_w^2 I_{\phi'}[q^*, c^* q^*]",
-    says="Variance and correlation of two signals deep inside a wide network settle where theory puts them, "
-    "and step by step at the rates it gives.",
+    says="Variance and correlation of two signals deep inside a wide network settle where theory puts them, and step "
+    "by step at the rates it gives.",
     routes=deep_networks,
-    points=(
-        Point(activation="tanh", weight_variance=1.7, bias_variance=0.3),
-        Point(activation="tanh", weight_variance=2.5, bias_variance=0.1),
-        Point(activation="erf", weight_variance=2.3, bias_variance=0.15),
-    ),
+    points=(law("tanh", 1.7, 0.3), law("tanh", 2.5, 0.1), law("erf", 2.3, 0.15)),
     tolerance=1e-4,
     tolerance_reason=f"steps of {SMALL:g} are not yet none; the fixed points themselves agree to 1e-12",
     seconds=1.3,
@@ -271,14 +241,11 @@ PHASES = Experiment(
     id="karakida2019/phases",
     replicate="nine networks with near inputs",
     simulate=growing_pairs,
-    points=tuple(
-        Point(activation=name, weight_variance=weights, bias_variance=biases, input_scale=scale, **FEW)
-        for name, weights, biases, scale in (
-            ("tanh", 1.83, 0.13, 0.5876),
-            ("tanh", 2.35, 0.13, 0.641),
-            ("erf", 1.56, 0.2, 0.6652),
-            ("erf", 2.01, 0.2, 0.7067),
-        )
+    points=(
+        law("tanh", 1.83, 0.13, input_scale=0.5876, **FEW),
+        law("tanh", 2.35, 0.13, input_scale=0.641, **FEW),
+        law("erf", 1.56, 0.2, input_scale=0.6652, **FEW),
+        law("erf", 2.01, 0.2, input_scale=0.7067, **FEW),
     ),
     budget=1024,
     seconds=0.3,
@@ -287,13 +254,11 @@ PHASES = Experiment(
 GROWS = {"ordered": 0.0, "chaotic": 1.0}
 
 
-def _grows(p: Point, *, biases: bool = True) -> float:
+def _grows(p: Point, **changed: float) -> float:
     """1 in the chaotic phase, 0 in the ordered one, by chi and by the critical line; 1/2 where these two differ."""
-    biases_drawn = p.bias_variance if biases else 0.0
-    found = criticality.depth_scales(
-        p.activation, weight_variance=p.weight_variance, bias_variance=biases_drawn
-    )
-    above = p.weight_variance > criticality.critical_weight_variance(p.activation, biases_drawn)
+    drawn = _drawn(p, **changed)
+    found = criticality.depth_scales(p.activation, **drawn)
+    above = p.weight_variance > criticality.critical_weight_variance(p.activation, drawn["bias_variance"])
     return (GROWS[found.phase] + float(above)) / 2
 
 
@@ -315,11 +280,12 @@ PHASE = Claim(
     margin_reason="one group of networks in five on the wrong side, by scatter",
     rivals={
         "the other way round": lambda p: 1 - _grows(p),
-        "critical line of no biases": lambda p: _grows(p, biases=False),
+        "critical line of no biases": lambda p: _grows(p, bias_variance=0.0),
         "always ordered": lambda _: 0.0,
     },
     quantity="share of groups of networks in which near inputs part",
     axis="weight_variance",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*CRITICALITY_CLAIMS, FIXED_POINTS, PHASE)
+
+CLAIMS: tuple[AnyClaim, ...] = (*PAIR_CLAIMS, FIXED_POINTS, PHASE)
