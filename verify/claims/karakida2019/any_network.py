@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
@@ -89,14 +88,18 @@ def _whole(block: Block, p: Point) -> Any:
     return (sum(parts) + trace / float(statistics_of(p).mean * parameters_of(p))) / 3
 
 
+def _of(name: str) -> Callable[[Block, Point], Any]:
+    return lambda block, p: ratio(BY_NAME[name], block, p)
+
+
 CASES: dict[str, Callable[[Block, Point], Any]] = {
     "forward-variance": _forward_variance,
     "backward-variance": _backward_variance,
     "backward-covariance": _backward_covariance,
-    "mean-eigenvalue": partial(ratio, BY_NAME["mean-eigenvalue"]),
+    "mean-eigenvalue": _of("mean-eigenvalue"),
     "rayleigh-quotient": _rayleigh,
     "mean-subtraction": _subtracted,
-    **{name: partial(ratio, BY_NAME[name]) for name in NAMES[1:]},
+    **{name: _of(name) for name in NAMES[1:]},
     "sharpness": _sharpness,
     "whole": _whole,
 }

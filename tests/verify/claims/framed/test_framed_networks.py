@@ -13,8 +13,7 @@ from simulate import networks
 from simulate.modules.logit_kernel import logit_kernel
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import curvature
-from verify.claims.vysogorets2024 import framed_networks as framed
-from verify.claims.vysogorets2024.zone import observations as observed, zone
+from verify.claims.vysogorets2024 import framed_networks as framed, observed, zone
 from verify.model.observation import Observation
 
 POINT = Point(images="digits", samples=6, dim=3)

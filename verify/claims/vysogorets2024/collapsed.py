@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from simulate import data, networks
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, layer_blocks
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.framed_networks import on_images, one_by_one, seen_by
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
 from verify.model.observation import Column, Observation
 
-__all__ = ["CLAIMS", "OBSERVATIONS"]
+__all__ = ["CLAIMS", "OBSERVATIONS", "small_framed"]
 
 # --- what is left of G ---------------------------------------------------------------------------------------
 
 
 def lenet(rng: np.random.Generator, point: Point, device: str = "cpu") -> tuple[tuple[Any, ...], Any, Any]:
     """Weights of LeNet-300-100 as drawn, images and labels."""
-    source = data.opened(point.images, (1, 28, 28))
-    drawn = data.sample(source, rng, point.samples).flat().tensors(device)
-    weights = networks.mlp_weights(rng, (*networks.LENET_300_100[:-1], source.classes))
-    return tuple(w.to(device) for w in weights), *drawn
+    model, images = on_images(rng, point)
+    return tuple(w.detach().to(device) for w in model.parameters()), *images.tensors(device)
 
 
 def decay(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -63,24 +63,23 @@ NEAR = 0.01
 """Of 1, the excess of one sample."""
 
 
-def _collapse(block: Block, point: Point) -> Mapping[str, Any]:
+@one_by_one
+def _collapse(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
     """At the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
-    found, alpha = [], point.alpha[-1]
-    for rng in block.streams:
-        net = _small_network(rng, point, block.device)
-        g_term, _ = net.scaled_g_term(alpha)
-        terms = (g_term, net.terms(alpha).hessian)
-        found.append([float(curvature.positive_excess(term)) for term in terms])
-    excess, hessian = np.array(found).T
-    return {"near_one": (np.abs(excess - 1) < NEAR).astype(float), "hessian": hessian}
+    net, alpha = small_framed(rng, point, (40, 30), point.dim, device), point.alpha[-1]
+    terms = (net.scaled_g_term(alpha)[0], net.terms(alpha).hessian)
+    excess, hessian = (float(curvature.positive_excess(term)) for term in terms)
+    return {"near_one": float(abs(excess - 1) < NEAR), "hessian": hessian}
 
 
-def _small_network(rng: np.random.Generator, point: Point, device: str) -> Any:
-    """A network 64-40-30-K as drawn, with images of 8 x 8, along a random frame."""
+def small_framed(
+    rng: np.random.Generator, point: Point, hidden: tuple[int, ...], dim: int, device: str = "cpu"
+) -> Any:
+    """A network as drawn, with images of 8 x 8, along a random frame that is drawn before it."""
     source = data.opened(point.images, (1, 8, 8))
     images = data.sample(source, rng, point.samples).flat()
-    widths = (64, 40, 30, source.classes)
-    frame = curvature.haar(rng, networks.weight_count(widths), point.dim, device=device)
+    widths = (64, *hidden, source.classes)
+    frame = curvature.haar(rng, networks.weight_count(widths), dim, device=device)
     weights = [w.to(device) for w in networks.mlp_weights(rng, widths)]
     return curvature.ProjectedMlp(weights, images.images, images.labels, frame)
 
@@ -111,27 +110,17 @@ COLLAPSE = Experiment(
     data="digits",
 )
 
-DROP = Passage(
-    Standing.OUTSIDE,
-    "softmax output p′ to collapse to a one-hot distribution for all training samples",
-    "Section 3",
-)
-"""The condition under which the excess of G drops to 0: there G is zero, and 0 its excess by definition."""
-
-EVENTS = "ten in a hundred; the readings at issue are always and never"
 
 # --- the least confident sample ------------------------------------------------------------------------------
 
 
-def least_confident(block: Block, point: Point) -> Mapping[str, Any]:
+@one_by_one
+def least_confident(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
     """Whether the least confident image has the top eigenvector of the first layer's block at the largest scale."""
-    found = []
-    for rng in block.streams:
-        weights, images, _ = lenet(rng, point, block.device)
-        top = layer_blocks.layer_block(weights, images, alpha=point.alpha[-1]).top_direction()
-        image = images[_least_confident(weights, images)]
-        found.append(float((top @ image).square().sum() > SHOWN * image.square().sum()))
-    return {"shown": np.array(found)}
+    weights, images, _ = lenet(rng, point, device)
+    top = layer_blocks.layer_block(weights, images, alpha=point.alpha[-1]).top_direction()
+    image = images[_least_confident(weights, images)]
+    return {"shown": float((top @ image).square().sum() > SHOWN * image.square().sum())}
 
 
 SHOWN = 0.99
@@ -158,37 +147,23 @@ LEAST_CONFIDENT = Experiment(
 # --- what one network shows over all scales ------------------------------------------------------------------
 
 
-def _plateau(block: Block, point: Point) -> Mapping[str, Any]:
+@one_by_one
+def _plateau(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
     """Excesses of LeNet-300-100 along a random frame, and of its first layer's block, at every scale."""
-    rows = [_plateau_of_one(rng, point, block.device) for rng in block.streams]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-def _plateau_of_one(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
     weights, images, labels = lenet(rng, point, device)
-    net = _along_a_frame(rng, weights, images, labels, point.dim)
+    net = seen_by(rng, weights, images, labels, point.dim).net
     terms, least = net.terms(point.alpha), _least_confident(weights, images)
     blocks = [layer_blocks.layer_block(weights, images, alpha=alpha) for alpha in point.alpha]
-    return {
+    rounded = {
+        kind: [excess_of(multiplied_out(net, a, kind)) for a in point.alpha]
+        for kind in ("float64", "float32")
+    }
+    return rounded | {
         "hessian": curvature.positive_excess(terms.hessian).cpu(),
         "g_term": curvature.positive_excess(net.scaled_g_term(point.alpha)[0]).cpu(),
-        "float64": [excess_of(multiplied_out(net, alpha)) for alpha in point.alpha],
-        "float32": [excess_of(multiplied_out(net, alpha, "float32")) for alpha in point.alpha],
         "block": [found.excess for found in blocks],
         "share": [float(found.shares[least]) for found in blocks],
     }
-
-
-def _along_a_frame(rng: np.random.Generator, weights: Any, images: Any, labels: Any, dim: int) -> Any:
-    """A network along a random frame, of which the directions that no image sees are never drawn."""
-    import torch
-
-    first, *others = weights
-    span, coordinates = torch.linalg.qr(images.T)
-    seen, size = (first @ span, *others), sum(weight.numel() for weight in weights)
-    rows = sum(weight.numel() for weight in seen)
-    frame = curvature.haar(rng, rows, dim, total=size, device=str(first.device))
-    return curvature.ProjectedMlp(seen, coordinates.T, labels, frame)
 
 
 OBSERVATIONS: tuple[Observation, ...] = (
@@ -225,6 +200,20 @@ OBSERVATIONS: tuple[Observation, ...] = (
     ),
 )
 
+
+FIGURES = f"{PAPER}, section 3 and appendix D, figures 2 and 10"
+
+_on_most = partial(
+    Claim,
+    no_theory=NoTheory.CONSTANT,
+    kind=Kind.PROPORTION,
+    predict=lambda _: 1.0,
+    margin=0.1,
+    relative=False,
+    margin_reason="ten in a hundred; the readings at issue are always and never",
+    rivals={"half of the networks": lambda _: 0.5},
+)
+
 CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="vysogorets2024/decay-of-the-g-term",
@@ -244,35 +233,33 @@ CLAIMS: tuple[AnyClaim, ...] = (
         data="digits",
         quantity="logarithm of the trace of the first layer's block of LeNet-300-100",
     ),
-    Claim(
+    _on_most(
         id="vysogorets2024/excess-of-g-at-collapse",
         entries=("A22", "A51"),
-        source=f"{PAPER}, section 3 and appendix D, figures 2 and 10",
-        no_theory=NoTheory.CONSTANT,
+        source=FIGURES,
         statement=r"P\big(\lvert \mathrm{exc}(G_d) - 1\rvert < 0.01\big) \to 1 \quad (\alpha \gg 1), "
         r"\text{ at } \alpha = 61",
         says="Far above the zone, the excess of the projected Gauss-Newton term, computed without cancellation, is "
         "close to one on almost every network.",
         reads=r"\mathrm{Tr}(\mathcal{G})/\lVert\mathcal{G}\rVert_F \text{ suddenly drops to } 0",
         experiment=COLLAPSE,
-        kind=Kind.PROPORTION,
         score="near_one",
-        predict=lambda _: 1.0,
         printed=lambda _: 0.0,
-        passage=DROP,
+        # the condition under which the excess of G drops to 0: there G is zero, and 0 its excess by definition
+        passage=Passage(
+            Standing.OUTSIDE,
+            "softmax output p′ to collapse to a one-hot distribution for all training samples",
+            "Section 3",
+        ),
         finding="The drop comes where p has rounded to one-hot: G is zero, and the authors' notebook sets its excess "
         "to 0 by definition. Elsewhere finite logits leave every softmax some covariance, and the excess stays at 1, "
         "the paper's own lower bound.",
-        margin=0.1,
-        relative=False,
-        margin_reason=EVENTS,
-        rivals={"half of the networks": lambda _: 0.5},
         quantity="share of networks whose G-term has an excess of 1",
     ),
     Claim(
         id="vysogorets2024/excess-of-h-after-collapse",
         entries=("A22", "A51"),
-        source=f"{PAPER}, section 3 and appendix D, figures 2 and 10",
+        source=FIGURES,
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\,\mathrm{exc}(H_d) = 0 \text{ at } \alpha = 61:\ H = \tilde H",
         says="Far above the zone, the excess of the projected Hessian is zero on average, as only its remainder is "
@@ -286,24 +273,17 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"still that of G": lambda _: 1.0, "half of it": lambda _: 0.5},
         quantity="excess of the projected Hessian",
     ),
-    Claim(
+    _on_most(
         id="vysogorets2024/least-confident-image",
         entries=("A50",),
         source=f"{PAPER}, appendix D, figure 10",
-        no_theory=NoTheory.CONSTANT,
         statement=r"P\big(\lvert V \hat x_{\mu_0}\rvert^2 > 0.99\big) \to 1 \text{ for the top eigenvector } V "
         r"\text{ of the first layer's block } (\alpha \gg 1), \text{ at } \alpha = 40",
         says="Far above the zone, the top eigenvector of the first layer's block lies along the least confident image "
         "on almost every network.",
         experiment=LEAST_CONFIDENT,
-        kind=Kind.PROPORTION,
         score="shown",
-        predict=lambda _: 1.0,
-        margin=0.1,
-        relative=False,
-        margin_reason=EVENTS,
         pilot="the threshold 0.99: of the first networks drawn, other images came to 0.95",
-        rivals={"half of the networks": lambda _: 0.5},
         quantity="share of networks whose top eigenvector is along the least confident image",
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate import networks, operators
 from simulate.modules import projected
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import (
     confident,
     curvature,
@@ -21,6 +21,7 @@ from simulate.perceptrons import (
 from simulate.training import edges, grids, learnable_rates, scaled_training, stacks, trial_training
 from theory import softmax, zone
 from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.framed_networks import one_by_one
 from verify.judging.families import one
 from verify.model import KNOWN, AnyClaim, StatisticalProperty
 from verify.model.domains import Between, OneOf
@@ -54,6 +55,10 @@ class LabelledNetwork(NamedTuple):
     def scaled(self, alpha: float) -> tuple[Tensor, ...]:
         """Its weights times a factor."""
         return tuple(alpha * weight for weight in self.weights)
+
+    def flat(self, alpha: float) -> tuple[Any, ...]:
+        """Scaled, in one vector, with its data, for `per_sample` and `trained`."""
+        return *per_sample.flattened(self.scaled(alpha)), self.x, self.labels, "relu"
 
     def split(self) -> tuple[Tensor, ...]:
         """The direction as matrices."""
@@ -91,18 +96,16 @@ def _drawn(rng: np.random.Generator, point: Point) -> LabelledNetwork:
 
 def _by_theory(net: LabelledNetwork, alpha: float, temperature: float) -> Along:
     """By Euler's theorem, from the logits alone."""
-    z = net.logits.numpy()
-    heated = zone.homogeneous_factor(alpha, depth=net.depth, temperature=temperature) * z
+    z, at = net.logits.numpy(), {"depth": net.depth, "temperature": temperature}
+    heated = zone.homogeneous_factor(alpha, **at) * z
     p = np.exp(heated - heated.max(1, keepdims=True))
     p /= p.sum(1, keepdims=True)
-    factors = zone.curvature_factors(alpha, depth=net.depth, temperature=temperature)
+    factors = zone.curvature_factors(alpha, **at)
     first, second = (zone.euler_factor(net.depth, order=order) for order in (1, 2))
     residuals = (p * z).sum(1) - z[np.arange(len(z)), net.labels]
     residual = float(residuals.mean())
     spread = float(np.einsum("nk,nkl,nl->n", z, softmax.covariance(p), z).mean())
-    slopes = (
-        first * zone.homogeneous_factor(alpha, depth=net.depth, temperature=temperature, order=1) * residuals
-    )
+    slopes = first * zone.homogeneous_factor(alpha, **at, order=1) * residuals
     g_term = factors.gauss_newton * first**2 * spread
     h_term = factors.h_term * second * residual
     return Along(slopes.mean(), g_term, h_term, g_term + h_term, np.square(slopes).mean())
@@ -140,21 +143,18 @@ def _layers(net: LabelledNetwork, alpha: float, temperature: float) -> Along:
 
 
 def _operators(net: LabelledNetwork, alpha: float, _: float) -> Along:
-    widths, theta = per_sample.flattened(net.scaled(alpha))
-    objective = trained.perceptron_objective(widths, theta, net.x, net.labels, "relu")
+    objective = trained.perceptron_objective(*net.flat(alpha))
     matrices = (operators.gauss_newton, operators.h_term, operators.hessian, operators.empirical_fisher)
     return Along(None, *(net.along @ (matrix(objective) @ net.along) for matrix in matrices))
 
 
 def _projected(net: LabelledNetwork, alpha: float, _: float) -> Along:
-    widths, theta = per_sample.flattened(net.scaled(alpha))
-    objective = trained.perceptron_objective(widths, theta, net.x, net.labels, "relu")
+    objective = trained.perceptron_objective(*net.flat(alpha))
     return _of_terms(projected.projected_terms(objective, net.along[:, None]))
 
 
 def _samples(net: LabelledNetwork, alpha: float, _: float) -> Along:
-    widths, theta = per_sample.flattened(net.scaled(alpha))
-    data = (widths, theta, net.x, net.labels, "relu")
+    data = net.flat(alpha)
     slope = (per_sample.loss_gradients(*data) @ net.along).mean()
     whole, g = (
         (matrices(*data) @ net.along @ net.along).mean()
@@ -191,12 +191,11 @@ def _stacked(net: LabelledNetwork, alpha: float, _: float) -> Along:
     return Along(slope, None, None, bent)
 
 
-WITH_TEMPERATURE: dict[str, Callable[[LabelledNetwork, float, float], Along]] = {
+WITH_TEMPERATURE = ("framed", "layers", "path")
+SIMULATORS: dict[str, Callable[[LabelledNetwork, float, float], Along]] = {
     "framed": _framed,
     "layers": _layers,
     "path": _path,
-}
-WITHOUT: dict[str, Callable[[LabelledNetwork, float, float], Along]] = {
     "confident": _confident,
     "together": _together,
     "operators": _operators,
@@ -205,28 +204,24 @@ WITHOUT: dict[str, Callable[[LabelledNetwork, float, float], Along]] = {
     "classifiers": _classifiers,
     "stacked": _stacked,
 }
-SIMULATORS = WITH_TEMPERATURE | WITHOUT
 
 
-def along_weights(block: Block, point: Point) -> Mapping[str, Any]:
+@one_by_one
+def along_weights(rng: np.random.Generator, point: Point, _: str) -> Mapping[str, Any]:
     """Slope and curvatures along the weights over what Euler's theorem says, the mean of those that there are.
 
     The softmax of the scaled logits is that of z / `heat`, whatever the scale; without a temperature the scale
     follows from it.
     """
-    return {"ratio": np.array([_ratio(rng, point) for rng in block.streams])}
-
-
-def _ratio(rng: np.random.Generator, point: Point) -> float:
     net = _drawn(rng, point)
     heat = point.heat * float(net.logits.abs().amax())
     alpha, temperature = point.alpha, heat * point.alpha**net.depth
-    if point.case in WITHOUT:
+    if point.case not in WITH_TEMPERATURE:
         alpha, temperature = heat ** (-1 / net.depth), 1.0
     expected = _by_theory(net, alpha, temperature)
     found = SIMULATORS[point.case](net, alpha, temperature)
     pairs = [(float(a), float(b)) for a, b in zip(found, expected, strict=True) if a is not None and b]
-    return float(np.mean([measured / said for measured, said in pairs]))
+    return {"ratio": float(np.mean([measured / said for measured, said in pairs]))}
 
 
 def _example(case: str, **changes: Any) -> Point:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate import data, networks, objectives
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, projected_mlps
 from simulate.training import learnable_rates
 from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.framed_networks import one_by_one
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Tier
 from verify.model.observation import Column, Observation
 
@@ -22,17 +23,7 @@ __all__ = ["CLAIMS", "OBSERVATIONS"]
 
 Floats = NDArray[np.float64]
 
-
-def _stacked(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
 # --- many initialisations ------------------------------------------------------------------------------------
-
-
-def _together(block: Block, point: Point) -> Mapping[str, Any]:
-    """Kendall's tau of a few initialisations, of each pair of quantities at hand."""
-    return _stacked([_taus(rng, point, block.device) for rng in block.streams])
 
 
 PAIRS = {
@@ -45,7 +36,9 @@ PAIRS = {
 """What moves together: the sign that the paper gives it."""
 
 
-def _taus(rng: np.random.Generator, point: Point, device: str) -> dict[str, float]:
+@one_by_one
+def _together(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+    """Kendall's tau of a few initialisations, of each pair of quantities at hand."""
     drawn = _initialisations(rng, point, device)
     pairs = {pair: pair.split("_") for pair in PAIRS}
     return {
@@ -106,8 +99,9 @@ def _first_order(weights: Sequence[Any], x: Any, labels: Any) -> dict[str, Float
         learnable_rates.Classifiers(tuple(weights), inputs, targets)
     )
     logits = networks.mlp_logits(weights, inputs)
+    rows = [_confidence(one, labels) for one in logits]
     return {
-        **_stacked([_confidence(one, labels) for one in logits]),
+        **{name: np.array([row[name] for row in rows]) for name in rows[0]},
         "loss": losses.cpu().numpy(),
         "gradient": torch.stack([g.square().sum((1, 2)) for g in gradients]).sum(0).sqrt().cpu().numpy(),
         "classes": np.full(len(logits), float(logits.shape[-1])),
@@ -129,47 +123,34 @@ def _confidence(logits: Any, labels: Any) -> dict[str, float]:
     }
 
 
-def scatter(block: Block, point: Point) -> Mapping[str, Any]:
-    """Rank and linear correlations over the initialisations of a replicate, and the losses below the bounds."""
-    found = []
-    for rng in block.streams:
-        drawn = _initialisations(rng, point, block.device)
-        found.append({**_correlations(drawn), **_low_losses(drawn)})
-    return _stacked(found)
-
-
 SHOWN = (*PAIRS, "gamma_excess")
 
 
-def _correlations(drawn: Mapping[str, Floats]) -> dict[str, Floats]:
+def _correlation(drawn: Mapping[str, Any], pair: str) -> float:
+    x, y = (drawn[name] for name in pair.split("_"))
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+@one_by_one
+def scatter(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+    """Rank and linear correlations over the initialisations of a replicate, and the losses below the bounds."""
     from scipy import stats
 
-    def linear_of(pair: str) -> float:
-        x, y = (drawn[name] for name in pair.split("_"))
-        return float(np.corrcoef(x, y)[0, 1])
-
-    def rank_of(pair: str) -> float:
-        x, y = (stats.rankdata(drawn[name]) for name in pair.split("_"))
-        return float(np.corrcoef(x, y)[0, 1])
-
-    ranks, linear = (np.array([of(pair) for pair in SHOWN]) for of in (rank_of, linear_of))
-    error = (1 - ranks**2) / math.sqrt(len(drawn["loss"]) - 1)
+    drawn = _initialisations(rng, point, device)
+    by_rank = {name: stats.rankdata(values) for name, values in drawn.items()}
+    linear, ranks = ({pair: _correlation(of, pair) for pair in SHOWN} for of in (drawn, by_rank))
+    loss = drawn["loss"]
     return {
-        **{f"{pair}_rank": ranks[i] for i, pair in enumerate(SHOWN)},
-        **{f"{pair}_linear": linear[i] for i, pair in enumerate(SHOWN)},
-        "error": error.max(),
-    }
-
-
-def _low_losses(drawn: Mapping[str, Floats]) -> dict[str, float]:
-    uniform = np.log(drawn["classes"])
-    return {
-        "below_uniform": float((drawn["loss"] < uniform).mean()),
-        "below_jensen": float((drawn["loss"] < drawn["jensen"]).mean()),
+        **{f"{pair}_rank": ranks[pair] for pair in SHOWN},
+        **{f"{pair}_linear": linear[pair] for pair in SHOWN},
+        "error": max((1 - rank**2) / math.sqrt(len(loss) - 1) for rank in ranks.values()),
+        "below_uniform": float((loss < np.log(drawn["classes"])).mean()),
+        "below_jensen": float((loss < drawn["jensen"]).mean()),
     }
 
 
 # --- what is judged ---------------------------------------------------------------------------------------------
+
 
 CONFIDENT = Experiment(
     id="vysogorets2024/together",
@@ -182,6 +163,7 @@ CONFIDENT = Experiment(
     # of pairs that are nearly alike rounding says which is the larger
     rounding=dict.fromkeys(("entropy_loss", "entropy_gradient"), math.inf),
 )
+
 
 CURVED = Experiment(
     id="vysogorets2024/together-curved",
@@ -246,7 +228,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
+
 # --- what is reported -------------------------------------------------------------------------------------------
+
 
 SCATTER_COLUMNS = (
     *(

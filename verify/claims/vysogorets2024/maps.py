@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simulate import data, networks
-from simulate.monte_carlo import Block, Point
+from simulate.monte_carlo import Point
 from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.framed_networks import one_by_one
 from verify.model import Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
 
@@ -33,13 +35,10 @@ class MapWatch(NamedTuple):
         """Accuracies, share of training images without a logit, and length and direction of the weights."""
         train_right, zero = self._outputs(self.training, cells)
         test_right = self._outputs(self.others, cells)[0]
+        now, start = cells.parameters, self.start
         squares, inner, before = (
             sum((a * b).flatten(1).sum(1) for a, b in zip(one, other, strict=True))
-            for one, other in (
-                (cells.parameters, cells.parameters),
-                (cells.parameters, self.start),
-                (self.start, self.start),
-            )
+            for one, other in ((now, now), (now, start), (start, start))
         )
         return {
             "train": train_right,
@@ -110,10 +109,7 @@ def _drawn(rng: np.random.Generator, point: Point, device: Any) -> Drawn:
     images = data.sample(source, rng, point.samples + point.others)
     inputs = torch.from_numpy((images.flat() if flat else images).images).float().to(device)
     labels, cut = torch.from_numpy(images.labels).to(device), point.samples
-    training, others = (
-        grids.TrainingSets(inputs[:cut], labels[:cut]),
-        grids.TrainingSets(inputs[cut:], labels[cut:]),
-    )
+    training, others = (grids.TrainingSets(inputs[at], labels[at]) for at in (slice(cut), slice(cut, None)))
     if flat:
         weights = networks.mlp_weights(rng, (inputs.shape[1], *point.hidden, source.classes))
         stack, start = stacks.Perceptrons("relu", bias=False), [w[None] for w in weights]
@@ -123,15 +119,12 @@ def _drawn(rng: np.random.Generator, point: Point, device: Any) -> Drawn:
     return Drawn(stack, [w.float().to(device) for w in start], training, others)
 
 
-def training_map(block: Block, point: Point) -> Mapping[str, Any]:
+@one_by_one
+def training_map(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
     """One scale at every base rate: how well a network learns, where it goes, and whether it stays there."""
-    rows = [_mapped(_drawn(rng, point, block.device), point) for rng in block.streams]
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
-def _mapped(drawn: Drawn, point: Point) -> dict[str, Any]:
     import torch
 
+    drawn = _drawn(rng, point, device)
     training = drawn.training
     start = [point.alpha * w for w in drawn.start]
     rates = np.array(point.base_rate) * point.alpha ** (2.0 - len(start))
@@ -158,15 +151,12 @@ def _mapped(drawn: Drawn, point: Point) -> dict[str, Any]:
     }
 
 
-def after_divergence(block: Block, point: Point) -> Mapping[str, Any]:
+@one_by_one
+def after_divergence(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
     """Trained as if outputs were uniform until the norm has grown, put back to its first norm, and then trained."""
-    rows = [_after_divergence(_drawn(rng, point, block.device), point) for rng in block.streams]
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
-def _after_divergence(drawn: Drawn, point: Point) -> dict[str, Any]:
     import torch
 
+    drawn = _drawn(rng, point, device)
     training, length = drawn.training, _length(drawn.start)
     steps, put_back = [], []
     path = _uniform_path(drawn, point.path_rate)
@@ -221,42 +211,40 @@ COLUMNS = (
 PROBE = Column(score="probe", heading="test accuracy of a linear classifier on its features")
 
 
-def _reported(name: str, title: str, note: str, **how: Any) -> Observation:
-    return Observation(
-        id=f"vysogorets2024/{name}",
-        source=f"{PAPER}, section 5 and appendix E, figures 7 to 9, 11 and 12",
-        title=title,
-        note=note,
-        replicates=1,
-        data="digits",
-        tier=Tier.FULL,
-        single="its networks are trained in single precision",
-        **how,
-    )
+_reported = partial(
+    Observation,
+    source=f"{PAPER}, section 5 and appendix E, figures 7 to 9, 11 and 12",
+    replicates=1,
+    data="digits",
+    tier=Tier.FULL,
+    single="its networks are trained in single precision",
+)
+_mapped = partial(
+    _reported,
+    entries=("A53", "A54", "A57"),
+    replicate="one bias-free network with its images, trained by full-batch descent at eight base rates",
+    simulate=training_map,
+    along="base_rate",
+    axis="base rate eta_0",
+)
 
 
 LENET: dict[str, Any] = {"images": "digits", "hidden": (300, 100), "samples": 256, "others": 512}
-EACH = "one bias-free network with its images, trained by full-batch descent at eight base rates"
 
-MAP = _reported(
-    "training-map",
-    "What becomes of LeNet-300-100 at every scale and base rate",
-    "As the paper has it, with numbers: below alpha = 1 the largest base rate that trains goes in proportion "
+MAP = _mapped(
+    id="vysogorets2024/training-map",
+    title="What becomes of LeNet-300-100 at every scale and base rate",
+    note="As the paper has it, with numbers: below alpha = 1 the largest base rate that trains goes in proportion "
     "to alpha (0.01 at 0.03, 0.03 at 0.1, 0.1 at 0.3), above it stays at 0.1. One rung of 3 higher a run ends "
     "without logits or is lost. Above alpha = 1 the training images are learnt and the others less well the "
     "larger alpha is, 0.67 to 0.79 at 10 where 0.95 at 1, and features hardly move: the lazy regime. Rate "
     "times sharpness at the start does not tell what trains: 12 at alpha = 1 and 24 at 3 do.",
-    entries=("A53", "A54", "A57"),
-    replicate=EACH,
-    simulate=training_map,
     points=tuple(
         Point(alpha=alpha, steps=400, looks=(0, 25, 50, 100, 200, 300, 400), base_rate=RATES, **LENET)
         for alpha in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
     ),
-    along="base_rate",
     columns=(*COLUMNS, PROBE),
     seconds=7.0,
-    axis="base rate eta_0",
 )
 
 
@@ -274,8 +262,9 @@ def cost_of_map(point: Point) -> Cost:
     )
 
 
-SCALES = tuple(float(f"{alpha:.3g}") for alpha in np.geomspace(0.01, 100.0, 20))
-FINE_RATES = tuple(float(f"{rate:.3g}") for rate in np.geomspace(0.001, 3.0, 10))
+def _rounded(values: Any) -> tuple[float, ...]:
+    return tuple(float(f"{value:.3g}") for value in values)
+
 
 OBSERVATIONS: tuple[Observation, ...] = (
     MAP,
@@ -284,9 +273,9 @@ OBSERVATIONS: tuple[Observation, ...] = (
         points=tuple(
             Point(
                 images="digits", hidden=(300, 100), samples=9_000, others=1_000, alpha=alpha, steps=200,
-                looks=(0, 25, 50, 100, 150, 200), base_rate=FINE_RATES,
+                looks=(0, 25, 50, 100, 150, 200), base_rate=_rounded(np.geomspace(0.001, 3.0, 10)),
             )
-            for alpha in SCALES
+            for alpha in _rounded(np.geomspace(0.01, 100.0, 20))
         ),
         cost=cost_of_map,
         replicates=3,
@@ -297,32 +286,27 @@ OBSERVATIONS: tuple[Observation, ...] = (
         "Weights stop turning where alpha passes 1: at the best rate their cosine with the first is 0.73 at "
         "0.18, 0.93 at 0.8 and 0.99 from 1.3 on.",
     ),
-    _reported(
-        "training-map-of-lenet-5",
-        "What becomes of LeNet-5 at every scale and base rate",
-        "The largest base rate that trains goes as the cube of alpha below 1 (0.0081 at 0.3, where 0.1 to 0.3 at "
+    _mapped(
+        id="vysogorets2024/training-map-of-lenet-5",
+        title="What becomes of LeNet-5 at every scale and base rate",
+        note="The largest base rate that trains goes as the cube of alpha below 1 (0.0081 at 0.3, where 0.1 to 0.3 at "
         "1), L - 2 = 3 and not 1. On these few images networks also train at alpha = 1.8 and 3, to all of the "
         "training images and 0.79 and 0.54 of others, where the paper's, on all of FashionMNIST, do not; one rung "
         "too high they end without logits or are lost, as there.",
-        entries=("A53", "A54", "A57"),
-        replicate=EACH,
-        simulate=training_map,
         points=tuple(
             Point(
                 images="digits", alpha=alpha, samples=128, others=256, steps=150, looks=(0, 25, 50, 100, 150),
-                base_rate=tuple(float(f"{rate * min(alpha, 1.0) ** 3:.3g}") for rate in RATES),
+                base_rate=_rounded(rate * min(alpha, 1.0) ** 3 for rate in RATES),
             )
             for alpha in (0.1, 0.3, 1.0, 1.8, 3.0)
         ),
-        along="base_rate",
         columns=COLUMNS,
         seconds=17.0,
-        axis="base rate eta_0",
     ),
     _reported(
-        "after-divergence",
-        "How LeNet-300-100 learns after it has diverged with uniform outputs",
-        "The longer a network has followed the path of uniform outputs, the further it has turned and the worse "
+        id="vysogorets2024/after-divergence",
+        title="How LeNet-300-100 learns after it has diverged with uniform outputs",
+        note="The longer a network has followed the path of uniform outputs, the further it has turned and the worse "
         "it learns once its first norm is given back, as in Figure 11, right: all images at a cosine of 0.94, two "
         "thirds of them at 0.72, chance at 0.1. The norm grows by 2 % in the first 230 steps and twentyfold in "
         "the next 120.",

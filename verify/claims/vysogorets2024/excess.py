@@ -1,21 +1,23 @@
-"""Vysogorets, Dawid and Kempe (2024): the excess of positive curvature, and a low-rank part over a bulk."""
+"""Vysogorets, Dawid and Kempe (2024): the excess of positive curvature, a low-rank part over a bulk, and probes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulate import spectra
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from simulate.perceptrons import curvature
+from simulate.perceptrons import curvature, full_space
 from theory import gauss_newton, softmax
-from theory.outliers import Outlier
 from theory.zone import bulk as zone_bulk
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Tier
+from verify.claims.vysogorets2024.framed_networks import on_digits, one_by_one
+from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, NoTheory, Tier
 from verify.model.domains import Between
 
 __all__ = ["CLAIMS"]
@@ -27,19 +29,14 @@ def _excess(matrix: Any) -> float:
     return float(curvature.positive_excess(matrix))
 
 
-def _turned(rng: np.random.Generator, matrix: Any) -> Any:
-    frame = curvature.haar(rng, len(matrix), len(matrix))
-    return frame.T @ matrix @ frame
-
-
 def excess_against_share(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Excess of a rotated spectrum, its share of positive eigenvalues, and what that would make of the excess."""
     import torch
 
     values = np.repeat(point.eigenvalues, point.multiplicities)
-    share = float((values > 0).mean())
+    share, frame = float((values > 0).mean()), curvature.haar(rng, len(values), len(values))
     return {
-        "excess": _excess(_turned(rng, torch.diag(torch.from_numpy(values)))),
+        "excess": _excess(frame.T @ torch.diag(torch.from_numpy(values)) @ frame),
         "sum over root of squares": gauss_newton.spectrum_excess(values),
         "all of one size": (2 * share - 1) * math.sqrt(len(values)),
         "share": share,
@@ -62,6 +59,7 @@ SHARE_CLAIM = Identity(
     seconds=0.01,
     quantity="excess of positive curvature",
 )
+
 
 # --- larger dimensions, larger excess ------------------------------------------------------------------------
 
@@ -112,8 +110,7 @@ def _beyond_gamma(rng: np.random.Generator, point: Point) -> float:
 
 
 def _not_as_the_root(rng: np.random.Generator, point: Point) -> float:
-    found = _expected(rng, point)
-    dim = point.classes + point.beyond
+    found, dim = _expected(rng, point), point.classes + point.beyond
     return abs(found.further / found.here - math.sqrt((dim + 1) / dim))
 
 
@@ -147,6 +144,7 @@ GROWTH_CLAIM = ExactProperty(
     seconds=0.017,
 )
 
+
 # --- an outlier over a bulk -----------------------------------------------------------------------------------
 
 
@@ -156,48 +154,39 @@ def top_over_bulk(block: Block, point: Point) -> Mapping[str, Any]:
     return {"eigenvalue": half * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.spike / half)}
 
 
-BULK_NORM = 1.7
-
 ABOVE = Experiment(
     id="vysogorets2024/top-over-bulk",
     replicate="one Wigner matrix with a spike",
     simulate=top_over_bulk,
     on_host="eigenvalues of tridiagonal matrices, by LAPACK",
-    points=tuple(
-        Point(spike=share * BULK_NORM, bulk_norm=BULK_NORM, dim=300_000) for share in (0.6, 0.7, 1.3)
-    ),
+    points=tuple(Point(spike=share * 1.7, bulk_norm=1.7, dim=300_000) for share in (0.6, 0.7, 1.3)),
     budget=2048,
     seconds=0.1,
     tier=Tier.SMOKE,
 )
 
 
-def _top(p: Point) -> Outlier:
-    return zone_bulk.bulk_outlier(p.spike, bulk_norm=p.bulk_norm)
+def _top(p: Point) -> Any:
+    return zone_bulk.bulk_outlier(p.spike, bulk_norm=p.bulk_norm).eigenvalue
 
 
-def _separated(p: Point) -> bool:
-    """Where the norm of the spike exceeds that of the bulk."""
-    return p.spike > p.bulk_norm
+_over_bulk = partial(Claim, symbols={r"\theta": "strength of the outlier"}, entries=("A20",))
 
-
-TOP_CLAIM = Claim(
+TOP_CLAIM = _over_bulk(
     id="vysogorets2024/bulk-outlier",
-    symbols={r"\theta": "strength of the outlier"},
-    entries=("A20",),
     source=f"Peche (2006), for the transition that {PAPER}, section 3, names",
     passage=KNOWN,
     statement=r"\lambda_1(\theta\,v v^\top + W) \to \theta + \frac{h^2}{4 \theta} \text{ if } \theta > h/2,\quad "
     r"h = \lVert W\rVert_2",
-    says="In high dimension, a spike above half the norm of a semicircle bulk gives a largest eigenvalue of the "
-    "spike plus a quarter of squared bulk norm over spike.",
+    says="In high dimension, a spike above half the norm of a semicircle bulk gives a largest eigenvalue of the spike "
+    "plus a quarter of squared bulk norm over spike.",
     experiment=ABOVE,
     score="eigenvalue",
-    predict=lambda p: _top(p).eigenvalue,
+    predict=_top,
     margin=0.01,
     margin_reason="1 % for random matrices; fluctuations and the finite size are O(n^(-1/2))",
     rivals={
-        "only beyond the whole norm": lambda p: _top(p).eigenvalue if _separated(p) else p.bulk_norm,
+        "only beyond the whole norm": lambda p: _top(p) if p.spike > p.bulk_norm else p.bulk_norm,
         "no push by the bulk": lambda p: max(p.spike, p.bulk_norm),
         "whole norm for half": lambda p: p.spike + p.bulk_norm**2 / p.spike,
         "sum of the norms": lambda p: p.spike + p.bulk_norm,
@@ -225,10 +214,13 @@ SPIKED = Experiment(
     seconds=0.012,
 )
 
-SPIKED_CLAIM = Claim(
+
+def _spiked(p: Point) -> Any:
+    return zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
+
+
+SPIKED_CLAIM = _over_bulk(
     id="vysogorets2024/spiked-excess",
-    symbols={r"\theta": "strength of the outlier"},
-    entries=("A20",),
     source=f"ours, beside {PAPER}, eq. (6), in spaces larger than its d = 50",
     passage=OURS,
     statement=r"\lVert G\rVert_2 = 2 \lVert \tilde H\rVert_2,\ \mathrm{rank}\,G = k:\quad \mathrm{exc}(G + \tilde H) = "
@@ -237,13 +229,11 @@ SPIKED_CLAIM = Claim(
     "shrinks as the dimension grows.",
     experiment=SPIKED,
     score="excess",
-    predict=lambda p: zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim),
+    predict=_spiked,
     margin=0.03,
     margin_reason="3 % for finite sizes: the law leaves out the inner product of the two parts",
     rivals={
-        "in the zone, as the norms say": lambda p: max(
-            1.0, zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
-        ),
+        "in the zone, as the norms say": lambda p: max(1.0, _spiked(p)),
         "excess of G": lambda p: math.sqrt(p.rank),
         "spectral norms": lambda p: math.sqrt(p.rank) / math.hypot(1, p.bulk_norm / p.spike),
         "whole norm for half": lambda p: (
@@ -254,4 +244,136 @@ SPIKED_CLAIM = Claim(
     quantity="excess of positive curvature",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (SHARE_CLAIM, GROWTH_CLAIM, TOP_CLAIM, SPIKED_CLAIM)
+# --- probes of random matrices -------------------------------------------------------------------------------
+
+
+def _probes(block: Block, point: Point) -> Mapping[str, Any]:
+    """Means over probes of x'Hx and |Hx|^2 for one matrix each, beside what is exact of it."""
+    matrices = _matrices(block, point)
+    lengths = (block.normal(point.probes, point.dim) @ matrices).square().sum(2)
+    scores = {
+        "trace": matrices.diagonal(dim1=1, dim2=2).sum(1),
+        "square": matrices.square().sum((1, 2)),
+        "length": lengths.sqrt().mean(1),
+    }
+    for name, power in (("sign_form", 1), ("sign_length", 2)):
+        found = [
+            spectra.trace(matrix, rng, probes=point.probes, power=power).value
+            for matrix, rng in zip(matrices, block.streams, strict=True)
+        ]
+        scores[name] = np.array(found)
+    return scores
+
+
+def _matrices(block: Block, point: Point) -> Any:
+    """Symmetric noise with a strong diagonal, and spikes in random directions."""
+    import torch
+
+    noise = point.noise * ensembles.wigner(block, point.dim) * math.sqrt(point.dim)
+    own = torch.diag_embed(point.diagonal * block.normal(point.dim) + point.mean)
+    frame = ensembles.haar_frames(block, point.dim, point.rank)[:, 0]
+    return noise + own + point.spike * frame @ frame.mT
+
+
+TYPICAL = {"trace": 111.0, "square": 550.0, "length": 23.1}
+"""Of the matrices below, to two or three digits: they place margins and rivals."""
+
+
+PROBES = Experiment(
+    id="vysogorets2024/hutchinson-probes",
+    replicate="one symmetric matrix with 96 probes of signs and 96 normal ones",
+    simulate=_probes,
+    points=(Point(dim=70, probes=96, noise=0.12, diagonal=1.6, mean=1.3, spike=6.6, rank=3),),
+    budget=8192,
+    seconds=1.4,
+)
+
+
+PROBE_CLAIM = Claim(
+    id="vysogorets2024/hutchinson-norm",
+    entries=("A58",),
+    source=f"{PAPER}, appendix F",
+    no_theory=NoTheory.MEASURED,
+    statement=r"\mathbb{E}\,\lVert H x\rVert^2 = \lVert H\rVert_F^2,\quad x_i = \pm 1",
+    says="Averaged over random sign vectors, the squared length of a matrix-vector product is the squared "
+    "Frobenius norm of the matrix.",
+    experiment=PROBES,
+    score="sign_length",
+    inputs=TYPICAL,
+    predict=lambda p: p.square,
+    margin=0.01,
+    margin_reason="an unbiased mean over probes; at most 1 % for random matrices",
+    rivals={
+        "squared trace": lambda p: p.trace**2,
+        "square of the mean length": lambda p: p.length**2,
+    },
+    quantity="squared norm of the matrix",
+)
+
+
+# --- probes against projections on a network -----------------------------------------------------------------
+
+
+@one_by_one
+def hessian_both_ways(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+    """Squared norm of the Hessian of one network in some projections, over the exact one."""
+    import torch
+
+    weights, images = on_digits(rng, point, point.hidden, device)
+    dim = sum(w.numel() for w in weights)
+    exact = full_space.norms(weights, images.images, images.labels)
+    rng.integers(0, 2, (point.probes, dim))  # signs of probes that are no longer read: frames come after them
+    frames = (curvature.haar(rng, dim, point.dim, device=device) for _ in range(point.frames))
+    seen = [curvature.ProjectedMlp(weights, images.images, images.labels, f).terms().hessian for f in frames]
+    square = float(torch.stack(seen).square().sum((1, 2)).mean())
+    share = (point.dim / dim * exact.norm_hessian) ** 2
+    return {"excess": exact.excess_hessian, "seen_square": square / share}
+
+
+NETWORK = Experiment(
+    id="vysogorets2024/hutchinson-and-projection",
+    replicate="one bias-free ReLU network 64-30-20-10 with 28 images, in five projections",
+    simulate=hessian_both_ways,
+    points=(Point(images="digits", hidden=(30, 20), samples=28, dim=23, probes=30, frames=5),),
+    budget=1024,
+    seconds=3.4,
+    data="digits",
+)
+
+
+def _factor(p: Any) -> Any:
+    return p.excess / gauss_newton.projected_excess(p.excess, dim=p.dim)
+
+
+NETWORK_CLAIM = Claim(
+    id="vysogorets2024/projection-is-not-hutchinson",
+    entries=("A58", "A7"),
+    source=f"ours, beside {PAPER}, appendix F, where the two agree fairly well",
+    passage=OURS,
+    statement=r"(P/d)^2\,\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = (r/r_d)^2 \lVert H\rVert_F^2 = "
+    r"\Big(1 + \frac{1 + r^2}{d}\Big) \lVert H\rVert_F^2,\quad r = \mathrm{exc}(H)",
+    says="Random projections of a small network's Hessian show more than their share of its squared norm, by a "
+    "factor that its excess and the projection dimension set.",
+    experiment=NETWORK,
+    score="seen_square",
+    inputs={"excess": 2.95},
+    predict=lambda p: _factor(p) ** 2,
+    margin=0.06,
+    margin_reason="3 % of the excess is 6 % of its square; squares are unbiased, ratios of estimates are not",
+    rivals={
+        "what probes see": lambda p: 1 + 0 * p.excess,
+        "no trace": lambda p: 1 + 1 / p.dim + 0 * p.excess,
+        "not squared": _factor,
+    },
+    quantity="squared norm in a projection over the share of the exact one",
+)
+
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    SHARE_CLAIM,
+    GROWTH_CLAIM,
+    TOP_CLAIM,
+    SPIKED_CLAIM,
+    PROBE_CLAIM,
+    NETWORK_CLAIM,
+)

@@ -1,29 +1,30 @@
-"""Vysogorets, Dawid and Kempe (2024): random frames, and what they leave of a fixed matrix and of a network."""
+"""Vysogorets, Dawid and Kempe (2024): random frames, and what they leave of a matrix, of a network, of any size."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulate import data, networks
+from simulate import networks, spectra
 from simulate.matrices import ensembles
 from simulate.modules import logit_kernel
 from simulate.monte_carlo import Block, Point
-from simulate.perceptrons import curvature, gram_excess
+from simulate.perceptrons import curvature, full_space, gram_excess
 from theory import gauss_newton
 from theory.gauss_newton import projection
-from verify.claims.vysogorets2024 import PAPER
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind
+from verify.claims.vysogorets2024 import PAPER, logit_model
+from verify.claims.vysogorets2024.framed_networks import on_images, one_by_one
+from verify.judging.families import by_name, one, ratio
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, StatisticalProperty
+from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS"]
 
 Floats = NDArray[np.float64]
-
-UNBIASED = "linear in what is averaged, hence unbiased; at most 1 % for random matrices"
 
 # --- sparse frames see the axes ------------------------------------------------------------------------------
 
@@ -44,8 +45,8 @@ def _size(p: Point) -> int:
     return sum(p.multiplicities)
 
 
-def _root_excess(p: Point) -> float:
-    return _trace(p) / math.sqrt(_square(p))
+def _squared_excess(p: Point) -> float:
+    return (_trace(p) / math.sqrt(_square(p))) ** 2
 
 
 def _in_axes(point: Point) -> Floats:
@@ -59,23 +60,18 @@ def _in_axes(point: Point) -> Floats:
     return (hadamard(len(values)) @ values / len(values))[places[:, None] ^ places]
 
 
-def sparse_projections(block: Block, point: Point) -> Mapping[str, Any]:
+@one_by_one
+def sparse_projections(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
     """Squared norm of R'HR, mean over sparse frames R; traces of two frames multiplied."""
     import torch
 
-    matrix = torch.from_numpy(_in_axes(point)).to(block.device)
-
-    rows, found, pairs = len(matrix), [], point.frames * (point.frames - 1)
-    for rng in block.streams:
-        frames = torch.stack(
-            [curvature.sparse_frame(rng, rows, point.dim, device=block.device) for _ in range(point.frames)]
-        )
-        seen = frames.mT @ matrix @ frames
-        traces = seen.diagonal(dim1=1, dim2=2).sum(1)
-        product = (traces.sum().square() - traces.square().sum()) / pairs
-        found.append((seen.square().sum((1, 2)).mean(), product))
-    names = ("squared_norm", "trace_product")
-    return {n: torch.stack(column) for n, column in zip(names, zip(*found, strict=True), strict=True)}
+    matrix = torch.from_numpy(_in_axes(point)).to(device)
+    drawn = [curvature.sparse_frame(rng, len(matrix), point.dim, device=device) for _ in range(point.frames)]
+    frames = torch.stack(drawn)
+    seen = frames.mT @ matrix @ frames
+    traces = seen.diagonal(dim1=1, dim2=2).sum(1)
+    product = (traces.sum().square() - traces.square().sum()) / (point.frames * (point.frames - 1))
+    return {"squared_norm": float(seen.square().sum((1, 2)).mean()), "trace_product": float(product)}
 
 
 SPARSE = Experiment(
@@ -98,20 +94,11 @@ SPARSE = Experiment(
 )
 
 
-def _squared_diagonal(p: Point) -> float:
-    return _square(p) if p.aligned else _trace(p) ** 2 / _size(p)
-
-
-def _haar_square(p: Point) -> float:
-    moments = projection.haar_moments(_trace(p), _square(p), dim=p.dim, parameters=_size(p))
-    return float(moments.squared_norm)
-
-
-def _sparse(p: Point, squared_diagonal: float | None = None) -> projection.ProjectedMoments:
-    diagonal = _squared_diagonal(p) if squared_diagonal is None else squared_diagonal
-    return projection.sparse_moments(
-        _trace(p), _square(p), squared_diagonal=diagonal, dim=p.dim, parameters=_size(p)
-    )
+def _sparse(p: Point) -> float:
+    known = {"dim": p.dim, "parameters": _size(p)}
+    diagonal = _square(p) if p.aligned else _trace(p) ** 2 / _size(p)
+    moments = projection.sparse_moments(_trace(p), _square(p), squared_diagonal=diagonal, **known)
+    return float(moments.excess) ** 2
 
 
 SPARSE_EXCESS = Claim(
@@ -126,16 +113,17 @@ SPARSE_EXCESS = Claim(
     experiment=SPARSE,
     kind=Kind.RATIO,
     score=("trace_product", "squared_norm"),
-    predict=lambda p: float(_sparse(p).excess) ** 2,
+    predict=_sparse,
     margin=0.05,
     margin_reason="traces of independent frames: no bias; 5 % of the square are 2.5 % of the excess",
     rivals={
         "invariant under rotations": lambda p: _seen_squared(p),
-        "independent of d": lambda p: _root_excess(p) ** 2,
-        "orthonormal, no trace": lambda p: p.dim / (p.dim + 1) * _root_excess(p) ** 2,
+        "independent of d": _squared_excess,
+        "orthonormal, no trace": lambda p: p.dim / (p.dim + 1) * _squared_excess(p),
     },
     quantity="squared excess of the projected matrix",
 )
+
 
 # --- orthonormal frames around fixed spectra -----------------------------------------------------------------
 
@@ -167,6 +155,7 @@ HAAR = Experiment(
     seconds=0.35,
 )
 
+
 ZERO_TRACE = Experiment(
     id="vysogorets2024/zero-trace-projections",
     replicate="64 orthonormal frames around a fixed matrix of zero trace",
@@ -180,9 +169,15 @@ ZERO_TRACE = Experiment(
 )
 
 
-def _seen_squared(p: Point, *, ambient: float | None = None) -> float:
-    size = _size(p) if ambient is None else ambient
-    return float(projection.projected_excess(_root_excess(p), dim=p.dim, parameters=size)) ** 2
+def _haar_square(p: Point) -> float:
+    moments = projection.haar_moments(_trace(p), _square(p), dim=p.dim, parameters=_size(p))
+    return float(moments.squared_norm)
+
+
+def _seen_squared(p: Point, size: float = 0) -> float:
+    """In so many dimensions, or in its own."""
+    root = _trace(p) / math.sqrt(_square(p))
+    return float(projection.projected_excess(root, dim=p.dim, parameters=size or _size(p))) ** 2
 
 
 HAAR_CLAIMS: tuple[AnyClaim, ...] = (
@@ -199,7 +194,7 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         score="squared_norm",
         predict=_haar_square,
         margin=0.01,
-        margin_reason=UNBIASED,
+        margin_reason="linear in what is averaged, hence unbiased; at most 1 % for random matrices",
         rivals={
             "square of the share": lambda p: (p.dim / _size(p)) ** 2 * _square(p),
             "no trace": lambda p: p.dim * (p.dim + 1) / _size(p) ** 2 * _square(p),
@@ -223,11 +218,11 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         margin=0.01,
         margin_reason="traces of independent frames: no bias, at any size; at most 1 % for random matrices",
         rivals={
-            "independent of d": lambda p: _root_excess(p) ** 2,
-            "root of d/P": lambda p: _root_excess(p) ** 2 * p.dim / _size(p),
+            "independent of d": _squared_excess,
+            "root of d/P": lambda p: _squared_excess(p) * p.dim / _size(p),
             "root of d": lambda p: float(p.dim),
-            "P without bound": lambda p: _seen_squared(p, ambient=math.inf),
-            "d for d + 1": lambda p: _root_excess(p) ** 2 * p.dim / (p.dim + _root_excess(p) ** 2),
+            "P without bound": lambda p: _seen_squared(p, math.inf),
+            "d for d + 1": lambda p: _squared_excess(p) * p.dim / (p.dim + _squared_excess(p)),
         },
         quantity="squared excess of the projected matrix",
     ),
@@ -260,26 +255,17 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
 
 
 def frame_overlaps(block: Block, point: Point) -> Mapping[str, Any]:
-    """Squared distance of R'R from the identity, for sparse columns or dense ones."""
-    gram = _gram(block, point)
-    gram.diagonal(dim1=1, dim2=2).sub_(1.0)
-    return {"overlap": gram.square().sum((1, 2))}
-
-
-def _gram(block: Block, point: Point) -> Any:
-    """R'R of independent unit columns."""
+    """Squared distance of R'R from the identity, for independent unit columns, sparse or dense."""
     import torch
 
     if point.columns == "sparse":
-        drawn = torch.stack(
-            [
-                curvature.sparse_frame(g, point.parameters, point.dim, device=block.device)
-                for g in block.streams
-            ]
-        )
+        size, device = (point.parameters, point.dim), block.device
+        drawn = torch.stack([curvature.sparse_frame(rng, *size, device=device) for rng in block.streams])
     else:
         drawn = torch.nn.functional.normalize(block.normal(point.parameters, point.dim), dim=1)
-    return drawn.mT @ drawn
+    gram = drawn.mT @ drawn
+    gram.diagonal(dim1=1, dim2=2).sub_(1.0)
+    return {"overlap": gram.square().sum((1, 2))}
 
 
 FRAMES = Experiment(
@@ -293,6 +279,7 @@ FRAMES = Experiment(
     budget=8192,
     seconds=0.65,
 )
+
 
 FRAME_OVERLAP = Claim(
     id="vysogorets2024/frame-overlap",
@@ -337,68 +324,55 @@ def _in_frames(rng: np.random.Generator, values: Any, point: Point, total: int) 
     return torch.stack([frame.T @ (values[:, None] * frame) for frame in drawn])
 
 
-def lenet_spectra(block: Block, point: Point) -> Mapping[str, Any]:
-    """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model."""
+@one_by_one
+def lenet_spectra(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+    """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model.
+
+    Fitted are standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean
+    matrix.
+    """
     import torch
 
-    source = data.opened(point.images, (1, 28, 28))
-    widths = (*networks.LENET_300_100[:-1], source.classes)
-    parameters = networks.weight_count(widths)
-    found = []
-    for rng in block.streams:
-        images = data.sample(source, rng, point.samples).flat()
-        network = networks.Mlp(widths, rng=rng).to(block.device)
-        with torch.no_grad():
-            for w in network.parameters():
-                w *= point.alpha
-        kernel = logit_kernel.logit_kernel(network, images.tensors(block.device)[0])
-        values = gram_excess.gram_spectrum(kernel.gram, kernel.logits)
-        seen = _in_frames(rng, values, point, parameters)
-        found.append(
-            _fitted(kernel)
-            | {
-                "excess": float(values.sum()),
-                "parameters": parameters,
-                "seen_excess": float(curvature.positive_excess(seen).mean()),
-            }
-        )
-    return {name: np.array([one[name] for one in found]) for name in found[0]}
-
-
-def _fitted(kernel: Any) -> dict[str, float]:
-    """Standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean matrix."""
-    import torch
-
+    network, images = on_images(rng, point)
+    network = network.to(device)
+    with torch.no_grad():
+        for w in network.parameters():
+            w *= point.alpha
+    kernel = logit_kernel.logit_kernel(network, images.tensors(device)[0])
+    values = gram_excess.gram_spectrum(kernel.gram, kernel.logits)
     scales, p = kernel.scales(), kernel.logits.softmax(1)
     covariance = torch.diag(p.mean(0)) - p.T @ p / len(p)
+    seen = _in_frames(rng, values, point, kernel.dim)
     return {
         "sigma_c": scales.sigma_c,
         "sigma_e": scales.sigma_e,
         "gamma": float(curvature.positive_excess(covariance)),
+        "excess": float(values.sum()),
+        "parameters": kernel.dim,
+        "seen_excess": float(curvature.positive_excess(seen).mean()),
     }
 
 
-LENET_TYPICAL: dict[float, dict[str, float]] = {
-    0.8: {"excess": 5.2, "sigma_c": 0.026, "sigma_e": 0.033, "gamma": 2.7},
-    1.7: {"excess": 2.7, "sigma_c": 0.12, "sigma_e": 0.15, "gamma": 1.6},
+LENET_TYPICAL: dict[str, dict[float, float]] = {
+    "parameters": {0.8: 266_200, 1.7: 266_200},
+    "excess": {0.8: 5.2, 1.7: 2.7},
+    "sigma_c": {0.8: 0.026, 1.7: 0.12},
+    "sigma_e": {0.8: 0.033, 1.7: 0.15},
+    "gamma": {0.8: 2.7, 1.7: 1.6},
 }
+
 
 LENET = Experiment(
     id="vysogorets2024/lenet-spectra",
     replicate="one LeNet-300-100 at initialisation with 16 images, in 20 projections",
     simulate=lenet_spectra,
     points=tuple(
-        Point(images="digits", alpha=alpha, samples=16, frames=20, dims=(5, 13, 50))
-        for alpha in LENET_TYPICAL
+        Point(images="digits", alpha=alpha, samples=16, frames=20, dims=(5, 13, 50)) for alpha in (0.8, 1.7)
     ),
     budget=512,
     seconds=3.0,
     data="digits",
 )
-
-
-def _typical(name: str) -> Any:
-    return lambda p: LENET_TYPICAL[p.alpha][name]
 
 
 LENET_EXCESS = Claim(
@@ -411,8 +385,7 @@ LENET_EXCESS = Claim(
     "reduced by a law of dimension without fitted numbers.",
     experiment=LENET,
     score="seen_excess",
-    inputs={"parameters": lambda _: 266_200}
-    | {name: _typical(name) for name in ("excess", "sigma_c", "sigma_e", "gamma")},
+    inputs={name: lambda p, v=values: v[p.alpha] for name, values in LENET_TYPICAL.items()},
     predict=lambda p: projection.projected_excess(p.excess, dim=p.dims[-1]),
     margin=0.03,
     margin_reason="3 % for networks: a mean of ratios is not the ratio of means: 3 % at d = 5, less at 50",
@@ -427,4 +400,161 @@ LENET_EXCESS = Claim(
     quantity="excess of the projected G-term",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (SPARSE_EXCESS, *HAAR_CLAIMS, FRAME_OVERLAP, LENET_EXCESS)
+
+# --- of any shape, and random logit gradients --------------------------------------------------------------------
+
+
+EACH = 12
+"""Of each replicate."""
+
+
+def _squares(matrix: Any, frames: Any, p: Point) -> float:
+    """Mean squared norm of a matrix in some frames, over that of theory, with that of the trace."""
+    seen, size = frames.mT @ matrix @ frames, {"dim": p.dim, "parameters": len(matrix)}
+    trace, square = float(matrix.trace()), float(matrix.square().sum())
+    if p.case == "sparse":
+        own = float(matrix.diagonal().square().sum())
+        known = gauss_newton.sparse_moments(trace, square, squared_diagonal=own, **size)
+    else:
+        known = gauss_newton.haar_moments(trace, square, **size)
+    traces = seen.diagonal(dim1=1, dim2=2).sum(1)
+    both = seen.square().sum((1, 2)) / float(known.squared_norm) + traces / float(known.trace)
+    return float(both.mean() / 2)
+
+
+def _matrix(rng: np.random.Generator, size: int) -> Any:
+    """Symmetric, with a trace as large as its norm."""
+    import torch
+
+    drawn = torch.from_numpy(rng.standard_normal((size, size)))
+    return (drawn + drawn.T) / size**0.5 + 2 * torch.eye(size, dtype=drawn.dtype)
+
+
+def _framed(
+    draw: Callable[[np.random.Generator, int, int], Any], rng: np.random.Generator, p: Point
+) -> float:
+    import torch
+
+    matrix = _matrix(rng, p.parameters)
+    return _squares(matrix, torch.stack([draw(rng, p.parameters, p.dim) for _ in range(EACH)]), p)
+
+
+def _first_rows(rng: np.random.Generator, rows: int, columns: int) -> Any:
+    """A frame whose last rows are made from what the first ones, drawn without them, leave of unit columns."""
+    import torch
+
+    seen = curvature.haar(rng, rows - columns, columns, total=rows)
+    rest = torch.eye(columns, dtype=seen.dtype) - seen.T @ seen
+    return torch.cat([seen, torch.linalg.cholesky(rest).T])
+
+
+def _together(block: Block, p: Point) -> Any:
+    frames = ensembles.haar_frames(block, p.parameters, p.dim, count=EACH).cpu()
+    pairs = zip(block.streams, frames, strict=True)
+    return np.array([_squares(_matrix(rng, p.parameters), each, p) for rng, each in pairs])
+
+
+def _network(rng: np.random.Generator, p: Point) -> float:
+    """The Hessian of a perceptron seen through a frame, over its exact norm in full space as theory projects it."""
+    widths, dim = (4, 5, 3), p.dim + 27
+    weights, size = networks.mlp_weights(rng, widths), networks.weight_count(widths)
+    data = weights, rng.standard_normal((6, 4)), rng.integers(0, 3, 6)
+    whole = full_space.norms(*data, p.alpha, p.alpha**2)
+    framed = curvature.ProjectedMlp(*data, curvature.haar(rng, size, dim))
+    seen = framed.terms(p.alpha, p.alpha**2).hessian
+    known = gauss_newton.haar_moments(whole.trace_hessian, whole.norm_hessian**2, dim=dim, parameters=size)
+    return float(seen.square().sum()) / float(known.squared_norm)
+
+
+def _probes(rng: np.random.Generator, p: Point) -> float:
+    """Traces by random signs, and the variance of one over that of theory."""
+    matrix = _matrix(rng, p.parameters)
+    estimate = spectra.trace(matrix, rng, probes=400)
+    square, own = float(matrix.square().sum()), float(matrix.diagonal().square().sum())
+    variance = float(gauss_newton.sign_probe_variance(square, squared_diagonal=own))
+    parts = estimate.value / float(matrix.trace()), 400 * estimate.standard_error**2 / variance
+    return sum(parts) / 2
+
+
+OF_LOGITS = by_name(logit_model.CLAIMS, "outlier", "bulk")
+
+
+def _logits(block: Block, p: Point) -> Any:
+    weights = np.sort(p.odds)[::-1] * 1.5 ** -np.arange(len(p.odds))
+    known = {"p": tuple(weights / weights.sum()), "dim": p.parameters, "samples": 24}
+    return ratio(OF_LOGITS[p.case], block, p | known)
+
+
+ALONE: dict[str, Callable[[np.random.Generator, Point], float]] = {
+    "whole": lambda rng, p: _framed(curvature.haar, rng, p),
+    "first rows": lambda rng, p: _framed(_first_rows, rng, p),
+    "sparse": lambda rng, p: _framed(curvature.sparse_frame, rng, p),
+    "network": _network,
+    "probes": _probes,
+}
+AT_ONCE: dict[str, Callable[[Block, Point], Any]] = {
+    "together": _together,
+    "outlier": _logits,
+    "bulk": _logits,
+}
+CASES = ("whole", "first rows", "sparse", "together", "network", "probes", "outlier", "bulk")
+
+
+def any_frame(block: Block, point: Point) -> Mapping[str, Any]:
+    """What is seen over what theory says of it."""
+    if point.case in AT_ONCE:
+        return {"ratio": AT_ONCE[point.case](block, point)}
+    return {"ratio": np.array([ALONE[point.case](rng, point) for rng in block.streams])}
+
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    SPARSE_EXCESS,
+    *HAAR_CLAIMS,
+    FRAME_OVERLAP,
+    LENET_EXCESS,
+    StatisticalProperty(
+        id="vysogorets2024/any-frame",
+        entries=("A6", "A7", "A27", "A41"),
+        source=f"ours, beside sections 2 and 4 and eq. (7) of {PAPER}",
+        passage=OURS,
+        statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2,\ \mathbb{E}\,\mathrm{Tr}\,R^\top H R,\ "
+        r"\lambda_i(\mathbb{E}_e G)\text{: as of } \mathrm{Tr} H,\ \lVert H\rVert_F,\ p",
+        says="In random frames of every kind and shape a matrix has the trace and squared norm of theory, and so "
+        "have random signs and random logit gradients.",
+        domain={
+            "case": OneOf(*CASES),
+            "parameters": Between(16, 60),
+            "dim": Between(1, 7),
+            "alpha": Between(0.05, 20.0),
+            "odds": Many(Between(0.1, 1.0), 3, 9),
+            "sigma_c": Between(0.5, 3.0),
+            "sigma_e": Between(0.5, 3.0),
+        },
+        simulate=any_frame,
+        on_host="all of it but random logit gradients",
+        replicate="one matrix in 12 frames, or one network, or one draw of logit gradients",
+        examples=tuple(
+            Point(
+                case=case,
+                parameters=23,
+                dim=3,
+                alpha=1.7,
+                odds=(0.41, 0.32, 0.23, 0.14),
+                sigma_c=1.1,
+                sigma_e=1.9,
+            )
+            for case in CASES
+        ),
+        score="ratio",
+        predict=one,
+        margin=0.03,
+        margin_reason="exact at every size; frames of few columns scatter by more than 1 % allows",
+        rivals={
+            "a share d/P of the squared norm": lambda p: 2 * p.dim / p.parameters,
+            "gradients of the same length": lambda p: p.sigma_c**2 / p.sigma_e**2,
+        },
+        budget=4096,
+        seconds=3.0,
+        quantity="trace, norm or eigenvalue over theory",
+    ),
+)

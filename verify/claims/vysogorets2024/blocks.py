@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from simulate import data, networks, objectives, operators
 from simulate.monte_carlo import Point
-from simulate.perceptrons import curvature, per_sample
+from simulate.perceptrons import per_sample
 from theory import gauss_newton
 from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import (
@@ -23,15 +23,12 @@ from verify.claims.drawn_networks import (
     rank_of,
 )
 from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.collapsed import small_framed
+from verify.claims.vysogorets2024.framed_networks import on_images
 from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory
-from verify.model.domains import Between, Domain, Many
+from verify.model.domains import Between, Many
 
 __all__ = ["CLAIMS"]
-
-TRACE = (
-    r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k \lvert J_k\rvert^2 - "
-    r"\big\lvert \textstyle\sum_k p_k J_k\big\rvert^2\Big]"
-)
 
 # --- networks of the paper on images -------------------------------------------------------------------------
 
@@ -40,13 +37,7 @@ def on_real_images(rng: np.random.Generator, point: Point) -> Any:
     """The loss of LeNet-300-100 or LeNet-5 (max pooled) as drawn, on some images."""
     from torch import nn
 
-    convolutional = point.network == "LeNet-5"
-    source = data.opened(point.images, (3, 32, 32) if convolutional else (1, 28, 28))
-    images = data.sample(source, rng, point.samples)
-    if convolutional:
-        network: nn.Module = networks.LeNet5(classes=source.classes, rng=rng)
-    else:
-        network = networks.Mlp((*networks.LENET_300_100[:-1], source.classes), rng=rng)
+    network, images = on_images(rng, point, point.network)
     return objectives.Objective(network, (images.images, images.labels), nn.CrossEntropyLoss())
 
 
@@ -57,8 +48,12 @@ def layers_alone(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     parts = loss.blocks().values()
 
     def within(matrix: Any) -> Array:
-        alone = [direction.new_zeros(loss.dim).index_put_((_places(p),), direction[p]) for p in parts]
-        return np.concatenate([(matrix @ d)[p].numpy() for d, p in zip(alone, parts, strict=True)])
+        found = []
+        for part in parts:
+            alone = direction.new_zeros(loss.dim)
+            alone[part] = direction[part]
+            found.append((matrix @ alone)[part].numpy())
+        return np.concatenate(found)
 
     hessian = operators.hessian(loss)
     return {
@@ -69,31 +64,6 @@ def layers_alone(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _places(part: slice) -> Any:
-    import torch
-
-    return torch.arange(part.start, part.stop)
-
-
-def _trace_formulas(p: Array, jacobian: Array, labels: Array) -> dict[str, Any]:
-    """From probabilities (N, K) and logit gradients (N, K, P)."""
-    squares = (p * (jacobian**2).sum(-1)).sum(-1).mean()
-    means = np.einsum("nk,nkp->np", p, jacobian)
-    slopes = means - jacobian[np.arange(len(p)), labels]
-    return {
-        "mean of the squares less square of the mean": gauss_newton.gauss_newton_trace(p, jacobian).mean(),
-        "mean of the squares": squares,
-        "square of the mean added": squares + (means**2).sum(-1).mean(),
-        "squared gradients": (slopes**2).sum(-1).mean(),
-    }
-
-
-NETWORKS = (
-    Point(images="digits", network="LeNet-300-100", samples=40),
-    Point(images="digits", network="LeNet-5", samples=16),
-)
-
-
 # --- small networks in full space ----------------------------------------------------------------------------
 
 
@@ -102,33 +72,25 @@ def dense_trace(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     weights, x, labels = on_noise(rng, point.widths, point.samples)
     hessian = per_sample.hessians(*per_sample.flattened(weights), x, labels, "relu").mean(0)
     net = in_closed_form(weights, x, labels)
-    p = np.asarray(net.logits.softmax(-1))
-    return {"Hessian": float(hessian.trace()), **_trace_formulas(p, np.asarray(net.jacobian), labels)}
-
-
-def _parts(weights: Any) -> list[slice]:
-    """Where each layer stands among the flat parameters."""
-    ends = itertools.accumulate((weight.numel() for weight in weights), initial=0)
-    return list(itertools.starmap(slice, itertools.pairwise(ends)))
-
-
-def _dense_h_term(rng: np.random.Generator, point: Point) -> tuple[Array, list[slice]]:
-    weights, x, labels = on_noise(rng, point.widths, point.samples)
-    return operators.h_term(bias_free_objective(weights, x, labels)).dense().numpy(), _parts(weights)
-
-
-NETWORKS_DOMAIN: Domain = {
-    "widths": Many(Between(2, 6), 2, 5),
-    "samples": Between(1, 5),
-}
+    p, jacobian = np.asarray(net.logits.softmax(-1)), np.asarray(net.jacobian)  # (N, K) and (N, K, P)
+    squares = (p * (jacobian**2).sum(-1)).sum(-1).mean()
+    means = np.einsum("nk,nkp->np", p, jacobian)
+    slopes = means - jacobian[np.arange(len(p)), labels]
+    return {
+        "Hessian": float(hessian.trace()),
+        "mean of the squares less square of the mean": gauss_newton.gauss_newton_trace(p, jacobian).mean(),
+        "mean of the squares": squares,
+        "square of the mean added": squares + (means**2).sum(-1).mean(),
+        "squared gradients": (slopes**2).sum(-1).mean(),
+    }
 
 
 def _largest_entry(rng: np.random.Generator, point: Point, *, within: bool) -> float:
     """Largest modulus of the H-term within layers, or between them."""
-    h_term, parts = _dense_h_term(rng, point)
-    own = np.zeros(h_term.shape, dtype=bool)
-    for part in parts:
-        own[part, part] = True
+    weights, x, labels = on_noise(rng, point.widths, point.samples)
+    h_term = operators.h_term(bias_free_objective(weights, x, labels)).dense().numpy()
+    layer = np.repeat(np.arange(len(weights)), [weight.numel() for weight in weights])
+    own = layer[:, None] == layer
     return float(np.abs(h_term[own == within]).max(initial=0.0))
 
 
@@ -137,18 +99,15 @@ def _largest_entry(rng: np.random.Generator, point: Point, *, within: bool) -> f
 
 def real_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Rank of the G-term of a network on images, from the derivatives of its logits along a random frame."""
-    source = data.opened(point.images, (1, 8, 8))
-    images = data.sample(source, rng, point.samples).flat()
-    widths = (64, *point.hidden, source.classes)
-    columns = point.samples * source.classes + point.spare
-    frame = curvature.haar(rng, networks.weight_count(widths), columns)
-    net = curvature.ProjectedMlp(networks.mlp_weights(rng, widths), images.images, images.labels, frame)
+    classes = data.opened(point.images, (1, 8, 8)).classes
+    columns = point.samples * classes + point.spare
+    net, widths = small_framed(rng, point, point.hidden, columns), (64, *point.hidden, classes)
     return {
         "rank": rank_of(net.terms().g_term),
         "N(K-1)": ranks.dataset_rank_bound(
-            source.classes - 1, samples=point.samples, dim=networks.weight_count(widths)
+            classes - 1, samples=point.samples, dim=networks.weight_count(widths)
         ),
-        "N K": point.samples * source.classes,
+        "N K": point.samples * classes,
         "columns of the frame": columns,
     }
 
@@ -198,7 +157,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         says="On both LeNets, each layer's own block of the Hessian is that of the Gauss-Newton term, since the "
         "remainder of the Hessian has none.",
         routes=layers_alone,
-        points=NETWORKS,
+        points=(
+            Point(images="digits", network="LeNet-300-100", samples=40),
+            Point(images="digits", network="LeNet-5", samples=16),
+        ),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         seconds=0.23,
@@ -210,7 +172,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A18",),
         source=f"ours, after {PAPER}, appendix A",
         passage=OURS,
-        statement=TRACE,
+        statement=r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k \lvert J_k\rvert^2 - "
+        r"\big\lvert \textstyle\sum_k p_k J_k\big\rvert^2\Big]",
         says="On small dense networks, the trace of the automatically differentiated Hessian is the mean variance of "
         "the logit gradients under the predicted probabilities.",
         routes=dense_trace,
@@ -228,12 +191,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\tilde H_{ll} = 0 \text{ exactly, and } \tilde H = 0 \text{ for one layer}",
         says="Within each layer of a bias-free ReLU network, the remainder of the Hessian is exactly zero, so that "
         "one layer alone has none.",
-        domain=NETWORKS_DOMAIN,
-        violation=lambda rng, point: _largest_entry(rng, point, within=True),
+        domain={"widths": Many(Between(2, 6), 2, 5), "samples": Between(1, 5)},
+        violation=partial(_largest_entry, within=True),
         examples=(Point(widths=(5, 6, 4), samples=4), Point(widths=(4, 6, 5, 3), samples=3)),
         tolerance=1e-14,
         tolerance_reason="zero to the last bit; entries between layers are of the order of one",
-        rivals={"between layers too": lambda rng, point: _largest_entry(rng, point, within=False)},
+        rivals={"between layers too": partial(_largest_entry, within=False)},
         seconds=0.11,
     ),
     Identity(
