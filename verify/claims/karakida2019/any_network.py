@@ -20,7 +20,7 @@ from verify.claims.karakida2019.wide_networks import (
     statistics_of,
 )
 from verify.judging.families import by_name, one, ratio
-from verify.model import AnyClaim, StatisticalProperty
+from verify.model import StatisticalProperty
 from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS"]
@@ -110,7 +110,7 @@ def any_network(block: Block, point: Point) -> Mapping[str, Any]:
     return {"ratio": CASES[point.case](block, point)}
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     StatisticalProperty(
         id="karakida2019/any-network",
         entries=("C5", "C7", "C12", "C14", "C24", "C50", "C51"),

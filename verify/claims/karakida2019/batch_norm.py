@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
+from numpy.random import Generator
 
 from simulate import activations
 from simulate.matrices import ensembles
@@ -19,7 +18,7 @@ from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, by_width
 from verify.model import (
     OURS,
-    AnyClaim,
+    ByName,
     Claim,
     ExactProperty,
     Experiment,
@@ -57,7 +56,7 @@ def _signals(block: Block, point: Point, *hidden: int) -> Any:
 # --- activations of the last hidden layer --------------------------------------------------------------------
 
 
-def normed_activations(block: Block, point: Point) -> Mapping[str, Any]:
+def normed_activations(block: Block, point: Point) -> ByName:
     """Second moments of the activations of the last hidden layer, and the squared length of their sample mean."""
     signals = _signals(block, point, *point.layers)
     found = batch_normed.measured_moments(signals)
@@ -123,7 +122,7 @@ WIDTH_BIAS = "the bias is O(1/M), half a per cent at these widths, less for fewe
 
 _of_activations = partial(Claim, margin=0.01, margin_reason=WIDTH_BIAS, axis="samples")
 
-ACTIVATION_CLAIMS: tuple[AnyClaim, ...] = (
+ACTIVATION_CLAIMS = (
     _of_activations(
         id="karakida2019/batch-norm-variance",
         entries=("C39",),
@@ -193,7 +192,7 @@ def _property_prediction(p: Point, **changed: Any) -> float:
     return middle_normalisation.batch_norm_bound(p.activation, **sizes)
 
 
-def one_normed_layer(block: Block, point: Point) -> Mapping[str, Any]:
+def one_normed_layer(block: Block, point: Point) -> ByName:
     """Rayleigh quotient of the block of the last layer, one hidden layer."""
     return {"rayleigh": batch_normed.last_layer_rayleigh(_signals(block, point, *point.widths))}
 
@@ -259,7 +258,7 @@ def _jacobian(network: Any, activation: str, *, held: bool = False) -> tuple[Any
     return [j.flatten(2) for j in by_weights], [j.flatten(2) for j in by_biases]
 
 
-def _bias_gradients(rng: np.random.Generator, point: Point, *, last: bool = False, **options: Any) -> float:
+def _bias_gradients(rng: Generator, point: Point, *, last: bool = False, **options: Any) -> float:
     """Largest derivative by a bias of the hidden layers, over the largest of all."""
     network = normed_network(Block((rng,)), widths=point.widths, samples=point.samples)
     weights, biases = _jacobian(network, point.activation, **options)
@@ -309,12 +308,12 @@ def _largest(block: Block, point: Point, *hidden: int, samples: int) -> dict[str
     return {"largest": ensembles.top_eigenvalue(gram[:, 0, 0]) / samples}
 
 
-def normed_networks(block: Block, point: Point) -> Mapping[str, Any]:
+def normed_networks(block: Block, point: Point) -> ByName:
     """Largest Fisher eigenvalue."""
     return _largest(block, point, *point.layers, samples=point.samples)
 
 
-def growing_normed_networks(block: Block, point: Point) -> Mapping[str, Any]:
+def growing_normed_networks(block: Block, point: Point) -> ByName:
     """The same at every width, as many samples as units."""
     return by_width(
         block, point, lambda block, width: _largest(block, point, *(width,) * point.depth, samples=width)
@@ -380,7 +379,7 @@ def _at_width(p: Point) -> float:
 
 _of_largest = partial(Claim, score="largest", margin=0.03, quantity="largest eigenvalue of the Fisher matrix")
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     *ACTIVATION_CLAIMS,
     ANY_WIDTH,
     BIASES,

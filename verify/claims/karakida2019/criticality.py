@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
 from simulate.wide import signals
@@ -16,7 +17,7 @@ from theory.activations import gaussian_kernels, single
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, law, network_of
-from verify.model import KNOWN, AnyClaim, Claim, Experiment, Identity, Kind
+from verify.model import KNOWN, ByName, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -25,7 +26,7 @@ TILT = 0.01
 """Angle and relative length by which pairs of inputs differ: all below are linear in it."""
 
 
-def travelling_pairs(block: Block, point: Point) -> Mapping[str, Any]:
+def travelling_pairs(block: Block, point: Point) -> ByName:
     """Distances and differences of variance of pairs of inputs, in the first layer and later.
 
     Pairs are near each other, or of nearly one length.
@@ -116,7 +117,7 @@ _of_distances = partial(
     quantity="squared distance of near inputs, over n layers",
 )
 
-PAIR_CLAIMS: tuple[AnyClaim, ...] = (
+PAIR_CLAIMS = (
     _of_distances(
         id="karakida2019/depth-of-distances",
         source=f"{FIELD}, eqs. (6) and (7), beside {PAPER}, eqs. (5) to (7)",
@@ -181,7 +182,7 @@ SMALL = 1e-5
 """Step of a recursion at which its ratio to the next is the slope at the fixed point, up to this."""
 
 
-def deep_networks(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def deep_networks(_: Generator, point: Point) -> ByName:
     """Variance and correlation of two pre-activations deep inside, and how they approach what they become."""
     moments = order_parameters(point.activation, depth=LAYERS, **_drawn(point))
     variance, covariance = (
@@ -226,7 +227,7 @@ FIXED_POINTS = Identity(
 )
 
 
-def growing_pairs(block: Block, point: Point) -> Mapping[str, Any]:
+def growing_pairs(block: Block, point: Point) -> ByName:
     """Whether the squared distance of near inputs grows over some layers of a few networks."""
     found = travelling_pairs(block.repeated(point.networks), point)
     first, last = (
@@ -288,4 +289,4 @@ PHASE = Claim(
 )
 
 
-CLAIMS: tuple[AnyClaim, ...] = (*PAIR_CLAIMS, FIXED_POINTS, PHASE)
+CLAIMS = (*PAIR_CLAIMS, FIXED_POINTS, PHASE)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, fisher_gram, pair_scatter, signals
@@ -29,7 +30,7 @@ from verify.claims.karakida2019.wide_networks import (
     passed_at,
     setting,
 )
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Tier
+from verify.model import OURS, ByName, Claim, Experiment, Identity, Kind, NoTheory, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -38,7 +39,7 @@ SEVERAL = "one network with its inputs at each width, several at the small ones"
 # --- order parameters of two networks ------------------------------------------------------------------------
 
 
-def pairs_of_networks(block: Block, point: Point) -> Mapping[str, Any]:
+def pairs_of_networks(block: Block, point: Point) -> ByName:
     """Distance of the order parameters of two networks at every width, forward in the last, backward in the first."""
 
     def pair(block: Block, width: int) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def _rate(name: str, score: str, statement: str, says: str) -> Claim:
 # --- fresh weights on the way back ---------------------------------------------------------------------------
 
 
-def fresh_weights(block: Block, point: Point) -> Mapping[str, Any]:
+def fresh_weights(block: Block, point: Point) -> ByName:
     """Backward order parameter, with true and with other weights."""
     network, other = (network_of(block, point) for _ in range(2))
     passed = signals.forward(network, point.activation)
@@ -166,12 +167,12 @@ INDEPENDENCE = Claim(
 # --- scatter of the Gram entries, hence the constants of the bounds -------------------------------------------
 
 
-def scatter_at_large_width(block: Block, point: Point) -> Mapping[str, Any]:
+def scatter_at_large_width(block: Block, point: Point) -> ByName:
     """Variance of centred cosines between gradients of one output, times the width."""
     return {"same": _scatter(few_signals.passed_gram(passed_at(block, point)), point.width)["same"]}
 
 
-def scatter_by_width(block: Block, point: Point) -> Mapping[str, Any]:
+def scatter_by_width(block: Block, point: Point) -> ByName:
     """The same for two outputs, at every width."""
 
     def other(block: Block, width: int) -> dict[str, Any]:
@@ -279,7 +280,7 @@ OTHER_ORDER = order(
     quantity="variance of Gram entries of two outputs, less its limit",
 )
 
-SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
+SCATTER_CLAIMS = (
     Claim(
         id="karakida2019/scatter-of-one-output",
         entries=("C28",),
@@ -329,7 +330,7 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
 )
 
 
-def _linear(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _linear(_: Generator, point: Point) -> ByName:
     """c2 and c1 of linear networks: overlaps of signals fluctuate alike in every layer and reach all later terms."""
     known = fisher.fluctuation_constants(
         "linear",
@@ -382,7 +383,7 @@ CLOSED_FORM = Identity(
 # --- mean subtraction of few samples --------------------------------------------------------------------------
 
 
-def _few_samples(block: Block, point: Point) -> Mapping[str, Any]:
+def _few_samples(block: Block, point: Point) -> ByName:
     """Mean of the eigenvalues that mean subtraction leaves."""
     gram = few_signals.passed_gram(passed_at(block, point))
     left = point.outputs * (point.samples - 1)
@@ -441,7 +442,7 @@ MEAN_OF_NONZERO = Claim(
 # --- growth and value of what is behind the bounds ------------------------------------------------------------
 
 
-def bounds_by_width(block: Block, point: Point) -> Mapping[str, Any]:
+def bounds_by_width(block: Block, point: Point) -> ByName:
     """Root of the summed squares of the eigenvalues after mean subtraction, T = M / rho."""
 
     def root(block: Block, width: int) -> dict[str, Any]:
@@ -474,7 +475,7 @@ BOUNDS = Experiment(
 )
 
 
-def bounds_at_large_width(block: Block, point: Point) -> Mapping[str, Any]:
+def bounds_at_large_width(block: Block, point: Point) -> ByName:
     """The same over the mean of the eigenvalues that are not zero, the factor of T - 1 in T directions taken out."""
     gram = fisher_gram.centred(fisher_gram.gram(network_of(block, point), point.activation))
     squares, trace = fisher_gram.trace_of_square(gram), fisher_gram.fisher_trace(gram)
@@ -524,7 +525,7 @@ AT_ONE_WIDTH = (
     "that one width is judged, and which: over widths from 8 on its limit was undecided at one of two seeds"
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     _rate(
         "forward-rate",
         "forward",

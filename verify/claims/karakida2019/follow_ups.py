@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     statistics_of,
 )
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment
+from verify.model import KNOWN, OURS, ByName, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
@@ -42,7 +42,7 @@ _linear = partial(Claim, margin=0.03, margin_reason=LINEAR, axis="weight_varianc
 # --- the tangent kernel --------------------------------------------------------------------------------------
 
 
-def tangent_fisher(block: Block, point: Point) -> Mapping[str, Any]:
+def tangent_fisher(block: Block, point: Point) -> ByName:
     """Statistics linear in the Gram matrix of the tangent parameters."""
     passed = passed_at(block, point)
     gram = few_signals.passed_gram(passed, overlap=gram_variants.tangent_overlap(**_variances(point)))
@@ -56,7 +56,7 @@ def _variances(point: Point) -> dict[str, float]:
     return {"weight_variance": point.weight_variance, "bias_variance": point.bias_variance}
 
 
-def tangent_largest(block: Block, point: Point) -> Mapping[str, Any]:
+def tangent_largest(block: Block, point: Point) -> ByName:
     """Second moment of the eigenvalues over their mean and the Rayleigh quotient at equal weights, at every width."""
 
     def moment(block: Block, width: int) -> dict[str, Any]:
@@ -143,7 +143,7 @@ MOMENT_ORDER = order(
     quantity="second moment over mean and Rayleigh quotient, less the limit, tangent parameters",
 )
 
-TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
+TANGENT_CLAIMS = (
     _linear(
         id="karakida2019/tangent-mean",
         entries=("C56", "C17"),
@@ -214,7 +214,7 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
 # --- the cross-entropy: trace and Rayleigh quotient ------------------------------------------------------------
 
 
-def softmax_fisher(block: Block, point: Point) -> Mapping[str, Any]:
+def softmax_fisher(block: Block, point: Point) -> ByName:
     """Trace and Rayleigh quotient of the cross-entropy's Fisher matrix, and what they need of the softmax.
 
     The quotient is taken at the top eigenvector of the averaged Gram matrix; `shared` and `own` are those of the
@@ -304,7 +304,7 @@ def _quotient_of(p: Point) -> float:
 
 TYPICAL: dict[str, float] = {"spread": 0.58, "shared": 0.3, "own": 0.045}
 
-SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
+SOFTMAX_CLAIMS = (
     _linear(
         id="karakida2019/cross-entropy-trace",
         entries=("C57",),
@@ -358,7 +358,7 @@ def _outputs_and_gram(block: Block, point: Point) -> tuple[Any, Any]:
     return logits, fisher_gram.gram(network, point.activation)
 
 
-def softmax_squares(block: Block, point: Point) -> Mapping[str, Any]:
+def softmax_squares(block: Block, point: Point) -> ByName:
     """Second moment of the eigenvalues over their mean and the Rayleigh quotient, over the same of theory."""
     logits, gram = _outputs_and_gram(block, point)
     matrix = _dual(gram, logits)
@@ -368,7 +368,7 @@ def softmax_squares(block: Block, point: Point) -> Mapping[str, Any]:
     return {"squares": squares / (value * trace) / logits.new_tensor(theory)}
 
 
-def top_outlier(block: Block, point: Point) -> Mapping[str, Any]:
+def top_outlier(block: Block, point: Point) -> ByName:
     """Largest eigenvalue of the cross-entropy over the Rayleigh quotient without it, over the same of theory."""
     logits, gram = _outputs_and_gram(block, point)
     outliers = logits.new_tensor(np.array(_of_each_softmax(fisher.cross_entropy_outliers, point, logits)))
@@ -417,7 +417,7 @@ _at_one_width = partial(
     margin_reason=f"{WIDE}; the bias is O(1/M)",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     *TANGENT_CLAIMS,
     *SOFTMAX_CLAIMS,
     _at_one_width(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from verify.claims.karakida2019.wide_networks import (
 )
 from verify.model import (
     OURS,
-    AnyClaim,
+    ByName,
     Claim,
     Experiment,
     Kind,
@@ -65,7 +64,7 @@ def _top(gram: Any) -> Any:
 # --- inputs that do not widen --------------------------------------------------------------------------------
 
 
-def narrow_inputs(block: Block, point: Point) -> Mapping[str, Any]:
+def narrow_inputs(block: Block, point: Point) -> ByName:
     """Rayleigh quotient per unit of width, the mean of two draws, the same inputs for all widths."""
     import torch
 
@@ -132,7 +131,7 @@ NARROW_CLAIM = Claim(
 # --- centred networks ----------------------------------------------------------------------------------------
 
 
-def centred_networks(block: Block, point: Point) -> Mapping[str, Any]:
+def centred_networks(block: Block, point: Point) -> ByName:
     """Largest eigenvalues without biases and with an odd activation, and the exponent of their growth."""
 
     def largest(block: Block, width: int) -> dict[str, Any]:
@@ -168,7 +167,7 @@ def _formal(p: Point) -> float:
     return p.rho * fisher.eigenvalue_statistics(**_centred(p), width=100, samples=100).largest
 
 
-CENTRED_CLAIMS: tuple[AnyClaim, ...] = (
+CENTRED_CLAIMS = (
     Claim(
         id="karakida2019/centred-growth",
         entries=("C18",),
@@ -233,7 +232,7 @@ RELU: dict[str, Any] = {
 }
 
 
-def growing_networks(block: Block, point: Point) -> Mapping[str, Any]:
+def growing_networks(block: Block, point: Point) -> ByName:
     """Largest Fisher eigenvalue, with and without mean subtraction, T = M samples."""
 
     def largest(block: Block, width: int) -> dict[str, Any]:
@@ -243,7 +242,7 @@ def growing_networks(block: Block, point: Point) -> Mapping[str, Any]:
     return by_width(block, point, largest, at_once=True)
 
 
-def largest_over_rayleigh(block: Block, point: Point) -> Mapping[str, Any]:
+def largest_over_rayleigh(block: Block, point: Point) -> ByName:
     """Largest Fisher eigenvalue over the Rayleigh quotient at equal weights, at every width: mean of its networks."""
 
     def ratio(block: Block, width: int) -> dict[str, Any]:
@@ -299,7 +298,7 @@ RAYLEIGH_ORDER = order(
 
 LOOSE = Passage(Standing.AS_STATED, "relatively loose compared to the experimental results", "Section 3.2")
 
-GROWTH_CLAIMS: tuple[AnyClaim, ...] = (
+GROWTH_CLAIMS = (
     limit(
         id="karakida2019/largest-is-rayleigh",
         entries=("C14",),
@@ -405,7 +404,7 @@ GROWTH_CLAIMS: tuple[AnyClaim, ...] = (
 # --- linear networks, in which it is known --------------------------------------------------------------------
 
 
-def linear_edges(block: Block, point: Point) -> Mapping[str, Any]:
+def linear_edges(block: Block, point: Point) -> ByName:
     """Largest Fisher eigenvalue after mean subtraction over the trace per unit of width."""
     network = network_of(block, point)
     matrix = fisher_gram.centred(fisher_gram.gram(network, "linear"))[:, 0, 0]
@@ -465,7 +464,7 @@ EDGE_CLAIM = Claim(
     quantity="largest eigenvalue over the trace per unit of width, linear network",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (NARROW_CLAIM, *CENTRED_CLAIMS, *GROWTH_CLAIMS, EDGE_CLAIM)
+CLAIMS = (NARROW_CLAIM, *CENTRED_CLAIMS, *GROWTH_CLAIMS, EDGE_CLAIM)
 
 # --- spectra over their limits, and figure 1 -------------------------------------------------------------------
 
@@ -473,7 +472,7 @@ TOLERANCE = 1e-6
 """Of the largest eigenvalue."""
 
 
-def fisher_by_size(block: Block, point: Point) -> Mapping[str, Any]:
+def fisher_by_size(block: Block, point: Point) -> ByName:
     """Limits over what networks have, at each width, with as many samples as units."""
 
     def at(block: Block, width: int) -> dict[str, Any]:
@@ -567,7 +566,7 @@ FISHER = Observation(
 )
 
 
-def figure_1(block: Block, point: Point) -> Mapping[str, Any]:
+def figure_1(block: Block, point: Point) -> ByName:
     """At each width one network, T = M: both eigenvalues, and what theory says over them."""
 
     def at(block: Block, width: int) -> dict[str, Any]:
@@ -620,7 +619,7 @@ FIGURE_1 = Observation(
     axis="width M",
 )
 
-OBSERVATIONS: tuple[Observation, ...] = (
+OBSERVATIONS = (
     FISHER,
     on_a_gpu(
         FISHER,

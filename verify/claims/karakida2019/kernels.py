@@ -7,7 +7,7 @@ of phi multiplies the derivative by the inputs. Non-centred networks, and the si
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -27,7 +27,7 @@ from theory.order_parameters import (
 )
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, setting
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Passage, Standing
+from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, Passage, Standing
 from verify.model.domains import Between, Either, OneOf
 
 __all__ = ["CLAIMS"]
@@ -35,7 +35,7 @@ __all__ = ["CLAIMS"]
 # --- every layer of a network --------------------------------------------------------------------------------
 
 
-def signals_of_every_layer(block: Block, point: Point) -> Mapping[str, Any]:
+def signals_of_every_layer(block: Block, point: Point) -> ByName:
     """Order parameters of all layers, the moments of the pre-activations above, and of the derivative by the inputs."""
     import torch
 
@@ -142,7 +142,7 @@ def _layer_claim(
     )
 
 
-LAYER_CLAIMS: tuple[AnyClaim, ...] = (
+LAYER_CLAIMS = (
     _layer_claim(
         "forward-variance-by-layer",
         "C5",
@@ -339,7 +339,7 @@ CENTRED_AT_ONE = Activation(
 """Its mean vanishes at unit variance and at no other."""
 
 
-def zero_mean_at_unit_variance(block: Block, point: Point) -> Mapping[str, Any]:
+def zero_mean_at_unit_variance(block: Block, point: Point) -> ByName:
     """Rayleigh quotient of the Fisher matrix at equal weights, for |x| less its mean at unit variance."""
     import torch
 
@@ -458,4 +458,4 @@ DIFFERENCE = ExactProperty(
     seconds=0.054,
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*LAYER_CLAIMS, PANELS, NOT_CENTRED, DIFFERENCE)
+CLAIMS = (*LAYER_CLAIMS, PANELS, NOT_CENTRED, DIFFERENCE)

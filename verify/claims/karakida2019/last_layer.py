@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import objectives, operators
 from simulate.monte_carlo import Block, Point
@@ -26,7 +27,7 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     spike,
 )
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, NoTheory, Passage, Standing
+from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -40,7 +41,7 @@ def _output_variance(p: Any) -> float:
     return batch_normalisation.output_variance(**setting(p, "samples"))
 
 
-def normalised_fisher(block: Block, point: Point) -> Mapping[str, Any]:
+def normalised_fisher(block: Block, point: Point) -> ByName:
     """Trace and spread of the spectrum with batch-normalised outputs; Q_1 and Q_2.
 
     And the root of the sum of the squared eigenvalues, with the factor of T - 1 in T directions.
@@ -145,7 +146,7 @@ def _same(p: Any) -> float:
     return _scatter(Point(**setting(p)))[0]
 
 
-NORMALISED_CLAIMS: tuple[AnyClaim, ...] = (
+NORMALISED_CLAIMS = (
     Claim(
         id="karakida2019/batch-normalised-mean",
         entries=("C34",),
@@ -223,7 +224,7 @@ NORMALISED_CLAIMS: tuple[AnyClaim, ...] = (
 # --- what differentiating the deviations takes out of the trace -----------------------------------------------
 
 
-def lost_shares(block: Block, point: Point) -> Mapping[str, Any]:
+def lost_shares(block: Block, point: Point) -> ByName:
     """Share of the trace that differentiating the deviations takes out, times T - 1."""
     drawn = network_of(block, point)
     outputs, gram = last_layer.outputs_of(drawn, point.activation), fisher_gram.gram(drawn, point.activation)
@@ -288,7 +289,7 @@ class SmallOutputs(NamedTuple):
     theta: Any
 
 
-def small_outputs(rng: np.random.Generator, point: Point) -> SmallOutputs:
+def small_outputs(rng: Generator, point: Point) -> SmallOutputs:
     """A network as drawn."""
     import torch
 
@@ -327,7 +328,7 @@ def _relative(found: Any, expected: Any) -> float:
 
 
 def _hessian_difference(
-    rng: np.random.Generator, point: Point, *, sign: float = -1.0, as_in_torch: bool = False
+    rng: Generator, point: Point, *, sign: float = -1.0, as_in_torch: bool = False
 ) -> float:
     """Hessian of the loss against F - R; of torch's mean over samples and outputs against 2 / C of it."""
     import torch
@@ -368,7 +369,7 @@ def _jacobian(small: SmallOutputs, kind: str) -> Any:
     return torch.func.jacrev(lambda t: _readout(kind, small.outputs(t)))(small.theta)
 
 
-def _normalised_difference(rng: np.random.Generator, point: Point, *, kind: str = "") -> float:
+def _normalised_difference(rng: Generator, point: Point, *, kind: str = "") -> float:
     """By automatic differentiation through the last layer, and by layers and projectors."""
     import torch
 
@@ -385,7 +386,7 @@ def _normalised_difference(rng: np.random.Generator, point: Point, *, kind: str 
     return float(difference) / float(gram.abs().max() * matrices.scale.max() ** 2)
 
 
-def _mean_gradient(rng: np.random.Generator, point: Point, *, shifted: bool = True) -> float:
+def _mean_gradient(rng: Generator, point: Point, *, shifted: bool = True) -> float:
     """Largest mean over the samples of a derivative of an output, over the largest derivative."""
     import torch
 
@@ -395,7 +396,7 @@ def _mean_gradient(rng: np.random.Generator, point: Point, *, shifted: bool = Tr
     return float(jacobian.mean(1).abs().max() / plain.abs().max())
 
 
-def _label_dependence(rng: np.random.Generator, point: Point, *, times: float = 1.0) -> float:
+def _label_dependence(rng: Generator, point: Point, *, times: float = 1.0) -> float:
     """Loss of mean-subtracted outputs against that for centred labels and its floor, `times` what it is."""
     import torch
 
@@ -419,7 +420,7 @@ _of_any_network = partial(
     tolerance_reason="exact; float64 through deviations that may be a hundredth of the outputs",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     *NORMALISED_CLAIMS,
     SHARE_CLAIM,
     _of_any_network(

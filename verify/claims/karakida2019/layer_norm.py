@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram, layer_normed
@@ -26,7 +27,17 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     small_network,
 )
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import (
+    OURS,
+    ByName,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Kind,
+    NoTheory,
+    Passage,
+    Standing,
+)
 from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -55,11 +66,11 @@ def normed_statistics(p: Any, **changed: Any) -> layer_normalisation.LayerNormSt
 # --- of any network ------------------------------------------------------------------------------------------
 
 
-def _network(rng: np.random.Generator, point: Point) -> Any:
+def _network(rng: Generator, point: Point) -> Any:
     return small_network(rng, point | {"widths": (*point.hidden, point.outputs)})
 
 
-def _rank_difference(rng: np.random.Generator, point: Point, *, further: int = 0) -> float:
+def _rank_difference(rng: Generator, point: Point, *, further: int = 0) -> float:
     """By how much the rank of some sample's block differs if normalisation takes `further` dimensions from it."""
     import torch
 
@@ -69,7 +80,7 @@ def _rank_difference(rng: np.random.Generator, point: Point, *, further: int = 0
     return float((rank - layer_normalisation.layer_norm_rank(point.outputs) + further).abs().max())
 
 
-def _of_two_outputs(rng: np.random.Generator, point: Point, *, eps: float = 0.0, outputs: int = 2) -> float:
+def _of_two_outputs(rng: Generator, point: Point, *, eps: float = 0.0, outputs: int = 2) -> float:
     """Largest entry of K over that of the last layer's part if its mean alone were subtracted."""
     network = _network(rng, point | {"outputs": outputs})
     found = layer_normed.layer_normed_signals(network, point.activation)
@@ -95,7 +106,7 @@ _of_any_network = partial(
     seconds=0.014,
 )
 
-ANY_NETWORK: tuple[AnyClaim, ...] = (
+ANY_NETWORK = (
     _of_any_network(
         id="karakida2019/layer-norm-rank",
         entries=("C50",),
@@ -137,7 +148,7 @@ ANY_NETWORK: tuple[AnyClaim, ...] = (
 WIDTH = 100
 
 
-def _blocks(rng: np.random.Generator, p: Any) -> tuple[Any, Any]:
+def _blocks(rng: Generator, p: Any) -> tuple[Any, Any]:
     """Outputs drawn before their normalisation, and the blocks of K over alpha M."""
     u = rng.standard_normal((p.samples, p.outputs)) + p.shared * rng.standard_normal(p.outputs)
     centred = u - u.mean(1, keepdims=True)
@@ -150,7 +161,7 @@ def _blocks(rng: np.random.Generator, p: Any) -> tuple[Any, Any]:
     return u, k
 
 
-def _squares_difference(rng: np.random.Generator, p: Point, **changes: Callable[[Any], Any]) -> float:
+def _squares_difference(rng: Generator, p: Point, **changes: Callable[[Any], Any]) -> float:
     """Trace of the squared blocks and its formula in the etas, relative difference."""
     u, k = _blocks(rng, p)
     etas = layer_normalisation.realised_etas(u)
@@ -197,7 +208,7 @@ GIVEN_OUTPUTS = ExactProperty(
 # --- statistics and bounds -------------------------------------------------------------------------------------
 
 
-def normed_fisher(block: Block, point: Point) -> Mapping[str, Any]:
+def normed_fisher(block: Block, point: Point) -> ByName:
     """Fisher statistics of the normalised outputs, and the averages of 1/sigma^2 that the theorem reads."""
     network = network_of(block, point)
     signals = layer_normed.layer_normed_signals(network, point.activation)
@@ -261,7 +272,7 @@ def _typical(*names: str) -> dict[str, Callable[[Point], float]]:
 LINEAR = f"linear in the Gram matrix: unbiased up to O(1/M), 1.3 % at M = 240; {WIDE}"
 _normed = partial(Claim, experiment=NORMED, margin=0.03, margin_reason=WIDE)
 
-NORMED_CLAIMS: tuple[AnyClaim, ...] = (
+NORMED_CLAIMS = (
     _normed(
         id="karakida2019/layer-norm-mean",
         entries=("C50",),
@@ -350,7 +361,7 @@ NORMED_CLAIMS: tuple[AnyClaim, ...] = (
 # --- limits of infinite width, given the outputs ----------------------------------------------------------------
 
 
-def growing_squares(block: Block, point: Point) -> Mapping[str, Any]:
+def growing_squares(block: Block, point: Point) -> ByName:
     """Logarithm of Tr F^2 / Tr F over the theory given the etas of each network, at every width."""
     import torch
 
@@ -366,14 +377,14 @@ def growing_squares(block: Block, point: Point) -> Mapping[str, Any]:
     return {"ratio": by_width(block, point, squares)["ratio"].log()}
 
 
-def _known(etas: Mapping[str, Any], point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
+def _known(etas: ByName, point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
     given = {name: etas[name].cpu().numpy() for name in ("eta1", "eta2", "eta3")}
     return layer_normalisation.layer_norm_statistics(
         **setting(point, "samples", "outputs"), width=width, **given
     )
 
 
-def largest_given_outputs(block: Block, point: Point) -> Mapping[str, Any]:
+def largest_given_outputs(block: Block, point: Point) -> ByName:
     """Largest eigenvalue, what the theory makes of the outputs of each network, and its bounds from their etas."""
     import torch
 
@@ -444,7 +455,7 @@ SQUARES_ORDER = order(
     quantity="logarithm of Tr F^2 / Tr F over its limit",
 )
 
-LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
+LIMIT_CLAIMS = (
     limit(
         id="karakida2019/layer-norm-second-moment",
         entries=("C51",),
@@ -499,7 +510,7 @@ def _eta(block: Block, point: Point, name: str, width: int) -> Any:
     return layer_normed.etas(signals)[name]
 
 
-def output_variances(block: Block, point: Point) -> Mapping[str, Any]:
+def output_variances(block: Block, point: Point) -> ByName:
     """The first eta."""
     return {"eta1": _eta(block, point, "eta1", point.width)}
 
@@ -517,7 +528,7 @@ VARIANCES = Experiment(
 )
 
 
-def etas_by_width(block: Block, point: Point) -> Mapping[str, Any]:
+def etas_by_width(block: Block, point: Point) -> ByName:
     """The third eta of one network at each width."""
     return by_width(block, point, lambda block, width: {"eta3": _eta(block, point, "eta3", width)})
 
@@ -543,7 +554,7 @@ def _eta1(p: Any, **changed: Any) -> float:
 
 ETA_3 = "root mean square overlap between samples' outputs over their variances"
 
-VARIANCE_CLAIMS: tuple[AnyClaim, ...] = (
+VARIANCE_CLAIMS = (
     Claim(
         id="karakida2019/layer-norm-eta1",
         entries=("C54",),
@@ -603,7 +614,7 @@ def _mixture(p: Any) -> dict[str, float]:
 
 
 def _expectation_difference(
-    _: np.random.Generator, p: Point, *, swapped: str = "eta3_squared", samples: int | None = None
+    _: Generator, p: Point, *, swapped: str = "eta3_squared", samples: int | None = None
 ) -> float:
     """Largest relative difference of the closed forms and the mixture, `swapped` in place of eta3."""
     law = {name: p[name] for name in ("outputs", "weight_variance", "bias_variance")}
@@ -642,7 +653,7 @@ EXPECTATIONS = ExactProperty(
     seconds=0.03,
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     *ANY_NETWORK,
     GIVEN_OUTPUTS,
     *NORMED_CLAIMS,

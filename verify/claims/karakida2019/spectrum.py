@@ -5,12 +5,13 @@ Layers of different widths, the input's included, and numbers of samples down to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, fisher_gram, gradient_span, signals
@@ -32,7 +33,7 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     statistics_of,
 )
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, NoTheory, Passage, Standing
+from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -47,7 +48,7 @@ LOST_TILDE = (
 # --- the mean eigenvalue -------------------------------------------------------------------------------------
 
 
-def wide_fisher(block: Block, point: Point) -> Mapping[str, Any]:
+def wide_fisher(block: Block, point: Point) -> ByName:
     """Mean eigenvalue of the Fisher information, linear in the Gram matrix and hence unbiased."""
     passed = passed_at(block, point)
     return {"mean": fisher_gram.fisher_trace(few_signals.passed_gram(passed)) / passed.parameters}
@@ -120,7 +121,7 @@ def _output_gradients(network: Any, activation: str) -> list[Any]:
     return [j.flatten(2) for j in torch.func.jacrev(outputs, argnums=tuple(range(len(start))))(*start)]
 
 
-def _gram_difference(rng: np.random.Generator, point: Point, **options: Any) -> float:
+def _gram_difference(rng: Generator, point: Point, **options: Any) -> float:
     """Largest difference of the layer-wise Gram matrix and J J' by automatic differentiation, relative."""
     import torch
 
@@ -162,7 +163,7 @@ GRAM_PROPERTY = ExactProperty(
 )
 
 
-def _beyond(rng: np.random.Generator, point: Point, rank: int) -> float:
+def _beyond(rng: Generator, point: Point, rank: int) -> float:
     """The most negative eigenvalue, or the first that a matrix of such a rank would not have, over the largest.
 
     Of the Gram matrix, layer by layer, and of the Fisher matrix itself: neither has the size of the other.
@@ -220,7 +221,7 @@ RANK = ExactProperty(
 # --- layers of different widths ------------------------------------------------------------------------------
 
 
-def uneven_layers(block: Block, point: Point) -> Mapping[str, Any]:
+def uneven_layers(block: Block, point: Point) -> ByName:
     """Mean entry of the Gram matrix of one output off its diagonal, per unit of width."""
     gram = few_signals.passed_gram(passed_at(block, point))
     diagonal = fisher_gram.fisher_trace(gram) / point.outputs
@@ -314,7 +315,7 @@ UNEVEN_CLAIM = Claim(
 # --- any number of samples -----------------------------------------------------------------------------------
 
 
-def any_samples(block: Block, point: Point) -> Mapping[str, Any]:
+def any_samples(block: Block, point: Point) -> ByName:
     """Rayleigh quotient at equal weights with the first T of the inputs, for every T."""
     import torch
 
@@ -370,7 +371,7 @@ ANY_SAMPLES_CLAIM = Claim(
 # --- as the width grows --------------------------------------------------------------------------------------
 
 
-def growing_layers(block: Block, point: Point) -> Mapping[str, Any]:
+def growing_layers(block: Block, point: Point) -> ByName:
     """Second moment of the eigenvalues, the largest ones and their eigenvectors, at every width."""
 
     def at(block: Block, width: int) -> dict[str, Any]:
@@ -458,7 +459,7 @@ TOP_ORDER = order(
     quantity="mean of the C largest eigenvalues over the mean Rayleigh quotient, less one",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     MEAN_EIGENVALUE,
     GRAM_PROPERTY,
     RANK,

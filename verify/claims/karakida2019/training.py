@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import wide_training
@@ -26,7 +26,7 @@ from verify.claims.karakida2019.wide_networks import (
 )
 from verify.model import (
     OURS,
-    AnyClaim,
+    ByName,
     Claim,
     Experiment,
     Identity,
@@ -44,7 +44,7 @@ FIGURE_2: dict[str, Any] = {"activation": "relu", "depth": 3, "weight_variance":
 """Figure 2 has (4, 1), at which formulas with a wrong power could still be right."""
 
 
-def student_and_targets(block: Block, point: Mapping[str, Any], width: int) -> tuple[Any, Any]:
+def student_and_targets(block: Block, point: ByName, width: int) -> tuple[Any, Any]:
     """Networks with one output, and what teachers of the same law make of their inputs."""
     law = Point(**point)
     student, teacher = (_network(block, law, width, samples) for samples in (law.samples, 1))
@@ -55,7 +55,7 @@ def _network(block: Block, point: Point, width: int, samples: int = 0) -> Any:
     return network_of(block, point, width=width, samples=samples, outputs=1)
 
 
-def drawn_lines(point: Mapping[str, Any], width: int) -> dict[bool, float]:
+def drawn_lines(point: ByName, width: int) -> dict[bool, float]:
     """The lines of figure 2: without mean subtraction 2 / lambda_max of eq. (10), with it 2 / (rho alpha dk)."""
     known: dict[str, Any] = setting(Point(**point), "samples") | {"width": width}
     largest = fisher.eigenvalue_statistics(**known, outputs=1).largest
@@ -71,7 +71,7 @@ DISPLACEMENT = 1e-7
 STEPS = 20
 
 
-def _contraction(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _contraction(rng: Generator, point: Point) -> ByName:
     """Factor per step of a small displacement along the top eigenvector, by training and by the formula."""
     import torch
 
@@ -131,7 +131,7 @@ CONTRACTION = Identity(
 # --- with and without mean subtraction: C45 --------------------------------------------------------------------
 
 
-def subtracted_pairs(block: Block, point: Point) -> Mapping[str, Any]:
+def subtracted_pairs(block: Block, point: Point) -> ByName:
     """The largest eigenvalue on two samples, and what mean subtraction takes off it."""
     network = _network(block, point, point.width)
     plain, less = (
@@ -193,7 +193,7 @@ SUBTRACTION = Claim(
 # --- growing networks at a fixed number of samples: C44 and C46 -------------------------------------------------
 
 
-def realised_limits(block: Block, point: Point) -> Mapping[str, Any]:
+def realised_limits(block: Block, point: Point) -> ByName:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
 
     def ratio(block: Block, width: int) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def realised_limits(block: Block, point: Point) -> Mapping[str, Any]:
     return by_width(block, point, ratio, at_once=True)
 
 
-def subtracted_eigenvalues(block: Block, point: Point) -> Mapping[str, Any]:
+def subtracted_eigenvalues(block: Block, point: Point) -> ByName:
     """The largest eigenvalue with mean subtraction."""
 
     def largest(block: Block, width: int) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def subtracted_eigenvalues(block: Block, point: Point) -> Mapping[str, Any]:
     return by_width(block, point, largest, at_once=True)
 
 
-def growth_of_subtracted(block: Block, point: Point) -> Mapping[str, Any]:
+def growth_of_subtracted(block: Block, point: Point) -> ByName:
     """The power of the width that takes the largest eigenvalue with mean subtraction from one width to the other.
 
     Gram matrices of a thousand samples in single precision, half as dear; see `GRAM_ROUNDING`.
@@ -290,7 +290,7 @@ LINE_ORDER = order(
     quantity="realised limit over that of the Rayleigh quotient, from 1",
 )
 
-LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
+LIMIT_CLAIMS = (
     limit(
         id="karakida2019/line",
         entries=("C44",),
@@ -356,12 +356,12 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
 # --- above the limits: C43 and C45 ------------------------------------------------------------------------------
 
 
-def above_the_limit(block: Block, point: Point) -> Mapping[str, Any]:
+def above_the_limit(block: Block, point: Point) -> ByName:
     """Training above 2 / lambda_max without mean subtraction: whether the loss comes back."""
     return {"recovered": _recovered(block, point, point.times_limit)}
 
 
-def with_subtraction(block: Block, point: Point) -> Mapping[str, Any]:
+def with_subtraction(block: Block, point: Point) -> ByName:
     """The same with mean subtraction, at one rate."""
     return {"recovered": _recovered(block, point, (point.times_limit,), subtracted=True)[:, 0]}
 
@@ -409,7 +409,7 @@ _recovers = partial(
     quantity="share of networks whose loss ends below its start",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     CONTRACTION,
     SUBTRACTION,
     *LIMIT_CLAIMS,
@@ -462,7 +462,7 @@ GRAY = 1000.0
 """Losses beyond it are the gray area of the figure."""
 
 
-def figure_2(block: Block, point: Point) -> Mapping[str, Any]:
+def figure_2(block: Block, point: Point) -> ByName:
     """At each width: the realised limit, the drawn line, the rate where explosions begin, and how training ends."""
     return by_width(block, point, lambda block, width: _figure_2(block, point, width))
 
@@ -532,7 +532,7 @@ NOTE = (
 )
 
 
-FIGURES: tuple[Observation, ...] = tuple(
+FIGURES = tuple(
     Observation(
         id=name,
         entries=("C43", "C44", "C45", "C46"),
@@ -588,7 +588,7 @@ SEARCHES = 8
 """Runs in which explosions are looked for."""
 
 
-OBSERVATIONS: tuple[Observation, ...] = (
+OBSERVATIONS = (
     *FIGURES,
     on_a_gpu(
         FIGURES[1],

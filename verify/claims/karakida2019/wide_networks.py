@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
+from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, signals
@@ -71,7 +71,7 @@ def network_of(
     )
 
 
-def small_network(rng: np.random.Generator, point: Point) -> Any:
+def small_network(rng: Generator, point: Point) -> Any:
     """One network whose layers have the `widths` of the point."""
     return network_of(Block((rng,)), point, widths=point.widths)
 

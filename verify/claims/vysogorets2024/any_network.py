@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import networks, operators
 from simulate.modules import projected
@@ -23,7 +24,7 @@ from theory import softmax, zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import one_by_one
 from verify.judging.families import one
-from verify.model import KNOWN, AnyClaim, StatisticalProperty
+from verify.model import KNOWN, StatisticalProperty
 from verify.model.domains import Between, OneOf
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Along(NamedTuple):
     squared_slope: Any = None
 
 
-def _drawn(rng: np.random.Generator, point: Point) -> LabelledNetwork:
+def _drawn(rng: Generator, point: Point) -> LabelledNetwork:
     import torch
 
     widths = (point.inputs, *(point.width,) * (point.depth - 1), point.classes)
@@ -207,7 +208,7 @@ SIMULATORS: dict[str, Callable[[LabelledNetwork, float, float], Along]] = {
 
 
 @one_by_one
-def along_weights(rng: np.random.Generator, point: Point, _: str) -> Mapping[str, Any]:
+def along_weights(rng: Generator, point: Point, _: str) -> Mapping[str, Any]:
     """Slope and curvatures along the weights over what Euler's theorem says, the mean of those that there are.
 
     The softmax of the scaled logits is that of z / `heat`, whatever the scale; without a temperature the scale
@@ -229,7 +230,7 @@ def _example(case: str, **changes: Any) -> Point:
     return Point(**plain | {"heat": 0.43} | changes)
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     StatisticalProperty(
         id="vysogorets2024/any-network",
         entries=("A9", "A10", "A11", "A12", "A14", "A18"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import data, networks, objectives, operators
 from simulate.monte_carlo import Point
@@ -25,7 +25,7 @@ from verify.claims.drawn_networks import (
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.collapsed import small_framed
 from verify.claims.vysogorets2024.framed_networks import on_images
-from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory
+from verify.model import OURS, ByName, ExactProperty, Identity, NoTheory
 from verify.model.domains import Between, Many
 
 __all__ = ["CLAIMS"]
@@ -33,7 +33,7 @@ __all__ = ["CLAIMS"]
 # --- networks of the paper on images -------------------------------------------------------------------------
 
 
-def on_real_images(rng: np.random.Generator, point: Point) -> Any:
+def on_real_images(rng: Generator, point: Point) -> Any:
     """The loss of LeNet-300-100 or LeNet-5 (max pooled) as drawn, on some images."""
     from torch import nn
 
@@ -41,7 +41,7 @@ def on_real_images(rng: np.random.Generator, point: Point) -> Any:
     return objectives.Objective(network, (images.images, images.labels), nn.CrossEntropyLoss())
 
 
-def layers_alone(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def layers_alone(rng: Generator, point: Point) -> ByName:
     """What is left within each layer of products with random directions: of this layer alone, or of all of them."""
     loss = on_real_images(rng, point)
     direction = loss.leaves()[0].new_tensor(rng.standard_normal(loss.dim))
@@ -67,7 +67,7 @@ def layers_alone(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 # --- small networks in full space ----------------------------------------------------------------------------
 
 
-def dense_trace(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def dense_trace(rng: Generator, point: Point) -> ByName:
     """Trace of a dense Hessian by automatic differentiation of the loss; derivatives of the logits in closed form."""
     weights, x, labels = on_noise(rng, point.widths, point.samples)
     hessian = per_sample.hessians(*per_sample.flattened(weights), x, labels, "relu").mean(0)
@@ -85,7 +85,7 @@ def dense_trace(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _largest_entry(rng: np.random.Generator, point: Point, *, within: bool) -> float:
+def _largest_entry(rng: Generator, point: Point, *, within: bool) -> float:
     """Largest modulus of the H-term within layers, or between them."""
     weights, x, labels = on_noise(rng, point.widths, point.samples)
     h_term = operators.h_term(bias_free_objective(weights, x, labels)).dense().numpy()
@@ -97,7 +97,7 @@ def _largest_entry(rng: np.random.Generator, point: Point, *, within: bool) -> f
 # --- the rank of the G-term ----------------------------------------------------------------------------------
 
 
-def real_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def real_rank(rng: Generator, point: Point) -> ByName:
     """Rank of the G-term of a network on images, from the derivatives of its logits along a random frame."""
     classes = data.opened(point.images, (1, 8, 8)).classes
     columns = point.samples * classes + point.spare
@@ -115,7 +115,7 @@ def real_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 # --- gradients in the first layer ----------------------------------------------------------------------------
 
 
-def first_layer_gradients(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def first_layer_gradients(rng: Generator, point: Point) -> ByName:
     """Gradients of all logits of one image by the first layer, and products of a derivative with the input."""
     import torch
 
@@ -147,7 +147,7 @@ def _back_to_first_layer(leaves: Any, x: Any) -> Any:
     return backward
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     Identity(
         id="vysogorets2024/layer-blocks",
         entries=("A18",),

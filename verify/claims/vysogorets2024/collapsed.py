@@ -7,11 +7,10 @@ covariance, so that its excess stays at 1 or above.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
+from numpy.random import Generator
 
 from simulate import data, networks
 from simulate.monte_carlo import Point
@@ -19,7 +18,17 @@ from simulate.perceptrons import curvature, layer_blocks
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import on_images, one_by_one, seen_by
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
+from verify.model import (
+    OURS,
+    ByName,
+    Claim,
+    Experiment,
+    Identity,
+    Kind,
+    NoTheory,
+    Passage,
+    Standing,
+)
 from verify.model.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS", "small_framed"]
@@ -27,13 +36,13 @@ __all__ = ["CLAIMS", "OBSERVATIONS", "small_framed"]
 # --- what is left of G ---------------------------------------------------------------------------------------
 
 
-def lenet(rng: np.random.Generator, point: Point, device: str = "cpu") -> tuple[tuple[Any, ...], Any, Any]:
+def lenet(rng: Generator, point: Point, device: str = "cpu") -> tuple[tuple[Any, ...], Any, Any]:
     """Weights of LeNet-300-100 as drawn, images and labels."""
     model, images = on_images(rng, point)
     return tuple(w.detach().to(device) for w in model.parameters()), *images.tensors(device)
 
 
-def decay(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def decay(rng: Generator, point: Point) -> ByName:
     """Logarithm of the trace of the first layer's block, and what the two likeliest classes make of it."""
     import torch
 
@@ -64,7 +73,7 @@ NEAR = 0.01
 
 
 @one_by_one
-def _collapse(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def _collapse(rng: Generator, point: Point, device: str) -> ByName:
     """At the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
     net, alpha = small_framed(rng, point, (40, 30), point.dim, device), point.alpha[-1]
     terms = (net.scaled_g_term(alpha)[0], net.terms(alpha).hessian)
@@ -72,9 +81,7 @@ def _collapse(rng: np.random.Generator, point: Point, device: str) -> Mapping[st
     return {"near_one": float(abs(excess - 1) < NEAR), "hessian": hessian}
 
 
-def small_framed(
-    rng: np.random.Generator, point: Point, hidden: tuple[int, ...], dim: int, device: str = "cpu"
-) -> Any:
+def small_framed(rng: Generator, point: Point, hidden: tuple[int, ...], dim: int, device: str = "cpu") -> Any:
     """A network as drawn, with images of 8 x 8, along a random frame that is drawn before it."""
     source = data.opened(point.images, (1, 8, 8))
     images = data.sample(source, rng, point.samples).flat()
@@ -115,7 +122,7 @@ COLLAPSE = Experiment(
 
 
 @one_by_one
-def least_confident(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def least_confident(rng: Generator, point: Point, device: str) -> ByName:
     """Whether the least confident image has the top eigenvector of the first layer's block at the largest scale."""
     weights, images, _ = lenet(rng, point, device)
     top = layer_blocks.layer_block(weights, images, alpha=point.alpha[-1]).top_direction()
@@ -148,7 +155,7 @@ LEAST_CONFIDENT = Experiment(
 
 
 @one_by_one
-def _plateau(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def _plateau(rng: Generator, point: Point, device: str) -> ByName:
     """Excesses of LeNet-300-100 along a random frame, and of its first layer's block, at every scale."""
     weights, images, labels = lenet(rng, point, device)
     net = seen_by(rng, weights, images, labels, point.dim).net
@@ -166,7 +173,7 @@ def _plateau(rng: np.random.Generator, point: Point, device: str) -> Mapping[str
     }
 
 
-OBSERVATIONS: tuple[Observation, ...] = (
+OBSERVATIONS = (
     Observation(
         id="vysogorets2024/plateau-of-the-excess",
         entries=("A22", "A51"),
@@ -214,7 +221,7 @@ _on_most = partial(
     rivals={"half of the networks": lambda _: 0.5},
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     Identity(
         id="vysogorets2024/decay-of-the-g-term",
         entries=("A22",),

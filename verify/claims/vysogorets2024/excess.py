@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import spectra
 from simulate.matrices import ensembles
@@ -17,7 +17,17 @@ from theory import gauss_newton, softmax
 from theory.zone import bulk as zone_bulk
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import on_digits, one_by_one
-from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, NoTheory, Tier
+from verify.model import (
+    KNOWN,
+    OURS,
+    ByName,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Identity,
+    NoTheory,
+    Tier,
+)
 from verify.model.domains import Between
 
 __all__ = ["CLAIMS"]
@@ -29,7 +39,7 @@ def _excess(matrix: Any) -> float:
     return float(curvature.positive_excess(matrix))
 
 
-def excess_against_share(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def excess_against_share(rng: Generator, point: Point) -> ByName:
     """Excess of a rotated spectrum, its share of positive eigenvalues, and what that would make of the excess."""
     import torch
 
@@ -74,7 +84,7 @@ class _Growth(NamedTuple):
     ceiling: float
 
 
-def _expected(rng: np.random.Generator, point: Point) -> _Growth:
+def _expected(rng: Generator, point: Point) -> _Growth:
     import torch
 
     p = torch.softmax(torch.from_numpy(point.sharpness * rng.standard_normal(point.classes)), 0)
@@ -93,23 +103,23 @@ def _expected(rng: np.random.Generator, point: Point) -> _Growth:
     return _Growth(dense(dim), dense(dim + 1), gamma, law, ceiling)
 
 
-def _not_growing(rng: np.random.Generator, point: Point) -> float:
+def _not_growing(rng: Generator, point: Point) -> float:
     found = _expected(rng, point)
     flat = float(found.further <= found.here)  # it is to grow, not just not to fall
     return max(flat, found.here / found.ceiling - 1, abs(found.here / found.law - 1))
 
 
-def _changes(rng: np.random.Generator, point: Point) -> float:
+def _changes(rng: Generator, point: Point) -> float:
     found = _expected(rng, point)
     return abs(found.further - found.here)
 
 
-def _beyond_gamma(rng: np.random.Generator, point: Point) -> float:
+def _beyond_gamma(rng: Generator, point: Point) -> float:
     found = _expected(rng, point)
     return found.here / found.gamma - 1
 
 
-def _not_as_the_root(rng: np.random.Generator, point: Point) -> float:
+def _not_as_the_root(rng: Generator, point: Point) -> float:
     found, dim = _expected(rng, point), point.classes + point.beyond
     return abs(found.further / found.here - math.sqrt((dim + 1) / dim))
 
@@ -148,7 +158,7 @@ GROWTH_CLAIM = ExactProperty(
 # --- an outlier over a bulk -----------------------------------------------------------------------------------
 
 
-def top_over_bulk(block: Block, point: Point) -> Mapping[str, Any]:
+def top_over_bulk(block: Block, point: Point) -> ByName:
     """Top eigenvalue of one spike over a semicircle of a given norm."""
     half = point.bulk_norm / 2  # the matrices drawn have norm 2
     return {"eigenvalue": half * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.spike / half)}
@@ -198,7 +208,7 @@ TOP_CLAIM = _over_bulk(
 # --- spectral norms decide nothing ---------------------------------------------------------------------------
 
 
-def excess_over_bulk(block: Block, point: Point) -> Mapping[str, Any]:
+def excess_over_bulk(block: Block, point: Point) -> ByName:
     """Excess of k equal spikes over a semicircle of a given norm."""
     half = point.bulk_norm / 2
     trace, square = ensembles.goe_moments(block, point.dim, spike=point.spike / half, rank=point.rank)
@@ -247,7 +257,7 @@ SPIKED_CLAIM = _over_bulk(
 # --- probes of random matrices -------------------------------------------------------------------------------
 
 
-def _probes(block: Block, point: Point) -> Mapping[str, Any]:
+def _probes(block: Block, point: Point) -> ByName:
     """Means over probes of x'Hx and |Hx|^2 for one matrix each, beside what is exact of it."""
     matrices = _matrices(block, point)
     lengths = (block.normal(point.probes, point.dim) @ matrices).square().sum(2)
@@ -315,7 +325,7 @@ PROBE_CLAIM = Claim(
 
 
 @one_by_one
-def hessian_both_ways(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def hessian_both_ways(rng: Generator, point: Point, device: str) -> ByName:
     """Squared norm of the Hessian of one network in some projections, over the exact one."""
     import torch
 
@@ -369,7 +379,7 @@ NETWORK_CLAIM = Claim(
 )
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     SHARE_CLAIM,
     GROWTH_CLAIM,
     TOP_CLAIM,

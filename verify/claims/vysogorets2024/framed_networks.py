@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate import data, networks
@@ -39,7 +40,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-def one_by_one(one: Callable[[np.random.Generator, Point, str], Mapping[str, Any]]) -> Simulator:
+def one_by_one(one: Callable[[Generator, Point, str], Mapping[str, Any]]) -> Simulator:
     """A simulator that draws its replicates one after the other, each from a generator, on a device."""
 
     @wraps(one)
@@ -50,7 +51,7 @@ def one_by_one(one: Callable[[np.random.Generator, Point, str], Mapping[str, Any
     return simulate
 
 
-def on_images(rng: np.random.Generator, point: Point, network: str = "LeNet-300-100", **how: Any) -> Any:
+def on_images(rng: Generator, point: Point, network: str = "LeNet-300-100", **how: Any) -> Any:
     """One of the networks of the paper as drawn, bias-free, and images of the size it wants."""
     flat = network == "LeNet-300-100"
     source = data.opened(point.images, (1, 28, 28) if flat else (3, 32, 32))
@@ -61,7 +62,7 @@ def on_images(rng: np.random.Generator, point: Point, network: str = "LeNet-300-
     return networks.LeNet5(classes=source.classes, rng=rng, pooling=pooling), images
 
 
-def on_digits(rng: np.random.Generator, point: Point, hidden: tuple[int, ...], device: str) -> Any:
+def on_digits(rng: Generator, point: Point, hidden: tuple[int, ...], device: str) -> Any:
     """Weights of a perceptron as drawn, and images of 8 x 8."""
     source = data.opened(point.images, (1, 8, 8))
     images = data.sample(source, rng, point.samples).flat()
@@ -76,9 +77,7 @@ class _Drawn(NamedTuple):
     inputs: Any
 
 
-def lenet_300_100(
-    rng: np.random.Generator, point: Point, device: str = "cpu", *, single: bool = False
-) -> _Drawn:
+def lenet_300_100(rng: Generator, point: Point, device: str = "cpu", *, single: bool = False) -> _Drawn:
     """LeNet-300-100 as drawn, on `samples` images, seen in `dim` random directions.
 
     With frame and derivatives in single precision, half as dear and right to about 1e-6, where `single`.
@@ -88,9 +87,7 @@ def lenet_300_100(
     return seen_by(rng, weights, images.tensors(device)[0], images.labels, point.dim, single=single)
 
 
-def seen_by(
-    rng: np.random.Generator, weights: Any, x: Any, labels: Any, dim: int, *, single: bool = False
-) -> _Drawn:
+def seen_by(rng: Generator, weights: Any, x: Any, labels: Any, dim: int, *, single: bool = False) -> _Drawn:
     """A perceptron along a random frame.
 
     Directions of the first layer that no image sees move neither logits nor Hessian. Leaving them out, in the
@@ -119,7 +116,7 @@ def _perceptron(weights: Any) -> Any:
     return nn.Sequential(*layers[:-1])
 
 
-def lenet_5(rng: np.random.Generator, point: Point, device: str = "cpu", *, single: bool = False) -> _Drawn:
+def lenet_5(rng: Generator, point: Point, device: str = "cpu", *, single: bool = False) -> _Drawn:
     """LeNet-5 as drawn, on `samples` images with three channels, seen in `dim` random directions.
 
     Max pooled, unless the point has another `pooling`; with frame and derivatives in single precision where `single`.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate import data, networks, objectives
@@ -16,7 +17,7 @@ from simulate.perceptrons import curvature, projected_mlps
 from simulate.training import learnable_rates
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import one_by_one
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Tier
+from verify.model import OURS, ByName, Claim, Experiment, Kind, NoTheory, Tier
 from verify.model.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
@@ -37,7 +38,7 @@ PAIRS = {
 
 
 @one_by_one
-def _together(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def _together(rng: Generator, point: Point, device: str) -> ByName:
     """Kendall's tau of a few initialisations, of each pair of quantities at hand."""
     drawn = _initialisations(rng, point, device)
     pairs = {pair: pair.split("_") for pair in PAIRS}
@@ -56,7 +57,7 @@ AT_ONCE = 40
 """Networks that are held together, half a megabyte each, with gradients as large."""
 
 
-def _initialisations(rng: np.random.Generator, point: Point, device: str) -> dict[str, Floats]:
+def _initialisations(rng: Generator, point: Point, device: str) -> dict[str, Floats]:
     """LeNet-300-100 drawn again and again, with the same images and the same projection, if the point has any.
 
     Directions of the first layer that no image sees are left out: nothing depends on them.
@@ -81,7 +82,7 @@ def _initialisations(rng: np.random.Generator, point: Point, device: str) -> dic
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _stacks(rng: np.random.Generator, widths: Sequence[int], count: int, *, inputs: int) -> list[Any]:
+def _stacks(rng: Generator, widths: Sequence[int], count: int, *, inputs: int) -> list[Any]:
     """Weights of many networks, the first layer at the scale that so many inputs set, most of which are left out."""
     import torch
 
@@ -126,13 +127,13 @@ def _confidence(logits: Any, labels: Any) -> dict[str, float]:
 SHOWN = (*PAIRS, "gamma_excess")
 
 
-def _correlation(drawn: Mapping[str, Any], pair: str) -> float:
+def _correlation(drawn: ByName, pair: str) -> float:
     x, y = (drawn[name] for name in pair.split("_"))
     return float(np.corrcoef(x, y)[0, 1])
 
 
 @one_by_one
-def scatter(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def scatter(rng: Generator, point: Point, device: str) -> ByName:
     """Rank and linear correlations over the initialisations of a replicate, and the losses below the bounds."""
     from scipy import stats
 
@@ -203,7 +204,7 @@ def _moves(pair: str, formula: str, says: str, *, bound: float = 0.4) -> Claim:
     )
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     _moves(
         "entropy_loss",
         r"\text{entropy}, \text{loss}",
@@ -274,7 +275,7 @@ def _scattered(name: str, networks: int, **its_own: Any) -> Observation:
     )
 
 
-OBSERVATIONS: tuple[Observation, ...] = (
+OBSERVATIONS = (
     _scattered("initialisations", 60, replicates=1, seconds=1.2),
     _scattered("many-initialisations", 2000, replicates=1, seconds=73.0, tier=Tier.FULL),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing, Tier
+from verify.model import OURS, ByName, Claim, Experiment, Kind, Passage, Standing, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -47,7 +47,7 @@ def _eq_8(gamma: Any, p: Point) -> float:
 # --- the spectrum --------------------------------------------------------------------------------------------
 
 
-def random_logit_model(block: Block, point: Point) -> Mapping[str, Any]:
+def random_logit_model(block: Block, point: Point) -> ByName:
     """Two independent mini-batches of the G-term around the same class means, through statistics linear in each.
 
     Along the eigenvectors of C' M C, which are those of the mean of G, Rayleigh quotients average to eigenvalues.
@@ -131,7 +131,7 @@ _linear = partial(
     Claim, margin=0.01, margin_reason="linear in G, hence unbiased; at most 1 % for random matrices"
 )
 
-SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
+SPECTRUM_CLAIMS = (
     _linear(
         id="vysogorets2024/outlier",
         entries=("A27", "A41"),
@@ -233,7 +233,7 @@ def _predictions(point: Point, device: str) -> Any:
     return torch.tensor(point.p, dtype=torch.float64, device=device).repeat(point.copies, 1)
 
 
-def finite_samples(block: Block, point: Point) -> Mapping[str, Any]:
+def finite_samples(block: Block, point: Point) -> ByName:
     """Moments of the G-term over independent draws of everything: squared mean of its trace, mean squared norm."""
     p = _predictions(point, block.device)
     c, e = _drawn(block.repeated(point.draws), point, p.shape[1], len(p))
@@ -246,7 +246,7 @@ def finite_samples(block: Block, point: Point) -> Mapping[str, Any]:
     }
 
 
-def shared_means(block: Block, point: Point) -> Mapping[str, Any]:
+def shared_means(block: Block, point: Point) -> ByName:
     """The same of the mean of G over residuals: products of two batches around the same class means."""
     p = _predictions(point, block.device)
     c, e = _drawn(block.repeated(point.draws), point, p.shape[1], 2 * len(p))
@@ -345,7 +345,7 @@ def _finite_claim(name: str, experiment: Experiment, statement: str, *, says: st
     )
 
 
-SAMPLE_CLAIMS: tuple[AnyClaim, ...] = (
+SAMPLE_CLAIMS = (
     _finite_claim(
         "finite-sample-excess",
         FINITE,
@@ -386,7 +386,7 @@ SAMPLE_CLAIMS: tuple[AnyClaim, ...] = (
 # --- gradients -----------------------------------------------------------------------------------------------
 
 
-def gradients(block: Block, point: Point) -> Mapping[str, Any]:
+def gradients(block: Block, point: Point) -> ByName:
     """Gradients of two samples by their parts, squared norm, and product of the two.
 
     The parts: coefficients in the class means, and half the squared difference of the two over |c_k|^2.
@@ -516,7 +516,7 @@ def _noise(p: Point, factor: float = 1.0, sigma: str = "sigma_e") -> float:
     return factor * p.dim * p[sigma] ** 2 / (len(p.p) * p.copies)
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     *SPECTRUM_CLAIMS,
     *SAMPLE_CLAIMS,
     Claim(

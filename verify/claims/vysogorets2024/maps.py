@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import data, networks
 from simulate.monte_carlo import Point
 from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import one_by_one
-from verify.model import Tier
+from verify.model import ByName, Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Drawn(NamedTuple):
     others: grids.TrainingSets
 
 
-def _drawn(rng: np.random.Generator, point: Point, device: Any) -> Drawn:
+def _drawn(rng: Generator, point: Point, device: Any) -> Drawn:
     """LeNet-300-100 where the point names hidden units, else LeNet-5."""
     import torch
 
@@ -120,7 +121,7 @@ def _drawn(rng: np.random.Generator, point: Point, device: Any) -> Drawn:
 
 
 @one_by_one
-def training_map(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def training_map(rng: Generator, point: Point, device: str) -> ByName:
     """One scale at every base rate: how well a network learns, where it goes, and whether it stays there."""
     import torch
 
@@ -152,7 +153,7 @@ def training_map(rng: np.random.Generator, point: Point, device: str) -> Mapping
 
 
 @one_by_one
-def after_divergence(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def after_divergence(rng: Generator, point: Point, device: str) -> ByName:
     """Trained as if outputs were uniform until the norm has grown, put back to its first norm, and then trained."""
     import torch
 
@@ -266,7 +267,7 @@ def _rounded(values: Any) -> tuple[float, ...]:
     return tuple(float(f"{value:.3g}") for value in values)
 
 
-OBSERVATIONS: tuple[Observation, ...] = (
+OBSERVATIONS = (
     MAP,
     on_a_gpu(
         MAP,

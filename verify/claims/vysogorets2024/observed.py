@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate.modules import homogeneous, logit_kernel, projected_network
@@ -16,7 +16,7 @@ from theory import gauss_newton, softmax
 from verify.claims.trained_networks import VGG_16, pass_cost, vgg_at_start, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.claims.vysogorets2024.framed_networks import one_by_one
-from verify.model import Tier
+from verify.model import ByName, Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
 
 if TYPE_CHECKING:
@@ -40,18 +40,18 @@ EDGES = np.logspace(-1.5, 2, 29)
 
 
 @one_by_one
-def by_scale(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def by_scale(rng: Generator, point: Point, device: str) -> ByName:
     """Excess of the projected G at each scale, and every prediction for it over what is measured."""
     return _beside(*_drawn(rng, point, device), np.array(point.alpha))
 
 
 @one_by_one
-def by_network(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def by_network(rng: Generator, point: Point, device: str) -> ByName:
     """The same for one network after the other, over all scales; and both edges of the zone."""
     return _columns([_summary(*_drawn(own, point, device)) for own in rng.spawn(len(point.network_number))])
 
 
-def _drawn(rng: np.random.Generator, point: Point, device: str) -> tuple[Any, Any]:
+def _drawn(rng: Generator, point: Point, device: str) -> tuple[Any, Any]:
     """A network through its frame, and the inner products of its logit gradients in all coordinates."""
     drawn = framed_networks.NETWORKS[point.network](rng, point, device)
     return drawn.net, logit_kernel.logit_kernel(drawn.model, drawn.inputs)
@@ -149,7 +149,7 @@ AROUND = np.geomspace(3e-5, 1e9, 38)
 
 
 @one_by_one
-def edges_by_samples(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def edges_by_samples(rng: Generator, point: Point, device: str) -> ByName:
     """Both edges of one network on the first of its images, for each number of them."""
     net = framed_networks.lenet_300_100(rng, point, device, single=True).net
     return _columns([_edges(_first(net, count)) for count in point.counts])
@@ -189,7 +189,7 @@ def _excess(net: Any, alpha: float) -> float:
 
 
 @one_by_one
-def edges_of_vgg(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def edges_of_vgg(rng: Generator, point: Point, device: str) -> ByName:
     """Both edges of a bias-free convolutional network at some times of its training."""
     network = vgg_at_start(rng, point, device)
     dim = sum(p.numel() for p in network.model.parameters())
@@ -319,7 +319,7 @@ OF_VGG = Observation(
 )  # fmt: skip
 
 
-OBSERVATIONS: tuple[Observation, ...] = (
+OBSERVATIONS = (
     Observation(
         id="vysogorets2024/excess-by-scale",
         entries=("A7", "A22", "A24", "A29", "A51"),

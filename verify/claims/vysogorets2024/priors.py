@@ -6,11 +6,12 @@ And gradients of one network on two sets of images that share nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate import data, networks
@@ -21,7 +22,7 @@ from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import on_images, one_by_one
 from verify.model import (
     OURS,
-    AnyClaim,
+    ByName,
     Claim,
     ExactProperty,
     Experiment,
@@ -41,7 +42,7 @@ __all__ = ["CLAIMS", "OBSERVATIONS"]
 
 
 @one_by_one
-def losses(rng: np.random.Generator, point: Point, _: str) -> Mapping[str, Any]:
+def losses(rng: Generator, point: Point, _: str) -> ByName:
     """Mean cross-entropy of random logits whose labels are drawn apart from them."""
     z = np.array(point.bias) + point.spread * rng.standard_normal((point.samples, len(point.bias)))
     labels = rng.choice(len(point.prior), size=point.samples, p=point.prior)
@@ -83,7 +84,7 @@ def _log_sum(p: Point, more: float = 0.0) -> float:
     return float(np.log(np.exp(p.bias).sum()) + more - np.dot(p.prior, p.bias))
 
 
-def _total(rng: np.random.Generator, point: Point, *, share: float = 1.0, least: float = 1.0) -> float:
+def _total(rng: Generator, point: Point, *, share: float = 1.0, least: float = 1.0) -> float:
     """By how much a share of the sum of the losses of all classes misses its bound, or that a part of K log K."""
     z = point.spread * rng.standard_normal((point.samples, point.classes))
     log_p = z - z.max(axis=1, keepdims=True)
@@ -97,7 +98,7 @@ def _total(rng: np.random.Generator, point: Point, *, share: float = 1.0, least:
 
 NO_LESS = Passage(Standing.AS_STATED, "the total expected loss is no less than", "Section 4")
 
-LOSS_CLAIMS: tuple[AnyClaim, ...] = (
+LOSS_CLAIMS = (
     Claim(
         id="vysogorets2024/balanced-loss",
         entries=("A39",),
@@ -192,14 +193,12 @@ class Fit(NamedTuple):
 
 
 @one_by_one
-def priors(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def priors(rng: Generator, point: Point, device: str) -> ByName:
     """One LeNet-300-100: gradients of batches with many class priors, and its balanced gradient when scaled down."""
     return _of_kernel(*_kernel(rng, point, device, "LeNet-300-100"), rng, point)
 
 
-def _kernel(
-    rng: np.random.Generator, point: Point, device: str, network: str
-) -> tuple[Any, NDArray[np.int64], int]:
+def _kernel(rng: Generator, point: Point, device: str, network: str) -> tuple[Any, NDArray[np.int64], int]:
     """Kernel, labels and depth."""
     model, images = on_images(rng, point, network, balanced=True)
     kernel = logit_kernel.logit_kernel(model.to(device), images.tensors(device)[0])
@@ -207,7 +206,7 @@ def _kernel(
 
 
 def _of_kernel(
-    kernel: Any, labels: NDArray[np.int64], depth: int, rng: np.random.Generator, point: Point
+    kernel: Any, labels: NDArray[np.int64], depth: int, rng: Generator, point: Point
 ) -> dict[str, float]:
     scales = kernel.scales()
     fit = _over_priors(kernel, labels, scales, rng, point)
@@ -242,9 +241,7 @@ def _norm_and_distance(kernel: Any, labels: NDArray[np.int64], factor: float) ->
     return float(kernel.sample_gram(slope).mean().sqrt()), float(slope.mean(0).norm())
 
 
-def _over_priors(
-    kernel: Any, labels: NDArray[np.int64], scales: Any, rng: np.random.Generator, point: Point
-) -> Fit:
+def _over_priors(kernel: Any, labels: NDArray[np.int64], scales: Any, rng: Generator, point: Point) -> Fit:
     """Batches of images drawn with replacement, their classes from flat Dirichlet priors."""
     slope = _residuals(kernel, labels, 1.0)
     gram, slope = kernel.sample_gram(slope).cpu().numpy(), slope.cpu().numpy()
@@ -267,7 +264,7 @@ def _over_priors(
 
 
 @one_by_one
-def balanced_batches(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def balanced_batches(rng: Generator, point: Point, device: str) -> ByName:
     """Local exponent of the squared gradient of a scaled-down LeNet-300-100 in the size of a balanced batch."""
     import torch
 
@@ -287,7 +284,7 @@ def balanced_batches(rng: np.random.Generator, point: Point, device: str) -> Map
 
 
 @one_by_one
-def _logit_gradients(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def _logit_gradients(rng: Generator, point: Point, device: str) -> ByName:
     """How the logit gradients of a network cluster, and what gradients over priors and data sets owe to that."""
     kernel, labels, depth = _kernel(rng, point, device, point.network)
     lengths, cosines = kernel.scales().lengths, kernel.cosines()
@@ -363,7 +360,7 @@ CANCELLED = Passage(
     "Section 4",
 )
 
-PRIOR_CLAIMS: tuple[AnyClaim, ...] = (
+PRIOR_CLAIMS = (
     Claim(
         id="vysogorets2024/prior-slope",
         entries=("A36",),
@@ -420,7 +417,7 @@ PRIOR_CLAIMS: tuple[AnyClaim, ...] = (
 )
 
 
-OBSERVATIONS: tuple[Observation, ...] = (
+OBSERVATIONS = (
     Observation(
         id="vysogorets2024/logit-gradients",
         entries=("A26", "A36", "A37"),
@@ -476,7 +473,7 @@ ROUNDING = 1e-6
 
 
 @one_by_one
-def unrelated(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def unrelated(rng: Generator, point: Point, device: str) -> ByName:
     """Cosine of the gradients of LeNet-5 on images and on Gaussian ones, whose labels are drawn.
 
     Balanced at scale 1 and at a small one, and there with one unbalanced prior on both.
@@ -500,7 +497,7 @@ def unrelated(rng: np.random.Generator, point: Point, device: str) -> Mapping[st
     return dict(zip(("drawn", "small", "unbalanced"), cosines, strict=True))
 
 
-def _prior(rng: np.random.Generator, classes: int, point: Point) -> NDArray[np.float64]:
+def _prior(rng: Generator, classes: int, point: Point) -> NDArray[np.float64]:
     """A flat one; or classes in random order, each rarer than the one before, the last by the `imbalance`."""
     if "imbalance" not in point:
         return rng.dirichlet(np.ones(classes))
@@ -598,7 +595,7 @@ def _cancelled(name: str, experiment: Experiment, images: str) -> Claim:
 
 EVEN, UNEVEN = r"\alpha = 1,\ \text{balanced}", r"\alpha = 0.01,\ \text{the same unbalanced prior}"
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     *LOSS_CLAIMS,
     *PRIOR_CLAIMS,
     _similar(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate import networks, spectra
@@ -19,7 +20,7 @@ from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER, logit_model
 from verify.claims.vysogorets2024.framed_networks import on_images, one_by_one
 from verify.judging.families import by_name, one, ratio
-from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, StatisticalProperty
+from verify.model import KNOWN, OURS, ByName, Claim, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -61,7 +62,7 @@ def _in_axes(point: Point) -> Floats:
 
 
 @one_by_one
-def sparse_projections(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def sparse_projections(rng: Generator, point: Point, device: str) -> ByName:
     """Squared norm of R'HR, mean over sparse frames R; traces of two frames multiplied."""
     import torch
 
@@ -128,7 +129,7 @@ SPARSE_EXCESS = Claim(
 # --- orthonormal frames around fixed spectra -----------------------------------------------------------------
 
 
-def haar_projections(block: Block, point: Point) -> Mapping[str, Any]:
+def haar_projections(block: Block, point: Point) -> ByName:
     """Squared norm and squared trace of R'HR, means over orthonormal frames; traces of two frames multiplied."""
     import torch
 
@@ -180,7 +181,7 @@ def _seen_squared(p: Point, size: float = 0) -> float:
     return float(projection.projected_excess(root, dim=p.dim, parameters=size or _size(p))) ** 2
 
 
-HAAR_CLAIMS: tuple[AnyClaim, ...] = (
+HAAR_CLAIMS = (
     Claim(
         id="vysogorets2024/projected-norm",
         entries=("A7",),
@@ -254,7 +255,7 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
 # --- columns drawn one by one --------------------------------------------------------------------------------
 
 
-def frame_overlaps(block: Block, point: Point) -> Mapping[str, Any]:
+def frame_overlaps(block: Block, point: Point) -> ByName:
     """Squared distance of R'R from the identity, for independent unit columns, sparse or dense."""
     import torch
 
@@ -307,7 +308,7 @@ FRAME_OVERLAP = Claim(
 # --- the G-term of LeNet-300-100 -----------------------------------------------------------------------------
 
 
-def _in_frames(rng: np.random.Generator, values: Any, point: Point, total: int) -> Any:
+def _in_frames(rng: Generator, values: Any, point: Point, total: int) -> Any:
     """R'HR for fresh frames R of all P coordinates, of a matrix of few eigenvalues that are not zero.
 
     Of a frame it sees the part in the span of its eigenvectors, and the others are never drawn.
@@ -325,7 +326,7 @@ def _in_frames(rng: np.random.Generator, values: Any, point: Point, total: int) 
 
 
 @one_by_one
-def lenet_spectra(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def lenet_spectra(rng: Generator, point: Point, device: str) -> ByName:
     """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model.
 
     Fitted are standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean
@@ -422,7 +423,7 @@ def _squares(matrix: Any, frames: Any, p: Point) -> float:
     return float(both.mean() / 2)
 
 
-def _matrix(rng: np.random.Generator, size: int) -> Any:
+def _matrix(rng: Generator, size: int) -> Any:
     """Symmetric, with a trace as large as its norm."""
     import torch
 
@@ -430,16 +431,14 @@ def _matrix(rng: np.random.Generator, size: int) -> Any:
     return (drawn + drawn.T) / size**0.5 + 2 * torch.eye(size, dtype=drawn.dtype)
 
 
-def _framed(
-    draw: Callable[[np.random.Generator, int, int], Any], rng: np.random.Generator, p: Point
-) -> float:
+def _framed(draw: Callable[[Generator, int, int], Any], rng: Generator, p: Point) -> float:
     import torch
 
     matrix = _matrix(rng, p.parameters)
     return _squares(matrix, torch.stack([draw(rng, p.parameters, p.dim) for _ in range(EACH)]), p)
 
 
-def _first_rows(rng: np.random.Generator, rows: int, columns: int) -> Any:
+def _first_rows(rng: Generator, rows: int, columns: int) -> Any:
     """A frame whose last rows are made from what the first ones, drawn without them, leave of unit columns."""
     import torch
 
@@ -454,7 +453,7 @@ def _together(block: Block, p: Point) -> Any:
     return np.array([_squares(_matrix(rng, p.parameters), each, p) for rng, each in pairs])
 
 
-def _network(rng: np.random.Generator, p: Point) -> float:
+def _network(rng: Generator, p: Point) -> float:
     """The Hessian of a perceptron seen through a frame, over its exact norm in full space as theory projects it."""
     widths, dim = (4, 5, 3), p.dim + 27
     weights, size = networks.mlp_weights(rng, widths), networks.weight_count(widths)
@@ -466,7 +465,7 @@ def _network(rng: np.random.Generator, p: Point) -> float:
     return float(seen.square().sum()) / float(known.squared_norm)
 
 
-def _probes(rng: np.random.Generator, p: Point) -> float:
+def _probes(rng: Generator, p: Point) -> float:
     """Traces by random signs, and the variance of one over that of theory."""
     matrix = _matrix(rng, p.parameters)
     estimate = spectra.trace(matrix, rng, probes=400)
@@ -485,7 +484,7 @@ def _logits(block: Block, p: Point) -> Any:
     return ratio(OF_LOGITS[p.case], block, p | known)
 
 
-ALONE: dict[str, Callable[[np.random.Generator, Point], float]] = {
+ALONE: dict[str, Callable[[Generator, Point], float]] = {
     "whole": lambda rng, p: _framed(curvature.haar, rng, p),
     "first rows": lambda rng, p: _framed(_first_rows, rng, p),
     "sparse": lambda rng, p: _framed(curvature.sparse_frame, rng, p),
@@ -500,14 +499,14 @@ AT_ONCE: dict[str, Callable[[Block, Point], Any]] = {
 CASES = ("whole", "first rows", "sparse", "together", "network", "probes", "outlier", "bulk")
 
 
-def any_frame(block: Block, point: Point) -> Mapping[str, Any]:
+def any_frame(block: Block, point: Point) -> ByName:
     """What is seen over what theory says of it."""
     if point.case in AT_ONCE:
         return {"ratio": AT_ONCE[point.case](block, point)}
     return {"ratio": np.array([ALONE[point.case](rng, point) for rng in block.streams])}
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     SPARSE_EXCESS,
     *HAAR_CLAIMS,
     FRAME_OVERLAP,

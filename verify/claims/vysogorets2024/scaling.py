@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import networks, objectives, operators
 from simulate.modules import logit_derivatives, projected
@@ -15,7 +15,7 @@ from simulate.perceptrons import curvature
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import on_images
-from verify.model import OURS, AnyClaim, Identity, NoTheory, Passage, Standing
+from verify.model import OURS, ByName, Identity, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS", "NETWORKS", "DrawnNetwork", "drawn"]
 
@@ -65,7 +65,7 @@ class DrawnNetwork(NamedTuple):
         return p - functional.one_hot(self.labels, p.shape[-1])
 
 
-def drawn(rng: np.random.Generator, point: Point) -> DrawnNetwork:
+def drawn(rng: Generator, point: Point) -> DrawnNetwork:
     """One of the two networks of the paper, with images."""
     from torch import nn
 
@@ -75,12 +75,12 @@ def drawn(rng: np.random.Generator, point: Point) -> DrawnNetwork:
     return DrawnNetwork(network, theta, x, labels, 3 if point.network == "LeNet-300-100" else 5)
 
 
-def frame_of(rng: np.random.Generator, case: DrawnNetwork, point: Point) -> Any:
+def frame_of(rng: Generator, case: DrawnNetwork, point: Point) -> Any:
     """Orthonormal directions of all weights, (P, dim)."""
     return curvature.haar(rng, len(case.theta), point.dim)
 
 
-def on_both(*settings: Mapping[str, Any], **common: Any) -> tuple[Point, ...]:
+def on_both(*settings: ByName, **common: Any) -> tuple[Point, ...]:
     """Each setting on each of the two networks."""
     return tuple(Point(network=n, images="digits", **common, **s) for n in NETWORKS for s in settings)
 
@@ -95,7 +95,7 @@ _exact = partial(
 # --- derivatives of the loss ---------------------------------------------------------------------------------
 
 
-def latent_hessian(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def latent_hessian(rng: Generator, point: Point) -> ByName:
     """R' H R of a frame whose columns are neither unit nor orthogonal, and differences of the gradient along them."""
     import torch
 
@@ -123,7 +123,7 @@ def _differences(case: DrawnNetwork, frame: Any, step: float) -> Any:
     return torch.stack([(up - down) / (2 * step) for up, down in ends], dim=1)
 
 
-def gradient_along_frame(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def gradient_along_frame(rng: Generator, point: Point) -> ByName:
     """Gradient of the loss along a frame, and Eq (3) from the gradients of the logits."""
     case = drawn(rng, point)
     frame = frame_of(rng, case, point)
@@ -140,7 +140,7 @@ def gradient_along_frame(rng: np.random.Generator, point: Point) -> Mapping[str,
     }
 
 
-def gauss_newton_split(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def gauss_newton_split(rng: Generator, point: Point) -> ByName:
     """Hessian of the loss along a frame, and Eq (4) from the derivatives of the logits, the mean over the images."""
     import torch
 
@@ -162,7 +162,7 @@ def gauss_newton_split(rng: np.random.Generator, point: Point) -> Mapping[str, A
 
 HEATED = ({"temperature": 1.7}, {"temperature": 0.6})
 
-DERIVATIVE_CLAIMS: tuple[AnyClaim, ...] = (
+DERIVATIVE_CLAIMS = (
     Identity(
         id="vysogorets2024/latent-hessian",
         entries=("A5",),
@@ -209,7 +209,7 @@ DERIVATIVE_CLAIMS: tuple[AnyClaim, ...] = (
 # --- scaled weights ------------------------------------------------------------------------------------------
 
 
-def matched_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def matched_temperature(rng: Generator, point: Point) -> ByName:
     """Full gradients of the network as drawn and scaled, at T = alpha^L and at the power below."""
     case, a = drawn(rng, point), point.alpha
     matched, low = (
@@ -224,7 +224,7 @@ def matched_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, 
     }
 
 
-def one_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def one_temperature(rng: Generator, point: Point) -> ByName:
     """Hessians along a frame at scaled weights, and at the weights as drawn with another temperature."""
     case, a, heat = drawn(rng, point), point.alpha, point.temperature
     frame = frame_of(rng, case, point)
@@ -239,7 +239,7 @@ def one_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
     }
 
 
-def large_losses(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def large_losses(rng: Generator, point: Point) -> ByName:
     """Loss at 4 alpha, from the logits as drawn, and what an exponential makes of the losses at alpha and 2 alpha."""
     case = drawn(rng, point)
     one, two, four = (case.objective(alpha=a * point.alpha).value() for a in (1, 2, 4))
@@ -254,7 +254,7 @@ def large_losses(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def large_curvature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def large_curvature(rng: Generator, point: Point) -> ByName:
     """Spectral norm of the Hessian far above the zone, and of the H-term as drawn at one-hot predictions."""
     from torch.nn import functional
 
@@ -273,7 +273,7 @@ def large_curvature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
     }
 
 
-SCALED_CLAIMS: tuple[AnyClaim, ...] = (
+SCALED_CLAIMS = (
     _exact(
         id="vysogorets2024/temperature-gradient",
         entries=("A13",),
@@ -351,7 +351,7 @@ SCALED_CLAIMS: tuple[AnyClaim, ...] = (
 # --- softmax with temperature --------------------------------------------------------------------------------
 
 
-def heated_softmax(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def heated_softmax(_: Generator, point: Point) -> ByName:
     """Probabilities, in fifty digits from shifted or scaled logits, in float64 from plain ones."""
     z, heat, factor = np.array(point.logits), point.temperature, point.alpha**point.depth
     plain = _float_softmax(z / heat)
@@ -387,7 +387,7 @@ def _float_softmax(z: Any) -> Any:
 # --- homogeneity, the number of weights, biases, other activations ----------------------------------------------
 
 
-def homogeneity(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def homogeneity(rng: Generator, point: Point) -> ByName:
     """Logits of scaled weights, and powers of the factor times the logits as drawn."""
     import torch
 
@@ -402,7 +402,7 @@ def homogeneity(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def weight_counts(rng: np.random.Generator, _: Point) -> Mapping[str, Any]:
+def weight_counts(rng: Generator, _: Point) -> ByName:
     """Weights of the LeNet-5 that is built, three channels and ten classes, and what the statement says."""
     layers = {
         "convolutions": ((3, 6, 25), (6, 16, 25)),
@@ -419,7 +419,7 @@ def weight_counts(rng: np.random.Generator, _: Point) -> Mapping[str, Any]:
     }
 
 
-def biases_at_small_scale(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def biases_at_small_scale(rng: Generator, point: Point) -> ByName:
     """Logits of LeNet-300-100 with all weights and biases scaled down, beside what is left of the weights."""
     import torch
     from torch import nn
@@ -439,7 +439,7 @@ def biases_at_small_scale(rng: np.random.Generator, point: Point) -> Mapping[str
     }
 
 
-def tanh_remainder(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def tanh_remainder(rng: Generator, point: Point) -> ByName:
     """Logits of LeNet-300-100 with tanh over alpha^L, less those of the product of its matrices, over alpha^2."""
     case, a = drawn(rng, point), point.alpha
     weights = [layer.weight.detach() for layer in case.network.layers]
@@ -459,7 +459,7 @@ def tanh_remainder(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     *DERIVATIVE_CLAIMS,
     Identity(
         id="vysogorets2024/softmax-temperature",

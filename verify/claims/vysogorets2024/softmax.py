@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
 from theory import derivations, gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import one_by_one
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing, Tier
+from verify.model import (
+    OURS,
+    ByName,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Identity,
+    Passage,
+    Standing,
+    Tier,
+)
 from verify.model.domains import Between, Either, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -49,7 +59,7 @@ def _exactly(weights: Any) -> tuple[list[Any], Any]:
 # --- rank and moments ----------------------------------------------------------------------------------------
 
 
-def rank(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def rank(_: Generator, point: Point) -> ByName:
     """Rank of the covariance in rational arithmetic, and eigenvalues above zero."""
     return {
         "exact": _exactly(point.weights)[1].rank(),
@@ -79,7 +89,7 @@ RANK = Identity(
 )
 
 
-def moment_form(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def moment_form(_: Generator, point: Point) -> ByName:
     """Gamma^2 from the dense matrix and from sums of powers, both in rational arithmetic."""
     p, exact = _exactly(point.weights)
     s2, s3 = (sum(x**n for x in p) for n in (2, 3))
@@ -112,7 +122,7 @@ MOMENTS = Identity(
 # --- its range, and limits at collapse -----------------------------------------------------------------------
 
 
-def weighted_collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def weighted_collapse(_: Generator, point: Point) -> ByName:
     """Gamma^2 with unlikely classes in given proportions: the limit by algebra, and at a huge gap."""
     import sympy
 
@@ -128,7 +138,7 @@ def weighted_collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]
     }
 
 
-def gamma_and_interlacing(_: np.random.Generator, point: Point) -> float:
+def gamma_and_interlacing(_: Generator, point: Point) -> float:
     """By how much Gamma leaves [1, sqrt(K - 1)], or an eigenvalue its interval, ties and zeros included."""
     largest = float(gauss_newton.largest_excess(len(point.weights) - 1))
     return max(_outside_gamma(point, largest), _outside_interlacing(point, below=1))
@@ -216,7 +226,7 @@ def _gamma_squared(p: Any) -> Any:
     return trace**2 / (square + crossed)
 
 
-def equal_tail_slope(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def equal_tail_slope(_: Generator, point: Point) -> ByName:
     """Rate at which Gamma^2 leaves its limit: a difference with 300 digits, and the derivative by algebra."""
     import mpmath
     import sympy
@@ -255,7 +265,7 @@ SLOPE = Identity(
 )
 
 
-def collapse_rate(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def collapse_rate(_: Generator, point: Point) -> ByName:
     """(Gamma^2 - 1) / rho with one runner-up and others of the weight rho beside it."""
     import mpmath
     import sympy
@@ -290,7 +300,7 @@ RATE = Identity(
 )
 
 
-def equal_tail_spectrum(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def equal_tail_spectrum(_: Generator, point: Point) -> ByName:
     """Eigenvalues, descending: dense, in closed form, and of 2 x 2 blocks that are right in leading order."""
     s, eps, classes = point.support, point.tail, point.classes
     p = np.zeros(classes)
@@ -326,7 +336,7 @@ SINGLE = Identity(
 # --- ties and near ties --------------------------------------------------------------------------------------
 
 
-def _plateau(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _plateau(_: Generator, point: Point) -> ByName:
     """Gamma^-2 along a ray whose runners-up are nearly tied, beside what their proportions say."""
     behind = np.array(point.behind) / 1024  # no logit is rounded
     weights = np.exp(-np.outer(point.betas, behind))
@@ -378,7 +388,7 @@ PLATEAU = Identity(
 # --- rounding ------------------------------------------------------------------------------------------------
 
 
-def dense_rounding(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def dense_rounding(_: Generator, point: Point) -> ByName:
     """What the dense matrix says in float64 once 1 - max p is below its last digit."""
     s = point.support
     return {
@@ -415,7 +425,7 @@ def _entropy(p: Array) -> Array:
 
 
 @one_by_one
-def pairs_of_distributions(rng: np.random.Generator, point: Point, _: str) -> Mapping[str, Any]:
+def pairs_of_distributions(rng: Generator, point: Point, _: str) -> ByName:
     """Share of pairs that entropy and Gamma order differently, of distributions drawn uniformly from the simplex."""
     p = rng.dirichlet(np.ones(point.classes), point.draws)
     entropy, gamma = _entropy(p), dense_gamma(covariances(p))
@@ -477,7 +487,7 @@ def _gamma_of_pairs(logits: Array) -> Array:
 BETAS = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 61)])
 
 
-def _rays(rng: np.random.Generator, point: Point) -> Array:
+def _rays(rng: Generator, point: Point) -> Array:
     """The logits of a point and 40 random ones of its size, a third of their entries tied: (41, K), largest 0.
 
     The pairs of the largest with the others, all that counts at low temperature, are then not rounded.
@@ -494,7 +504,7 @@ def _rise(gammas: Array) -> float:
     return max(0.0, float(np.diff(gammas, axis=0).max()))
 
 
-def falls_along_rays(rng: np.random.Generator, point: Point) -> float:
+def falls_along_rays(rng: Generator, point: Point) -> float:
     """Largest rise of Gamma by two routes, their largest difference, and the largest rise of the entropy."""
     rays = BETAS[:, None, None] * _rays(rng, point)
     found, pairs = softmax.gamma_from_logits(rays / 8, temperature=1 / 8), _gamma_of_pairs(rays)
@@ -503,7 +513,7 @@ def falls_along_rays(rng: np.random.Generator, point: Point) -> float:
     return max(_rise(found), _rise(pairs), float(np.abs(found - pairs).max()), _rise(entropy))
 
 
-def _rise_of_the_mean(_: np.random.Generator, point: Point) -> float:
+def _rise_of_the_mean(_: Generator, point: Point) -> float:
     """The same of the mean matrix over ten copies of the first two logits and one of the others."""
     z = np.zeros((11, 4))
     z[:10, 2:] = z[10, :2] = -1e6
@@ -544,7 +554,7 @@ RAY = ExactProperty(
 )
 
 
-def slope_along_ray(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def slope_along_ray(_: Generator, point: Point) -> ByName:
     """Derivative of Gamma^-2 in the inverse temperature, by a complex step and as covariances over pairs."""
     z, step = np.array(point.logits), 1e-30
     complex_p = np.exp((point.beta + 1j * step) * z)
@@ -586,7 +596,7 @@ RAY_SLOPE = Identity(
 )
 
 
-def batch_ray(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def batch_ray(_: Generator, point: Point) -> ByName:
     """Gamma of the mean matrix of a batch along its ray: many samples on two classes, one on two others."""
     z = np.full((point.crowd + 1, 4), -1e9)
     z[:-1, :2], z[-1, 2:] = [point.gap, 0.0], [point.single_gap, 0.0]
@@ -623,7 +633,7 @@ BATCH_RAY = Identity(
 )
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     WEIGHTED,
     RANGE,
     RANK,

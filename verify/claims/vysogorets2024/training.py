@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
@@ -17,7 +18,7 @@ from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.scaling import NETWORKS, DrawnNetwork, drawn
 from verify.model import (
     OURS,
-    AnyClaim,
+    ByName,
     Claim,
     ExactProperty,
     Experiment,
@@ -47,7 +48,7 @@ def _path(case: DrawnNetwork, point: Point, *, alpha: float = 1.0, **how: Any) -
     return weights / alpha, [m.predictions for m in moments]
 
 
-def matched_paths(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def matched_paths(rng: Generator, point: Point) -> ByName:
     """Weights after training as drawn, and scaled at T = alpha^L with learning rates in several ratios."""
     case, a = drawn(rng, point), point.alpha
     heat = a**case.depth
@@ -65,7 +66,7 @@ def matched_paths(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def shared_predictions(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def shared_predictions(rng: Generator, point: Point) -> ByName:
     """Weights after training as drawn, and scaled with the probabilities of the other, or with its own."""
     case, a, heat, rate = drawn(rng, point), point.alpha, point.temperature, point.rate
     one, predictions = _path(case, point, rate=rate)
@@ -103,7 +104,7 @@ _same_path = partial(
     quantity="weights after training",
 )
 
-SAME_PATHS: tuple[AnyClaim, ...] = (
+SAME_PATHS = (
     _same_path(
         id="vysogorets2024/matched-path",
         entries=("A16",),
@@ -137,7 +138,7 @@ SAME_PATHS: tuple[AnyClaim, ...] = (
 # --- stability of gradient descent on a quadratic ------------------------------------------------------------
 
 
-def _unstable(rng: np.random.Generator, point: Point, limit_of: Callable[[float], Any]) -> float:
+def _unstable(rng: Generator, point: Point, limit_of: Callable[[float], Any]) -> float:
     """How far descent grows below a limit made of |H|, or falls short above it of the growth along the top."""
     basis = np.linalg.qr(rng.standard_normal((point.dim, point.dim)))[0]
     values = point.scale * np.geomspace(1.0, 1 / point.condition, point.dim)
@@ -159,12 +160,12 @@ def _unstable(rng: np.random.Generator, point: Point, limit_of: Callable[[float]
 STEPS = 60
 
 
-def _at_constant_rate(rng: np.random.Generator, point: Point, *, times: float = 1.0) -> float:
+def _at_constant_rate(rng: Generator, point: Point, *, times: float = 1.0) -> float:
     return _unstable(rng, point, lambda norm: times * learning_rates.stability_limit(norm))
 
 
 def _at_base_rate(
-    rng: np.random.Generator, point: Point, *, times: float = 1.0, layers: int = 0, schedule: bool = True
+    rng: Generator, point: Point, *, times: float = 1.0, layers: int = 0, schedule: bool = True
 ) -> float:
     """At the largest base rate, for the depth of the point or another, times the schedule alpha^(2-L)."""
 
@@ -250,7 +251,7 @@ def perceptrons(block: Block, point: Point, hidden: tuple[int, ...]) -> tuple[li
     return stacked, x, labels
 
 
-def uniform_paths(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def uniform_paths(rng: Generator, point: Point) -> ByName:
     """Weights after training as if outputs were uniform, and of a network scaled so far down that they round to it."""
     import torch
 
@@ -298,13 +299,13 @@ UNIFORM_PATHS = Identity(
 )
 
 
-def turned(block: Block, point: Point) -> Mapping[str, Any]:
+def turned(block: Block, point: Point) -> ByName:
     """Cosine between weights and step at the end of training with uniform predictions, and what it gained."""
     _, _, cosine = _courses(block, point, point.steps)
     return {"cosine": cosine[:, -1], "gain": cosine[:, -1] - cosine[:, 0]}
 
 
-def courses(block: Block, point: Point) -> Mapping[str, Any]:
+def courses(block: Block, point: Point) -> ByName:
     """Norms of weights and gradient over those at the start, and their cosine, after some numbers of steps."""
     norm, slope, cosine = _courses(block, point, max(point.step))
     at = list(point.step)
@@ -347,7 +348,7 @@ TURNED = Experiment(
 )
 
 
-OBSERVATIONS: tuple[Observation, ...] = (
+OBSERVATIONS = (
     Observation(
         id="vysogorets2024/courses-of-divergence",
         entries=("A56",),
@@ -390,7 +391,7 @@ _on_every_network = partial(
     margin_reason="the share of exceptions that a hundred networks would show",
 )
 
-TURNED_CLAIMS: tuple[AnyClaim, ...] = (
+TURNED_CLAIMS = (
     _on_every_network(
         id="vysogorets2024/norm-turns",
         statement=r"\cos(\theta, -\nabla\ell) > 0 \text{ after some training with uniform outputs}",
@@ -418,7 +419,7 @@ LADDER = {"factor": math.sqrt(2), "count": 7}
 """Rates eta from 0.35 to 4, all moved by one random factor up to sqrt(2): every network learns at the first ones."""
 
 
-def base_rates(block: Block, point: Point) -> Mapping[str, Any]:
+def base_rates(block: Block, point: Point) -> ByName:
     """Exponent between two scales of the largest eta_0 = eta alpha^(L-2) at which a network learns; same images."""
     networks = _classifiers(block, point)
     small, large = (_ladder(networks, alpha, block, point) for alpha in (point.small, point.large))
@@ -497,7 +498,7 @@ _exponent_claim = partial(
     quantity="exponent of the largest base rate in the scale",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     *SAME_PATHS,
     STABILITY,
     BASE_RATE,

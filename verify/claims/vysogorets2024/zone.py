@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate import networks
@@ -15,7 +16,18 @@ from simulate.perceptrons import confident, curvature, full_space
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.claims.vysogorets2024.framed_networks import on_digits, one_by_one
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
+from verify.model import (
+    OURS,
+    ByName,
+    Claim,
+    Experiment,
+    Kind,
+    NoTheory,
+    Passage,
+    Standing,
+    Tier,
+    Verdict,
+)
 
 __all__ = ["CLAIMS"]
 
@@ -23,7 +35,7 @@ __all__ = ["CLAIMS"]
 
 
 @one_by_one
-def criterion(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def criterion(rng: Generator, point: Point, device: str) -> ByName:
     """Share of the alpha grid on which |G| > |Ht| and exc(H) > 1 say the same, the lower edge, norms at uniform p."""
     net = framed_networks.lenet_300_100(rng, point, device, single=True).net
     terms = net.terms(alpha=np.logspace(-2, 2, point.alphas))
@@ -40,7 +52,7 @@ FINER = 8
 
 
 @one_by_one
-def edges(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def edges(rng: Generator, point: Point, device: str) -> ByName:
     """Steps of the grid between the edges of |G| > |Ht| and of exc(H) > 1: lower, upper, the larger; by network."""
     net = framed_networks.NETWORKS[point.network](rng, point, device, single=True).net
     alphas = np.logspace(-2, 2, FINER * (point.alphas - 1) + 1)
@@ -61,7 +73,7 @@ def _run(holds: NDArray[np.bool_], place: Any) -> tuple[int, int]:
 
 
 @one_by_one
-def whole_space(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def whole_space(rng: Generator, point: Point, device: str) -> ByName:
     """Excess of H and of G and the ratio of Frobenius norms, in all 2720 coordinates of one network."""
     weights, images = on_digits(rng, point, (30, 20), device)
     norms = full_space.norms(tuple(weights), images.images, images.labels, point.alpha)
@@ -119,7 +131,7 @@ FULL_SPACE = Experiment(
 )
 
 
-CRITERION_CLAIMS: tuple[AnyClaim, ...] = (
+CRITERION_CLAIMS = (
     Claim(
         id="vysogorets2024/zone-edges",
         entries=("A20",),
@@ -199,7 +211,7 @@ CRITERION_CLAIMS: tuple[AnyClaim, ...] = (
 
 
 @one_by_one
-def small_scales(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def small_scales(rng: Generator, point: Point, device: str) -> ByName:
     """Local exponents of both norms between two small scales, and the sharpness at the larger one.
 
     Measured on networks with scaled weights; nothing is taken from the scaling of derivatives.
@@ -259,7 +271,7 @@ _rate = partial(
     "these scales",
 )
 
-SMALL_CLAIMS: tuple[AnyClaim, ...] = (
+SMALL_CLAIMS = (
     _rate(
         id="vysogorets2024/g-term-rate",
         statement=r"\frac{d \log \lVert G'_d\rVert_2}{d \log \alpha} = 2L - 2 \quad\text{for } \alpha \to 0",
@@ -362,7 +374,7 @@ LEVER = 0.4
 
 
 @one_by_one
-def upper_edges(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def upper_edges(rng: Generator, point: Point, device: str) -> ByName:
     """Growth of the upper crossing of one network with the number of its inputs.
 
     The smallest gap of a set of inputs moves its edge more than all else. This scatter is taken out by the smallest
@@ -385,7 +397,7 @@ def _lead(own: Any, others: Any) -> float:
     return smallest[0] - smallest.mean()
 
 
-def _upper_edge(rng: np.random.Generator, weights: Any, frame: Any, x: NDArray[np.float64]) -> float:
+def _upper_edge(rng: Generator, weights: Any, frame: Any, x: NDArray[np.float64]) -> float:
     """Read off with as many samples near a tie as it takes to reach down to it."""
     samples = len(x)
     labels = rng.integers(0, len(weights[-1]), samples)
@@ -403,7 +415,7 @@ SET = 100
 
 
 @one_by_one
-def near_ties(rng: np.random.Generator, point: Point, device: str) -> Mapping[str, Any]:
+def near_ties(rng: Generator, point: Point, device: str) -> ByName:
     """Mean product of the two largest probabilities, the density of small gaps, and where one of a set is near a tie.
 
     The last on inputs of its own: the scale at which on average one gap of `SET` inputs is below alpha^-L.
@@ -470,7 +482,7 @@ def _power(less: int = 0, of: float = 1.0) -> Callable[[Any], Any]:
 
 _of_upper = partial(Claim, entries=("A23",), source=f"ours, beside {PAPER}, section 3", passage=OURS)
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     *CRITERION_CLAIMS,
     *SMALL_CLAIMS,
     LOWER_EDGE,
