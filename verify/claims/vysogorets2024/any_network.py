@@ -22,7 +22,7 @@ from simulate.perceptrons import (
 from simulate.training import edges, grids, learnable_rates, scaled_training, stacks, trial_training
 from theory import softmax, zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import one_by_one
+from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.judging.families import one
 from verify.model import KNOWN, StatisticalProperty
 from verify.model.domains import Between, OneOf
@@ -207,7 +207,7 @@ SIMULATORS: dict[str, Callable[[LabelledNetwork, float, float], Along]] = {
 }
 
 
-@one_by_one
+@stream_by_stream
 def along_weights(rng: Generator, point: Point, _: str) -> Mapping[str, Any]:
     """Slope and curvatures along the weights over what Euler's theorem says, the mean of those that there are.
 

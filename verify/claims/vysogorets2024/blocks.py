@@ -24,7 +24,7 @@ from verify.claims.drawn_networks import (
 )
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.collapsed import small_framed
-from verify.claims.vysogorets2024.framed_networks import on_images
+from verify.claims.vysogorets2024.framed_networks import network_on_images
 from verify.model import OURS, ByName, ExactProperty, Identity, NoTheory
 from verify.model.domains import Between, Many
 
@@ -37,7 +37,7 @@ def on_real_images(rng: Generator, point: Point) -> Any:
     """The loss of LeNet-300-100 or LeNet-5 (max pooled) as drawn, on some images."""
     from torch import nn
 
-    network, images = on_images(rng, point, point.network)
+    network, images = network_on_images(rng, point, point.network)
     return objectives.Objective(network, (images.images, images.labels), nn.CrossEntropyLoss())
 
 

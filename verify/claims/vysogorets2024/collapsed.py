@@ -17,7 +17,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, layer_blocks
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import on_images, one_by_one, seen_by
+from verify.claims.vysogorets2024.framed_networks import network_on_images, seen_by, stream_by_stream
 from verify.model import (
     OURS,
     ByName,
@@ -38,7 +38,7 @@ __all__ = ["CLAIMS", "OBSERVATIONS", "small_framed"]
 
 def lenet(rng: Generator, point: Point, device: str = "cpu") -> tuple[tuple[Any, ...], Any, Any]:
     """Weights of LeNet-300-100 as drawn, images and labels."""
-    model, images = on_images(rng, point)
+    model, images = network_on_images(rng, point)
     return tuple(w.detach().to(device) for w in model.parameters()), *images.tensors(device)
 
 
@@ -72,7 +72,7 @@ NEAR = 0.01
 """Of 1, the excess of one sample."""
 
 
-@one_by_one
+@stream_by_stream
 def _collapse(rng: Generator, point: Point, device: str) -> ByName:
     """At the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
     net, alpha = small_framed(rng, point, (40, 30), point.dim, device), point.alpha[-1]
@@ -121,7 +121,7 @@ COLLAPSE = Experiment(
 # --- the least confident sample ------------------------------------------------------------------------------
 
 
-@one_by_one
+@stream_by_stream
 def least_confident(rng: Generator, point: Point, device: str) -> ByName:
     """Whether the least confident image has the top eigenvector of the first layer's block at the largest scale."""
     weights, images, _ = lenet(rng, point, device)
@@ -154,7 +154,7 @@ LEAST_CONFIDENT = Experiment(
 # --- what one network shows over all scales ------------------------------------------------------------------
 
 
-@one_by_one
+@stream_by_stream
 def _plateau(rng: Generator, point: Point, device: str) -> ByName:
     """Excesses of LeNet-300-100 along a random frame, and of its first layer's block, at every scale."""
     weights, images, labels = lenet(rng, point, device)

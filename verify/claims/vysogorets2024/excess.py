@@ -16,7 +16,7 @@ from simulate.perceptrons import curvature, full_space
 from theory import gauss_newton, softmax
 from theory.zone import bulk as zone_bulk
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import on_digits, one_by_one
+from verify.claims.vysogorets2024.framed_networks import on_digits, stream_by_stream
 from verify.model import (
     KNOWN,
     OURS,
@@ -324,7 +324,7 @@ PROBE_CLAIM = Claim(
 # --- probes against projections on a network -----------------------------------------------------------------
 
 
-@one_by_one
+@stream_by_stream
 def hessian_both_ways(rng: Generator, point: Point, device: str) -> ByName:
     """Squared norm of the Hessian of one network in some projections, over the exact one."""
     import torch

@@ -28,10 +28,10 @@ __all__ = [
     "log_ratio",
     "log_ratio_and_excess",
     "lower_crossing",
+    "network_on_images",
     "on_digits",
-    "on_images",
-    "one_by_one",
     "seen_by",
+    "stream_by_stream",
     "uniform_norms",
     "upper_crossing",
     "zone_edges",
@@ -40,7 +40,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-def one_by_one(one: Callable[[Generator, Point, str], Mapping[str, Any]]) -> Simulator:
+def stream_by_stream(one: Callable[[Generator, Point, str], Mapping[str, Any]]) -> Simulator:
     """A simulator that draws its replicates one after the other, each from a generator, on a device."""
 
     @wraps(one)
@@ -51,7 +51,7 @@ def one_by_one(one: Callable[[Generator, Point, str], Mapping[str, Any]]) -> Sim
     return simulate
 
 
-def on_images(rng: Generator, point: Point, network: str = "LeNet-300-100", **how: Any) -> Any:
+def network_on_images(rng: Generator, point: Point, network: str = "LeNet-300-100", **how: Any) -> Any:
     """One of the networks of the paper as drawn, bias-free, and images of the size it wants."""
     flat = network == "LeNet-300-100"
     source = data.opened(point.images, (1, 28, 28) if flat else (3, 32, 32))
@@ -82,7 +82,7 @@ def lenet_300_100(rng: Generator, point: Point, device: str = "cpu", *, single: 
 
     With frame and derivatives in single precision, half as dear and right to about 1e-6, where `single`.
     """
-    model, images = on_images(rng, point)
+    model, images = network_on_images(rng, point)
     weights = [w.detach().to(device) for w in model.parameters()]
     return seen_by(rng, weights, images.tensors(device)[0], images.labels, point.dim, single=single)
 
@@ -123,7 +123,7 @@ def lenet_5(rng: Generator, point: Point, device: str = "cpu", *, single: bool =
     """
     import torch
 
-    model, images = on_images(rng, point, "LeNet-5")
+    model, images = network_on_images(rng, point, "LeNet-5")
     model = model.to(device)
     size = sum(p.numel() for p in model.parameters())
     frame = curvature.haar(rng, size, point.dim, device=device, single=single)

@@ -16,7 +16,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, projected_mlps
 from simulate.training import learnable_rates
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import one_by_one
+from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import OURS, ByName, Claim, Experiment, Kind, NoTheory, Tier
 from verify.model.observation import Column, Observation
 
@@ -37,7 +37,7 @@ PAIRS = {
 """What moves together: the sign that the paper gives it."""
 
 
-@one_by_one
+@stream_by_stream
 def _together(rng: Generator, point: Point, device: str) -> ByName:
     """Kendall's tau of a few initialisations, of each pair of quantities at hand."""
     drawn = _initialisations(rng, point, device)
@@ -132,7 +132,7 @@ def _correlation(drawn: ByName, pair: str) -> float:
     return float(np.corrcoef(x, y)[0, 1])
 
 
-@one_by_one
+@stream_by_stream
 def scatter(rng: Generator, point: Point, device: str) -> ByName:
     """Rank and linear correlations over the initialisations of a replicate, and the losses below the bounds."""
     from scipy import stats

@@ -14,7 +14,7 @@ from simulate import data, networks
 from simulate.monte_carlo import Point
 from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import one_by_one
+from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import ByName, Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
 
@@ -120,7 +120,7 @@ def _drawn(rng: Generator, point: Point, device: Any) -> Drawn:
     return Drawn(stack, [w.float().to(device) for w in start], training, others)
 
 
-@one_by_one
+@stream_by_stream
 def training_map(rng: Generator, point: Point, device: str) -> ByName:
     """One scale at every base rate: how well a network learns, where it goes, and whether it stays there."""
     import torch
@@ -152,7 +152,7 @@ def training_map(rng: Generator, point: Point, device: str) -> ByName:
     }
 
 
-@one_by_one
+@stream_by_stream
 def after_divergence(rng: Generator, point: Point, device: str) -> ByName:
     """Trained as if outputs were uniform until the norm has grown, put back to its first norm, and then trained."""
     import torch

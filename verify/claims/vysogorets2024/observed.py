@@ -15,7 +15,7 @@ from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton, softmax
 from verify.claims.trained_networks import VGG_16, pass_cost, vgg_at_start, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
-from verify.claims.vysogorets2024.framed_networks import one_by_one
+from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import ByName, Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
 
@@ -39,13 +39,13 @@ EDGES = np.logspace(-1.5, 2, 29)
 """Scales on which the crossings are looked for; the neighbours of one are refined."""
 
 
-@one_by_one
+@stream_by_stream
 def by_scale(rng: Generator, point: Point, device: str) -> ByName:
     """Excess of the projected G at each scale, and every prediction for it over what is measured."""
     return _beside(*_drawn(rng, point, device), np.array(point.alpha))
 
 
-@one_by_one
+@stream_by_stream
 def by_network(rng: Generator, point: Point, device: str) -> ByName:
     """The same for one network after the other, over all scales; and both edges of the zone."""
     return _columns([_summary(*_drawn(own, point, device)) for own in rng.spawn(len(point.network_number))])
@@ -148,7 +148,7 @@ AROUND = np.geomspace(3e-5, 1e9, 38)
 """Scales to the power of the depth, on which the crossings of any network are looked for."""
 
 
-@one_by_one
+@stream_by_stream
 def edges_by_samples(rng: Generator, point: Point, device: str) -> ByName:
     """Both edges of one network on the first of its images, for each number of them."""
     net = framed_networks.lenet_300_100(rng, point, device, single=True).net
@@ -188,7 +188,7 @@ def _excess(net: Any, alpha: float) -> float:
 # --- a deep network, at its start and trained ------------------------------------------------------------------
 
 
-@one_by_one
+@stream_by_stream
 def edges_of_vgg(rng: Generator, point: Point, device: str) -> ByName:
     """Both edges of a bias-free convolutional network at some times of its training."""
     network = vgg_at_start(rng, point, device)

@@ -19,7 +19,7 @@ from simulate.modules import logit_kernel
 from simulate.monte_carlo import Point
 from theory import gauss_newton, initial_loss
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import on_images, one_by_one
+from verify.claims.vysogorets2024.framed_networks import network_on_images, stream_by_stream
 from verify.model import (
     OURS,
     ByName,
@@ -41,7 +41,7 @@ __all__ = ["CLAIMS", "OBSERVATIONS"]
 # --- the loss at initialisation --------------------------------------------------------------------------------
 
 
-@one_by_one
+@stream_by_stream
 def losses(rng: Generator, point: Point, _: str) -> ByName:
     """Mean cross-entropy of random logits whose labels are drawn apart from them."""
     z = np.array(point.bias) + point.spread * rng.standard_normal((point.samples, len(point.bias)))
@@ -192,7 +192,7 @@ class Fit(NamedTuple):
     hyperbola: float
 
 
-@one_by_one
+@stream_by_stream
 def priors(rng: Generator, point: Point, device: str) -> ByName:
     """One LeNet-300-100: gradients of batches with many class priors, and its balanced gradient when scaled down."""
     return _of_kernel(*_kernel(rng, point, device, "LeNet-300-100"), rng, point)
@@ -200,7 +200,7 @@ def priors(rng: Generator, point: Point, device: str) -> ByName:
 
 def _kernel(rng: Generator, point: Point, device: str, network: str) -> tuple[Any, NDArray[np.int64], int]:
     """Kernel, labels and depth."""
-    model, images = on_images(rng, point, network, balanced=True)
+    model, images = network_on_images(rng, point, network, balanced=True)
     kernel = logit_kernel.logit_kernel(model.to(device), images.tensors(device)[0])
     return kernel, images.labels, 3 if network == "LeNet-300-100" else 5
 
@@ -263,12 +263,12 @@ def _over_priors(kernel: Any, labels: NDArray[np.int64], scales: Any, rng: Gener
 # --- larger balanced batches ---------------------------------------------------------------------------------
 
 
-@one_by_one
+@stream_by_stream
 def balanced_batches(rng: Generator, point: Point, device: str) -> ByName:
     """Local exponent of the squared gradient of a scaled-down LeNet-300-100 in the size of a balanced batch."""
     import torch
 
-    model, images = on_images(rng, point, balanced=True)
+    model, images = network_on_images(rng, point, balanced=True)
     model, squares = model.to(device), []
     for batch in (data.sample(images, rng, point.fewer, balanced=True), images):
         x, labels = batch.tensors(device)
@@ -283,7 +283,7 @@ def balanced_batches(rng: Generator, point: Point, device: str) -> ByName:
 # --- what is reported ----------------------------------------------------------------------------------------
 
 
-@one_by_one
+@stream_by_stream
 def _logit_gradients(rng: Generator, point: Point, device: str) -> ByName:
     """How the logit gradients of a network cluster, and what gradients over priors and data sets owe to that."""
     kernel, labels, depth = _kernel(rng, point, device, point.network)
@@ -472,7 +472,7 @@ ROUNDING = 1e-6
 """Of a cosine, for passes in single precision: at most 1e-7 on 16 networks, beside the same in double precision."""
 
 
-@one_by_one
+@stream_by_stream
 def unrelated(rng: Generator, point: Point, device: str) -> ByName:
     """Cosine of the gradients of LeNet-5 on images and on Gaussian ones, whose labels are drawn.
 

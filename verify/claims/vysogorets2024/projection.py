@@ -18,7 +18,7 @@ from simulate.perceptrons import curvature, full_space, gram_excess
 from theory import gauss_newton
 from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER, logit_model
-from verify.claims.vysogorets2024.framed_networks import on_images, one_by_one
+from verify.claims.vysogorets2024.framed_networks import network_on_images, stream_by_stream
 from verify.judging.families import by_name, one, ratio
 from verify.model import KNOWN, OURS, ByName, Claim, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Many, OneOf
@@ -61,7 +61,7 @@ def _in_axes(point: Point) -> Floats:
     return (hadamard(len(values)) @ values / len(values))[places[:, None] ^ places]
 
 
-@one_by_one
+@stream_by_stream
 def sparse_projections(rng: Generator, point: Point, device: str) -> ByName:
     """Squared norm of R'HR, mean over sparse frames R; traces of two frames multiplied."""
     import torch
@@ -325,7 +325,7 @@ def _in_frames(rng: Generator, values: Any, point: Point, total: int) -> Any:
     return torch.stack([frame.T @ (values[:, None] * frame) for frame in drawn])
 
 
-@one_by_one
+@stream_by_stream
 def lenet_spectra(rng: Generator, point: Point, device: str) -> ByName:
     """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model.
 
@@ -334,7 +334,7 @@ def lenet_spectra(rng: Generator, point: Point, device: str) -> ByName:
     """
     import torch
 
-    network, images = on_images(rng, point)
+    network, images = network_on_images(rng, point)
     network = network.to(device)
     with torch.no_grad():
         for w in network.parameters():

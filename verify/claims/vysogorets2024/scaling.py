@@ -14,7 +14,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import on_images
+from verify.claims.vysogorets2024.framed_networks import network_on_images
 from verify.model import OURS, ByName, Identity, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS", "NETWORKS", "DrawnNetwork", "drawn"]
@@ -69,7 +69,7 @@ def drawn(rng: Generator, point: Point) -> DrawnNetwork:
     """One of the two networks of the paper, with images."""
     from torch import nn
 
-    network, images = on_images(rng, point, point.network)
+    network, images = network_on_images(rng, point, point.network)
     theta = nn.utils.parameters_to_vector(network.parameters()).detach()
     x, labels = images.tensors()
     return DrawnNetwork(network, theta, x, labels, 3 if point.network == "LeNet-300-100" else 5)

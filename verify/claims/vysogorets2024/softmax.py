@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Point
 from theory import derivations, gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import one_by_one
+from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import (
     OURS,
     ByName,
@@ -424,7 +424,7 @@ def _entropy(p: Array) -> Array:
     return -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)
 
 
-@one_by_one
+@stream_by_stream
 def pairs_of_distributions(rng: Generator, point: Point, _: str) -> ByName:
     """Share of pairs that entropy and Gamma order differently, of distributions drawn uniformly from the simplex."""
     p = rng.dirichlet(np.ones(point.classes), point.draws)

@@ -15,7 +15,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import confident, curvature, full_space
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER, framed_networks
-from verify.claims.vysogorets2024.framed_networks import on_digits, one_by_one
+from verify.claims.vysogorets2024.framed_networks import on_digits, stream_by_stream
 from verify.model import (
     OURS,
     ByName,
@@ -34,7 +34,7 @@ __all__ = ["CLAIMS"]
 # --- the criterion -------------------------------------------------------------------------------------------
 
 
-@one_by_one
+@stream_by_stream
 def criterion(rng: Generator, point: Point, device: str) -> ByName:
     """Share of the alpha grid on which |G| > |Ht| and exc(H) > 1 say the same, the lower edge, norms at uniform p."""
     net = framed_networks.lenet_300_100(rng, point, device, single=True).net
@@ -51,7 +51,7 @@ FINER = 8
 """Parts of a step of the grid to which an edge is read off."""
 
 
-@one_by_one
+@stream_by_stream
 def edges(rng: Generator, point: Point, device: str) -> ByName:
     """Steps of the grid between the edges of |G| > |Ht| and of exc(H) > 1: lower, upper, the larger; by network."""
     net = framed_networks.NETWORKS[point.network](rng, point, device, single=True).net
@@ -72,7 +72,7 @@ def _run(holds: NDArray[np.bool_], place: Any) -> tuple[int, int]:
     return low, high
 
 
-@one_by_one
+@stream_by_stream
 def whole_space(rng: Generator, point: Point, device: str) -> ByName:
     """Excess of H and of G and the ratio of Frobenius norms, in all 2720 coordinates of one network."""
     weights, images = on_digits(rng, point, (30, 20), device)
@@ -210,7 +210,7 @@ CRITERION_CLAIMS = (
 # --- small scales --------------------------------------------------------------------------------------------
 
 
-@one_by_one
+@stream_by_stream
 def small_scales(rng: Generator, point: Point, device: str) -> ByName:
     """Local exponents of both norms between two small scales, and the sharpness at the larger one.
 
@@ -373,7 +373,7 @@ LEVER = 0.4
 """By which a smaller gap moves the edge out, both as logarithms: near 1/L. Any would leave the mean as it is."""
 
 
-@one_by_one
+@stream_by_stream
 def upper_edges(rng: Generator, point: Point, device: str) -> ByName:
     """Growth of the upper crossing of one network with the number of its inputs.
 
@@ -414,7 +414,7 @@ SET = 100
 """Inputs of a set, one of which is near a tie at its upper edge."""
 
 
-@one_by_one
+@stream_by_stream
 def near_ties(rng: Generator, point: Point, device: str) -> ByName:
     """Mean product of the two largest probabilities, the density of small gaps, and where one of a set is near a tie.
 
