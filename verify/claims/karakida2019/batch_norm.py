@@ -15,7 +15,7 @@ from simulate.wide import batch_normed, signals
 from theory.activations import gaussian_kernels, single
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.wide_networks import WIDE, by_width
+from verify.claims.karakida2019.wide_networks import WIDE, by_width, one_network
 from verify.model import (
     OURS,
     ByName,
@@ -67,9 +67,8 @@ def normed_activations(block: Block, point: Point) -> ByName:
     }
 
 
-RELU = Experiment(
+RELU = one_network(
     id="karakida2019/batch-norm-relu",
-    replicate="one network with its inputs",
     simulate=normed_activations,
     # the moments of the last layer scatter less if it is wide
     points=tuple(
@@ -80,9 +79,8 @@ RELU = Experiment(
 )
 
 
-BOUND = Experiment(
+BOUND = one_network(
     id="karakida2019/batch-norm-bound",
-    replicate="one network with its inputs",
     simulate=normed_activations,
     points=tuple(
         Point(activation=activation, layers=(180, 240, 300), samples=samples)
@@ -320,9 +318,8 @@ def growing_normed_networks(block: Block, point: Point) -> ByName:
     )
 
 
-ONE_HIDDEN = Experiment(
+ONE_HIDDEN = one_network(
     id="karakida2019/batch-norm-one-hidden-layer",
-    replicate="one network with its inputs",
     simulate=normed_networks,
     points=(
         Point(activation="relu", layers=(44, 176), samples=110),
@@ -345,9 +342,8 @@ GROWING = Experiment(
 )
 
 
-ODD = Experiment(
+ODD = one_network(
     id="karakida2019/batch-norm-odd",
-    replicate="one network with its inputs",
     simulate=normed_networks,
     points=(
         Point(activation="tanh", layers=(192, 320), samples=256),

@@ -20,12 +20,14 @@ from theory.order_parameters import Propagation, propagate
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
+    at_each_width,
     by_width,
     exponent,
     kappas_at,
     law,
     limit,
     network_of,
+    one_network,
     order,
     passed_at,
     setting,
@@ -34,7 +36,6 @@ from verify.model import OURS, ByName, Claim, Experiment, Identity, Kind, NoTheo
 
 __all__ = ["CLAIMS"]
 
-SEVERAL = "one network with its inputs at each width, several at the small ones"
 
 # --- order parameters of two networks ------------------------------------------------------------------------
 
@@ -192,18 +193,16 @@ def _scatter(gram: Any, width: int) -> Any:
 
 RATIOS = (1.25, 0.75, 1.5, 0.875)
 
-SAME = Experiment(
+SAME = one_network(
     id="karakida2019/scatter-of-one-output",
-    replicate="one network with its inputs",
     simulate=scatter_at_large_width,
     points=(law("erf", 2.3, 3.1, depth=4, width=256, ratios=RATIOS, samples=20, outputs=3),),
     budget=2048,
     seconds=1.7,
 )
 
-OTHER = Experiment(
+OTHER = at_each_width(
     id="karakida2019/scatter-of-two-outputs",
-    replicate=SEVERAL,
     simulate=scatter_by_width,
     points=(
         law(
@@ -276,7 +275,6 @@ OTHER_ORDER = order(
     experiment=OTHER,
     score="other",
     offset=_over_norm(_other),
-    rivals={"square root": lambda _: -0.5, "square": lambda _: -2.0},
     quantity="variance of Gram entries of two outputs, less its limit",
 )
 
@@ -390,9 +388,8 @@ def _few_samples(block: Block, point: Point) -> ByName:
     return {"mean_of_nonzero": fisher_gram.fisher_trace(fisher_gram.centred(gram)) / left}
 
 
-FEW = Experiment(
+FEW = one_network(
     id="karakida2019/few-samples",
-    replicate="one network with its inputs",
     simulate=_few_samples,
     points=(
         law("relu", 2.6, 0.4, depth=3, width=160, samples=2, outputs=5),
@@ -453,9 +450,8 @@ def bounds_by_width(block: Block, point: Point) -> ByName:
     return by_width(block, point, root)
 
 
-BOUNDS = Experiment(
+BOUNDS = at_each_width(
     id="karakida2019/bounds-by-width",
-    replicate=SEVERAL,
     simulate=bounds_by_width,
     points=(
         law(
@@ -484,9 +480,8 @@ def bounds_at_large_width(block: Block, point: Point) -> ByName:
     return {"quotient": squares / (trace * mean), "root": root / mean}
 
 
-VALUES = Experiment(
+VALUES = one_network(
     id="karakida2019/values-of-bounds",
-    replicate="one network with its inputs",
     simulate=bounds_at_large_width,
     points=tuple(
         law(activation, 0.8, 2.1, depth=3, width=320, ratios=RATIOS[:3], samples=70, outputs=2)

@@ -22,6 +22,7 @@ from verify.claims.karakida2019.wide_networks import (
     law,
     limit,
     network_of,
+    one_network,
     order,
     parameters_of,
     passed_at,
@@ -70,9 +71,8 @@ def tangent_largest(block: Block, point: Point) -> ByName:
 
 SIZES: dict[str, Any] = {"depth": 3, "width": 200, "samples": 6, "outputs": 4}
 
-TANGENT = Experiment(
+TANGENT = one_network(
     id="karakida2019/tangent",
-    replicate="one network with its inputs",
     simulate=tangent_fisher,
     points=(law("relu", 2.6, 0.4, **SIZES), law("tanh", 2.7, 0.6, **SIZES), law("erf", 0.8, 2.1, **SIZES)),
     budget=2048,
@@ -139,7 +139,6 @@ MOMENT_ORDER = order(
     score="second_moment",
     offset=_second_moment,
     pilot=THE_WIDTHS,
-    rivals={"square root": lambda _: -0.5, "square": lambda _: -2.0},
     quantity="second moment over mean and Rayleigh quotient, less the limit, tangent parameters",
 )
 
@@ -270,9 +269,8 @@ def _quotient(vector: Any, matrix: Any) -> Any:
 # outputs of variances near 1 or 2, else the softmax is certain and its Fisher matrix small and scattered
 UNCERTAIN: dict[str, Any] = {"depth": 3, "width": 200, "samples": 7, "outputs": 5}
 
-SOFTMAX = Experiment(
+SOFTMAX = one_network(
     id="karakida2019/cross-entropy",
-    replicate="one network with its inputs",
     simulate=softmax_fisher,
     points=(
         law("relu", 1.4, 0.6, **UNCERTAIN),
@@ -378,18 +376,16 @@ def top_outlier(block: Block, point: Point) -> ByName:
 
 SOFTMAX_LAW: dict[str, Any] = {"activation": "softplus", "weight_variance": 0.6, "bias_variance": 0.2}
 
-SQUARES = Experiment(
+SQUARES = one_network(
     id="karakida2019/cross-entropy-squares",
-    replicate="one network with its inputs",
     simulate=softmax_squares,
     points=(Point(**SOFTMAX_LAW, depth=2, samples=7, outputs=3, width=200),),
     budget=1024,
     seconds=0.097,
 )
 
-TOP_OUTLIER = Experiment(
+TOP_OUTLIER = one_network(
     id="karakida2019/cross-entropy-top-outlier",
-    replicate="one network with its inputs",
     simulate=top_outlier,
     points=(Point(**SOFTMAX_LAW, depth=2, outputs=3, width=128, samples=144),),
     budget=1024,

@@ -20,6 +20,7 @@ from theory import fisher, linear_network
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
+    at_each_width,
     by_width,
     exponent,
     law,
@@ -40,7 +41,7 @@ from verify.model import (
     Tier,
     Verdict,
 )
-from verify.model.observation import Column, Cost, Observation, on_a_gpu
+from verify.model.observation import Cost, Observation, headed, on_a_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -252,9 +253,8 @@ def largest_over_rayleigh(block: Block, point: Point) -> ByName:
     return by_width(block, point, ratio, at_once=True)
 
 
-GROWTH = Experiment(
+GROWTH = at_each_width(
     id="karakida2019/growth",
-    replicate="one network with its inputs at each width, several at the small ones",
     simulate=growing_networks,
     points=(Point(widths=(16, 32, 64, 128), networks=(8, 6, 2, 1), **RELU),),
     budget=1536,
@@ -262,9 +262,8 @@ GROWTH = Experiment(
     special=ONE_OUTPUT,
 )
 
-RAYLEIGH = Experiment(
+RAYLEIGH = at_each_width(
     id="karakida2019/largest-over-rayleigh",
-    replicate=GROWTH.replicate,
     simulate=largest_over_rayleigh,
     points=(Point(widths=(16, 32, 64, 128, 256), networks=(16, 16, 2, 1, 1), **RELU),),
     budget=192,
@@ -550,14 +549,19 @@ FISHER = Observation(
     points=tuple(Point(widths=(64, 128, 256, 512), **setting) for setting in SETTINGS),
     along="widths",
     columns=(
-        Column(score="mean", heading="mean eigenvalue, eq. (10)", ratio=True),
-        Column(score="second_moment", heading="mean square, eq. (10)", ratio=True),
-        Column(score="largest", heading="largest, eq. (10)", ratio=True),
-        Column(score="over_rayleigh", heading="largest over its Rayleigh quotient at equal weights"),
-        Column(score="mean_subtracted", heading="mean after mean subtraction, eq. (16)", ratio=True),
-        Column(score="bound", heading="second over first moment after it, the lower bound", ratio=True),
-        Column(score="lower", heading="largest after it over its lower bound"),
-        Column(score="upper", heading="upper bound over the largest after it"),
+        *headed(
+            ratio=True,
+            mean="mean eigenvalue, eq. (10)",
+            second_moment="mean square, eq. (10)",
+            largest="largest, eq. (10)",
+        ),
+        *headed(over_rayleigh="largest over its Rayleigh quotient at equal weights"),
+        *headed(
+            ratio=True,
+            mean_subtracted="mean after mean subtraction, eq. (16)",
+            bound="second over first moment after it, the lower bound",
+        ),
+        *headed(lower="largest after it over its lower bound", upper="upper bound over the largest after it"),
     ),
     replicates=8,
     seconds=0.3,
@@ -606,12 +610,15 @@ FIGURE_1 = Observation(
     ),
     along="widths",
     columns=(
-        Column(score="largest", heading="largest eigenvalue"),
-        Column(score="theorem_2_2", heading="theorem 2.2 over it", ratio=True),
-        Column(score="subtracted", heading="largest eigenvalue after mean subtraction"),
-        Column(score="drawn", heading="drawn line over it", ratio=True),
-        Column(score="with_c1", heading="lower bound with c1 over it", ratio=True),
-        Column(score="upper", heading="upper bound over it", ratio=True),
+        *headed(largest="largest eigenvalue"),
+        *headed(ratio=True, theorem_2_2="theorem 2.2 over it"),
+        *headed(subtracted="largest eigenvalue after mean subtraction"),
+        *headed(
+            ratio=True,
+            drawn="drawn line over it",
+            with_c1="lower bound with c1 over it",
+            upper="upper bound over it",
+        ),
     ),
     replicates=25,
     seconds=2.0,

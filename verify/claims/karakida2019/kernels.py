@@ -26,8 +26,8 @@ from theory.order_parameters import (
     preactivation_moment,
 )
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, setting
-from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, Passage, Standing
+from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, one_network, setting
+from verify.model import OURS, ByName, Claim, ExactProperty, Passage, Standing
 from verify.model.domains import Between, Either, OneOf
 
 __all__ = ["CLAIMS"]
@@ -64,9 +64,8 @@ SIZES: dict[str, Any] = {
     "layers": (1, 2, 3),
 }
 
-LAYERS = Experiment(
+LAYERS = one_network(
     id="karakida2019/signals-of-every-layer",
-    replicate="one network with its inputs",
     simulate=signals_of_every_layer,
     points=(
         law("hard_tanh", 0.8, 0.45, **SIZES),
@@ -347,9 +346,8 @@ def zero_mean_at_unit_variance(block: Block, point: Point) -> ByName:
     return {"rayleigh": fisher_gram.rayleigh(fisher_gram.gram(network_of(block, point), shifted))}
 
 
-SHIFTED = Experiment(
+SHIFTED = one_network(
     id="karakida2019/zero-mean-at-unit-variance",
-    replicate="one network with its inputs",
     simulate=zero_mean_at_unit_variance,
     points=tuple(
         Point(weight_variance=w, bias_variance=0.0, depth=2, width=300, samples=samples, outputs=3)

@@ -21,13 +21,14 @@ from verify.claims.karakida2019.wide_networks import (
     kappas_at,
     law,
     network_of,
+    one_network,
     parameters_of,
     passed_at,
     setting,
     small_network,
     spike,
 )
-from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, NoTheory, Passage, Standing
+from verify.model import OURS, ByName, Claim, ExactProperty, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -61,9 +62,8 @@ def normalised_fisher(block: Block, point: Point) -> ByName:
     }
 
 
-NORMALISED = Experiment(
+NORMALISED = one_network(
     id="karakida2019/normalised",
-    replicate="one network with its inputs",
     simulate=normalised_fisher,
     points=(
         law("linear", 1.3, 0.3, depth=3, width=320, samples=6, outputs=4),
@@ -74,9 +74,8 @@ NORMALISED = Experiment(
     seconds=0.82,
 )
 
-SPREAD = Experiment(
+SPREAD = one_network(
     id="karakida2019/normalised-spread",
-    replicate="one network with its inputs",
     simulate=normalised_fisher,
     points=(
         law("erf", 0.8, 2.1, depth=3, width=230, samples=35, outputs=4),
@@ -233,9 +232,8 @@ def lost_shares(block: Block, point: Point) -> ByName:
     return {"share": (point.samples - 1) * (1 - exact / fixed)}
 
 
-SHARES = Experiment(
+SHARES = one_network(
     id="karakida2019/deviation-share",
-    replicate="one network with its inputs",
     simulate=lost_shares,
     points=(
         law("relu", 2.1, 0.2, depth=3, width=260, samples=110, outputs=4),

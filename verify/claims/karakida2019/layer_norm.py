@@ -23,6 +23,7 @@ from verify.claims.karakida2019.wide_networks import (
     law,
     limit,
     network_of,
+    one_network,
     order,
     setting,
     small_network,
@@ -223,9 +224,8 @@ def normed_fisher(block: Block, point: Point) -> ByName:
     }
 
 
-NORMED = Experiment(
+NORMED = one_network(
     id="karakida2019/layer-norm",
-    replicate="one network with its inputs",
     simulate=normed_fisher,
     points=(
         law("relu", 0.65, 0.1, depth=3, outputs=7, samples=6, width=240),
@@ -414,9 +414,8 @@ SQUARES = Experiment(
     seconds=5.7,
 )
 
-LARGEST = Experiment(
+LARGEST = one_network(
     id="karakida2019/layer-norm-largest",
-    replicate="one network with its inputs",
     simulate=largest_given_outputs,
     points=(
         law("relu", 1.7, 0.7, depth=2, outputs=3, samples=14, width=360),
@@ -515,9 +514,8 @@ def output_variances(block: Block, point: Point) -> ByName:
     return {"eta1": _eta(block, point, "eta1", point.width)}
 
 
-VARIANCES = Experiment(
+VARIANCES = one_network(
     id="karakida2019/layer-norm-variances",
-    replicate="one network with its inputs",
     simulate=output_variances,
     points=(
         law("erf", 0.8, 2.1, depth=3, outputs=40, samples=5, width=50),

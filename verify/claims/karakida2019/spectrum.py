@@ -20,12 +20,14 @@ from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
+    at_each_width,
     by_width,
     exponent,
     kappas_at,
     law,
     limit,
     network_of,
+    one_network,
     order,
     parameters_of,
     passed_at,
@@ -33,7 +35,7 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     statistics_of,
 )
-from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, NoTheory, Passage, Standing
+from verify.model import OURS, ByName, Claim, ExactProperty, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -54,9 +56,8 @@ def wide_fisher(block: Block, point: Point) -> ByName:
     return {"mean": fisher_gram.fisher_trace(few_signals.passed_gram(passed)) / passed.parameters}
 
 
-FISHER = Experiment(
+FISHER = one_network(
     id="karakida2019/fisher",
-    replicate="one network with its inputs",
     simulate=wide_fisher,
     points=tuple(
         law(*parameters, depth=3, width=240, samples=6, outputs=4)
@@ -229,9 +230,8 @@ def uneven_layers(block: Block, point: Point) -> ByName:
     return {"off_diagonal": off / point.width}
 
 
-UNEVEN = Experiment(
+UNEVEN = one_network(
     id="karakida2019/uneven-layers",
-    replicate="one network with its inputs",
     simulate=uneven_layers,
     points=(
         law("relu", 2.6, 1.4, depth=3, width=240, ratios=(0.4, 1.75, 0.7), samples=7, outputs=4),
@@ -326,9 +326,8 @@ def any_samples(block: Block, point: Point) -> ByName:
 
 MANY: dict[str, Any] = {"depth": 3, "width": 120, "samples": (1, 4, 9, 25), "outputs": 2}
 
-ANY_SAMPLES = Experiment(
+ANY_SAMPLES = one_network(
     id="karakida2019/any-samples",
-    replicate="one network with its inputs",
     simulate=any_samples,
     points=(law("tanh", 2.7, 0.6, **MANY), law("erf", 1.7, 2.3, **MANY)),
     budget=4096,
@@ -387,19 +386,25 @@ def growing_layers(block: Block, point: Point) -> ByName:
     return by_width(block, point, at)
 
 
-GROWING = Experiment(
+GROWING = at_each_width(
     id="karakida2019/growing-layers",
-    replicate="one network with its inputs at each width, several at the small ones",
     simulate=growing_layers,
     points=(
         law(
-            "relu", 2.6, 1.1, depth=3, widths=(16, 32, 64, 128, 256), networks=(4, 4, 3, 2, 1),
-            ratios=(1.25, 0.75, 1.5), samples=5, outputs=4,
+            "relu",
+            2.6,
+            1.1,
+            depth=3,
+            widths=(16, 32, 64, 128, 256),
+            networks=(4, 4, 3, 2, 1),
+            ratios=(1.25, 0.75, 1.5),
+            samples=5,
+            outputs=4,
         ),
     ),
     budget=1280,
     seconds=4.6,
-)  # fmt: skip
+)
 
 
 def _second_moment(p: Point, diagonal: float, off_diagonal: float) -> float:
@@ -439,7 +444,6 @@ SECOND_MOMENT_ORDER = order(
     experiment=GROWING,
     score="second_moment",
     offset=_by_theorem,
-    rivals={"square root": lambda _: -0.5, "square": lambda _: -2.0},
     quantity="second moment of the eigenvalues over their mean and the Rayleigh quotient, less the limit",
 )
 

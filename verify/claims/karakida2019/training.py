@@ -15,6 +15,7 @@ from simulate.wide import fisher_gram
 from theory import fisher, learning_rates
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
+    at_each_width,
     by_width,
     exponent,
     limit,
@@ -36,7 +37,7 @@ from verify.model import (
     Standing,
     Tier,
 )
-from verify.model.observation import Column, Cost, Observation, on_a_gpu
+from verify.model.observation import Column, Cost, Observation, headed, on_a_gpu
 
 __all__ = ["CLAIMS", "FIGURE_2", "OBSERVATIONS", "drawn_lines", "student_and_targets"]
 
@@ -112,8 +113,13 @@ CONTRACTION = Identity(
     routes=_contraction,
     points=tuple(
         Point(
-            activation=activation, widths=widths, samples=samples, weight_variance=weights, bias_variance=biases,
-            subtracted=subtracted, times_limit=(0.9, 0.97, 1.03, 1.1),
+            activation=activation,
+            widths=widths,
+            samples=samples,
+            weight_variance=weights,
+            bias_variance=biases,
+            subtracted=subtracted,
+            times_limit=(0.9, 0.97, 1.03, 1.1),
         )
         for activation, widths, samples, weights, biases in (
             ("relu", (40, 30, 35, 1), 25, 3.9, 0.9),
@@ -125,7 +131,7 @@ CONTRACTION = Identity(
     tolerance_reason="the displacement is 1e-7 and grows at most fortyfold; what is not linear is of that order",
     seconds=0.043,
     quantity="factor of a displacement in one step",
-)  # fmt: skip
+)
 
 
 # --- with and without mean subtraction: C45 --------------------------------------------------------------------
@@ -229,9 +235,8 @@ def growth_of_subtracted(block: Block, point: Point) -> ByName:
     return {"exponent": (large - small) / np.log(wide / narrow)}
 
 
-REALISED = Experiment(
+REALISED = at_each_width(
     id="karakida2019/realised-limits",
-    replicate="one network with its inputs at each width, several at the small ones",
     simulate=realised_limits,
     points=(Point(widths=(8, 16, 32, 64, 128), networks=(4, 8, 2, 1, 1), samples=12, **FIGURE_2),),
     budget=1280,
@@ -239,9 +244,8 @@ REALISED = Experiment(
 )
 
 
-FIXED_SAMPLES = Experiment(
+FIXED_SAMPLES = at_each_width(
     id="karakida2019/fixed-samples",
-    replicate=REALISED.replicate,
     simulate=subtracted_eigenvalues,
     points=(
         Point(**FIGURE_2 | {"depth": 2}, widths=(16, 32, 64, 128, 256), networks=(6, 4, 2, 1, 1), samples=4),
@@ -493,11 +497,13 @@ def _figure_2(block: Block, point: Point, width: int) -> dict[str, Any]:
 
 
 COLUMNS = (
-    Column(score="limit", heading="realised limit, 2 / lambda_max at the start"),
-    Column(score="line", heading="drawn line over the realised limit", ratio=True),
-    Column(score="critical", heading="rate where explosions begin, over the realised limit"),
-    Column(score="line_over_critical", heading="drawn line over the rate where explosions begin"),
-    Column(score="growth", heading=f"decades the loss grows on the way at {TRIED[1]:g} times the limit"),
+    *headed(limit="realised limit, 2 / lambda_max at the start"),
+    *headed(ratio=True, line="drawn line over the realised limit"),
+    *headed(
+        critical="rate where explosions begin, over the realised limit",
+        line_over_critical="drawn line over the rate where explosions begin",
+        growth=f"decades the loss grows on the way at {TRIED[1]:g} times the limit",
+    ),
     *(
         Column(
             score=f"gray_{when}",
@@ -541,10 +547,7 @@ FIGURES = tuple(
         note=NOTE,
         replicate="one network with its inputs and the labels of a teacher at each width",
         simulate=figure_2,
-        points=tuple(
-            Point(**FIGURE_2 | size, subtracted=subtracted)
-            for subtracted in (False, True)
-        ),
+        points=tuple(Point(**FIGURE_2 | size, subtracted=subtracted) for subtracted in (False, True)),
         along="widths",
         columns=COLUMNS,
         replicates=replicates,
@@ -554,17 +557,23 @@ FIGURES = tuple(
     )
     for name, title, size, replicates, seconds, tier in (
         (
-            "karakida2019/figure-2", "Learning rates of networks of growing width, drawn and realised",
+            "karakida2019/figure-2",
+            "Learning rates of networks of growing width, drawn and realised",
             {"widths": (16, 32, 64), "samples": 256, "steps": 60, "searched": 60},
-            2, 1.6, Tier.DEFAULT,
+            2,
+            1.6,
+            Tier.DEFAULT,
         ),
         (
-            "karakida2019/figure-2-wide", "The same with the variances, samples and steps of the paper",
+            "karakida2019/figure-2-wide",
+            "The same with the variances, samples and steps of the paper",
             {"widths": (50, 100, 200), "samples": 1000, "steps": 1000, "searched": 100} | VARIANCES,
-            3, 120.0, Tier.FULL,
+            3,
+            120.0,
+            Tier.FULL,
         ),
     )
-)  # fmt: skip
+)
 
 
 def cost_of_figure(point: Point) -> Cost:

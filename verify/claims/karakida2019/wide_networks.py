@@ -11,17 +11,19 @@ from numpy.random import Generator
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, signals
 from theory import fisher
-from verify.model import Claim, Kind
+from verify.model import Claim, Experiment, Kind
 
 __all__ = [
     "HALFWAY",
     "WIDE",
+    "at_each_width",
     "by_width",
     "exponent",
     "kappas_at",
     "law",
     "limit",
     "network_of",
+    "one_network",
     "order",
     "parameters_of",
     "passed_at",
@@ -110,6 +112,12 @@ def by_width(
     return {name: torch.stack([column[name] for column in columns], dim=1) for name in columns[0]}
 
 
+one_network = partial(Experiment, replicate="one network with its inputs")
+at_each_width = partial(
+    Experiment, replicate="one network with its inputs at each width, several at the small ones"
+)
+
+
 # --- theory at a point ---------------------------------------------------------------------------------------
 
 
@@ -151,7 +159,12 @@ exponent = partial(
 )
 """A claim on a power of the width."""
 
-order = partial(exponent, predict=lambda _: -1.0, margin=0.24)
+order = partial(
+    exponent,
+    predict=lambda _: -1.0,
+    margin=0.24,
+    rivals={"square root": lambda _: -0.5, "square": lambda _: -2.0},
+)
 """How a limit is approached, in power -1 of the width."""
 
 limit = partial(Claim, kind=Kind.LIMIT, along="widths", terms=(1, 2))

@@ -29,7 +29,7 @@ from verify.model import (
     Passage,
     Standing,
 )
-from verify.model.observation import Column, Observation
+from verify.model.observation import Observation, headed
 
 __all__ = ["CLAIMS", "OBSERVATIONS", "small_framed"]
 
@@ -192,13 +192,13 @@ OBSERVATIONS = (
             Point(images="digits", samples=60, dim=50, alpha=(1.0, 3.0, 5.6, 10.0, 17.8, 31.6, 56.2, 100.0)),
         ),
         along="alpha",
-        columns=(
-            Column(score="hessian", heading="excess of H"),
-            Column(score="g_term", heading="excess of G"),
-            Column(score="float64", heading="excess of G, multiplied out in float64"),
-            Column(score="float32", heading="excess of G, multiplied out in float32"),
-            Column(score="block", heading="excess of the first layer's block of H"),
-            Column(score="share", heading="the least confident image's share of that block"),
+        columns=headed(
+            hessian="excess of H",
+            g_term="excess of G",
+            float64="excess of G, multiplied out in float64",
+            float32="excess of G, multiplied out in float32",
+            block="excess of the first layer's block of H",
+            share="the least confident image's share of that block",
         ),
         replicates=6,
         seconds=0.17,

@@ -18,7 +18,7 @@ from simulate.training import learnable_rates
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import OURS, ByName, Claim, Experiment, Kind, NoTheory, Tier
-from verify.model.observation import Column, Observation
+from verify.model.observation import Column, Observation, headed
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
 
@@ -246,10 +246,10 @@ SCATTER_COLUMNS = (
             ("gamma_excess", "Gamma of the mean covariance and excess of H"),
         )
     ),
-    Column(score="error", heading="largest standard error of a Spearman correlation"),
-    Column(score="below_uniform", heading="share of losses below log K"),
-    Column(
-        score="below_jensen", heading="share of losses below the bound by Jensen, sum_k Q_k (-log Qhat_k)"
+    *headed(
+        error="largest standard error of a Spearman correlation",
+        below_uniform="share of losses below log K",
+        below_jensen="share of losses below the bound by Jensen, sum_k Q_k (-log Qhat_k)",
     ),
 )
 

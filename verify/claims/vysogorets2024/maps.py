@@ -16,7 +16,7 @@ from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import ByName, Tier
-from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
+from verify.model.observation import Column, Cost, Observation, classes_of, headed, on_a_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -200,14 +200,14 @@ def _length(weights: Sequence[Tensor]) -> float:
     return float(sum(float(w.double().square().sum()) for w in weights)) ** 0.5
 
 
-COLUMNS = (
-    Column(score="best", heading="best training accuracy"),
-    Column(score="test", heading="test accuracy at the end"),
-    Column(score="zero", heading="share of images without a logit"),
-    Column(score="lost", heading="share of runs lost"),
-    Column(score="growth", heading="largest norm of the weights over the first"),
-    Column(score="cosine", heading="cosine of last and first weights"),
-    Column(score="admissible", heading="rate times sharpness at the start"),
+COLUMNS = headed(
+    best="best training accuracy",
+    test="test accuracy at the end",
+    zero="share of images without a logit",
+    lost="share of runs lost",
+    growth="largest norm of the weights over the first",
+    cosine="cosine of last and first weights",
+    admissible="rate times sharpness at the start",
 )
 PROBE = Column(score="probe", heading="test accuracy of a linear classifier on its features")
 
@@ -273,8 +273,14 @@ OBSERVATIONS = (
         MAP,
         points=tuple(
             Point(
-                images="digits", hidden=(300, 100), samples=9_000, others=1_000, alpha=alpha, steps=200,
-                looks=(0, 25, 50, 100, 150, 200), base_rate=_rounded(np.geomspace(0.001, 3.0, 10)),
+                images="digits",
+                hidden=(300, 100),
+                samples=9_000,
+                others=1_000,
+                alpha=alpha,
+                steps=200,
+                looks=(0, 25, 50, 100, 150, 200),
+                base_rate=_rounded(np.geomspace(0.001, 3.0, 10)),
             )
             for alpha in _rounded(np.geomspace(0.01, 100.0, 20))
         ),
@@ -296,7 +302,12 @@ OBSERVATIONS = (
         "too high they end without logits or are lost, as there.",
         points=tuple(
             Point(
-                images="digits", alpha=alpha, samples=128, others=256, steps=150, looks=(0, 25, 50, 100, 150),
+                images="digits",
+                alpha=alpha,
+                samples=128,
+                others=256,
+                steps=150,
+                looks=(0, 25, 50, 100, 150),
                 base_rate=_rounded(rate * min(alpha, 1.0) ** 3 for rate in RATES),
             )
             for alpha in (0.1, 0.3, 1.0, 1.8, 3.0)
@@ -317,18 +328,21 @@ OBSERVATIONS = (
         simulate=after_divergence,
         points=(
             Point(
-                path_rate=0.002, rate=0.03, steps=200,
-                growth=(1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 20.0), **LENET,
+                path_rate=0.002,
+                rate=0.03,
+                steps=200,
+                growth=(1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 20.0),
+                **LENET,
             ),
         ),
         along="growth",
-        columns=(
-            Column(score="train", heading="training accuracy"),
-            Column(score="test", heading="test accuracy"),
-            Column(score="cosine", heading="cosine of where training begins and the first weights"),
-            Column(score="steps", heading="steps with uniform outputs"),
+        columns=headed(
+            train="training accuracy",
+            test="test accuracy",
+            cosine="cosine of where training begins and the first weights",
+            steps="steps with uniform outputs",
         ),
         seconds=6.0,
         axis="norm of the weights over the first, when put back",
     ),
-)  # fmt: skip
+)

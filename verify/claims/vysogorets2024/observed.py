@@ -17,7 +17,7 @@ from verify.claims.trained_networks import VGG_16, pass_cost, vgg_at_start, vgg_
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import ByName, Tier
-from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
+from verify.model.observation import Column, Cost, Observation, classes_of, headed, on_a_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -230,13 +230,15 @@ def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
 
 
 COLUMNS = (
-    Column(score="low", heading="lower edge read off"),
-    Column(score="low_said", heading="lower edge", ratio=True),
-    Column(score="high", heading="upper edge read off"),
-    Column(score="high_said", heading="upper edge, constant 1", ratio=True),
-    Column(score="open", heading="share without an upper edge, up to alpha^L = 1e9"),
-    Column(score="middle", heading="exc(H), projected, between the edges"),
-    Column(score="drawn", heading="exc(H), projected, at the scale as drawn"),
+    *headed(low="lower edge read off"),
+    *headed(ratio=True, low_said="lower edge"),
+    *headed(high="upper edge read off"),
+    *headed(ratio=True, high_said="upper edge, constant 1"),
+    *headed(
+        open="share without an upper edge, up to alpha^L = 1e9",
+        middle="exc(H), projected, between the edges",
+        drawn="exc(H), projected, at the scale as drawn",
+    ),
 )
 
 
@@ -305,18 +307,30 @@ OF_VGG = Observation(
     single="its derivatives are in single precision",
     points=(
         Point(
-            images="digits", stages=((8, 8), (16, 16), (32,)), head=(64,), bias=False, samples=200, chunk=200, dim=6,
-            training_batch=50, epochs=20, rate=0.01, done=(0.0, 1.0),
+            images="digits",
+            stages=((8, 8), (16, 16), (32,)),
+            head=(64,),
+            bias=False,
+            samples=200,
+            chunk=200,
+            dim=6,
+            training_batch=50,
+            epochs=20,
+            rate=0.01,
+            done=(0.0, 1.0),
         ),
     ),
     along="done",
-    columns=(Column(score="loss", heading="loss"), *COLUMNS),
+    columns=(
+        *headed(loss="loss"),
+        *COLUMNS,
+    ),
     replicates=1,
     seconds=7.0,
     data="digits",
     tier=Tier.FULL,
     axis="share of training done",
-)  # fmt: skip
+)
 
 
 OBSERVATIONS = (
@@ -340,11 +354,11 @@ OBSERVATIONS = (
         ),
         along="alpha",
         columns=(
-            Column(score="excess_g", heading="exc(G), projected"),
-            *(Column(score=name, heading=text, ratio=True) for name, text in HEADINGS.items()),
-            Column(score="excess_h", heading="exc(H), projected"),
-            Column(score="norms", heading="|G|_2 / |H-term|_2"),
-            Column(score="spread", heading="sigma_e / sigma_c, fitted"),
+            *headed(excess_g="exc(G), projected"),
+            *headed(ratio=True, **HEADINGS),
+            *headed(
+                excess_h="exc(H), projected", norms="|G|_2 / |H-term|_2", spread="sigma_e / sigma_c, fitted"
+            ),
         ),
         replicates=2,
         seconds=1.2,
@@ -377,12 +391,14 @@ OBSERVATIONS = (
                 for name, text in HEADINGS.items()
                 for suffix, what in (("", "median"), ("_worst", "farthest from 1"))
             ),
-            Column(score="low", heading="lower edge read off"),
-            Column(score="low_said", heading="lower edge", ratio=True),
-            Column(score="high", heading="upper edge read off"),
-            Column(score="high_said", heading="upper edge, constant 1", ratio=True),
-            Column(score="criterion", heading="share of the scales where eq. (6) says exc(H) > 1"),
-            Column(score="rise", heading="largest rise of exc(G) with alpha"),
+            *headed(low="lower edge read off"),
+            *headed(ratio=True, low_said="lower edge"),
+            *headed(high="upper edge read off"),
+            *headed(ratio=True, high_said="upper edge, constant 1"),
+            *headed(
+                criterion="share of the scales where eq. (6) says exc(H) > 1",
+                rise="largest rise of exc(G) with alpha",
+            ),
         ),
         replicates=1,
         seconds=3.8,

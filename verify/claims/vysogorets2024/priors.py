@@ -34,7 +34,7 @@ from verify.model import (
     Verdict,
 )
 from verify.model.domains import Between
-from verify.model.observation import Column, Observation
+from verify.model.observation import Observation, headed
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
 
@@ -439,20 +439,27 @@ OBSERVATIONS = (
         ),
         along="",
         columns=(
-            Column(score="same", heading="mean cosine, same logit, different images"),
-            Column(score="different", heading="mean cosine, two logits, different images"),
-            Column(score="means_mean", heading="mean cosine of c_k and c_l"),
-            Column(score="means_spread", heading="standard deviation of these"),
-            Column(score="means_largest", heading="largest of these, absolute"),
-            Column(score="lengths", heading="spread of |c_k| over its mean"),
-            Column(score="scales", heading="sigma_e / sigma_c"),
-            Column(score="pearson", heading="correlation of the gradient norm with |Qhat - Q|, Pearson"),
-            Column(score="slope", heading="slope of the gradient norm through 0"),
-            Column(score="slope_predicted", heading="slope sqrt(P) sigma_c", ratio=True),
-            Column(score="hyperbola", heading="root mean square with noise floor", ratio=True),
-            Column(score="distance", heading="|Qhat - Q| of the balanced batch"),
-            Column(score="falls", heading="gradient / alpha^(L-1) at alpha = 0.01 over that at 1, balanced"),
-            Column(score="floor", heading="noise floor of that at 0.01", ratio=True),
+            *headed(
+                same="mean cosine, same logit, different images",
+                different="mean cosine, two logits, different images",
+                means_mean="mean cosine of c_k and c_l",
+                means_spread="standard deviation of these",
+                means_largest="largest of these, absolute",
+                lengths="spread of |c_k| over its mean",
+                scales="sigma_e / sigma_c",
+                pearson="correlation of the gradient norm with |Qhat - Q|, Pearson",
+                slope="slope of the gradient norm through 0",
+            ),
+            *headed(
+                ratio=True,
+                slope_predicted="slope sqrt(P) sigma_c",
+                hyperbola="root mean square with noise floor",
+            ),
+            *headed(
+                distance="|Qhat - Q| of the balanced batch",
+                falls="gradient / alpha^(L-1) at alpha = 0.01 over that at 1, balanced",
+            ),
+            *headed(ratio=True, floor="noise floor of that at 0.01"),
         ),
         replicates=3,
         seconds=0.11,

@@ -29,7 +29,7 @@ from verify.model import (
     Standing,
 )
 from verify.model.domains import Between, Domain
-from verify.model.observation import Column, Observation
+from verify.model.observation import Observation, headed
 
 __all__ = ["CLAIMS", "OBSERVATIONS", "perceptrons"]
 
@@ -364,11 +364,11 @@ OBSERVATIONS = (
         simulate=courses,
         points=(Point(images="digits", samples=20, rate=0.004, step=(0, 10, 20, 40, 70, 100)),),
         along="step",
-        columns=(
-            Column(score="norm", heading="norm of the weights over that at the start"),
-            Column(score="gradient", heading="norm of the gradient over that at the start"),
-            Column(score="smaller", heading="share of networks whose gradient is smaller than at the start"),
-            Column(score="cosine", heading="cosine of weights and step"),
+        columns=headed(
+            norm="norm of the weights over that at the start",
+            gradient="norm of the gradient over that at the start",
+            smaller="share of networks whose gradient is smaller than at the start",
+            cosine="cosine of weights and step",
         ),
         replicates=32,
         seconds=0.02,
