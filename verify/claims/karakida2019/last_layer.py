@@ -427,7 +427,7 @@ CLAIMS = (
         source=f"{PAPER}, eq. (9)",
         no_theory=NoTheory.MEASURED,
         statement=r"\nabla^2 E = F - \frac1T \sum_{t,k} (y_k - f_k)\, \nabla^2 f_k,\quad "
-        r"E = \frac1{2T} \sum_t \lVert y - f \rVert^2 = \frac C2 \times \text{mean square}",
+        r"E = \frac1{2T} \sum_t \|y - f\|^2 = \frac C2 \times \text{mean square}",
         says="The Hessian of the squared error is the Fisher matrix less the curvature of the outputs, weighted by the "
         "errors, for smooth activation functions.",
         domain=_architectures(1, 4),
@@ -479,7 +479,7 @@ CLAIMS = (
         entries=("C23",),
         source=f"ours, for {PAPER}, eq. (15) without shifts",
         passage=OURS,
-        statement=r"E(y) = E(y - \bar y) + \tfrac12 \lVert \bar y \rVert^2,\quad \bar y = \tfrac1T \sum_t y(t)",
+        statement=r"E(y) = E(y - \bar y) + \tfrac12 \|\bar y\|^2,\quad \bar y = \tfrac1T \sum_t y(t)",
         says="Without trainable shifts, the squared error after mean subtraction is that for the centred labels plus "
         "half the squared mean of the labels.",
         domain=_architectures(1, 5),

@@ -172,8 +172,8 @@ CLAIMS = (
         entries=("A18",),
         source=f"ours, after {PAPER}, appendix A",
         passage=OURS,
-        statement=r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k \lvert J_k\rvert^2 - "
-        r"\big\lvert \textstyle\sum_k p_k J_k\big\rvert^2\Big]",
+        statement=r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k |J_k|^2 - "
+        r"\big|\textstyle\sum_k p_k J_k\big|^2\Big]",
         says="On small dense networks, the trace of the automatically differentiated Hessian is the mean variance of "
         "the logit gradients under the predicted probabilities.",
         routes=dense_trace,

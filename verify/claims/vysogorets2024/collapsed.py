@@ -228,7 +228,7 @@ CLAIMS = (
         source=f"{PAPER}, section 3; the law is ours",
         passage=OURS,
         statement=r"\mathrm{Tr}\,G_{11} = \frac{\alpha^{2L-2}}{N} \sum_\mu e^{-\alpha^L \Delta_\mu} "
-        r"\lvert \delta_1 - \delta_2\rvert^2 \lvert x_\mu\rvert^2 > 0 "
+        r"|\delta_1 - \delta_2|^2 |x_\mu|^2 > 0 "
         r"\text{ for the gaps } \Delta_\mu \text{ of the two likeliest classes, at large } \alpha",
         says="At large scale, the trace of LeNet-300-100's first Gauss-Newton block decays exponentially in the gaps "
         "of the two largest logits and stays above zero.",
@@ -244,11 +244,11 @@ CLAIMS = (
         id="vysogorets2024/excess-of-g-at-collapse",
         entries=("A22", "A51"),
         source=FIGURES,
-        statement=r"P\big(\lvert \mathrm{exc}(G_d) - 1\rvert < 0.01\big) \to 1 \quad (\alpha \gg 1), "
+        statement=r"P\big(|\mathrm{exc}(G_d) - 1| < 0.01\big) \to 1 \quad (\alpha \gg 1), "
         r"\text{ at } \alpha = 61",
         says="Far above the zone, the excess of the projected Gauss-Newton term, computed without cancellation, is "
         "close to one on almost every network.",
-        reads=r"\mathrm{Tr}(\mathcal{G})/\lVert\mathcal{G}\rVert_F \text{ suddenly drops to } 0",
+        reads=r"\mathrm{Tr}(\mathcal{G})/\|\mathcal{G}\|_F \text{ suddenly drops to } 0",
         experiment=COLLAPSE,
         score="near_one",
         printed=lambda _: 0.0,
@@ -284,7 +284,7 @@ CLAIMS = (
         id="vysogorets2024/least-confident-image",
         entries=("A50",),
         source=f"{PAPER}, appendix D, figure 10",
-        statement=r"P\big(\lvert V \hat x_{\mu_0}\rvert^2 > 0.99\big) \to 1 \text{ for the top eigenvector } V "
+        statement=r"P\big(|V \hat x_{\mu_0}|^2 > 0.99\big) \to 1 \text{ for the top eigenvector } V "
         r"\text{ of the first layer's block } (\alpha \gg 1), \text{ at } \alpha = 40",
         says="Far above the zone, the top eigenvector of the first layer's block lies along the least confident image "
         "on almost every network.",

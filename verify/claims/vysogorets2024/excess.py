@@ -187,7 +187,7 @@ TOP_CLAIM = _over_bulk(
     source=f"Peche (2006), for the transition that {PAPER}, section 3, names",
     passage=KNOWN,
     statement=r"\lambda_1(\theta\,v v^\top + W) \to \theta + \frac{h^2}{4 \theta} \text{ if } \theta > h/2,\quad "
-    r"h = \lVert W\rVert_2",
+    r"h = \|W\|_2",
     says="In high dimension, a spike above half the norm of a semicircle bulk gives a largest eigenvalue of the spike "
     "plus a quarter of squared bulk norm over spike.",
     experiment=ABOVE,
@@ -233,7 +233,7 @@ SPIKED_CLAIM = _over_bulk(
     id="vysogorets2024/spiked-excess",
     source=f"ours, beside {PAPER}, eq. (6), in spaces larger than its d = 50",
     passage=OURS,
-    statement=r"\lVert G\rVert_2 = 2 \lVert \tilde H\rVert_2,\ \mathrm{rank}\,G = k:\quad \mathrm{exc}(G + \tilde H) = "
+    statement=r"\|G\|_2 = 2 \|\tilde H\|_2,\ \mathrm{rank}\,G = k:\quad \mathrm{exc}(G + \tilde H) = "
     r"\frac{k \theta}{\sqrt{k \theta^2 + n h^2/4}} \to 0",
     says="With a few equal spikes of twice the bulk's spectral norm, the excess is set by Frobenius norms and so "
     "shrinks as the dimension grows.",
@@ -304,7 +304,7 @@ PROBE_CLAIM = Claim(
     entries=("A58",),
     source=f"{PAPER}, appendix F",
     no_theory=NoTheory.MEASURED,
-    statement=r"\mathbb{E}\,\lVert H x\rVert^2 = \lVert H\rVert_F^2,\quad x_i = \pm 1",
+    statement=r"\mathbb{E}\,\|H x\|^2 = \|H\|_F^2,\quad x_i = \pm 1",
     says="Averaged over random sign vectors, the squared length of a matrix-vector product is the squared "
     "Frobenius norm of the matrix.",
     experiment=PROBES,
@@ -360,8 +360,8 @@ NETWORK_CLAIM = Claim(
     entries=("A58", "A7"),
     source=f"ours, beside {PAPER}, appendix F, where the two agree fairly well",
     passage=OURS,
-    statement=r"(P/d)^2\,\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = (r/r_d)^2 \lVert H\rVert_F^2 = "
-    r"\Big(1 + \frac{1 + r^2}{d}\Big) \lVert H\rVert_F^2,\quad r = \mathrm{exc}(H)",
+    statement=r"(P/d)^2\,\mathbb{E}\,\|R^\top H R\|_F^2 = (r/r_d)^2 \|H\|_F^2 = "
+    r"\Big(1 + \frac{1 + r^2}{d}\Big) \|H\|_F^2,\quad r = \mathrm{exc}(H)",
     says="Random projections of a small network's Hessian show more than their share of its squared norm, by a "
     "factor that its excess and the projection dimension set.",
     experiment=NETWORK,

@@ -212,7 +212,7 @@ CLAIMS = (
     ),
     _moves(
         "entropy_gradient",
-        r"\text{entropy}, \lVert\nabla\ell\rVert",
+        r"\text{entropy}, \|\nabla\ell\|",
         "the less confident one has the smaller loss gradient in at least seven of ten pairs",
     ),
     _moves(
@@ -222,7 +222,7 @@ CLAIMS = (
     ),
     _moves(
         "gradient_distance",
-        r"\lVert\nabla\ell\rVert, \lVert\hat Q - Q\rVert",
+        r"\|\nabla\ell\|, \|\hat Q - Q\|",
         "that whose mean prediction is nearer the class prior has the smaller gradient in more than three of "
         "four pairs",
         bound=0.55,

@@ -136,7 +136,7 @@ SPECTRUM_CLAIMS = (
         id="vysogorets2024/outlier",
         entries=("A27", "A41"),
         source=f"{PAPER}, eq. (7) and appendix B",
-        statement=r"\lambda_i(\mathbb{E}_e G) = (1 - \lVert p\rVert^2)\,\sigma_e^2 + d\,\sigma_c^2\,\tilde\lambda_i",
+        statement=r"\lambda_i(\mathbb{E}_e G) = (1 - \|p\|^2)\,\sigma_e^2 + d\,\sigma_c^2\,\tilde\lambda_i",
         says="In the random model, the largest eigenvalue of the mean Gauss-Newton term exceeds its bulk by dimension "
         "times class-mean variance times that of the softmax covariance.",
         experiment=LOGIT_MODEL,
@@ -155,7 +155,7 @@ SPECTRUM_CLAIMS = (
         entries=("A27", "A41"),
         source=f"{PAPER}, eq. (7) and appendix B",
         statement=r"\frac{1}{d - K + 1} \sum_{i \ge K} \lambda_i(\mathbb{E}_e G) = "
-        r"(1 - \lVert p\rVert^2)\,\sigma_e^2",
+        r"(1 - \|p\|^2)\,\sigma_e^2",
         says="In the random model, the bulk eigenvalues of the mean Gauss-Newton term average to the residual variance "
         "times one minus the squared norm of the prediction.",
         experiment=LOGIT_MODEL,
@@ -198,7 +198,7 @@ SPECTRUM_CLAIMS = (
         r"{\sigma_e^4 + 2 \sigma_e^2 \sigma_c^2 + d\,\sigma_c^4\,\Gamma_p^{-2}}",
         says="In the random model, the excess of the mean Gauss-Newton term is set by dimension, gradient variances "
         "and the softmax covariance, weighted by the class-mean variance.",
-        reads=r"\frac{\mathrm{Tr}(\mathbb{E}_e \mathcal{G})}{\lVert\mathbb{E}_e \mathcal{G}\rVert_F} = "
+        reads=r"\frac{\mathrm{Tr}(\mathbb{E}_e \mathcal{G})}{\|\mathbb{E}_e \mathcal{G}\|_F} = "
         r"\frac{\sqrt{d}(\sigma_c^2 + \sigma_e^2)}{\sqrt{\sigma_e^4 + 2\sigma_e^2\sigma_c^2 + "
         r"d\sigma_e^4\Gamma_p^{-2}}}",
         experiment=LOGIT_MODEL,
@@ -326,7 +326,7 @@ def _finite_claim(name: str, experiment: Experiment, statement: str, *, says: st
         entries=("A29",),
         source=f"ours, beside {PAPER}, section 4, figure 3, which compares eq. (8) with the G-term of a sample",
         passage=OURS,
-        statement=r"\frac{(\mathbb{E}\,\mathrm{Tr}\,G)^2}{\mathbb{E}\,\lVert G\rVert_F^2} = " + statement,
+        statement=r"\frac{(\mathbb{E}\,\mathrm{Tr}\,G)^2}{\mathbb{E}\,\|G\|_F^2} = " + statement,
         says=f"{says}, squared mean trace over mean squared norm of the Gauss-Newton term has a closed form.",
         experiment=experiment,
         kind=Kind.RATIO,
@@ -524,8 +524,8 @@ CLAIMS = (
         entries=("A35",),
         source=f"{PAPER}, eq. (9)",
         statement=r"\mathbb{E}_e \nabla_\theta \ell = \sum_k c_k (\hat Q_k - Q_k),\quad "
-        r"\mathbb{E}_e\,\lVert\nabla_\theta \ell - \mathbb{E}_e \nabla_\theta \ell\rVert^2 = "
-        r"\frac{d\,\sigma_e^2}{N}\,\overline{\lVert p - e_y\rVert^2}",
+        r"\mathbb{E}_e\,\|\nabla_\theta \ell - \mathbb{E}_e \nabla_\theta \ell\|^2 = "
+        r"\frac{d\,\sigma_e^2}{N}\,\overline{\|p - e_y\|^2}",
         says="In the random model, the mean loss gradient combines the class means of the logit gradients, each "
         "weighted by mean prediction minus class frequency; residuals alone scatter it.",
         experiment=GRADIENTS,
@@ -548,10 +548,10 @@ CLAIMS = (
         id="vysogorets2024/mean-gradient-norm",
         entries=("A36",),
         source=f"{PAPER}, after eq. (9)",
-        statement=r"\lVert\mathbb{E}_e \nabla_\theta \ell\rVert^2 = d\,\sigma_c^2\,\lVert\hat Q - Q\rVert^2",
+        statement=r"\|\mathbb{E}_e \nabla_\theta \ell\|^2 = d\,\sigma_c^2\,\|\hat Q - Q\|^2",
         says="In the random model, the norm of the mean loss gradient is the distance of mean prediction from class "
         "prior times class-mean deviation and root of the dimension.",
-        reads=r"\text{the norm of this quantity is } d\sigma_c^2 \lVert\hat{Q} - Q\rVert",
+        reads=r"\text{the norm of this quantity is } d\sigma_c^2 \|\hat{Q} - Q\|",
         experiment=GRADIENTS,
         score="inner",
         predict=lambda p: _norm(p) ** 2,
@@ -575,7 +575,7 @@ CLAIMS = (
         entries=("A37",),
         source=f"ours, beside {PAPER}, section 4",
         passage=OURS,
-        statement=r"\hat Q_k = Q_k = 1/K:\quad \mathbb{E}\,\lVert\nabla_\theta \ell\rVert^2 = "
+        statement=r"\hat Q_k = Q_k = 1/K:\quad \mathbb{E}\,\|\nabla_\theta \ell\|^2 = "
         r"\frac{d\,\sigma_e^2}{N}\,\Big(1 - \frac{1}{K}\Big)",
         says="For uniform predictions on balanced classes, the random model's mean squared gradient is sampling noise "
         "alone, inversely proportional to the sample size.",

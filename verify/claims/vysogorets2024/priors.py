@@ -365,11 +365,11 @@ PRIOR_CLAIMS = (
         id="vysogorets2024/prior-slope",
         entries=("A36",),
         source=f"{PAPER}, section 4, after eq. (9), figure 5b",
-        statement=r"\log \frac{\lVert\mathbb{E}\nabla\ell\rVert}{\lVert\hat Q - Q\rVert} \approx "
+        statement=r"\log \frac{\|\mathbb{E}\nabla\ell\|}{\|\hat Q - Q\|} \approx "
         r"\log (\sqrt P\,\sigma_c) \text{ over class priors of one network, noise floor taken off}",
         says="Over class priors of one LeNet-300-100, noise taken off, gradient norm over distance of mean prediction "
         "from prior is roughly class-mean deviation times root of parameters.",
-        reads=r"\text{the norm of this quantity is } d\sigma_c^2 \lVert\hat{Q} - Q\rVert,\quad d = P",
+        reads=r"\text{the norm of this quantity is } d\sigma_c^2 \|\hat{Q} - Q\|,\quad d = P",
         experiment=PRIORS,
         score="log_slope",
         inputs={"sigma_c": 0.040, "parameters": PARAMETERS},
@@ -398,7 +398,7 @@ PRIOR_CLAIMS = (
         entries=("A37",),
         source=f"{PAPER}, section 4, on a network; the exponent is that of the random model",
         passage=CANCELLED,
-        statement=r"\frac{d \log \lVert\nabla\ell\rVert^2}{d \log N} = -1 \text{ for } N \text{ balanced images at } "
+        statement=r"\frac{d \log \|\nabla\ell\|^2}{d \log N} = -1 \text{ for } N \text{ balanced images at } "
         r"\alpha = 0.01",
         says="At nearly uniform predictions, the squared loss gradient of LeNet-300-100 on balanced images falls "
         "inversely with the size of the batch.",

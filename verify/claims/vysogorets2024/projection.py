@@ -107,7 +107,7 @@ SPARSE_EXCESS = Claim(
     entries=("A6", "A7"),
     source=f"ours, for the frame of section 2 of {PAPER}",
     passage=OURS,
-    statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} R^\top H R)^2}{\mathbb{E}\,\lVert R^\top H R\rVert_F^2} "
+    statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} R^\top H R)^2}{\mathbb{E}\,\|R^\top H R\|_F^2} "
     r"\text{ in sparse frames depends on } D = \textstyle\sum_i H_{ii}^2 \text{ too}",
     says="In sparse projections, the squared mean trace over the mean squared norm depends on the diagonal entries of "
     "the matrix, besides its excess.",
@@ -187,7 +187,7 @@ HAAR_CLAIMS = (
         entries=("A7",),
         source=f"Collins and Sniady (2006), arXiv math-ph/0402073, beside section 4 of {PAPER}",
         passage=KNOWN,
-        statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = (a + b) \lVert H\rVert_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
+        statement=r"\mathbb{E}\,\|R^\top H R\|_F^2 = (a + b) \|H\|_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
         r"a = \frac{d\,[d (P + 1) - 2]}{P (P - 1) (P + 2)},\ b = \frac{d (P - d)}{P (P - 1) (P + 2)}",
         says="The mean squared norm of a randomly projected matrix combines the full matrix's squared norm and "
         "squared trace with weights set by the two dimensions.",
@@ -208,7 +208,7 @@ HAAR_CLAIMS = (
         entries=("A7",),
         source=f"ours, beside section 4 of {PAPER}",
         passage=OURS,
-        statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} H_d)^2}{\mathbb{E}\,\lVert H_d\rVert_F^2} \to "
+        statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} H_d)^2}{\mathbb{E}\,\|H_d\|_F^2} \to "
         r"\frac{r^2 d}{d + 1 + r^2}\ (P \gg d),\quad r = \mathrm{exc}(H)",
         says="In random orthonormal projections, squared mean trace over mean squared norm follows from the excess of "
         "the full matrix and the two dimensions alone.",
@@ -232,7 +232,7 @@ HAAR_CLAIMS = (
         entries=("A8",),
         source=f"ours, beside figures 1 to 3 of {PAPER}",
         passage=OURS,
-        statement=r"\mathrm{Tr} H = 0:\quad \mathbb{E}\,(\mathrm{Tr} H_d)^2 / \mathbb{E}\,\lVert H_d\rVert_F^2 = "
+        statement=r"\mathrm{Tr} H = 0:\quad \mathbb{E}\,(\mathrm{Tr} H_d)^2 / \mathbb{E}\,\|H_d\|_F^2 = "
         r"\frac{2 (P - d)}{d P + P - 2} \to \frac{2}{d + 1}",
         says="For a matrix of zero trace, projected at random, mean squared trace over mean squared norm is not zero "
         "but falls with the projection dimension by an exact law.",
@@ -287,7 +287,7 @@ FRAME_OVERLAP = Claim(
     entries=("A6",),
     source=f"ours, for columns drawn apart in place of the orthogonal ones of section 2 of {PAPER}",
     passage=OURS,
-    statement=r"\mathbb{E}\,\lVert R^\top R - I\rVert_F^2 = d (d - 1) / P",
+    statement=r"\mathbb{E}\,\|R^\top R - I\|_F^2 = d (d - 1) / P",
     says="Random unit columns drawn one by one, sparse or dense, miss orthonormality by a mean squared distance "
     "equal to ordered pairs of columns over number of parameters.",
     experiment=FRAMES,
@@ -516,8 +516,8 @@ CLAIMS = (
         entries=("A6", "A7", "A27", "A41"),
         source=f"ours, beside sections 2 and 4 and eq. (7) of {PAPER}",
         passage=OURS,
-        statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2,\ \mathbb{E}\,\mathrm{Tr}\,R^\top H R,\ "
-        r"\lambda_i(\mathbb{E}_e G)\text{: as of } \mathrm{Tr} H,\ \lVert H\rVert_F,\ p",
+        statement=r"\mathbb{E}\,\|R^\top H R\|_F^2,\ \mathbb{E}\,\mathrm{Tr}\,R^\top H R,\ "
+        r"\lambda_i(\mathbb{E}_e G)\text{: as of } \mathrm{Tr} H,\ \|H\|_F,\ p",
         says="In random frames of every kind and shape a matrix has the trace and squared norm of theory, and so "
         "have random signs and random logit gradients.",
         domain={

@@ -329,7 +329,7 @@ SCALED_CLAIMS = (
         id="vysogorets2024/norm-at-large-scale",
         entries=("A57",),
         source=f"{PAPER}, section 5; the growth is ours, from eq. (5)",
-        statement=r"\lVert H'_d\rVert_2 = \alpha^{L-2} \lVert \tilde H_d(\text{one-hot } p)\rVert_2 "
+        statement=r"\|H'_d\|_2 = \alpha^{L-2} \|\tilde H_d(\text{one-hot } p)\|_2 "
         r"\quad (\alpha \gg 1)",
         says="Far above the zone, the spectral norm of the Hessian is that of its remainder at one-hot predictions, "
         "times the scale to the depth less two.",

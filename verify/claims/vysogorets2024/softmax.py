@@ -404,7 +404,7 @@ DENSE = Identity(
     entries=("A59",),
     source=f"ours, beside {PAPER}, section 4",
     passage=OURS,
-    statement=r"\text{in float64}\quad \frac{\mathrm{Tr}}{\lVert\cdot\rVert_F}(\mathrm{diag}(p) - pp^\top) \to "
+    statement=r"\text{in float64}\quad \frac{\mathrm{Tr}}{\|\cdot\|_F}(\mathrm{diag}(p) - pp^\top) \to "
     r"\sqrt{(S - 1) / 3},\quad \text{below the bound } 1 \text{ for } S < 4",
     says="Computed from the dense matrix in double precision, the excess of a nearly one-hot softmax covariance "
     "settles at a value set by rounding, below one for few classes.",

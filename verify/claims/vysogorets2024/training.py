@@ -194,8 +194,8 @@ STABILITY = _on_a_quadratic(
     id="vysogorets2024/stability-limit",
     entries=("A52",),
     source=f"{PAPER}, section 5 and appendix E",
-    statement=r"\text{gradient descent on } \tfrac12 w^\top H w,\ H \succ 0: \text{ bounded for } \eta < 2/\lVert "
-    r"H\rVert_2, \text{ divergent above as } \lvert 1 - \eta \lVert H\rVert_2 \rvert^t",
+    statement=r"\text{gradient descent on } \tfrac12 w^\top H w,\ H \succ 0: \text{ bounded for } \eta < 2/\|"
+    r"H\|_2, \text{ divergent above as } |1 - \eta \|H\|_2|^t",
     says="On a convex quadratic, gradient descent stays bounded at learning rates below two over the largest "
     "eigenvalue, and above grows by an exact factor each step.",
     domain=QUADRATIC,
@@ -216,7 +216,7 @@ BASE_RATE = _on_a_quadratic(
     entries=("A54",),
     source=f"{PAPER}, appendix E, on a quadratic loss; the constant is ours",
     passage=OURS,
-    statement=r"\eta_{0,\max} = 2 \alpha^{L-2} / \lVert H\rVert_2:\text{ gradient descent on } \tfrac12 w^\top H w "
+    statement=r"\eta_{0,\max} = 2 \alpha^{L-2} / \|H\|_2:\text{ gradient descent on } \tfrac12 w^\top H w "
     r"\text{ at } \eta = \eta_0 \alpha^{2-L} \text{ is bounded for } \eta_0 < \eta_{0,\max},\text{ divergent above}",
     says="On a convex quadratic, with the rate scheduled by initial scale and depth, the largest stable base rate is "
     "two over the sharpness, times scale to the depth less two.",

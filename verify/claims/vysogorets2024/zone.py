@@ -142,7 +142,7 @@ CRITERION_CLAIMS = (
             "Section 3, Eq 6",
         ),
         no_theory=NoTheory.CONSTANT,
-        statement=r"\text{the edges in } \alpha \text{ of } \lVert G_d\rVert_2 > \lVert \tilde H_d\rVert_2 "
+        statement=r"\text{the edges in } \alpha \text{ of } \|G_d\|_2 > \|\tilde H_d\|_2 "
         r"\text{ and of } \mathrm{exc}(H_d) > 1 \text{ coincide to one step of } "
         r"\alpha \in 10^{-2,\,-1.75,\,\dots,\,2},\ d = 50, \text{ on every network}",
         says="Read as a sharp inequality, and of every network, Eq. (6) has the same edges in the scale as an excess "
@@ -168,7 +168,7 @@ CRITERION_CLAIMS = (
         source=f"ours, beside {PAPER}, eq. (6), figure 2",
         passage=OURS,
         no_theory=NoTheory.CONSTANT,
-        statement=r"\lVert G_d\rVert_2 > \lVert \tilde H_d\rVert_2 \iff \mathrm{exc}(H_d) > 1 "
+        statement=r"\|G_d\|_2 > \|\tilde H_d\|_2 \iff \mathrm{exc}(H_d) > 1 "
         r"\text{ on at least } 0.9 \text{ of } \alpha \in 10^{[-2, 2]},\ d = 50",
         says="On average over networks, which of the two terms has the larger spectral norm tells whether the excess "
         "is above one on at least nine tenths of the scales.",
@@ -189,7 +189,7 @@ CRITERION_CLAIMS = (
         entries=("A20",),
         source=f"ours, in place of eq. (6) of {PAPER}, in full space",
         passage=OURS,
-        statement=r"\mathrm{exc}(H) = \mathrm{exc}(G) \big/ \sqrt{1 + \lVert \tilde H\rVert_F^2 / \lVert G\rVert_F^2}",
+        statement=r"\mathrm{exc}(H) = \mathrm{exc}(G) \big/ \sqrt{1 + \|\tilde H\|_F^2 / \|G\|_F^2}",
         says="In full parameter space, the excess of the Hessian is that of the Gauss-Newton term, reduced by the "
         "ratio of the Frobenius norms of the two terms.",
         experiment=FULL_SPACE,
@@ -274,7 +274,7 @@ _rate = partial(
 SMALL_CLAIMS = (
     _rate(
         id="vysogorets2024/g-term-rate",
-        statement=r"\frac{d \log \lVert G'_d\rVert_2}{d \log \alpha} = 2L - 2 \quad\text{for } \alpha \to 0",
+        statement=r"\frac{d \log \|G'_d\|_2}{d \log \alpha} = 2L - 2 \quad\text{for } \alpha \to 0",
         says="As the weights are scaled down, the norm of the Gauss-Newton term falls as the scale to the power of "
         "twice the depth less two.",
         score="g_rate",
@@ -289,7 +289,7 @@ SMALL_CLAIMS = (
     ),
     _rate(
         id="vysogorets2024/h-term-rate",
-        statement=r"\frac{d \log \lVert \tilde H'_d\rVert_2}{d \log \alpha} = L - 2 \quad\text{for } \alpha \to 0",
+        statement=r"\frac{d \log \|\tilde H'_d\|_2}{d \log \alpha} = L - 2 \quad\text{for } \alpha \to 0",
         says="As the weights are scaled down, the norm of the Hessian's remainder falls only as the scale to the power "
         "of the depth less two.",
         score="h_rate",
@@ -306,7 +306,7 @@ SMALL_CLAIMS = (
         entries=("A53",),
         source=f"{PAPER}, section 5, figure 8 right; the level is ours",
         passage=OURS,
-        statement=r"\alpha^{2-L} \lVert H'_d\rVert_2 \to \lVert \tilde H_d\rVert_2 \text{ at uniform } p, "
+        statement=r"\alpha^{2-L} \|H'_d\|_2 \to \|\tilde H_d\|_2 \text{ at uniform } p, "
         r"\quad \alpha \to 0",
         says="At small scale, the spectral norm of the Hessian is that of its remainder at uniform predictions, times "
         "the scale to the depth less two.",
@@ -340,8 +340,8 @@ LOWER_EDGE = Claim(
     entries=("A21",),
     source=f"ours, from eqs. (5) and (6) of {PAPER}",
     passage=OURS,
-    statement=r"\alpha_{\rm low} = \left( \frac{\lVert \tilde H_d\rVert_2}{\lVert G_d\rVert_2} "
-    r"\right)^{1/L} \text{ at uniform } p:\quad \lVert G'_d\rVert_2 = \lVert \tilde H'_d\rVert_2",
+    statement=r"\alpha_{\rm low} = \left( \frac{\|\tilde H_d\|_2}{\|G_d\|_2} "
+    r"\right)^{1/L} \text{ at uniform } p:\quad \|G'_d\|_2 = \|\tilde H'_d\|_2",
     says="The lower edge of the zone is the ratio of the remainder's norm to the Gauss-Newton term's, at uniform "
     "predictions, to the power of one over the depth.",
     experiment=ZONE,
