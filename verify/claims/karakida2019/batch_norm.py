@@ -126,8 +126,7 @@ ACTIVATION_CLAIMS = (
         entries=("C39",),
         source=f"{PAPER}, section 3.3",
         statement=r"\hat q_{t,BN} = \tfrac12 \text{ for ReLU}",
-        says="For ReLU behind batch normalisation, the mean square of the activations is one half, whatever the number "
-        "of samples.",
+        says="Behind batch normalisation, ReLU has a mean square of one half, whatever the number of samples.",
         experiment=RELU,
         score="own",
         predict=lambda p: _moments(p).q_hat_t,
@@ -144,8 +143,8 @@ ACTIVATION_CLAIMS = (
         source=f"{PAPER}, section 3.3",
         statement=r"\hat q_{st,BN} = \tfrac12 A\big(-\tfrac{1}{T-1}\big) \text{ for ReLU},\quad "
         r"A(c) = \tfrac1\pi \big(\sqrt{1 - c^2} + c\, (\pi - \arccos c)\big)",
-        says="For ReLU behind batch normalisation, the mean product of activations at two samples is half the "
-        "arccosine kernel at the negative correlation that centring leaves.",
+        says="Behind batch normalisation, ReLU at two samples has as mean product half the arccosine kernel at the"
+        " negative correlation that centring leaves.",
         experiment=RELU,
         score="shared",
         predict=_shared,
@@ -166,8 +165,8 @@ ACTIVATION_CLAIMS = (
         source=f"{THEOREM}, the Rayleigh quotient in its proof",
         statement=r"\mathbb{E}\,\tfrac{1}{T^2} \mathbf 1^\top h^{L-1} h^{L-1\top} \mathbf 1 = "
         r"\alpha_{L-1} M \Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big)",
-        says="With batch-normalised hidden layers, the mean Rayleigh quotient of the last layer at equal weights is "
-        "the theorem's lower bound of the largest Fisher eigenvalue.",
+        says="With batch-normalised hidden layers, the mean Rayleigh quotient of the last layer at equal weights "
+        "is the theorem's lower bound.",
         experiment=BOUND,
         score="rayleigh",
         predict=_bound,
@@ -275,8 +274,8 @@ BIASES = ExactProperty(
     ),
     no_theory=NoTheory.CONSTANT,
     statement=r"\frac{\partial f_k(s)}{\partial b^l} = 0,\quad l < L",
-    says="With batch normalisation in the hidden layers of any network, the outputs do not depend on the biases of "
-    "these layers.",
+    says="With batch-normalised hidden layers, the outputs of any network do not depend on the biases of these"
+    " layers.",
     domain={
         "activation": OneOf("relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"),
         "widths": Many(Between(1, 6), 3, 5),
@@ -386,8 +385,8 @@ CLAIMS = (
         passage=OURS,
         statement=r"L = 2:\quad \mathbb{E}\,\lambda_{\max} = \alpha_1 M \Big(\frac{T-1}{T} \hat q_{st} + "
         r"\frac1T \hat q_t\Big) + 1 + \mathrm{Var}\,\phi + \dots",
-        says="With one batch-normalised hidden layer, the largest Fisher eigenvalue is the theorem's lower bound plus "
-        "a derived function of the activation function and the ratios of sizes.",
+        says="With one batch-normalised hidden layer, the largest Fisher eigenvalue exceeds the theorem's lower "
+        "bound by a derived function of the activation and the ratios of sizes.",
         experiment=ONE_HIDDEN,
         predict=lambda p: middle_normalisation.batch_norm_largest(p.activation, **_sizes(p)),
         margin=0.01,
@@ -401,7 +400,7 @@ CLAIMS = (
         passage=Passage(Standing.AS_STATED, "Suppose non-negative activation functions", "Theorem 3.4"),
         statement=r"\text{ReLU, } L = 2:\quad \mathbb{E}\,\lambda_{\max} \ge \alpha_{L-1} M "
         r"\Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big)\quad (T = M)",
-        says="For ReLU with a batch-normalised hidden layer, the mean largest Fisher eigenvalue lies above the "
+        says="With a batch-normalised hidden layer of ReLU, the mean largest Fisher eigenvalue lies above the "
         "theorem's lower bound, which grows with the width.",
         experiment=GROWING,
         kind=Kind.AT_LEAST,
@@ -420,7 +419,7 @@ CLAIMS = (
         r"\quad e \text{ the edge of } \tfrac1T \big(h^\top h + (\mathbb{E}\,\phi')^2 X^\top X\big) + "
         r"\tfrac{\alpha_0 M}{T} \mathrm{Var}\,\phi'"
         r"\text{: it does not grow with } M \text{ at fixed } M/T\text{, though } \sigma_b \ne 0",
-        says="For odd activation functions, a batch-normalised hidden layer leaves the largest Fisher eigenvalue at a "
+        says="With a batch-normalised hidden layer of an odd activation, the largest Fisher eigenvalue is a "
         "derived edge of ratios of sizes alone, less a Tracy-Widom shift.",
         experiment=ODD,
         predict=_largest_odd,

@@ -153,7 +153,7 @@ INDEPENDENCE = Claim(
     no_theory=NoTheory.MEASURED,
     statement=r"\mathbb{E}\, \tilde q_{st}^1 \text{ with the weights of the forward pass} = "
     r"\mathbb{E}\, \tilde q_{st}^1 \text{ with fresh ones}",
-    says="In wide networks, back-propagating through fresh random weights leaves the mean overlap of two samples' "
+    says="In wide networks, fresh random weights on the way back leave the mean overlap of two samples' "
     "gradients as it is.",
     experiment=FRESH,
     kind=Kind.RATIO,
@@ -286,8 +286,8 @@ SCATTER_CLAIMS = (
         passage=OURS,
         statement=r"M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk}(s, t)}{\bar K_{kk}^2} \to "
         r"\frac{S_{\rm same}}{\alpha^2 \kappa_1^2}, \quad c_2 = C S_{\rm same} + C (C - 1) S_{\rm diff}",
-        says="In wide networks, the products of one output's gradients at two samples scatter with the variance that a "
-        "derived recursion over layers gives.",
+        says="Products of one output's gradients at two samples scatter in wide networks with the variance that a "
+        "derived recursion gives.",
         experiment=SAME,
         score="same",
         predict=_over_norm(_own),
@@ -299,7 +299,7 @@ SCATTER_CLAIMS = (
             "as for two outputs": _over_norm(_other),
             "of the gap": lambda p: _own(p) / (_kappas(p).alpha * _kappas(p).difference) ** 2,
         },
-        quantity="variance of centred Gram entries of one output, over the squared mean diagonal, times M",
+        quantity="variance of centred Gram entries of one output over the squared mean diagonal, times M",
     ),
     limit(
         id="karakida2019/scatter-of-two-outputs",
@@ -308,8 +308,8 @@ SCATTER_CLAIMS = (
         passage=OURS,
         statement=r"\lim_{M \to \infty} M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\bar K_{kk} \bar K_{k'k'}} "
         r"= \frac{S_{\rm diff}}{\alpha^2 \kappa_1^2} > 0 \quad (k \ne k')",
-        says="As the width grows, the products of two outputs' gradients keep a variance, scaled by the width, which a "
-        "derived recursion over layers gives.",
+        says="Products of two outputs' gradients keep a variance, scaled by the width, as the width grows, which a"
+        " derived recursion gives.",
         experiment=OTHER,
         score="other",
         order=OTHER_ORDER,
@@ -323,7 +323,7 @@ SCATTER_CLAIMS = (
             "as at M = 256": lambda p: 1.2 * _other(p) / _norm(p),
             "three for one": lambda p: 3 * _other(p) / _norm(p),
         },
-        quantity="variance of centred Gram entries of two outputs, over their mean diagonals, times M",
+        quantity="variance of centred Gram entries of two outputs over their mean diagonals, times M",
     ),
 )
 
@@ -365,8 +365,8 @@ CLOSED_FORM = Identity(
     statement=r"\frac{c_2}{C} = \sigma_w^{4 (L-1)} \sum_{l=0}^{L-1} \frac{A_l^2}{\alpha_l}, \quad "
     r"c_1 = \frac{c_2}{C \sigma_w^{2 (L-1)} A_0}, \quad "
     r"A_l = \sum_{j \ge l} \alpha_j \quad \text{for linear networks}",
-    says="For linear networks with layers of any widths, both constants of the mean-subtraction bounds have a closed "
-    "form in sums of widths.",
+    says="For linear networks of any widths, both constants of the mean-subtraction bounds have a closed form "
+    "in sums of widths.",
     routes=_linear,
     points=(
         Point(ratios=(1.75, 0.375), outputs=1, weight_variance=2.3, bias_variance=0.0),
@@ -416,8 +416,8 @@ MEAN_OF_NONZERO = Claim(
     source=f"{PAPER}, theorem 3.3, eqs. (16) and (17), for the mean of the eigenvalues that are not zero",
     statement=r"\frac{\mathrm{Tr}\,\bar F}{C (T - 1)} = \frac{1}{T} "
     r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big),\quad T \ge 2",
-    says="With mean subtraction and few samples, the mean of the non-zero Fisher eigenvalues of a wide network is what "
-    "the theorem gives for the largest.",
+    says="With mean subtraction of few samples, the non-zero Fisher eigenvalues of a wide network have the "
+    "mean that the theorem gives for the largest.",
     experiment=FEW,
     score="mean_of_nonzero",
     predict=_at_fixed_samples,
@@ -557,8 +557,8 @@ CLAIMS = (
         source=f"{PAPER}, theorem 3.3, eq. (18), the quotient behind its lower bound, with c1 derived",
         statement=r"\mathbb{E}\,\frac{\mathrm{Tr}\,\bar F^2}{m \mathrm{Tr}\,\bar F} = "
         r"1 + \frac{c_1}{\rho \alpha (\kappa_1 - \kappa_2)},\quad m = \frac{\mathrm{Tr}\,\bar F}{C (T - 1)}",
-        says="With mean subtraction, fluctuations raise the second moment of a wide network's Fisher eigenvalues above "
-        "that of equal ones by the constant derived for the lower bound.",
+        says="With mean subtraction, fluctuations raise the second moment of wide Fisher eigenvalues above that of"
+        " equal ones by the constant derived for the lower bound.",
         experiment=VALUES,
         score="quotient",
         predict=_lower,
@@ -578,8 +578,8 @@ CLAIMS = (
         source=f"{PAPER}, theorem 3.3, eq. (18), the root behind its upper bound, with c2 derived",
         statement=r"\mathbb{E}\,\frac{1}{m} \sqrt{\frac{T\,\mathrm{Tr}\,\bar F^2}{T - 1}} = "
         r"\frac{\sqrt{(C \alpha^2 \rho (\kappa_1 - \kappa_2)^2 + c_2) M}}{\rho \alpha (\kappa_1 - \kappa_2)}",
-        says="With mean subtraction, the root of the summed squared Fisher eigenvalues of a wide network is the upper "
-        "bound of the theorem, its constant derived.",
+        says="With mean subtraction, the root of the summed squared Fisher eigenvalues of a wide network is the "
+        "theorem's upper bound, its constant derived.",
         experiment=VALUES,
         score="root",
         predict=_upper,

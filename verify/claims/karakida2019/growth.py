@@ -113,11 +113,11 @@ NARROW_CLAIM = Claim(
     ),
     statement=r"\frac{1}{T^2} \mathbb{E}\, \mathbf 1^\top K_{kk} \mathbf 1 = "
     r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + O(1) \quad (M_0 \text{ fixed})",
-    says="Taken outside its condition, to inputs that stay few, the theorem would give the mean Rayleigh quotient of "
-    "the Fisher matrix at every width.",
+    says="Taken outside its condition, to inputs that stay few, the theorem would give the mean Rayleigh "
+    "quotient at every width.",
     expected=Verdict.DISAGREES,
-    finding="Outside networks whose inputs widen with the layers, as the paper has them, the formula keeps an offset "
-    "at every width: with few inputs the overlaps and lengths of the samples stay random.",
+    finding="Outside networks whose inputs widen with the layers, as the paper has them, the formula keeps an "
+    "offset at every width: overlaps and lengths of few inputs stay random.",
     experiment=NARROW,
     score="rayleigh",
     along="widths",
@@ -181,8 +181,8 @@ CENTRED_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\, \frac{\log \lambda_{\max}(4M) - \log \lambda_{\max}(M)}{\log 4} = 0 "
         r"\quad (T = M / \rho,\ \kappa_2 = 0,\ M = 64)",
-        says="In centred networks of two and three layers, with samples in proportion to the width, the largest Fisher "
-        "eigenvalue does not grow with the width.",
+        says="In centred networks of two and three layers, with samples in proportion to the width, the largest "
+        "Fisher eigenvalue does not grow.",
         experiment=CENTRED,
         score="exponent",
         predict=lambda _: 0.0,
@@ -192,7 +192,7 @@ CENTRED_CLAIMS = (
         pilot="that two widths are compared and which: over widths from 16 on the exponent does not go to its limit by "
         "one power, in first draws it was 0.04 and 0.05 between these two",
         rivals={"square root": lambda _: 0.5, "as for other networks": lambda _: 1.0},
-        quantity="exponent of the largest eigenvalue of a centred network between widths 64 and 256",
+        quantity="exponent of the largest eigenvalue of a centred network from width 64 to 256",
     ),
     Claim(
         id="karakida2019/centred-formal",
@@ -207,9 +207,9 @@ CENTRED_CLAIMS = (
         says="Taken outside its condition, to centred networks with samples in proportion to the width, the theorem's "
         "leading term would give the largest Fisher eigenvalue.",
         expected=Verdict.DISAGREES,
-        finding="Outside non-centred networks, for which the theorem is stated, the leading term is several times too "
-        "small: the mean direction is one among many, and the largest eigenvalue belongs to the fluctuations between "
-        "samples.",
+        finding="Outside non-centred networks, for which the theorem is stated, the leading term is several times too"
+        " small: the mean direction is one of many, and the largest eigenvalue is one of fluctuations between"
+        " samples.",
         experiment=CENTRED,
         score="largest",
         along="widths",
@@ -322,8 +322,8 @@ GROWTH_CLAIMS = (
         source=f"{PAPER}, theorem 2.2, figure 1",
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\,\lambda_{\max} \sim M \quad (T = M)",
-        says="Without normalisation and with as many samples as units, the largest Fisher eigenvalue grows in "
-        "proportion to the width.",
+        says="Without normalisation and with as many samples as units, the largest Fisher eigenvalue grows like "
+        "the width.",
         experiment=GROWTH,
         score="largest",
         predict=lambda _: 1.0,
@@ -340,8 +340,8 @@ GROWTH_CLAIMS = (
         ),
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \sim M^0 \quad (T = M,\ \text{mean subtraction})",
-        says="With the mean of the outputs subtracted and as many samples as units, the largest Fisher eigenvalue does "
-        "not grow with the width.",
+        says="With mean subtraction and as many samples as units, the largest Fisher eigenvalue does not grow with"
+        " the width.",
         experiment=GROWTH,
         score="subtracted",
         terms=(2 / 3,),
@@ -444,8 +444,8 @@ EDGE_CLAIM = Claim(
     r"\frac12 \big(e + \mu\, s\, (T - 1)^{-2/3}\big),\quad "
     r"e = \min_w a\,(1 - \gamma + \gamma\, a w),\ a = 1 + \frac1w + \frac1{1 - w},\ "
     r"\gamma = \frac{M}{T - 1} \quad (\phi(x) = x,\ L = 2,\ C = 1,\ \alpha_l = 1)",
-    says="For linear networks of two layers with mean subtraction, the largest Fisher eigenvalue over the trace lies "
-    "at a derived random-matrix edge with its Tracy-Widom shift.",
+    says="For linear networks of two layers with mean subtraction, the largest Fisher eigenvalue over the "
+    "trace is a derived random-matrix edge with its Tracy-Widom shift.",
     experiment=EDGES,
     score="ratio",
     predict=_largest,

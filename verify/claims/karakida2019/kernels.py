@@ -308,8 +308,8 @@ PANELS = ExactProperty(
     source=f"{PAPER}, section 2.2, the integral I_phi",
     statement=r"I_\phi[a, b] = \int Dz \Big(\int D\zeta\, \phi(\sqrt b z + \sqrt{a - b}\, \zeta)\Big)^2 "
     r"\text{ to } 10^{-12} E\phi^2 \text{, with kinks or without}",
-    says="The averages of activations over two correlated Gaussians agree with independent integration, for "
-    "activation functions with kinks as for smooth ones.",
+    says="Averages of activations over two correlated Gaussians agree with independent integration, with kinks"
+    " or without.",
     domain={
         "activation": OneOf(*MEANS, "tanh", "softplus", "sigmoid"),
         "variance": Between(0.05, 12.0),
@@ -382,16 +382,16 @@ NOT_CENTRED = Claim(
     passage=Passage(Standing.AS_STATED, "a network with no bias terms and zero-Gaussian mean", "Section 2.3"),
     statement=r"\kappa_2 = E[\phi(\sqrt{q^1} z)]^2 > 0 \text{ for } \phi = |x| - \sqrt{2/\pi},\ "
     r"\sigma_b = 0,\ \sigma_w \ne 1,\ L = 2 \text{, in } \tfrac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1",
-    says="Without biases and with an activation function of zero mean at unit variance only, a network is not centred: "
+    says="Without biases and with an activation of zero mean at unit variance only, a network is not centred: "
     "gradients of different samples overlap.",
     experiment=SHIFTED,
     score="rayleigh",
     predict=_largest,
     printed=lambda p: _largest(p) - _kappa2_part(p),
     reads=r"\kappa_2 = 0 \quad \Big(\sigma_b = 0,\ \int Dz\, \phi(z) = 0\Big)",
-    finding="Without biases and with zero Gaussian mean kappa2 is said to be 0. That holds for odd activations; in "
-    "general the mean counts at the variance of its layer, which is not 1 here: kappa2 is positive, and the largest "
-    "eigenvalue grows with the width.",
+    finding="Without biases and with zero Gaussian mean kappa2 is said to be 0. That holds for odd activations; "
+    "in general the mean counts at the variance of its layer, here not 1: kappa2 is positive, and the "
+    "largest eigenvalue grows with the width.",
     margin=0.03,
     margin_reason=f"linear in the Gram matrix: unbiased up to O(1/M); {WIDE}",
     rivals={"half of it": lambda p: _largest(p) - 0.5 * _kappa2_part(p)},

@@ -156,8 +156,8 @@ NORMALISED_CLAIMS = (
         statement=r"P m_\lambda = Q_1 \Big(1 - \frac1T\Big) "
         r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big),\quad "
         r"Q_1 = \sum_k \sigma_k^{-2}",
-        says="With batch-normalised outputs of fixed deviations, the trace of a wide Fisher matrix is that of mean "
-        "subtraction weighted by the inverse output variances.",
+        says="With batch-normalised outputs of fixed deviations, the wide Fisher trace is that of mean subtraction"
+        " weighted by the inverse output variances.",
         experiment=NORMALISED,
         score="trace",
         inputs=DEVIATIONS_MEASURED,
@@ -256,7 +256,7 @@ SHARE_CLAIM = Claim(
     statement=r"(T - 1) \Big(1 - \frac{\mathrm{Tr} F_{full}}{\mathrm{Tr} F_{fixed}}\Big) = "
     r"1 + \frac{r}{M} (T - 2) \quad (T = O(M)),\quad r = \frac{\lim \mathrm{Cov}(f(s) f(t), K_{st})}"
     r"{\sigma_w^2 (\hat q_t^{L-1} - \hat q_{st}^{L-1}) \alpha (\kappa_1 - \kappa_2)}",
-    says="Differentiating the deviations of batch normalisation takes a share off the Fisher matrix's trace, which the "
+    says="Differentiating the deviations of batch normalisation takes a share off the Fisher trace, which the "
     "covariance of output products with gradient products decides.",
     experiment=SHARES,
     score="share",
@@ -428,8 +428,8 @@ CLAIMS = (
         no_theory=NoTheory.MEASURED,
         statement=r"\nabla^2 E = F - \frac1T \sum_{t,k} (y_k - f_k)\, \nabla^2 f_k,\quad "
         r"E = \frac1{2T} \sum_t \|y - f\|^2 = \frac C2 \times \text{mean square}",
-        says="The Hessian of the squared error is the Fisher matrix less the curvature of the outputs, weighted by the "
-        "errors, for smooth activation functions.",
+        says="For smooth activations, the Hessian of the squared error is the Fisher matrix less the curvature of "
+        "the outputs weighted by the errors.",
         domain=_architectures(1, 4),
         violation=_hessian_difference,
         examples=_examples(3)[:1],
@@ -445,8 +445,8 @@ CLAIMS = (
         source=f"{PAPER}, section 3.2",
         no_theory=NoTheory.MEASURED,
         statement=r"\mathbb{E}\,\nabla_\theta \bar f_k = 0,\quad \bar f_k = f_k - \mathbb{E} f_k",
-        says="Once the mean of an output over the samples is subtracted, its gradients average to zero over the "
-        "samples, in any network.",
+        says="Once the mean of an output over the samples is subtracted, its gradients average to zero, in any "
+        "network.",
         domain=_architectures(1, 5),
         violation=_mean_gradient,
         examples=_examples(4)[:1],

@@ -180,7 +180,7 @@ GIVEN_OUTPUTS = ExactProperty(
     statement=r"\frac{\|K\|_F^2}{(\alpha M)^2 T^2} = \big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
     r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2),\quad "
     r"K_{st} = \alpha M \kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}",
-    says="Given the outputs, the squared entries of the wide-network Gram matrix with layer normalisation sum to the "
+    says="Given the outputs, the squared entries of the wide Gram matrix with layer normalisation sum to the "
     "theorem's formula in three averages of output deviations and overlaps.",
     domain={
         "activation": OneOf("relu", "erf", "linear"),
@@ -279,8 +279,8 @@ NORMED_CLAIMS = (
         source=f"{PAPER}, theorem 4.1, eq. (26)",
         statement=r"m_\lambda = \frac{(C - 2)\, \eta_1}{P} \Big(\alpha M \kappa_1' + \sum_l \tilde q_t^l\Big),\quad "
         r"\eta_1 = \frac1T \sum_t \frac{1}{\sigma(t)^2}",
-        says="With layer normalisation, the mean Fisher eigenvalue of a wide network is in proportion to two less than "
-        "the number of outputs and to the mean inverse output variance.",
+        says="With layer normalisation, the mean Fisher eigenvalue of a wide network is in proportion to the "
+        "number of outputs less two and to the mean inverse output variance.",
         score="mean",
         inputs=_typical("eta1"),
         predict=_mean,
@@ -303,8 +303,8 @@ NORMED_CLAIMS = (
         statement=r"\frac{1}{T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 = \alpha M \Big[(C - 2) \frac{\eta_1}{T} "
         r"\kappa_1' + \frac{\kappa_2'}{T^2} \sum_{s \ne t} "
         r"\frac{C - 3 + (f(s) \cdot f(t)/C)^2}{\sigma(s)\, \sigma(t)}\Big] + \text{biases}",
-        says="With layer normalisation, the summed Rayleigh quotients of a wide network's outputs at equal weights "
-        "follow from the deviations and overlaps of these outputs.",
+        says="With layer normalisation, the summed Rayleigh quotients of wide outputs at equal weights follow from"
+        " their deviations and overlaps.",
         score="rayleigh",
         inputs=_typical("eta1", "overlap"),
         predict=_rayleigh,
@@ -324,8 +324,8 @@ NORMED_CLAIMS = (
         statement=r"\mathbb{E}\,\lambda_{\max} \ge \frac{\alpha M}{(C - 2)\, \eta_1 \kappa_1'} "
         r"\Big[\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)\Big]",
-        says="With layer normalisation, the mean largest Fisher eigenvalue of a wide network lies above the theorem's "
-        "lower bound, which grows in proportion to the width.",
+        says="With layer normalisation, the mean largest Fisher eigenvalue of a wide network lies above the "
+        "theorem's lower bound, which grows like the width.",
         kind=Kind.AT_LEAST,
         score="largest",
         inputs=_typical("eta1", "eta2", "eta3"),
@@ -344,8 +344,8 @@ NORMED_CLAIMS = (
         source=f"{PAPER}, theorem 4.1, eq. (26)",
         statement=r"\mathbb{E}\,\lambda_{\max} \le \alpha M \sqrt{\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)}",
-        says="With layer normalisation, the mean largest Fisher eigenvalue of a wide network lies below the theorem's "
-        "upper bound, which grows in proportion to the width.",
+        says="With layer normalisation, the mean largest Fisher eigenvalue of a wide network lies below the "
+        "theorem's upper bound, which grows like the width.",
         kind=Kind.AT_MOST,
         score="largest",
         inputs=_typical("eta1", "eta2", "eta3"),
@@ -488,7 +488,7 @@ LIMIT_CLAIMS = (
         passage=OURS,
         statement=r"\mathbb{E}\,\lambda_{\max} = \frac{\alpha M}{T}\, \lambda_{\max}"
         r"\Big(\kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}\Big)",
-        says="With layer normalisation, the largest Fisher eigenvalue of a wide network is that of a small matrix made "
+        says="With layer normalisation, the largest Fisher eigenvalue of a wide network is that of a small matrix "
         "of the projectors and deviations of its outputs.",
         experiment=LARGEST,
         score="largest",
@@ -629,7 +629,7 @@ EXPECTATIONS = ExactProperty(
     statement=r"\frac{\mathbb{E}\, r_{st}^2 \sigma_s^{-2} \sigma_t^{-2}}{(\mathbb{E}\,\eta_1)^2} = \frac1a "
     r"\Big[\tfrac12 F(1, 1; a + 1; x) + \frac{a^2 - \frac52 a + 2}{a + 1}\, x F(2, 2; a + 2; x)\Big],\quad "
     r"a = \frac{C - 1}{2},\ x = \frac{q_{st}^2}{q_t^2}",
-    says="For Gaussian outputs, the expectations of the three averages that layer normalisation brings are "
+    says="For Gaussian outputs, the three averages that layer normalisation brings have as expectations "
     "hypergeometric functions of the correlation between samples.",
     domain={
         "outputs": Between(6, 40),

@@ -86,8 +86,8 @@ MEAN_EIGENVALUE = Claim(
     passage=MISREAD,
     statement=r"m_\lambda = \frac{C}{P} \Big(\alpha M \kappa_1 + \sum_l \tilde q_t^l\Big),\quad "
     r"\kappa_1 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \tilde q_t^l\, \hat q_t^{l-1}",
-    says="The mean Fisher eigenvalue of a wide network sums over layers the backward variance times the forward "
-    "variance below it, with the biases counted.",
+    says="The mean Fisher eigenvalue of a wide network sums over layers the backward variance times the "
+    "forward variance below it, biases included.",
     experiment=FISHER,
     score="mean",
     predict=_mean,
@@ -199,8 +199,8 @@ RANK = ExactProperty(
     entries=("C9",),
     source=f"{PAPER}, eq. (8)",
     statement=r"F \succeq 0, \quad \mathrm{rank}\, F \le \min(P, C T)",
-    says="In any network the Fisher matrix has no negative eigenvalue, and at most the rank of its parameters and of "
-    "outputs times samples.",
+    says="In any network the Fisher matrix has no negative eigenvalue, and a rank of at most its parameters "
+    "and of outputs times samples.",
     domain=_networks(4, 4, 9),
     violation=lambda rng, p: _beyond(rng, p, _rank_bound(p)),
     examples=(
@@ -348,8 +348,8 @@ ANY_SAMPLES_CLAIM = Claim(
     passage=Passage(Standing.AS_STATED, "investigates such an empirical FIM for arbitrary", "Section 2.3"),
     statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
     r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + O(1), \quad T = 1 \text{ to } 25",
-    says="The formula for the Rayleigh quotient of the Fisher matrix at equal weights holds at any number of samples, "
-    "down to a single one.",
+    says="The formula for the Rayleigh quotient at equal weights holds at any number of samples, down to a "
+    "single one.",
     experiment=ANY_SAMPLES,
     score="rayleigh",
     along="samples",
@@ -444,7 +444,7 @@ SECOND_MOMENT_ORDER = order(
     experiment=GROWING,
     score="second_moment",
     offset=_by_theorem,
-    quantity="second moment of the eigenvalues over their mean and the Rayleigh quotient, less the limit",
+    quantity="second moment of the eigenvalues over mean and Rayleigh quotient, less the limit",
 )
 
 TOP_ORDER = order(
@@ -492,7 +492,7 @@ CLAIMS = (
             "no alpha": lambda p: _by_theorem(p) / _kappas(p).alpha,
             "one output": lambda p: _by_theorem(p) / p.outputs,
         },
-        quantity="second moment of the eigenvalues over their mean and the Rayleigh quotient",
+        quantity="second moment of the eigenvalues over mean and Rayleigh quotient",
     ),
     limit(
         id="karakida2019/mean-of-top",
@@ -527,6 +527,6 @@ CLAIMS = (
         predict=lambda _: -0.5,
         margin=0.24,
         rivals={"do not align": lambda _: 0.0, "faster": lambda _: -1.0},
-        quantity="sine of the angle between the span of the C top eigenvectors and that of the mean gradients",
+        quantity="sine of the angle between the spans of the C top eigenvectors and of the mean gradients",
     ),
 )

@@ -109,7 +109,7 @@ CONTRACTION = Identity(
     statement=r"\big(E_n / E_0\big)^{1/2n} = |1 - \eta \lambda_{\max}| \quad "
     r"\text{after a small displacement along } v_{\max} \text{ from zero error: } \eta < 2 / \lambda_{\max}",
     says="Near a minimum of zero error, each step of gradient descent multiplies a displacement along the "
-    "sharpest direction by one minus the learning rate times the largest eigenvalue.",
+    "sharpest direction by one minus the rate times the largest eigenvalue.",
     routes=_contraction,
     points=tuple(
         Point(
@@ -177,7 +177,7 @@ SUBTRACTION = Claim(
     statement=r"\frac{\mathbb{E}[\lambda_{\max} - \bar\lambda_{\max}]}{\mathbb{E}\,\lambda_{\max}} = "
     r"1 - \frac{\kappa_1 - \kappa_2}{\kappa_1 + \kappa_2} > 0 \quad (T = 2, \text{ biases counted})",
     says="On two samples, mean subtraction takes a derived share off the largest Fisher eigenvalue of a wide "
-    "network, so it raises the limit of stable learning rates.",
+    "network, and so raises the limit of stable rates.",
     experiment=PAIRS,
     kind=Kind.RATIO,
     score=("taken", "plain"),
@@ -325,8 +325,8 @@ LIMIT_CLAIMS = (
             Standing.AS_STATED, "The mean subtraction does not change the order of", "Section 3.2"
         ),
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \sim M \quad (T \text{ fixed, mean subtraction})",
-        says="With mean subtraction at a fixed number of samples, the largest Fisher eigenvalue itself still grows in "
-        "proportion to the width.",
+        says="With mean subtraction at a fixed number of samples, the largest Fisher eigenvalue itself still grows"
+        " like the width.",
         experiment=FIXED_SAMPLES,
         score="largest",
         terms=(0.5,),
@@ -343,8 +343,8 @@ LIMIT_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E} \ln \frac{\bar\lambda_{\max}(M = 400)}{\bar\lambda_{\max}(M = 100)} \Big/ \ln 4 = 0 "
         r"\quad (T = 1000,\ \text{mean subtraction})",
-        says="With mean subtraction and a thousand samples, the largest Fisher eigenvalue is nearer to constant in the "
-        "width than to growing like its root, up to four hundred units.",
+        says="With mean subtraction of a thousand samples, the largest Fisher eigenvalue is nearer to constant in "
+        "the width than to growing like its root, up to four hundred units.",
         experiment=THOUSAND_SAMPLES,
         score="exponent",
         predict=lambda _: 0.0,
@@ -426,16 +426,15 @@ CLAIMS = (
         ),
         statement=r"P\big(E_{60} < E_0\big) = 1 \quad \text{at } \eta = c \cdot 2 / \lambda_{\max},"
         r"\ c = 1.2, 1.7, 2.9,\ M = 30,\ T = 50",
-        says="Narrow networks, outside the paper's condition, recover from learning rates above the limit of stable "
-        "ones: within a few dozen steps their loss falls below its start.",
+        says="Narrow networks, outside the paper's condition, recover from rates above the limit of stable ones: "
+        "within a few dozen steps their loss falls below its start.",
         experiment=ABOVE,
         along="times_limit",
         axis="times_limit",
         printed=lambda _: 0.0,
         reads=r"\text{training exploded at } \eta > 2 / \lambda_{\max} \text{ in sufficiently wide networks}",
-        finding="Outside wide networks, for which figure 2 shows explosions, the loss grows above the limit of stable "
-        "learning rates until the network has left for a place where the largest eigenvalue is smaller; then it falls "
-        "below where it began.",
+        finding="Outside wide networks, for which figure 2 shows explosions, the loss grows above the limit of stable"
+        " rates until the network is where the largest eigenvalue is smaller; then it falls below its start.",
         rivals={"half of the networks": lambda _: 0.5},
     ),
     _recovers(
@@ -445,8 +444,8 @@ CLAIMS = (
         passage=Passage(Standing.AS_STATED, "it allows larger learning rates for convergence", "Section 3.4"),
         statement=r"P\big(E_{40} < E_0\big) = 1 \quad \text{at } "
         r"\eta = 1.6 \cdot 2 / \bar\lambda_{\max} > 2 / \lambda_{\max}, M = 24, T = 240, \text{mean subtraction}",
-        says="With mean subtraction, training ends below its first loss even above the limit of stable learning "
-        "rates, hence above the limit without subtraction.",
+        says="With mean subtraction, training ends below its first loss even above the limit of stable rates, "
+        "hence above the limit without subtraction.",
         experiment=SUBTRACTED,
         rivals={"never above 2 / lambda_max": lambda _: 0.0, "half of the networks": lambda _: 0.5},
     ),

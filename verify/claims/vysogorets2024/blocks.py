@@ -154,8 +154,8 @@ CLAIMS = (
         source=f"{PAPER}, appendix A; that the blocks are those of G is ours",
         no_theory=NoTheory.MEASURED,
         statement=r"\tilde H_{ll} = 0,\ \text{so that}\ \nabla^2_{W_l} \ell = G_{ll} \text{ for every layer } l",
-        says="On both LeNets, each layer's own block of the Hessian is that of the Gauss-Newton term, since the "
-        "remainder of the Hessian has none.",
+        says="On both LeNets, each layer's own block of the Hessian is that of the Gauss-Newton term: the "
+        "remainder has none.",
         routes=layers_alone,
         points=(
             Point(images="digits", network="LeNet-300-100", samples=40),
@@ -174,8 +174,8 @@ CLAIMS = (
         passage=OURS,
         statement=r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k |J_k|^2 - "
         r"\big|\textstyle\sum_k p_k J_k\big|^2\Big]",
-        says="On small dense networks, the trace of the automatically differentiated Hessian is the mean variance of "
-        "the logit gradients under the predicted probabilities.",
+        says="On small networks, the trace of the automatically differentiated Hessian is the mean variance of the"
+        " logit gradients under the predicted probabilities.",
         routes=dense_trace,
         points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(5, 7, 6, 4), samples=11)),
         tolerance=1e-12,
@@ -204,8 +204,8 @@ CLAIMS = (
         entries=("A19",),
         source=f"{PAPER}, appendix A",
         statement=r"\mathrm{rank}\,G = N(K-1) \ll P",
-        says="On few images, the rank of a deeper network's Gauss-Newton term is the number of samples times the "
-        "classes less one, far below the number of parameters.",
+        says="On few images, the rank of a deeper network's Gauss-Newton term is samples times classes less one, "
+        "far below the number of parameters.",
         routes=real_rank,
         points=(Point(images="digits", samples=4, hidden=(30, 20), spare=17),),
         tolerance=1e-3,

@@ -109,7 +109,7 @@ def excess_of(matrix: Any) -> float:
 
 COLLAPSE = Experiment(
     id="vysogorets2024/collapse",
-    replicate="one bias-free ReLU network 64-40-30-10 at initialisation with 60 images and a random projection",
+    replicate="one bias-free ReLU network 64-40-30-10 with 60 images and a random projection",
     simulate=_collapse,
     points=(Point(images="digits", samples=60, dim=24, alpha=(9.0, 23.0, 61.0)),),
     budget=2048,
@@ -142,7 +142,7 @@ def _least_confident(weights: Any, images: Any) -> int:
 
 LEAST_CONFIDENT = Experiment(
     id="vysogorets2024/least-confident",
-    replicate="one LeNet-300-100 at initialisation with 60 images",
+    replicate="one LeNet-300-100 with 60 images",
     simulate=least_confident,
     points=(Point(images="digits", samples=60, alpha=(4.0, 10.0, 40.0)),),
     budget=1024,
@@ -185,7 +185,7 @@ OBSERVATIONS = (
         "(-0.9 to 0.7). The excess of H itself does drop, to the scatter of a random projection (0.2), once the H-term "
         "takes over. That it stays near 1 before was seen on one network in six (1.01 at alpha = 10): the others pass "
         "1 on their way down. LeNet-5 is not measured here.",
-        replicate="one LeNet-300-100 at initialisation with 60 images, along 50 random directions",
+        replicate="one LeNet-300-100 with 60 images, along 50 random directions",
         simulate=_plateau,
         single="one of its columns is what single precision leaves",
         points=(
@@ -230,8 +230,8 @@ CLAIMS = (
         statement=r"\mathrm{Tr}\,G_{11} = \frac{\alpha^{2L-2}}{N} \sum_\mu e^{-\alpha^L \Delta_\mu} "
         r"|\delta_1 - \delta_2|^2 |x_\mu|^2 > 0 "
         r"\text{ for the gaps } \Delta_\mu \text{ of the two likeliest classes, at large } \alpha",
-        says="At large scale, the trace of LeNet-300-100's first Gauss-Newton block decays exponentially in the gaps "
-        "of the two largest logits and stays above zero.",
+        says="At large scale, the trace of the first Gauss-Newton block decays exponentially in the gaps of the "
+        "two largest logits and stays above zero.",
         routes=decay,
         points=tuple(Point(images="digits", samples=60, alpha=alpha) for alpha in (61.0, 130.0)),
         tolerance=1e-9,
@@ -259,8 +259,8 @@ CLAIMS = (
             "Section 3",
         ),
         finding="The drop comes where p has rounded to one-hot: G is zero, and the authors' notebook sets its excess "
-        "to 0 by definition. Elsewhere finite logits leave every softmax some covariance, and the excess stays at 1, "
-        "the paper's own lower bound.",
+        "to 0 by definition. Elsewhere finite logits leave every softmax some covariance, and the excess is "
+        "1, the paper's own lower bound.",
         quantity="share of networks whose G-term has an excess of 1",
     ),
     Claim(
@@ -269,8 +269,8 @@ CLAIMS = (
         source=FIGURES,
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\,\mathrm{exc}(H_d) = 0 \text{ at } \alpha = 61:\ H = \tilde H",
-        says="Far above the zone, the excess of the projected Hessian is zero on average, as only its remainder is "
-        "left.",
+        says="Far above the zone, only its remainder is left of the projected Hessian, whose excess is zero on "
+        "average.",
         experiment=COLLAPSE,
         score="hessian",
         predict=lambda _: 0.0,

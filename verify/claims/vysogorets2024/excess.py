@@ -60,8 +60,8 @@ SHARE_CLAIM = Identity(
     passage=OURS,
     statement=r"\mathrm{exc}(\mathrm{diag}(1 \times 98, -100, -50)) = -52/\sqrt{12598} "
     r"\text{ with } 98\,\% \text{ positive eigenvalues}",
-    says="A matrix with nearly all eigenvalues positive can have a negative excess of positive curvature, as an "
-    "explicit spectrum shows.",
+    says="A matrix with nearly all eigenvalues positive can have a negative excess, as an explicit spectrum "
+    "shows.",
     routes=excess_against_share,
     points=(Point(eigenvalues=(1.0, -100.0, -50.0), multiplicities=(98, 1, 1)),),
     tolerance=1e-12,
@@ -130,8 +130,8 @@ GROWTH_CLAIM = ExactProperty(
     source=f"{PAPER}, section 4, figure 4 left; the ceilings are ours",
     statement=r"\mathrm{exc}(\mathbb{E}_e G)\big|_{d + 1} > \mathrm{exc}(\mathbb{E}_e G)\big|_d,\quad "
     r"\mathrm{exc}(\mathbb{E}_e G) \le \min\big(\Gamma_p (1 + \sigma_e^2/\sigma_c^2), \sqrt d\big)",
-    says="The excess of the random model's mean Gauss-Newton term grows strictly with the dimension, below ceilings "
-    "set by the dimension and by the gradient variances.",
+    says="The excess of the random model's mean Gauss-Newton term grows strictly with the dimension, below "
+    "ceilings set by dimension and gradient variances.",
     domain={
         "classes": Between(2, 6),
         "beyond": Between(0, 40),
@@ -188,8 +188,8 @@ TOP_CLAIM = _over_bulk(
     passage=KNOWN,
     statement=r"\lambda_1(\theta\,v v^\top + W) \to \theta + \frac{h^2}{4 \theta} \text{ if } \theta > h/2,\quad "
     r"h = \|W\|_2",
-    says="In high dimension, a spike above half the norm of a semicircle bulk gives a largest eigenvalue of the spike "
-    "plus a quarter of squared bulk norm over spike.",
+    says="In high dimension, a spike above half the norm of a semicircle bulk has as largest eigenvalue the "
+    "spike plus a quarter of squared bulk norm over spike.",
     experiment=ABOVE,
     score="eigenvalue",
     predict=_top,
@@ -306,7 +306,7 @@ PROBE_CLAIM = Claim(
     no_theory=NoTheory.MEASURED,
     statement=r"\mathbb{E}\,\|H x\|^2 = \|H\|_F^2,\quad x_i = \pm 1",
     says="Averaged over random sign vectors, the squared length of a matrix-vector product is the squared "
-    "Frobenius norm of the matrix.",
+    "Frobenius norm.",
     experiment=PROBES,
     score="sign_length",
     inputs=TYPICAL,

@@ -156,8 +156,8 @@ SPECTRUM_CLAIMS = (
         source=f"{PAPER}, eq. (7) and appendix B",
         statement=r"\frac{1}{d - K + 1} \sum_{i \ge K} \lambda_i(\mathbb{E}_e G) = "
         r"(1 - \|p\|^2)\,\sigma_e^2",
-        says="In the random model, the bulk eigenvalues of the mean Gauss-Newton term average to the residual variance "
-        "times one minus the squared norm of the prediction.",
+        says="In the random model, the mean Gauss-Newton term's bulk averages to the residual variance times one "
+        "minus the squared norm of the prediction.",
         experiment=LOGIT_MODEL,
         score="bulk",
         predict=lambda p: _eigenvalues(p)[-1],
@@ -174,8 +174,8 @@ SPECTRUM_CLAIMS = (
         entries=("A42",),
         source=f"{PAPER}, appendix B",
         statement=r"p = 1/K:\quad \lambda_i(\mathbb{E}_e G) = (1 - 1/K)\,\sigma_e^2 + d\,\sigma_c^2 / K,\quad i < K",
-        says="At uniform predictions, the outlying eigenvalues of the random model's mean Gauss-Newton term exceed its "
-        "bulk by dimension times class-mean variance over the number of classes.",
+        says="At uniform predictions, the random model's mean Gauss-Newton outliers exceed its bulk by dimension "
+        "times class-mean variance over the number of classes.",
         reads=r"\lambda_i(\mathbb{E}_e\mathcal{G}) = 1/K,\quad i \in [K - 1]",
         experiment=UNIFORM_LOGIT_MODEL,
         score="top",
@@ -367,8 +367,8 @@ SAMPLE_CLAIMS = (
         source=f"{PAPER}, section 4, eq. (8) corrected, for a batch",
         statement=r"\mathrm{exc}(\mathbb{E}_e G)^2 = \mathrm{eq.\,(8)\ at\ } \Gamma = "
         r"\mathrm{exc}\Big(\tfrac{1}{N} \sum_\mu M(p^\mu)\Big)",
-        says="For drawn batches of the random model, the excess of the mean Gauss-Newton term is set by the excess of "
-        "the averaged softmax covariance, not by averages over samples.",
+        says="For batches of the random model, the excess of the mean Gauss-Newton term is set by that of the "
+        "averaged softmax covariance, not by averages over samples.",
         experiment=BATCH,
         kind=Kind.RATIO,
         score=("trace_product", "inner_product"),
@@ -526,8 +526,8 @@ CLAIMS = (
         statement=r"\mathbb{E}_e \nabla_\theta \ell = \sum_k c_k (\hat Q_k - Q_k),\quad "
         r"\mathbb{E}_e\,\|\nabla_\theta \ell - \mathbb{E}_e \nabla_\theta \ell\|^2 = "
         r"\frac{d\,\sigma_e^2}{N}\,\overline{\|p - e_y\|^2}",
-        says="In the random model, the mean loss gradient combines the class means of the logit gradients, each "
-        "weighted by mean prediction minus class frequency; residuals alone scatter it.",
+        says="In the random model, the mean loss gradient is the class means of the logit gradients weighted by "
+        "mean prediction minus class frequency; residuals alone scatter it.",
         experiment=GRADIENTS,
         score="parts",
         along="parts",
@@ -577,8 +577,8 @@ CLAIMS = (
         passage=OURS,
         statement=r"\hat Q_k = Q_k = 1/K:\quad \mathbb{E}\,\|\nabla_\theta \ell\|^2 = "
         r"\frac{d\,\sigma_e^2}{N}\,\Big(1 - \frac{1}{K}\Big)",
-        says="For uniform predictions on balanced classes, the random model's mean squared gradient is sampling noise "
-        "alone, inversely proportional to the sample size.",
+        says="For uniform predictions on balanced classes, the random model's mean squared gradient is sampling "
+        "noise alone, in inverse proportion to the sample size.",
         experiment=BALANCED,
         score="square",
         predict=lambda p: _square(p, error=1 - 1 / len(p.p[0])),

@@ -324,7 +324,7 @@ OBSERVATIONS = (
         "the next 120.",
         entries=("A55", "A56", "A57"),
         replicate="one bias-free network with its images, taken along the path of uniform outputs, put back to its "
-        "first norm and trained from there",
+        "first norm and trained",
         simulate=after_divergence,
         points=(
             Point(

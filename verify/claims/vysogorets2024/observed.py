@@ -279,7 +279,7 @@ BY_SAMPLES = Observation(
     "is predicted to 1 %, single ones to 9 %. The upper one goes from 13 to 19 and 32, where the cube root of the "
     "images would give 13, 17 and 21: the mean is that of a few networks, up to 268, as the smallest gaps decide it. "
     "Its law, of growth alone, is 0.03 to 4.5 times what single networks have.",
-    replicate="one network at initialisation with its images and a random projection",
+    replicate="one network with its images and a random projection",
     simulate=edges_by_samples,
     single="its derivatives are in single precision",
     points=(Point(images="digits", samples=800, counts=(200, 400, 800), dim=20),),
@@ -345,7 +345,7 @@ OBSERVATIONS = (
         "residuals that are not isotropic. The law that needs no fit, from the excess in full space to that in 50 "
         "directions, stays within 13 %. exc(G) ends at 1 and stays there, exactly; that of H drops to what one "
         "frame shows of a matrix without trace, 0.2 either way.",
-        replicate="one network at initialisation with its images and a random projection",
+        replicate="one network with its images and a random projection",
         single=NEARLY_ALIKE,
         simulate=by_scale,
         points=tuple(
@@ -377,7 +377,7 @@ OBSERVATIONS = (
         "predicted without a fit, single networks off by up to 10 %; the upper one, (N f(0))^(1/L), is a "
         "law of growth whose constant, 1 here, is up to 2.6 times too small. Eq. (6) and exc(H) > 1 agree at 88 to "
         "100 % of the scales. exc(G) falls with alpha but for rises of up to 3 %, a fraction of an earlier value.",
-        replicate="three networks at initialisation, each with its images and a random projection",
+        replicate="three networks, each with its images and a random projection",
         single=NEARLY_ALIKE,
         simulate=by_network,
         points=tuple(

@@ -106,7 +106,7 @@ LOSS_CLAIMS = (
         passage=NO_LESS,
         statement=r"Q_k = 1/K:\quad \mathbb{E}\,\ell = \frac1K \sum_k \mathbb{E}[\ell \mid y = k] \ge \log K",
         says="For equally frequent classes and labels independent of the logits, the mean loss is at least the "
-        "logarithm of the number of classes.",
+        "logarithm of their number.",
         experiment=BALANCED_LOSSES,
         kind=Kind.AT_LEAST,
         score="loss",
@@ -126,8 +126,8 @@ LOSS_CLAIMS = (
         passage=OURS,
         statement=r"z_k \sim N(b_k, \sigma^2):\quad \mathbb{E}\,\ell = \int_0^\infty \Big(e^{-t} - "
         r"\prod_k \mathbb{E}\, e^{-t e^{z_k}}\Big) \frac{dt}{t} - \sum_k Q_k b_k",
-        says="For Gaussian logits with biases and unevenly frequent labels independent of them, the mean loss is a "
-        "one-dimensional integral less the mean bias of the label.",
+        says="For Gaussian logits with biases and uneven labels independent of them, the mean loss is a one-"
+        "dimensional integral less the mean bias of the label.",
         experiment=UNBALANCED_LOSSES,
         score="loss",
         predict=_gaussian_loss,
@@ -148,8 +148,8 @@ LOSS_CLAIMS = (
         source=f"{PAPER}, section 4",
         passage=NO_LESS,
         statement=r"\sum_k \overline{(-\log p_k)} \ge \sum_k (-\log \hat Q_k) \ge K \log K",
-        says="Summed over the classes, the expected initial loss is at least the sum of negative log mean predictions, "
-        "which in turn is least at uniform predictions.",
+        says="Summed over the classes, the expected initial loss is at least the sum of negative log mean "
+        "predictions, itself least at uniform predictions.",
         # the sum over the classes does not depend on how often they come: `evenness` only names streams
         domain={
             "classes": Between(2, 12),
@@ -401,13 +401,13 @@ PRIOR_CLAIMS = (
         statement=r"\frac{d \log \|\nabla\ell\|^2}{d \log N} = -1 \text{ for } N \text{ balanced images at } "
         r"\alpha = 0.01",
         says="At nearly uniform predictions, the squared loss gradient of LeNet-300-100 on balanced images falls "
-        "inversely with the size of the batch.",
+        "inversely with the batch.",
         experiment=BATCHES,
         score="exponent",
         predict=_vanishing,
         expected=Verdict.DISAGREES,
         finding="On the network the gradient of uniform predictions does not vanish as a balanced batch grows: logit "
-        "gradients depend on the class of the image, which the random model leaves out; in that model it does.",
+        "gradients depend on the class of the image, which the random model leaves out.",
         margin=0.05,
         margin_reason="the default for exponents",
         relative=False,

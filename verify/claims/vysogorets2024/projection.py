@@ -109,7 +109,7 @@ SPARSE_EXCESS = Claim(
     passage=OURS,
     statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} R^\top H R)^2}{\mathbb{E}\,\|R^\top H R\|_F^2} "
     r"\text{ in sparse frames depends on } D = \textstyle\sum_i H_{ii}^2 \text{ too}",
-    says="In sparse projections, the squared mean trace over the mean squared norm depends on the diagonal entries of "
+    says="In sparse projections, squared mean trace over mean squared norm depends on the diagonal entries of "
     "the matrix, besides its excess.",
     experiment=SPARSE,
     kind=Kind.RATIO,
@@ -189,8 +189,8 @@ HAAR_CLAIMS = (
         passage=KNOWN,
         statement=r"\mathbb{E}\,\|R^\top H R\|_F^2 = (a + b) \|H\|_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
         r"a = \frac{d\,[d (P + 1) - 2]}{P (P - 1) (P + 2)},\ b = \frac{d (P - d)}{P (P - 1) (P + 2)}",
-        says="The mean squared norm of a randomly projected matrix combines the full matrix's squared norm and "
-        "squared trace with weights set by the two dimensions.",
+        says="The mean squared norm of a randomly projected matrix combines its squared norm and squared trace "
+        "with weights set by the two dimensions.",
         experiment=HAAR,
         score="squared_norm",
         predict=_haar_square,
@@ -234,8 +234,8 @@ HAAR_CLAIMS = (
         passage=OURS,
         statement=r"\mathrm{Tr} H = 0:\quad \mathbb{E}\,(\mathrm{Tr} H_d)^2 / \mathbb{E}\,\|H_d\|_F^2 = "
         r"\frac{2 (P - d)}{d P + P - 2} \to \frac{2}{d + 1}",
-        says="For a matrix of zero trace, projected at random, mean squared trace over mean squared norm is not zero "
-        "but falls with the projection dimension by an exact law.",
+        says="Of a matrix of zero trace, projected at random, mean squared trace over mean squared norm is not "
+        "zero but falls with the projection dimension by an exact law.",
         experiment=ZERO_TRACE,
         kind=Kind.RATIO,
         score=("squared_trace", "squared_norm"),
@@ -288,8 +288,8 @@ FRAME_OVERLAP = Claim(
     source=f"ours, for columns drawn apart in place of the orthogonal ones of section 2 of {PAPER}",
     passage=OURS,
     statement=r"\mathbb{E}\,\|R^\top R - I\|_F^2 = d (d - 1) / P",
-    says="Random unit columns drawn one by one, sparse or dense, miss orthonormality by a mean squared distance "
-    "equal to ordered pairs of columns over number of parameters.",
+    says="Random unit columns drawn one by one, sparse or dense, miss orthonormality by a mean squared "
+    "distance of ordered pairs of columns over parameters.",
     experiment=FRAMES,
     score="overlap",
     predict=lambda p: projection.frame_overlap(p.dim, parameters=p.parameters),
@@ -365,7 +365,7 @@ LENET_TYPICAL: dict[str, dict[float, float]] = {
 
 LENET = Experiment(
     id="vysogorets2024/lenet-spectra",
-    replicate="one LeNet-300-100 at initialisation with 16 images, in 20 projections",
+    replicate="one LeNet-300-100 with 16 images, in 20 projections",
     simulate=lenet_spectra,
     points=tuple(
         Point(images="digits", alpha=alpha, samples=16, frames=20, dims=(5, 13, 50)) for alpha in (0.8, 1.7)

@@ -169,8 +169,8 @@ DERIVATIVE_CLAIMS = (
         source=f"{PAPER}, section 2",
         no_theory=NoTheory.MEASURED,
         statement=r"\nabla^2_{\hat\theta}\, \ell(\theta + R\hat\theta) = R^\top H R \text{ for any } R",
-        says="In coordinates along any set of directions, orthonormal or not, the Hessian of the loss is the full "
-        "Hessian multiplied by these directions from both sides.",
+        says="In coordinates along any directions, orthonormal or not, the Hessian of the loss is the full Hessian"
+        " multiplied by these from both sides.",
         routes=latent_hessian,
         points=on_both({}, samples=4, dim=3, step=1e-6),
         tolerance=1e-6,
@@ -292,8 +292,8 @@ SCALED_CLAIMS = (
         source=f"ours, sharper than section 6 and figure 1 of {PAPER}",
         passage=OURS,
         statement=r"\alpha^2 H'(\alpha, T) = H(1, T / \alpha^L)",
-        says="Up to a factor of the squared scale, the Hessian depends on scale and temperature only through the "
-        "temperature over the scale to the depth.",
+        says="But for a squared scale, the Hessian depends on scale and temperature only through the temperature "
+        "over the scale to the depth.",
         routes=one_temperature,
         points=on_both(
             {"alpha": 0.4, "temperature": 3.0}, {"alpha": 1.6, "temperature": 0.7}, samples=8, dim=3
@@ -306,8 +306,8 @@ SCALED_CLAIMS = (
         entries=("A57",),
         source=f"{PAPER}, section 5",
         statement=r"\ell(\alpha) = \alpha^L\, \overline{\max_k z_k - z_y} \quad (\alpha \gg 1)",
-        says="At large scale, the loss grows as the scale to the power of the depth, times the mean shortfall of the "
-        "label's logit behind the largest.",
+        says="At large scale, the loss grows as the scale to the power of the depth, times the mean shortfall of "
+        "the label's logit.",
         reads=r"\text{loss scales exponentially with } \alpha",
         routes=large_losses,
         points=on_both({}, alpha=200.0, samples=8),
@@ -338,8 +338,8 @@ SCALED_CLAIMS = (
         points=on_both({}, alpha=1300.0, samples=8, dim=3),
         printed="none",
         passage=Passage(Standing.AS_STATED, "the loss curvature vanishes along all directions", "Section 5"),
-        finding="That the curvature vanishes along all directions holds below the zone; above it the norm of the "
-        "Hessian grows as alpha^(L-2), and what vanishes on both sides is the excess of positive curvature.",
+        finding="The curvature vanishes along all directions below the zone; above it the norm of the Hessian grows "
+        "as alpha^(L-2), and what vanishes on both sides is the excess.",
         tolerance=1e-10,
         tolerance_reason="an image would need two logits closer than 1e-8 to show",
         seconds=0.16,
@@ -468,8 +468,8 @@ CLAIMS = (
         no_theory=NoTheory.MEASURED,
         statement=r"p_k = \frac{e^{z_k/T}}{\sum_c e^{z_c/T}}: \text{ the same for } z + c \text{ at } T "
         r"\text{ and } \alpha^L z \text{ at } \alpha^L T",
-        says="Softmax probabilities do not change when all logits are shifted alike, or when logits and temperature "
-        "are scaled alike.",
+        says="Softmax probabilities do not change when all logits are shifted alike, or logits and temperature "
+        "scaled alike.",
         routes=heated_softmax,
         points=(
             Point(logits=(0.0, -1.0, -2.0), shift=1e6, temperature=1.0, alpha=1.7, depth=3),
@@ -541,8 +541,8 @@ CLAIMS = (
         source=f"{PAPER}, section 2; the order is ours",
         statement=r"\alpha^{-L} f_{\tanh}(\alpha\theta) = W_L \cdots W_1 x - \tfrac{\alpha^2}{3} W_L \cdots W_2 "
         r"(W_1 x)^3 + O(\alpha^4)",
-        says="As its weights are scaled down, a tanh network becomes linear, with a leading correction of second "
-        "order in the scale that cubes the first layer's signals.",
+        says="Scaled down, a tanh network becomes linear, with a correction of second order in the scale that "
+        "cubes the first layer's signals.",
         routes=tanh_remainder,
         points=tuple(
             Point(network="LeNet-300-100", images="digits", alpha=alpha, samples=8) for alpha in (3e-4, 1e-4)

@@ -163,7 +163,7 @@ WEIGHTED = Identity(
     source=f"{PAPER}, section 4 and appendix C",
     statement=r"\lim \Gamma_p^2 = \frac{4}{1 + 3h},\quad h = \frac{\sum_i w_i^2}{(\sum_i w_i)^2}\quad "
     r"\text{for small entries in the proportions } w",
-    says="As a prediction becomes one-hot with its small entries in fixed proportions, the excess of its softmax "
+    says="As a prediction becomes one-hot with small entries in fixed proportions, the excess of its softmax "
     "covariance tends to a limit set by how concentrated these are.",
     reads=r"\Gamma_p^2 \to 1",
     routes=weighted_collapse,
@@ -184,7 +184,7 @@ RANGE = ExactProperty(
     entries=("A32", "A43"),
     source=f"{PAPER}, section 4 and appendix B",
     statement=r"1 \le \Gamma_p \le \sqrt{K - 1},\qquad p_{(i)} \ge \tilde\lambda_i \ge p_{(i+1)}",
-    says="The excess of the softmax covariance lies between one and the root of the class count less one, and its "
+    says="The excess of the softmax covariance lies between one and the root of the class count less one; its "
     "eigenvalues interlace the sorted probabilities.",
     domain={
         "weights": Many(
@@ -254,8 +254,8 @@ SLOPE = Identity(
     source=f"{PAPER}, appendix C, eq. (11), first order",
     statement=r"\Gamma_p^2 = \frac{4 (S - 1)}{S + 2} + \frac{4 (S - 1)(S^2 - 2S)}{(S + 2)^2}\,\varepsilon + "
     r"O(\varepsilon^2)",
-    says="Near one-hot with several equally small entries, the squared excess of the softmax covariance rises "
-    "linearly from its limit, at a slope set by the number of entries.",
+    says="Near one-hot with equally small entries, the squared excess of the softmax covariance rises linearly"
+    " from its limit, at a slope set by their number.",
     routes=equal_tail_slope,
     points=tuple(Point(support=s) for s in (3, 4, 7, 23)),
     tolerance=1e-14,
@@ -289,8 +289,8 @@ RATE = Identity(
     passage=OURS,
     statement=r"\Gamma_p^2 = 1 + \tfrac{3}{2} \rho + O(\rho^2),\quad "
     r"\rho = \sum_{i \ge 3} p_{(i)} / p_{(2)} \text{ as } p_{(1)} \to 1",
-    says="As one class becomes certain, the squared excess of the softmax covariance approaches one in proportion to "
-    "the weight of the other classes relative to the runner-up.",
+    says="As one class becomes certain, the squared excess of the softmax covariance approaches one in "
+    "proportion to the weight of the others relative to the runner-up.",
     routes=collapse_rate,
     points=tuple(Point(weights=w) for w in ((1.0,), (0.7, 0.2), (3.0, 1.0, 0.4, 0.1))),
     tolerance=1e-14,
@@ -322,8 +322,8 @@ SINGLE = Identity(
     source=f"{PAPER}, appendix C, eq. (12), whose remainder O(eps^2) is made exact",
     statement=r"p = (1 - \varepsilon, \varepsilon, 0, \ldots):\quad "
     r"\tilde\lambda = 2 \varepsilon (1 - \varepsilon), 0, \ldots, 0",
-    says="When only two classes have nonzero probability, the softmax covariance has a single nonzero eigenvalue, "
-    "twice the product of the two probabilities.",
+    says="With two classes of nonzero probability, the softmax covariance has a single nonzero eigenvalue, "
+    "twice their product.",
     routes=equal_tail_spectrum,
     points=tuple(Point(support=2, tail=t, classes=k) for t, k in ((0.03, 3), (0.21, 5), (0.0004, 10))),
     tolerance=1e-11,
@@ -371,8 +371,8 @@ PLATEAU = Identity(
     source=f"{PAPER}, appendix C, figure 4 right",
     statement=r"\Gamma_p^{-2} = \frac{1 + 3h}{4},\quad h = \frac{\sum_i w_i^2}{(\sum_i w_i)^2},\ "
     r"w_i = p_{(i)} / p_{(2)}: \text{ a plateau while } w \text{ hardly moves, in the end } 1",
-    says="Along a temperature ray with nearly tied runners-up, the excess of the softmax covariance follows their "
-    "proportions: nearly constant for a while, and one in the end.",
+    says="Along a temperature ray with nearly tied runners-up, the excess of the softmax covariance follows "
+    "their proportions: nearly constant for a while, one in the end.",
     routes=_plateau,
     points=(
         Point(gap=3.0, behind=(0, 2, 3, 4), betas=(13.0, 40.0, 150.0, 700.0)),
@@ -406,8 +406,8 @@ DENSE = Identity(
     passage=OURS,
     statement=r"\text{in float64}\quad \frac{\mathrm{Tr}}{\|\cdot\|_F}(\mathrm{diag}(p) - pp^\top) \to "
     r"\sqrt{(S - 1) / 3},\quad \text{below the bound } 1 \text{ for } S < 4",
-    says="Computed from the dense matrix in double precision, the excess of a nearly one-hot softmax covariance "
-    "settles at a value set by rounding, below one for few classes.",
+    says="From the dense matrix in double precision, the excess of a nearly one-hot softmax covariance settles"
+    " at a value set by rounding, below one for few classes.",
     routes=dense_rounding,
     points=tuple(Point(support=s, tail=t) for s, t in ((2, 3e-19), (3, 1e-25), (7, 1e-40), (23, 1e-120))),
     tolerance=1e-14,
@@ -450,8 +450,8 @@ ORDER = Claim(
     entries=("A34",),
     source=f"{PAPER}, section 4, figure 4 right, between its rays: any two predictions",
     statement=r"\Pr\big[(H(p) - H(q)) (\Gamma_p - \Gamma_q) < 0\big] = 0.128\ (K = 4),\ 0.036\ (K = 10)",
-    says="Entropy and excess of the softmax covariance order two predictions drawn uniformly from the simplex "
-    "differently with a probability that depends on the number of classes.",
+    says="Entropy and excess of the softmax covariance order two predictions drawn uniformly differently with "
+    "a probability that depends on the number of classes.",
     experiment=PAIRS,
     score="discordant",
     predict=lambda p: softmax.entropy_discordance(p.classes),
@@ -460,8 +460,8 @@ ORDER = Claim(
     passage=Passage(
         Standing.OUTSIDE, "produced by scaling 30 different logit sets", "caption of Figure 4, right"
     ),
-    finding="Outside of the rays of Figure 4, each of one set of logits, entropy and Gamma may order two predictions "
-    "differently; along each ray Gamma is monotone, as the paper says, and that is a theorem.",
+    finding="Outside of the rays of Figure 4, each of one set of logits, entropy and Gamma may order two "
+    "predictions differently; along each ray Gamma is monotone, as the paper says: a theorem.",
     margin=0.004,
     margin_reason="seven times what seven times the points change in the integral",
     relative=False,
@@ -619,8 +619,8 @@ BATCH_RAY = Identity(
     passage=OURS,
     statement=r"\Gamma\big(\tfrac{1}{N} \sum_\mu M(p^\mu)\big) \text{ of 11 or 8 samples rises, then falls along } "
     r"\beta",
-    says="As logits are scaled up, the excess of a batch-averaged softmax covariance need not fall throughout: in "
-    "explicit examples it rises first and then falls.",
+    says="As logits are scaled up, the excess of a batch-averaged softmax covariance need not fall throughout:"
+    " explicit examples rise first and then fall.",
     routes=batch_ray,
     points=(
         Point(crowd=10, gap=1.0, single_gap=0.5, betas=(0.2, 1.1, 2.3, 4.0, 4.6, 8.0)),

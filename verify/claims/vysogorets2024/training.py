@@ -111,7 +111,7 @@ SAME_PATHS = (
         source=f"{PAPER}, sections 1 and 3; momentum and mini-batches are ours",
         statement=r"T = \alpha^L,\ \eta' = \alpha^2 \eta:\quad \theta'_t = \alpha\, \theta_t "
         r"\text{ with momentum and mini-batches}",
-        says="At matched temperature and a learning rate times the squared scale, a scaled network trains along the "
+        says="At matched temperature and a rate times the squared scale, a scaled network trains along the "
         "original's path, momentum and mini-batches included.",
         routes=matched_paths,
         points=tuple(Point(network=n, alpha=alpha, **SCHEDULE) for n in NETWORKS for alpha in (0.1, 10.0)),
@@ -123,8 +123,8 @@ SAME_PATHS = (
         source=f"{PAPER}, section 5; the factor T is ours",
         statement=r"\eta' = \eta_0\, \alpha^{2-L}\, T:\quad \theta'_t = \alpha\, \theta_t \text{ if } p' = p "
         r"\text{ at every step, not with its own } p'",
-        says="With a learning rate matched to scale and temperature, a scaled network trains along the original's path "
-        "if it is given the original's predictions at every step.",
+        says="At a rate matched to scale and temperature, a scaled network given the original's predictions at "
+        "every step trains along its path.",
         routes=shared_predictions,
         points=tuple(
             Point(network=n, alpha=alpha, temperature=heat, **SCHEDULE)
@@ -196,7 +196,7 @@ STABILITY = _on_a_quadratic(
     source=f"{PAPER}, section 5 and appendix E",
     statement=r"\text{gradient descent on } \tfrac12 w^\top H w,\ H \succ 0: \text{ bounded for } \eta < 2/\|"
     r"H\|_2, \text{ divergent above as } |1 - \eta \|H\|_2|^t",
-    says="On a convex quadratic, gradient descent stays bounded at learning rates below two over the largest "
+    says="On a convex quadratic, gradient descent stays bounded at rates below two over the largest "
     "eigenvalue, and above grows by an exact factor each step.",
     domain=QUADRATIC,
     violation=_at_constant_rate,
@@ -218,7 +218,7 @@ BASE_RATE = _on_a_quadratic(
     passage=OURS,
     statement=r"\eta_{0,\max} = 2 \alpha^{L-2} / \|H\|_2:\text{ gradient descent on } \tfrac12 w^\top H w "
     r"\text{ at } \eta = \eta_0 \alpha^{2-L} \text{ is bounded for } \eta_0 < \eta_{0,\max},\text{ divergent above}",
-    says="On a convex quadratic, with the rate scheduled by initial scale and depth, the largest stable base rate is "
+    says="On a convex quadratic, with the rate scheduled by scale and depth, the largest stable base rate is "
     "two over the sharpness, times scale to the depth less two.",
     domain={**QUADRATIC, "alpha": Between(0.05, 20.0), "depth": Between(1, 7)},
     violation=_at_base_rate,
@@ -284,7 +284,7 @@ UNIFORM_PATHS = Identity(
     ),
     statement=r"\theta'_t/\alpha = \theta^{\mathrm{unif}}_t \quad (\eta' = \eta\, \alpha^{2-L}) \text{ where } "
     r"\alpha^L \text{ is so small that outputs are uniform in every digit}",
-    says="Where outputs are uniform in every digit, a scaled-down network at a matched learning rate trains exactly "
+    says="Where outputs are uniform in every digit, a scaled-down network at a matched rate trains exactly "
     "like one whose outputs are held uniform.",
     routes=uniform_paths,
     points=tuple(
@@ -395,8 +395,8 @@ TURNED_CLAIMS = (
     _on_every_network(
         id="vysogorets2024/norm-turns",
         statement=r"\cos(\theta, -\nabla\ell) > 0 \text{ after some training with uniform outputs}",
-        says="After some training with outputs held uniform, the descent direction has a positive cosine with the "
-        "weights on every network, so that their norm grows.",
+        says="After some training with uniform outputs, the descent direction has a positive cosine with the "
+        "weights on every network: their norm grows.",
         score="cosine",
         rivals={"above 0.3": lambda _: 0.3},
         quantity="cosine of weights and descent direction after training",
@@ -404,7 +404,7 @@ TURNED_CLAIMS = (
     _on_every_network(
         id="vysogorets2024/alignment-grows",
         statement=r"\cos(\theta, -\nabla\ell) \text{ grows in training with uniform outputs}",
-        says="Training with outputs held uniform increases the cosine of weights and descent direction on every "
+        says="Training with uniform outputs increases the cosine of weights and descent direction on every "
         "network.",
         score="gain",
         rivals={"by 0.3": lambda _: 0.3},
@@ -510,14 +510,14 @@ CLAIMS = (
         says="With three layers, the largest base learning rate at which a network learns grows linearly with its "
         "initial scale.",
         margin=0.1,
-        margin_reason="an exponent, 0.05, and as much for a larger scale that is not yet small, where base rates were "
-        "seen to lie a tenth above the power; ten times smaller scales would need ten times the steps",
+        margin_reason="an exponent, 0.05, and as much for a larger scale that is not yet small, where base rates lay a "
+        "tenth above the power; ten times smaller scales would need ten times the steps",
         pilot="the margin 0.1: base rates of the first networks drawn lay a tenth above the power at the larger scale",
     ),
     _exponent_claim(
         id="vysogorets2024/base-rate-exponent-deep",
         experiment=_experiment("deep", 5.5, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 400)),
-        says="With four and five layers, the largest base learning rate at which a network learns grows as the initial "
+        says="With four and five layers, the largest base rate at which a network learns grows as the initial "
         "scale to the depth less two.",
         margin=0.2,
         margin_reason="an exponent between scales a factor of three apart, where rates of single networks differ by "
@@ -528,7 +528,7 @@ CLAIMS = (
         passage=Passage(
             Standing.AS_STATED, "linear separation between trainable and divergent models", "Appendix E"
         ),
-        finding="The paper has eta_0 / alpha the same at all scales, for LeNet-5 with its five layers too: the case of "
-        "L = 3 said of both. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
+        finding="The paper has eta_0 / alpha the same at all scales, for LeNet-5 with its five layers too: the case "
+        "of L = 3. With its own eta = eta_0 alpha^(2-L) it is eta_0 alpha^(2-L) that stays.",
     ),
 )

@@ -86,7 +86,7 @@ def whole_space(rng: Generator, point: Point, device: str) -> ByName:
 
 ZONE = Experiment(
     id="vysogorets2024/zone",
-    replicate="one LeNet-300-100 at initialisation with 40 images and a random projection",
+    replicate="one LeNet-300-100 with 40 images and a random projection",
     simulate=criterion,
     single="its derivatives are in single precision",
     points=(Point(images="digits", samples=40, dim=50, alphas=17),),
@@ -98,7 +98,7 @@ ZONE = Experiment(
 
 EDGES = Experiment(
     id="vysogorets2024/zone-edges",
-    replicate="one network at initialisation with its images and a random projection",
+    replicate="one network with its images and a random projection",
     simulate=edges,
     single="its derivatives are in single precision",
     points=(
@@ -122,7 +122,7 @@ TYPICAL = {0.6: (5.2, 2.8), 1.3: (3.9, 0.96), 2.2: (2.7, 0.7)}
 
 FULL_SPACE = Experiment(
     id="vysogorets2024/full-space",
-    replicate="one bias-free ReLU network 64-30-20-10 at initialisation with 60 images",
+    replicate="one bias-free ReLU network 64-30-20-10 with 60 images",
     simulate=whole_space,
     points=tuple(Point(images="digits", alpha=alpha, samples=60) for alpha in TYPICAL),
     budget=512,
@@ -145,7 +145,7 @@ CRITERION_CLAIMS = (
         statement=r"\text{the edges in } \alpha \text{ of } \|G_d\|_2 > \|\tilde H_d\|_2 "
         r"\text{ and of } \mathrm{exc}(H_d) > 1 \text{ coincide to one step of } "
         r"\alpha \in 10^{-2,\,-1.75,\,\dots,\,2},\ d = 50, \text{ on every network}",
-        says="Read as a sharp inequality, and of every network, Eq. (6) has the same edges in the scale as an excess "
+        says="As a sharp inequality, and on every network, Eq. (6) has the same edges in the scale as an excess "
         "above one, to a step of our grid.",
         experiment=EDGES,
         kind=Kind.NEVER_ABOVE,
@@ -153,8 +153,8 @@ CRITERION_CLAIMS = (
         predict=lambda _: 1.0,
         pilot="that every network is judged, and that it fails: first draws agreed on the mean over networks",
         expected=Verdict.DISAGREES,
-        finding="The paper's inequality is greater or about. With a sharp one both edges are half a step apart or less "
-        "on the median network; on some they are more than a step apart, mostly at the upper edge, where the excess "
+        finding="The paper's inequality is greater or about. With a sharp one both edges are half a step apart or "
+        "less on the median network, on some more than a step, mostly at the upper edge, where the excess "
         "lingers near 1.",
         margin=0.15,
         margin_reason="the share of exceptions that a hundred networks would show",
@@ -170,8 +170,8 @@ CRITERION_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\|G_d\|_2 > \|\tilde H_d\|_2 \iff \mathrm{exc}(H_d) > 1 "
         r"\text{ on at least } 0.9 \text{ of } \alpha \in 10^{[-2, 2]},\ d = 50",
-        says="On average over networks, which of the two terms has the larger spectral norm tells whether the excess "
-        "is above one on at least nine tenths of the scales.",
+        says="On average over networks, which term has the larger spectral norm tells whether the excess is above "
+        "one on at least nine tenths of the scales.",
         experiment=ZONE,
         kind=Kind.AT_LEAST,
         score="share",
@@ -191,7 +191,7 @@ CRITERION_CLAIMS = (
         passage=OURS,
         statement=r"\mathrm{exc}(H) = \mathrm{exc}(G) \big/ \sqrt{1 + \|\tilde H\|_F^2 / \|G\|_F^2}",
         says="In full parameter space, the excess of the Hessian is that of the Gauss-Newton term, reduced by the "
-        "ratio of the Frobenius norms of the two terms.",
+        "ratio of both terms' Frobenius norms.",
         experiment=FULL_SPACE,
         score="excess",
         inputs={"excess_g": lambda p: TYPICAL[p.alpha][0], "ratio": lambda p: TYPICAL[p.alpha][1]},
@@ -248,7 +248,7 @@ def _local_exponent(p: Any, name: str) -> float:
 
 SMALL = Experiment(
     id="vysogorets2024/small-scales",
-    replicate="one bias-free ReLU network at initialisation with 40 images and a random projection",
+    replicate="one bias-free ReLU network with 40 images and a random projection",
     simulate=small_scales,
     points=tuple(
         Point(images="digits", widths=widths, smaller=0.04, alpha=0.09, samples=40, dim=10)
@@ -275,8 +275,8 @@ SMALL_CLAIMS = (
     _rate(
         id="vysogorets2024/g-term-rate",
         statement=r"\frac{d \log \|G'_d\|_2}{d \log \alpha} = 2L - 2 \quad\text{for } \alpha \to 0",
-        says="As the weights are scaled down, the norm of the Gauss-Newton term falls as the scale to the power of "
-        "twice the depth less two.",
+        says="As the weights are scaled down, the norm of the Gauss-Newton term falls as the scale to twice the "
+        "depth less two.",
         score="g_rate",
         predict=lambda p: _local_exponent(p, "gauss_newton"),
         rivals={
@@ -290,8 +290,8 @@ SMALL_CLAIMS = (
     _rate(
         id="vysogorets2024/h-term-rate",
         statement=r"\frac{d \log \|\tilde H'_d\|_2}{d \log \alpha} = L - 2 \quad\text{for } \alpha \to 0",
-        says="As the weights are scaled down, the norm of the Hessian's remainder falls only as the scale to the power "
-        "of the depth less two.",
+        says="As the weights are scaled down, the norm of the Hessian's remainder falls only as the scale to the "
+        "depth less two.",
         score="h_rate",
         predict=lambda p: _local_exponent(p, "h_term"),
         rivals={
@@ -342,7 +342,7 @@ LOWER_EDGE = Claim(
     passage=OURS,
     statement=r"\alpha_{\rm low} = \left( \frac{\|\tilde H_d\|_2}{\|G_d\|_2} "
     r"\right)^{1/L} \text{ at uniform } p:\quad \|G'_d\|_2 = \|\tilde H'_d\|_2",
-    says="The lower edge of the zone is the ratio of the remainder's norm to the Gauss-Newton term's, at uniform "
+    says="The lower edge of the zone is the remainder's norm over the Gauss-Newton term's, at uniform "
     "predictions, to the power of one over the depth.",
     experiment=ZONE,
     score="edge",
@@ -350,8 +350,8 @@ LOWER_EDGE = Claim(
     predict=lambda p: zone.lower_edge(p.g_norm, p.h_norm, depth=LENET_DEPTH),
     margin=0.03,
     numerical=1e-5,
-    margin_reason="the default for networks; the predictions at the edge are not quite uniform, which moves single "
-    "networks of 40 images by 4 %, either way",
+    margin_reason="the default for networks; predictions at the edge are not quite uniform, which moves single networks"
+    " of 40 images by 4 %, either way",
     rivals={
         "exponent 1 / (L - 1)": _root(LENET_DEPTH - 1),
         "exponent 1 / (L + 1)": _root(LENET_DEPTH + 1),
@@ -452,8 +452,8 @@ def _growth(p: Point) -> float:
 
 UPPER = Experiment(
     id="vysogorets2024/upper-edges",
-    replicate="one bias-free ReLU network with 100 and with 10,000 normal inputs, random labels, a random projection; "
-    "30,000 more inputs of which only the smallest gaps are used",
+    replicate="one bias-free ReLU network with 100 and with 10,000 normal inputs, random labels, a random "
+    "projection; of 30,000 more inputs the smallest gaps",
     simulate=upper_edges,
     points=(Point(widths=(20, 30, 20, 10), samples=100, more=10_000, dim=3),),
     budget=2048,
@@ -490,7 +490,7 @@ CLAIMS = (
         id="vysogorets2024/upper-edge-growth",
         statement=r"\alpha_{\rm high} \sim N^{1/L}:\quad \mathbb{E} \frac{\log \alpha_{\rm high}(N_2) - \log "
         r"\alpha_{\rm high}(N_1)}{\log N_2 - \log N_1} = \frac{1}{L}",
-        says="On normal inputs the upper edge of the zone moves out with their number to the power one over depth.",
+        says="On normal inputs the upper edge of the zone moves out as their number to the power one over depth.",
         experiment=UPPER,
         score="growth",
         predict=_growth,
