@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from theory.activations import gaussian_kernels, single
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, law, network_of
-from verify.model import KNOWN, ByName, Claim, Experiment, Identity, Kind
+from verify.model import KNOWN, ByName, Claim, Experiment, Identity, Kind, Prediction
 
 __all__ = ["CLAIMS"]
 
@@ -59,7 +58,7 @@ def travelling_pairs(block: Block, point: Point) -> ByName:
     }
 
 
-PAIRS: dict[str, Any] = {"steps": 3, "pairs": 24, "width": 100}
+PAIRS: ByName = {"steps": 3, "pairs": 24, "width": 100}
 
 # inputs of such lengths that the first layer is near the fixed point
 # `input_overlap`: of inputs that are not drawn any more; points keep their names, which their draws have
@@ -99,7 +98,7 @@ def _at_unit_variance(p: Point) -> float:
 FIELD = "Schoenholz et al. (2017), Deep information propagation"
 
 
-def _power_of(name: str, more: int = 0) -> Callable[[Point], float]:
+def _power_of(name: str, more: int = 0) -> Prediction:
     return lambda p: float(getattr(_scales(p), name) ** (p.steps + more))
 
 
@@ -236,7 +235,7 @@ def growing_pairs(block: Block, point: Point) -> ByName:
     return {"grows": (last > first).double()}
 
 
-FEW: dict[str, Any] = {"networks": 9, "steps": 4, "pairs": 3, "width": 70, "input_overlap": 0.7}
+FEW: ByName = {"networks": 9, "steps": 4, "pairs": 3, "width": 70, "input_overlap": 0.7}
 
 PHASES = Experiment(
     id="karakida2019/phases",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
@@ -32,7 +32,7 @@ from verify.claims.karakida2019.wide_networks import (
     passed_at,
     setting,
 )
-from verify.model import OURS, ByName, Claim, Experiment, Identity, Kind, NoTheory, Tier
+from verify.model import OURS, ByName, Claim, Experiment, Identity, Kind, NoTheory, Prediction, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -43,7 +43,7 @@ __all__ = ["CLAIMS"]
 def pairs_of_networks(block: Block, point: Point) -> ByName:
     """Distance of the order parameters of two networks at every width, forward in the last, backward in the first."""
 
-    def pair(block: Block, width: int) -> dict[str, Any]:
+    def pair(block: Block, width: int) -> ByName:
         networks = [network_of(block, point, width=width) for _ in range(2)]
         passed = [signals.forward(network, point.activation) for network in networks]
         hats = [p.activations[-1] @ p.activations[-1].mT / p.activations[-1].shape[-1] for p in passed]
@@ -176,7 +176,7 @@ def scatter_at_large_width(block: Block, point: Point) -> ByName:
 def scatter_by_width(block: Block, point: Point) -> ByName:
     """The same for two outputs, at every width."""
 
-    def other(block: Block, width: int) -> dict[str, Any]:
+    def other(block: Block, width: int) -> ByName:
         gram = fisher_gram.gram(network_of(block, point, width=width), point.activation)
         return {"other": _scatter(gram, width)["other"]}
 
@@ -260,7 +260,7 @@ def _forward_only(p: Point) -> tuple[float, float]:
     return float(inputs), float(sum((t * a) ** 2 * v / r for t, a, v, r in hidden))
 
 
-def _over_norm(value: Callable[[Point], float]) -> Callable[[Point], float]:
+def _over_norm(value: Prediction) -> Prediction:
     return lambda p: value(p) / _norm(p)
 
 
@@ -442,7 +442,7 @@ MEAN_OF_NONZERO = Claim(
 def bounds_by_width(block: Block, point: Point) -> ByName:
     """Root of the summed squares of the eigenvalues after mean subtraction, T = M / rho."""
 
-    def root(block: Block, width: int) -> dict[str, Any]:
+    def root(block: Block, width: int) -> ByName:
         network = network_of(block, point, width=width, samples=round(width / point.rho))
         gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
         return {"root_of_squares": fisher_gram.trace_of_square(gram).sqrt()}
@@ -505,7 +505,7 @@ def _growth_of_upper(p: Point) -> float:
     return math.log(wide / narrow) / math.log(widths[1] / widths[0])
 
 
-def _over_mean(name: str) -> Callable[[Point], float]:
+def _over_mean(name: str) -> Prediction:
     """Over the mean of the eigenvalues that are not zero."""
     return lambda p: (
         _bound(p, name, p.width, p.samples)

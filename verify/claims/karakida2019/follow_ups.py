@@ -60,7 +60,7 @@ def _variances(point: Point) -> dict[str, float]:
 def tangent_largest(block: Block, point: Point) -> ByName:
     """Second moment of the eigenvalues over their mean and the Rayleigh quotient at equal weights, at every width."""
 
-    def moment(block: Block, width: int) -> dict[str, Any]:
+    def moment(block: Block, width: int) -> ByName:
         network = network_of(block, point, width=width)
         gram = gram_variants.tangent_gram(network, point.activation, **_variances(point))
         scale = fisher_gram.rayleigh(gram) * fisher_gram.fisher_trace(gram)
@@ -69,7 +69,7 @@ def tangent_largest(block: Block, point: Point) -> ByName:
     return by_width(block, point, moment)
 
 
-SIZES: dict[str, Any] = {"depth": 3, "width": 200, "samples": 6, "outputs": 4}
+SIZES: ByName = {"depth": 3, "width": 200, "samples": 6, "outputs": 4}
 
 TANGENT = one_network(
     id="karakida2019/tangent",
@@ -267,7 +267,7 @@ def _quotient(vector: Any, matrix: Any) -> Any:
 
 
 # outputs of variances near 1 or 2, else the softmax is certain and its Fisher matrix small and scattered
-UNCERTAIN: dict[str, Any] = {"depth": 3, "width": 200, "samples": 7, "outputs": 5}
+UNCERTAIN: ByName = {"depth": 3, "width": 200, "samples": 7, "outputs": 5}
 
 SOFTMAX = one_network(
     id="karakida2019/cross-entropy",
@@ -374,7 +374,7 @@ def top_outlier(block: Block, point: Point) -> ByName:
     return {"top": measured / (outliers[:, 0] / statistics_of(point).largest)}
 
 
-SOFTMAX_LAW: dict[str, Any] = {"activation": "softplus", "weight_variance": 0.6, "bias_variance": 0.2}
+SOFTMAX_LAW: ByName = {"activation": "softplus", "weight_variance": 0.6, "bias_variance": 0.2}
 
 SQUARES = one_network(
     id="karakida2019/cross-entropy-squares",

@@ -29,18 +29,7 @@ from verify.claims.karakida2019.wide_networks import (
     order,
     setting,
 )
-from verify.model import (
-    OURS,
-    ByName,
-    Claim,
-    Experiment,
-    Kind,
-    NoTheory,
-    Passage,
-    Standing,
-    Tier,
-    Verdict,
-)
+from verify.model import OURS, ByName, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 from verify.model.observation import Cost, Observation, headed, on_a_gpu
 
 if TYPE_CHECKING:
@@ -74,7 +63,7 @@ def narrow_inputs(block: Block, point: Point) -> ByName:
 
 
 def _rayleighs(block: Block, point: Point, inputs: Any) -> Any:
-    def at(block: Block, width: int) -> dict[str, Any]:
+    def at(block: Block, width: int) -> ByName:
         widths = (point.inputs, *(width,) * (point.depth - 1), point.outputs)
         network = dataclasses.replace(network_of(block, point, widths=widths), inputs=inputs)
         return {"rayleigh": fisher_gram.rayleigh(fisher_gram.gram(network, point.activation))}
@@ -135,7 +124,7 @@ NARROW_CLAIM = Claim(
 def centred_networks(block: Block, point: Point) -> ByName:
     """Largest eigenvalues without biases and with an odd activation, and the exponent of their growth."""
 
-    def largest(block: Block, width: int) -> dict[str, Any]:
+    def largest(block: Block, width: int) -> ByName:
         samples = round(width / point.rho)
         network = network_of(block, point | {"bias_variance": 0.0}, width=width, samples=samples)
         return {"largest": _top(fisher_gram.gram(network, point.activation)) / samples}
@@ -236,7 +225,7 @@ RELU: dict[str, Any] = {
 def growing_networks(block: Block, point: Point) -> ByName:
     """Largest Fisher eigenvalue, with and without mean subtraction, T = M samples."""
 
-    def largest(block: Block, width: int) -> dict[str, Any]:
+    def largest(block: Block, width: int) -> ByName:
         gram = _gram(block, point, width)
         return {"largest": _top(gram) / width, "subtracted": _top(fisher_gram.centred(gram) / width)}
 
@@ -246,7 +235,7 @@ def growing_networks(block: Block, point: Point) -> ByName:
 def largest_over_rayleigh(block: Block, point: Point) -> ByName:
     """Largest Fisher eigenvalue over the Rayleigh quotient at equal weights, at every width: mean of its networks."""
 
-    def ratio(block: Block, width: int) -> dict[str, Any]:
+    def ratio(block: Block, width: int) -> ByName:
         gram = _gram(block, point, width)
         return {"ratio": _top(gram) / gram.shape[-1] / fisher_gram.rayleigh(gram)}
 
@@ -411,7 +400,7 @@ def linear_edges(block: Block, point: Point) -> ByName:
     return {"ratio": point.width * ensembles.top_eigenvalue(matrix) / trace}
 
 
-NETWORK: dict[str, Any] = {"weight_variance": 1.3, "bias_variance": 0.3, "depth": 2, "outputs": 1}
+NETWORK: ByName = {"weight_variance": 1.3, "bias_variance": 0.3, "depth": 2, "outputs": 1}
 
 
 EDGES = Experiment(
@@ -474,7 +463,7 @@ TOLERANCE = 1e-6
 def fisher_by_size(block: Block, point: Point) -> ByName:
     """Limits over what networks have, at each width, with as many samples as units."""
 
-    def at(block: Block, width: int) -> dict[str, Any]:
+    def at(block: Block, width: int) -> ByName:
         network = network_of(block, point, width=width, samples=width)
         weights = sum(w[0].numel() for w in (*network.weights, *network.biases))
         gram = fisher_gram.gram(network, point.activation)
@@ -573,7 +562,7 @@ FISHER = Observation(
 def figure_1(block: Block, point: Point) -> ByName:
     """At each width one network, T = M: both eigenvalues, and what theory says over them."""
 
-    def at(block: Block, width: int) -> dict[str, Any]:
+    def at(block: Block, width: int) -> ByName:
         gram = _gram(block, point, width, outputs=1)
         largest, subtracted = (_top(g).numpy(force=True) / width for g in (gram, fisher_gram.centred(gram)))
         known: dict[str, Any] = setting(point) | {"outputs": 1}

@@ -27,7 +27,7 @@ from theory.order_parameters import (
 )
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, one_network, setting
-from verify.model import OURS, ByName, Claim, ExactProperty, Passage, Standing
+from verify.model import OURS, ByName, Claim, ExactProperty, Passage, Prediction, Standing
 from verify.model.domains import Between, Either, OneOf
 
 __all__ = ["CLAIMS"]
@@ -56,7 +56,7 @@ def signals_of_every_layer(block: Block, point: Point) -> ByName:
     }
 
 
-SIZES: dict[str, Any] = {
+SIZES: ByName = {
     "depth": 4,
     "units": (115, 150, 105, 130),
     "samples": 7,
@@ -83,18 +83,18 @@ def _recursion(**known: Any) -> OrderParameters:
     return order_parameters(**known)
 
 
-def _of_layer(name: str, shift: int = 0) -> Callable[[Point], float]:
+def _of_layer(name: str, shift: int = 0) -> Prediction:
     """Order parameter of layer l, or of one so many further up."""
     first = 0 if name.startswith("q_hat") else 1
     return lambda p: float(getattr(_recursion(**setting(p)), name)[p.layers - first + shift])
 
 
-def _by_width(name: str) -> Callable[[Point], float]:
+def _by_width(name: str) -> Prediction:
     """As if the weights had variance over the units above them, M_l for M_(l-1)."""
     return lambda p: _of_layer(name)(p) * p.units[p.layers] / p.units[-1]
 
 
-def _without_weights(name: str) -> Callable[[Point], float]:
+def _without_weights(name: str) -> Prediction:
     return lambda p: _of_layer(name)(p) / p.weight_variance ** (p.depth - p.layers)
 
 

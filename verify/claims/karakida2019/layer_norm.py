@@ -28,17 +28,7 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     small_network,
 )
-from verify.model import (
-    OURS,
-    ByName,
-    Claim,
-    ExactProperty,
-    Experiment,
-    Kind,
-    NoTheory,
-    Passage,
-    Standing,
-)
+from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
 from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -365,7 +355,7 @@ def growing_squares(block: Block, point: Point) -> ByName:
     """Logarithm of Tr F^2 / Tr F over the theory given the etas of each network, at every width."""
     import torch
 
-    def squares(block: Block, width: int) -> dict[str, Any]:
+    def squares(block: Block, width: int) -> ByName:
         network = network_of(block, point, width=width)
         etas = layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))
         gram = layer_normed.layer_normed_gram(network, point.activation)

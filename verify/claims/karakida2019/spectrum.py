@@ -324,7 +324,7 @@ def any_samples(block: Block, point: Point) -> ByName:
     return {"rayleigh": torch.stack([fisher_gram.rayleigh(gram[..., :t, :t]) for t in point.samples], dim=1)}
 
 
-MANY: dict[str, Any] = {"depth": 3, "width": 120, "samples": (1, 4, 9, 25), "outputs": 2}
+MANY: ByName = {"depth": 3, "width": 120, "samples": (1, 4, 9, 25), "outputs": 2}
 
 ANY_SAMPLES = one_network(
     id="karakida2019/any-samples",
@@ -373,7 +373,7 @@ ANY_SAMPLES_CLAIM = Claim(
 def growing_layers(block: Block, point: Point) -> ByName:
     """Second moment of the eigenvalues, the largest ones and their eigenvectors, at every width."""
 
-    def at(block: Block, width: int) -> dict[str, Any]:
+    def at(block: Block, width: int) -> ByName:
         gram = few_signals.passed_gram(passed_at(block, point, width))
         squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
         span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)

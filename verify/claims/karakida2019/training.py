@@ -25,18 +25,7 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     statistics_of,
 )
-from verify.model import (
-    OURS,
-    ByName,
-    Claim,
-    Experiment,
-    Identity,
-    Kind,
-    NoTheory,
-    Passage,
-    Standing,
-    Tier,
-)
+from verify.model import OURS, ByName, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing, Tier
 from verify.model.observation import Column, Cost, Observation, headed, on_a_gpu
 
 __all__ = ["CLAIMS", "FIGURE_2", "OBSERVATIONS", "drawn_lines", "student_and_targets"]
@@ -202,7 +191,7 @@ SUBTRACTION = Claim(
 def realised_limits(block: Block, point: Point) -> ByName:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
 
-    def ratio(block: Block, width: int) -> dict[str, Any]:
+    def ratio(block: Block, width: int) -> ByName:
         gram = fisher_gram.gram(_network(block, point, width), point.activation)
         return {"ratio": fisher_gram.rayleigh(gram) / fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
@@ -212,7 +201,7 @@ def realised_limits(block: Block, point: Point) -> ByName:
 def subtracted_eigenvalues(block: Block, point: Point) -> ByName:
     """The largest eigenvalue with mean subtraction."""
 
-    def largest(block: Block, width: int) -> dict[str, Any]:
+    def largest(block: Block, width: int) -> ByName:
         network = _network(block, point, width)
         return {"largest": wide_training.sharpness(network, point.activation, subtracted=True)}
 
@@ -470,7 +459,7 @@ def figure_2(block: Block, point: Point) -> ByName:
     return by_width(block, point, lambda block, width: _figure_2(block, point, width))
 
 
-def _figure_2(block: Block, point: Point, width: int) -> dict[str, Any]:
+def _figure_2(block: Block, point: Point, width: int) -> ByName:
     import torch
 
     student, targets = student_and_targets(block, point, width)

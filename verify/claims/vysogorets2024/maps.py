@@ -230,7 +230,7 @@ _mapped = partial(
 )
 
 
-LENET: dict[str, Any] = {"images": "digits", "hidden": (300, 100), "samples": 256, "others": 512}
+LENET: ByName = {"images": "digits", "hidden": (300, 100), "samples": 256, "others": 512}
 
 MAP = _mapped(
     id="vysogorets2024/training-map",

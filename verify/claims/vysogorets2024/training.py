@@ -87,7 +87,7 @@ def shared_predictions(rng: Generator, point: Point) -> ByName:
     }
 
 
-SCHEDULE: dict[str, Any] = {
+SCHEDULE: ByName = {
     "images": "digits",
     "samples": 15,
     "batch": 5,

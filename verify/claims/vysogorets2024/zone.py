@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,6 +23,7 @@ from verify.model import (
     Kind,
     NoTheory,
     Passage,
+    Prediction,
     Standing,
     Tier,
     Verdict,
@@ -330,7 +330,7 @@ SMALL_CLAIMS = (
 LENET_DEPTH = 3
 
 
-def _root(power: float, kind: str = "norm") -> Callable[[Any], Any]:
+def _root(power: float, kind: str = "norm") -> Prediction:
     """Ratio of the norms of both terms to the power of one over this."""
     return lambda p: (getattr(p, f"h_{kind}") / getattr(p, f"g_{kind}")) ** (1 / power)
 
@@ -475,7 +475,7 @@ TIES = Experiment(
 )
 
 
-def _power(less: int = 0, of: float = 1.0) -> Callable[[Any], Any]:
+def _power(less: int = 0, of: float = 1.0) -> Prediction:
     """Samples near a tie, divided, to the power of one over the depth or over a smaller one."""
     return lambda p: (SET * p.gap_density / of) ** (1 / (_layers(p) - less))
 
