@@ -24,7 +24,7 @@ from verify.claims.drawn_networks import (
 )
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.collapsed import small_framed
-from verify.claims.vysogorets2024.framed_networks import network_on_images
+from verify.claims.vysogorets2024.framed_networks import network_on_images, of_digits
 from verify.model import OURS, ByName, ExactProperty, Identity, NoTheory
 from verify.model.domains import Between, Many
 
@@ -158,8 +158,8 @@ CLAIMS = (
         "remainder has none.",
         routes=layers_alone,
         points=(
-            Point(images="digits", network="LeNet-300-100", samples=40),
-            Point(images="digits", network="LeNet-5", samples=16),
+            of_digits(network="LeNet-300-100", samples=40),
+            of_digits(network="LeNet-5", samples=16),
         ),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
@@ -207,7 +207,7 @@ CLAIMS = (
         says="On few images, the rank of a deeper network's Gauss-Newton term is samples times classes less one, "
         "far below the number of parameters.",
         routes=real_rank,
-        points=(Point(images="digits", samples=4, hidden=(30, 20), spare=17),),
+        points=(of_digits(samples=4, hidden=(30, 20), spare=17),),
         tolerance=1e-3,
         tolerance_reason=COUNTS,
         seconds=0.011,
@@ -223,7 +223,7 @@ CLAIMS = (
         says="In a fully connected network, the first-layer gradient of each logit is the input image times a "
         "backpropagated factor for each unit.",
         routes=first_layer_gradients,
-        points=(Point(images="digits", network="LeNet-300-100", samples=3),),
+        points=(of_digits(network="LeNet-300-100", samples=3),),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         seconds=0.013,

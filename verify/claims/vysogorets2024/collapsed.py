@@ -17,7 +17,12 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, layer_blocks
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import network_on_images, seen_by, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import (
+    network_on_images,
+    of_digits,
+    seen_by,
+    stream_by_stream,
+)
 from verify.model import (
     OURS,
     ByName,
@@ -111,7 +116,7 @@ COLLAPSE = Experiment(
     id="vysogorets2024/collapse",
     replicate="one bias-free ReLU network 64-40-30-10 with 60 images and a random projection",
     simulate=_collapse,
-    points=(Point(images="digits", samples=60, dim=24, alpha=(9.0, 23.0, 61.0)),),
+    points=(of_digits(samples=60, dim=24, alpha=(9.0, 23.0, 61.0)),),
     budget=2048,
     seconds=2.9,
     data="digits",
@@ -144,7 +149,7 @@ LEAST_CONFIDENT = Experiment(
     id="vysogorets2024/least-confident",
     replicate="one LeNet-300-100 with 60 images",
     simulate=least_confident,
-    points=(Point(images="digits", samples=60, alpha=(4.0, 10.0, 40.0)),),
+    points=(of_digits(samples=60, alpha=(4.0, 10.0, 40.0)),),
     budget=1024,
     seconds=3.6,
     data="digits",
@@ -188,9 +193,7 @@ OBSERVATIONS = (
         replicate="one LeNet-300-100 with 60 images, along 50 random directions",
         simulate=_plateau,
         single="one of its columns is what single precision leaves",
-        points=(
-            Point(images="digits", samples=60, dim=50, alpha=(1.0, 3.0, 5.6, 10.0, 17.8, 31.6, 56.2, 100.0)),
-        ),
+        points=(of_digits(samples=60, dim=50, alpha=(1.0, 3.0, 5.6, 10.0, 17.8, 31.6, 56.2, 100.0)),),
         along="alpha",
         columns=headed(
             hessian="excess of H",
@@ -233,7 +236,7 @@ CLAIMS = (
         says="At large scale, the trace of the first Gauss-Newton block decays exponentially in the gaps of the "
         "two largest logits and stays above zero.",
         routes=decay,
-        points=tuple(Point(images="digits", samples=60, alpha=alpha) for alpha in (61.0, 130.0)),
+        points=tuple(of_digits(samples=60, alpha=alpha) for alpha in (61.0, 130.0)),
         tolerance=1e-9,
         tolerance_reason="a third class would show only where it comes within 15 / alpha^3 of the second",
         seconds=0.019,

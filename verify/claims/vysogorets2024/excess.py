@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -109,19 +110,9 @@ def _not_growing(rng: Generator, point: Point) -> float:
     return max(flat, found.here / found.ceiling - 1, abs(found.here / found.law - 1))
 
 
-def _changes(rng: Generator, point: Point) -> float:
-    found = _expected(rng, point)
-    return abs(found.further - found.here)
-
-
-def _beyond_gamma(rng: Generator, point: Point) -> float:
-    found = _expected(rng, point)
-    return found.here / found.gamma - 1
-
-
-def _not_as_the_root(rng: Generator, point: Point) -> float:
-    found, dim = _expected(rng, point), point.classes + point.beyond
-    return abs(found.further / found.here - math.sqrt((dim + 1) / dim))
+def _of_growth(violation: Callable[[_Growth, int], float]) -> Callable[[Generator, Point], float]:
+    """In so many dimensions."""
+    return lambda rng, point: violation(_expected(rng, point), point.classes + point.beyond)
 
 
 GROWTH_CLAIM = ExactProperty(
@@ -147,9 +138,11 @@ GROWTH_CLAIM = ExactProperty(
     tolerance=1e-11,
     tolerance_reason="rounding of a dense matrix in up to fifty dimensions",
     rivals={
-        "the same in every dimension": _changes,
-        "at most Gamma": _beyond_gamma,
-        "as the root of the dimension": _not_as_the_root,
+        "the same in every dimension": _of_growth(lambda f, _: abs(f.further - f.here)),
+        "at most Gamma": _of_growth(lambda f, _: f.here / f.gamma - 1),
+        "as the root of the dimension": _of_growth(
+            lambda f, d: abs(f.further / f.here - math.sqrt((d + 1) / d))
+        ),
     },
     seconds=0.017,
 )

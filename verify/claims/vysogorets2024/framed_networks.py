@@ -29,6 +29,7 @@ __all__ = [
     "log_ratio_and_excess",
     "lower_crossing",
     "network_on_images",
+    "of_digits",
     "on_digits",
     "seen_by",
     "stream_by_stream",
@@ -49,6 +50,11 @@ def stream_by_stream(one: Callable[[Generator, Point, str], Mapping[str, Any]]) 
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
     return simulate
+
+
+def of_digits(**sizes: Any) -> Point:
+    """A point on the digits."""
+    return Point(images="digits", **sizes)
 
 
 def network_on_images(rng: Generator, point: Point, network: str = "LeNet-300-100", **how: Any) -> Any:

@@ -16,7 +16,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature, projected_mlps
 from simulate.training import learnable_rates
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
 from verify.model import OURS, ByName, Claim, Experiment, Kind, NoTheory, Tier
 from verify.model.observation import Column, Observation, headed
 
@@ -157,7 +157,7 @@ CONFIDENT = Experiment(
     id="vysogorets2024/together",
     replicate="twelve initialisations of LeNet-300-100 with the same 60 images",
     simulate=_together,
-    points=(Point(images="digits", networks=12, samples=60),),
+    points=(of_digits(networks=12, samples=60),),
     budget=512,
     seconds=5.6,
     data="digits",
@@ -171,7 +171,7 @@ CURVED = Experiment(
     replicate="eight initialisations of LeNet-300-100 with the same 40 images and the same random projection",
     simulate=_together,
     single="its derivatives are in single precision",
-    points=(Point(images="digits", networks=8, samples=40, dim=20),),
+    points=(of_digits(networks=8, samples=40, dim=20),),
     budget=512,
     seconds=6.7,
     tier=Tier.FULL,
@@ -267,7 +267,7 @@ def _scattered(name: str, networks: int, **its_own: Any) -> Observation:
         replicate=f"{networks} initialisations with 60 balanced images and a random projection",
         simulate=scatter,
         single="its derivatives are in single precision",
-        points=(Point(images="digits", networks=networks, samples=60, dim=50),),
+        points=(of_digits(networks=networks, samples=60, dim=50),),
         along="",
         columns=SCATTER_COLUMNS,
         data="digits",

@@ -14,7 +14,7 @@ from simulate import data, networks
 from simulate.monte_carlo import Point
 from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
 from verify.model import ByName, Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, headed, on_a_gpu
 
@@ -272,8 +272,7 @@ OBSERVATIONS = (
     on_a_gpu(
         MAP,
         points=tuple(
-            Point(
-                images="digits",
+            of_digits(
                 hidden=(300, 100),
                 samples=9_000,
                 others=1_000,
@@ -301,8 +300,7 @@ OBSERVATIONS = (
         "training images and 0.79 and 0.54 of others, where the paper's, on all of FashionMNIST, do not; one rung "
         "too high they end without logits or are lost, as there.",
         points=tuple(
-            Point(
-                images="digits",
+            of_digits(
                 alpha=alpha,
                 samples=128,
                 others=256,

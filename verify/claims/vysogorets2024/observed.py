@@ -15,7 +15,7 @@ from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton, softmax
 from verify.claims.trained_networks import VGG_16, pass_cost, vgg_at_start, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
-from verify.claims.vysogorets2024.framed_networks import stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
 from verify.model import ByName, Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, headed, on_a_gpu
 
@@ -282,7 +282,7 @@ BY_SAMPLES = Observation(
     replicate="one network with its images and a random projection",
     simulate=edges_by_samples,
     single="its derivatives are in single precision",
-    points=(Point(images="digits", samples=800, counts=(200, 400, 800), dim=20),),
+    points=(of_digits(samples=800, counts=(200, 400, 800), dim=20),),
     along="counts",
     columns=COLUMNS,
     replicates=8,
@@ -306,8 +306,7 @@ OF_VGG = Observation(
     simulate=edges_of_vgg,
     single="its derivatives are in single precision",
     points=(
-        Point(
-            images="digits",
+        of_digits(
             stages=((8, 8), (16, 16), (32,)),
             head=(64,),
             bias=False,
@@ -349,8 +348,7 @@ OBSERVATIONS = (
         single=NEARLY_ALIKE,
         simulate=by_scale,
         points=tuple(
-            Point(images="digits", network=name, samples=size, dim=50, alpha=ALPHA)
-            for name, size in SIZES.items()
+            of_digits(network=name, samples=size, dim=50, alpha=ALPHA) for name, size in SIZES.items()
         ),
         along="alpha",
         columns=(
@@ -381,7 +379,7 @@ OBSERVATIONS = (
         single=NEARLY_ALIKE,
         simulate=by_network,
         points=tuple(
-            Point(images="digits", network=name, samples=size, dim=50, network_number=(1, 2, 3))
+            of_digits(network=name, samples=size, dim=50, network_number=(1, 2, 3))
             for name, size in SIZES.items()
         ),
         along="network_number",
@@ -408,9 +406,7 @@ OBSERVATIONS = (
     BY_SAMPLES,
     on_a_gpu(
         BY_SAMPLES,
-        points=(
-            Point(images="digits", samples=10_000, counts=(200, 400, 800, 1600, 3200, 6400, 10_000), dim=50),
-        ),
+        points=(of_digits(samples=10_000, counts=(200, 400, 800, 1600, 3200, 6400, 10_000), dim=50),),
         cost=cost_by_samples,
         replicates=3,
         note="On 10,000 images of CIFAR-10 (three networks, an H200) the lower edge is where its law puts it "
@@ -422,8 +418,7 @@ OBSERVATIONS = (
     on_a_gpu(
         OF_VGG,
         points=(
-            Point(
-                images="digits",
+            of_digits(
                 stages=VGG_16,
                 head=(512, 512),
                 bias=False,

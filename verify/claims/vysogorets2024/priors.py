@@ -19,7 +19,7 @@ from simulate.modules import logit_kernel
 from simulate.monte_carlo import Point
 from theory import gauss_newton, initial_loss
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.framed_networks import network_on_images, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import network_on_images, of_digits, stream_by_stream
 from verify.model import (
     OURS,
     ByName,
@@ -310,7 +310,7 @@ PRIORS = Experiment(
     id="vysogorets2024/priors",
     replicate="one LeNet-300-100 with 60 balanced images, resampled with 500 class priors",
     simulate=priors,
-    points=(Point(images="digits", samples=60, priors=500, batch=2500),),
+    points=(of_digits(samples=60, priors=500, batch=2500),),
     budget=512,
     seconds=2.6,
     data="digits",
@@ -321,7 +321,7 @@ BATCHES = Experiment(
     id="vysogorets2024/balanced-batches",
     replicate="one LeNet-300-100 with 640 balanced images and 80 of them",
     simulate=balanced_batches,
-    points=(Point(images="digits", samples=640, fewer=80),),
+    points=(of_digits(samples=640, fewer=80),),
     budget=512,
     seconds=1.9,
     data="digits",
@@ -434,7 +434,7 @@ OBSERVATIONS = (
         replicate="one network with 80 balanced images, resampled with 2000 class priors",
         simulate=_logit_gradients,
         points=tuple(
-            Point(images="digits", network=network, samples=80, priors=2000, batch=2500)
+            of_digits(network=network, samples=80, priors=2000, batch=2500)
             for network in ("LeNet-300-100", "LeNet-5")
         ),
         along="",
@@ -538,7 +538,7 @@ _two_sets = partial(
 UNRELATED = _two_sets(
     id="vysogorets2024/unrelated",
     replicate="one LeNet-5 (max pooled) with 100 balanced images and 100 Gaussian ones",
-    points=(Point(images="digits", samples=100),),
+    points=(of_digits(samples=100),),
     budget=512,
     seconds=3.6,
     data="digits",

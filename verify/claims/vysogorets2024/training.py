@@ -15,6 +15,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import learnable_rates, momentum, scaled_training
 from theory import learning_rates, zone
 from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.claims.vysogorets2024.scaling import NETWORKS, DrawnNetwork, drawn
 from verify.model import (
     OURS,
@@ -239,12 +240,14 @@ BASE_RATE = _on_a_quadratic(
 # --- uniform outputs -----------------------------------------------------------------------------------------
 
 
-def perceptrons(block: Block, point: Point, hidden: tuple[int, ...]) -> tuple[list[Any], Any, Any]:
-    """Bias-free networks on 8 x 8 images: weights (n, 1, out, in), inputs (n, 1, N, 64) and labels (n, 1, N)."""
+def perceptrons(
+    block: Block, point: Point, hidden: tuple[int, ...], side: int = 8
+) -> tuple[list[Any], Any, Any]:
+    """Bias-free networks on square images: weights (n, 1, out, in), inputs (n, 1, N, side^2) and labels (n, 1, N)."""
     import torch
 
-    source = data.opened(point.images, (1, 8, 8))
-    weights = [networks.mlp_weights(rng, (64, *hidden, source.classes)) for rng in block.streams]
+    source = data.opened(point.images, (1, side, side))
+    weights = [networks.mlp_weights(rng, (side**2, *hidden, source.classes)) for rng in block.streams]
     images = [data.sample(source, rng, point.samples).flat().tensors(block.device) for rng in block.streams]
     stacked = [torch.stack(layer)[:, None].to(block.device) for layer in zip(*weights, strict=True)]
     x, labels = (torch.stack(part)[:, None] for part in zip(*images, strict=True))
@@ -288,7 +291,7 @@ UNIFORM_PATHS = Identity(
     "like one whose outputs are held uniform.",
     routes=uniform_paths,
     points=tuple(
-        Point(images="digits", depth=depth, alpha=alpha, hidden=12, samples=20, steps=15, rate=0.006)
+        of_digits(depth=depth, alpha=alpha, hidden=12, samples=20, steps=15, rate=0.006)
         for depth, alpha in ((2, 1e-9), (3, 1e-6), (4, 3e-5), (5, 3e-4))
     ),
     tolerance=1e-12,
@@ -341,7 +344,7 @@ TURNED = Experiment(
     id="vysogorets2024/divergence-regime",
     replicate="one bias-free ReLU network 64-14-11-10 with 20 images, trained with uniform predictions",
     simulate=turned,
-    points=(Point(images="digits", samples=20, steps=100, rate=0.004),),
+    points=(of_digits(samples=20, steps=100, rate=0.004),),
     budget=256,
     seconds=0.23,
     data="digits",
@@ -362,7 +365,7 @@ OBSERVATIONS = (
         "steps later it leaves float64 on the fastest ones: with uniform outputs the loss has no minimum.",
         replicate="one bias-free ReLU network 64-14-11-K with 20 images, trained with uniform predictions",
         simulate=courses,
-        points=(Point(images="digits", samples=20, rate=0.004, step=(0, 10, 20, 40, 70, 100)),),
+        points=(of_digits(samples=20, rate=0.004, step=(0, 10, 20, 40, 70, 100)),),
         along="step",
         columns=headed(
             norm="norm of the weights over that at the start",
@@ -444,17 +447,8 @@ def _classifiers(block: Block, point: Point) -> Any:
 
     In float32 the exponents of 3 % of the networks of two layers and of 61 % of those of five came out others.
     """
-    import torch
-
-    source = data.opened(point.images, (1, 4, 4))
-    widths = (16, *[point.width] * (point.depth - 1), source.classes)
-    weights = [networks.mlp_weights(rng, widths) for rng in block.streams]
-    images = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    return learnable_rates.Classifiers(
-        tuple(torch.stack(layer).to(block.device) for layer in zip(*weights, strict=True)),
-        torch.from_numpy(np.stack([i.images for i in images])).to(block.device),
-        torch.from_numpy(np.stack([i.labels for i in images])).to(block.device),
-    )
+    weights, x, labels = perceptrons(block, point, (point.width,) * (point.depth - 1), side=4)
+    return learnable_rates.Classifiers(tuple(w[:, 0] for w in weights), x[:, 0], labels[:, 0])
 
 
 def _exponent(p: Point) -> float:
@@ -469,7 +463,7 @@ def _experiment(name: str, seconds: float, *rows: tuple[int, float, float, int])
         replicate="one bias-free ReLU network with 24 images, trained at two scales and seven learning rates each",
         simulate=base_rates,
         points=tuple(
-            Point(images="digits", depth=depth, small=small, large=large, width=20, samples=24, steps=steps)
+            of_digits(depth=depth, small=small, large=large, width=20, samples=24, steps=steps)
             for depth, small, large, steps in rows
         ),
         budget=512,

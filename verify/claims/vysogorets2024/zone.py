@@ -14,7 +14,7 @@ from simulate.monte_carlo import Point
 from simulate.perceptrons import confident, curvature, full_space
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER, framed_networks
-from verify.claims.vysogorets2024.framed_networks import on_digits, stream_by_stream
+from verify.claims.vysogorets2024.framed_networks import of_digits, on_digits, stream_by_stream
 from verify.model import (
     OURS,
     ByName,
@@ -89,7 +89,7 @@ ZONE = Experiment(
     replicate="one LeNet-300-100 with 40 images and a random projection",
     simulate=criterion,
     single="its derivatives are in single precision",
-    points=(Point(images="digits", samples=40, dim=50, alphas=17),),
+    points=(of_digits(samples=40, dim=50, alphas=17),),
     budget=1024,
     seconds=18.0,
     data="digits",
@@ -102,8 +102,8 @@ EDGES = Experiment(
     simulate=edges,
     single="its derivatives are in single precision",
     points=(
-        Point(images="digits", network="LeNet-300-100", samples=40, dim=50, alphas=17),
-        Point(images="digits", network="LeNet-5", pooling="average", samples=15, dim=50, alphas=17),
+        of_digits(network="LeNet-300-100", samples=40, dim=50, alphas=17),
+        of_digits(network="LeNet-5", pooling="average", samples=15, dim=50, alphas=17),
     ),
     budget=128,
     seconds=16.0,
@@ -124,7 +124,7 @@ FULL_SPACE = Experiment(
     id="vysogorets2024/full-space",
     replicate="one bias-free ReLU network 64-30-20-10 with 60 images",
     simulate=whole_space,
-    points=tuple(Point(images="digits", alpha=alpha, samples=60) for alpha in TYPICAL),
+    points=tuple(of_digits(alpha=alpha, samples=60) for alpha in TYPICAL),
     budget=512,
     seconds=0.64,
     data="digits",
@@ -251,7 +251,7 @@ SMALL = Experiment(
     replicate="one bias-free ReLU network with 40 images and a random projection",
     simulate=small_scales,
     points=tuple(
-        Point(images="digits", widths=widths, smaller=0.04, alpha=0.09, samples=40, dim=10)
+        of_digits(widths=widths, smaller=0.04, alpha=0.09, samples=40, dim=10)
         for widths in ((64, 30, 20), (64, 50, 40, 30, 20))
     ),
     budget=512,
