@@ -78,7 +78,6 @@ RELU = one_network(
     seconds=0.42,
 )
 
-
 BOUND = one_network(
     id="karakida2019/batch-norm-bound",
     simulate=normed_activations,
@@ -329,7 +328,6 @@ ONE_HIDDEN = one_network(
     seconds=0.4,
 )
 
-
 GROWING = Experiment(
     id="karakida2019/batch-norm-growth",
     replicate="one network with its inputs at each width",
@@ -339,7 +337,6 @@ GROWING = Experiment(
     seconds=0.52,
     special="as many samples as units, in all layers, as in the paper's figures; one output",
 )
-
 
 ODD = one_network(
     id="karakida2019/batch-norm-odd",

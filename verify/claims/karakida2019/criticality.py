@@ -20,7 +20,6 @@ from verify.model import KNOWN, ByName, Claim, Experiment, Identity, Kind, Predi
 
 __all__ = ["CLAIMS"]
 
-
 TILT = 0.01
 """Angle and relative length by which pairs of inputs differ: all below are linear in it."""
 
@@ -172,10 +171,8 @@ PAIR_CLAIMS = (
 
 # --- fixed points and phases ---------------------------------------------------------------------------------
 
-
 LAYERS = 540
 """Enough for the farthest of the depth scales below, 14 layers, to leave nothing but rounding."""
-
 
 SMALL = 1e-5
 """Step of a recursion at which its ratio to the next is the slope at the fixed point, up to this."""
@@ -286,6 +283,5 @@ PHASE = Claim(
     quantity="share of groups of networks in which near inputs part",
     axis="weight_variance",
 )
-
 
 CLAIMS = (*PAIR_CLAIMS, FIXED_POINTS, PHASE)

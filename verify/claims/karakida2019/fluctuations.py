@@ -31,6 +31,7 @@ from verify.claims.karakida2019.wide_networks import (
     order,
     passed_at,
     setting,
+    wide,
 )
 from verify.model import OURS, ByName, Claim, Experiment, Identity, Kind, NoTheory, Prediction, Tier
 
@@ -146,7 +147,7 @@ def _independent_gates(p: Point) -> float:
     return float(np.prod([slopes(a, b, d).overlap / slopes(a, 0.0, a).overlap for a, b, d in triples]))
 
 
-INDEPENDENCE = Claim(
+INDEPENDENCE = wide(
     id="karakida2019/gradient-independence",
     entries=("C22",),
     source=f"{PAPER}, assumption 3.2",
@@ -159,7 +160,6 @@ INDEPENDENCE = Claim(
     kind=Kind.RATIO,
     score=("true_mean", "fresh_mean"),
     predict=lambda _: 1.0,
-    margin=0.03,
     margin_reason=f"{WIDE}; they differ by O(1/M)",
     rivals={"fresh slopes as well": _independent_gates, "half": lambda _: 0.5},
     quantity="backward order parameter, true over fresh weights",
@@ -279,7 +279,7 @@ OTHER_ORDER = order(
 )
 
 SCATTER_CLAIMS = (
-    Claim(
+    wide(
         id="karakida2019/scatter-of-one-output",
         entries=("C28",),
         source=f"ours: c2 of {PAPER}, theorem 3.3, eq. (18), derived",
@@ -291,7 +291,6 @@ SCATTER_CLAIMS = (
         experiment=SAME,
         score="same",
         predict=_over_norm(_own),
-        margin=0.03,
         margin_reason=f"{WIDE}; the offset is O(1/M)",
         rivals={
             "input overlaps only": _over_norm(lambda p: _forward_only(p)[0]),
@@ -410,7 +409,7 @@ def _instead(p: Any, constant: float) -> float:
     return constant * float(kappas_at(p).alpha) * p.width / p.samples
 
 
-MEAN_OF_NONZERO = Claim(
+MEAN_OF_NONZERO = wide(
     id="karakida2019/mean-of-nonzero",
     entries=("C24", "C25"),
     source=f"{PAPER}, theorem 3.3, eqs. (16) and (17), for the mean of the eigenvalues that are not zero",
@@ -421,7 +420,6 @@ MEAN_OF_NONZERO = Claim(
     experiment=FEW,
     score="mean_of_nonzero",
     predict=_at_fixed_samples,
-    margin=0.03,
     margin_reason=f"linear in the Gram matrix: unbiased up to O(1/M); {WIDE}",
     rivals={
         "over T - 1": lambda p: _at_fixed_samples(p) * p.samples / (p.samples - 1),
@@ -551,7 +549,7 @@ CLAIMS = (
         rivals={"q* = 1/4": lambda _: 0.75, "q* = 0": lambda _: 1.0, "as the eigenvalue": lambda _: 0.0},
         quantity="upper bound of the largest eigenvalue after mean subtraction",
     ),
-    Claim(
+    wide(
         id="karakida2019/squares-over-trace",
         entries=("C26", "C28"),
         source=f"{PAPER}, theorem 3.3, eq. (18), the quotient behind its lower bound, with c1 derived",
@@ -562,7 +560,6 @@ CLAIMS = (
         experiment=VALUES,
         score="quotient",
         predict=_lower,
-        margin=0.03,
         margin_reason=OF_C1,
         pilot=AT_ONE_WIDTH,
         rivals={
@@ -572,7 +569,7 @@ CLAIMS = (
         },
         quantity="mean square of the eigenvalues after mean subtraction over that of equal ones",
     ),
-    Claim(
+    wide(
         id="karakida2019/root-of-squares",
         entries=("C27", "C28"),
         source=f"{PAPER}, theorem 3.3, eq. (18), the root behind its upper bound, with c2 derived",
@@ -583,7 +580,6 @@ CLAIMS = (
         experiment=VALUES,
         score="root",
         predict=_upper,
-        margin=0.03,
         margin_reason=OF_C1,
         pilot=AT_ONE_WIDTH,
         rivals={

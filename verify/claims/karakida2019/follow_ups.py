@@ -404,7 +404,6 @@ AFTER_WIDTHS = (
     "seed; first draws at this width lay"
 )
 
-
 _at_one_width = partial(
     Claim,
     entries=("C57",),

@@ -28,6 +28,7 @@ from verify.claims.karakida2019.wide_networks import (
     network_of,
     order,
     setting,
+    wide,
 )
 from verify.model import OURS, ByName, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 from verify.model.observation import Cost, Observation, headed, on_a_gpu
@@ -93,7 +94,7 @@ def _eq_10(p: Point, inputs: float) -> float:
     return statistics.largest / p.widths
 
 
-NARROW_CLAIM = Claim(
+NARROW_CLAIM = wide(
     id="karakida2019/narrow-inputs",
     entries=("C8",),
     source=f"{PAPER}, theorem 2.2, eq. (10), inputs of fixed width",
@@ -112,8 +113,6 @@ NARROW_CLAIM = Claim(
     along="widths",
     axis="widths",
     predict=lambda p: _eq_10(p, p.inputs),
-    margin=0.03,
-    margin_reason=WIDE,
     rivals={"inputs as wide as the layers": lambda p: _eq_10(p, p.widths)},
     quantity="Rayleigh quotient of the Fisher matrix per unit of width",
 )
@@ -183,7 +182,7 @@ CENTRED_CLAIMS = (
         rivals={"square root": lambda _: 0.5, "as for other networks": lambda _: 1.0},
         quantity="exponent of the largest eigenvalue of a centred network from width 64 to 256",
     ),
-    Claim(
+    wide(
         id="karakida2019/centred-formal",
         entries=("C18",),
         source=f"{PAPER}, eq. (10), outside its condition at kappa2 = 0",
@@ -204,8 +203,6 @@ CENTRED_CLAIMS = (
         along="widths",
         axis="widths",
         predict=_formal,
-        margin=0.03,
-        margin_reason=WIDE,
         rivals={"with c1": lambda p: _formal(p) + fisher.fluctuation_constants(**_centred(p)).c1},
         quantity="largest eigenvalue of a centred network",
     ),
@@ -339,7 +336,7 @@ GROWTH_CLAIMS = (
         rivals={"of the upper bound": lambda _: 0.5, "without subtraction": lambda _: 1.0},
         quantity="largest eigenvalue after mean subtraction",
     ),
-    Claim(
+    wide(
         id="karakida2019/lower-bound-with-c1",
         entries=("C26", "C29"),
         source=f"{PAPER}, theorem 3.3, eq. (18), with c1 derived",
@@ -354,7 +351,6 @@ GROWTH_CLAIMS = (
         along="widths",
         axis="widths",
         predict=lambda p: _bound(p, "lower"),
-        margin=0.03,
         margin_reason=f"{WIDE}; it is the bound that is loose, and c1 >= 0 implies it without; how sharp its value is, "
         "a claim of its own judges",
         pilot="the rival of three times the bound: in first draws twice the bound held too",
@@ -364,7 +360,7 @@ GROWTH_CLAIMS = (
         },
         quantity="largest eigenvalue after mean subtraction",
     ),
-    Claim(
+    wide(
         id="karakida2019/upper-bound",
         entries=("C27",),
         source=f"{PAPER}, theorem 3.3, eq. (18), with c2 derived",
@@ -379,8 +375,6 @@ GROWTH_CLAIMS = (
         along="widths",
         axis="widths",
         predict=lambda p: _bound(p, "upper"),
-        margin=0.03,
-        margin_reason=WIDE,
         rivals={
             "lower bound": lambda p: _bound(p, "lower"),
             "without M": lambda p: _bound(p, "upper") / math.sqrt(p.widths),
@@ -401,7 +395,6 @@ def linear_edges(block: Block, point: Point) -> ByName:
 
 
 NETWORK: ByName = {"weight_variance": 1.3, "bias_variance": 0.3, "depth": 2, "outputs": 1}
-
 
 EDGES = Experiment(
     id="karakida2019/linear-edge",
@@ -516,12 +509,10 @@ def cost_of_spectra(point: Point) -> Cost:
 STEPS = 40
 """Products of a search for the largest eigenvalue."""
 
-
 SETTINGS: tuple[dict[str, Any], ...] = (
     RELU,
     {"activation": "tanh", "weight_variance": 2.7, "bias_variance": 0.6, "depth": 3, "outputs": 1},
 )
-
 
 FISHER = Observation(
     id="karakida2019/limits-by-width",

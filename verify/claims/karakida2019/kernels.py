@@ -26,7 +26,7 @@ from theory.order_parameters import (
     preactivation_moment,
 )
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, one_network, setting
+from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, one_network, setting, wide
 from verify.model import OURS, ByName, Claim, ExactProperty, Passage, Prediction, Standing
 from verify.model.domains import Between, Either, OneOf
 
@@ -375,7 +375,7 @@ def _kappa2_part(p: Point) -> float:
     return kappas.alpha * p.width * kappas.kappa2 * (p.samples - 1) / p.samples
 
 
-NOT_CENTRED = Claim(
+NOT_CENTRED = wide(
     id="karakida2019/not-centred",
     entries=("C11",),
     source=f"{PAPER}, definition 2.1 and section 2.3 on centred networks, at another variance",
@@ -392,7 +392,6 @@ NOT_CENTRED = Claim(
     finding="Without biases and with zero Gaussian mean kappa2 is said to be 0. That holds for odd activations; "
     "in general the mean counts at the variance of its layer, here not 1: kappa2 is positive, and the "
     "largest eigenvalue grows with the width.",
-    margin=0.03,
     margin_reason=f"linear in the Gram matrix: unbiased up to O(1/M); {WIDE}",
     rivals={"half of it": lambda p: _largest(p) - 0.5 * _kappa2_part(p)},
     quantity="Rayleigh quotient of the Fisher matrix at equal weights",

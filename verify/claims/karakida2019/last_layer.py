@@ -27,6 +27,7 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     small_network,
     spike,
+    wide,
 )
 from verify.model import OURS, ByName, Claim, ExactProperty, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
@@ -146,7 +147,7 @@ def _same(p: Any) -> float:
 
 
 NORMALISED_CLAIMS = (
-    Claim(
+    wide(
         id="karakida2019/batch-normalised-mean",
         entries=("C34",),
         source=f"{PAPER}, eq. (19)",
@@ -162,7 +163,6 @@ NORMALISED_CLAIMS = (
         score="trace",
         inputs=DEVIATIONS_MEASURED,
         predict=_trace,
-        margin=0.03,
         margin_reason=f"{BIASED}, below 1 % at M = 300",
         rivals={
             "no 1 - 1/T": lambda p: _trace(p) * p.samples / (p.samples - 1),
@@ -197,7 +197,7 @@ NORMALISED_CLAIMS = (
         },
         quantity="trace of the squared Fisher matrix over the squared trace, times T - 1",
     ),
-    Claim(
+    wide(
         id="karakida2019/batch-normalised-root",
         entries=("C35",),
         source=f"{PAPER}, eq. (19), the root behind its upper bound, with c2' derived",
@@ -209,7 +209,6 @@ NORMALISED_CLAIMS = (
         score="root",
         inputs=DEVIATIONS_MEASURED,
         predict=_root,
-        margin=0.03,
         margin_reason=BIASED,
         pilot="the setting: that it resolves the part with c2' was seen in first draws; the margin is the usual one",
         rivals={
@@ -248,7 +247,7 @@ def _share(p: Any) -> float:
     return (p.samples - 1) * batch_normalisation.deviation_share(**setting(p, "width", "samples"))
 
 
-SHARE_CLAIM = Claim(
+SHARE_CLAIM = wide(
     id="karakida2019/deviation-share",
     entries=("C36",),
     source=f"ours, beside eq. (19) of {PAPER}",
@@ -261,7 +260,6 @@ SHARE_CLAIM = Claim(
     experiment=SHARES,
     score="share",
     predict=_share,
-    margin=0.03,
     margin_reason=f"{BIASED}, about 1 % at M = 260",
     rivals={
         "2": lambda _: 2.0,

@@ -27,6 +27,7 @@ from verify.claims.karakida2019.wide_networks import (
     order,
     setting,
     small_network,
+    wide,
 )
 from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
 from verify.model.domains import Between, Many, OneOf
@@ -471,7 +472,7 @@ LIMIT_CLAIMS = (
         quantity="logarithm of Tr F^2 / Tr F over its limit",
         logarithm="e",
     ),
-    Claim(
+    wide(
         id="karakida2019/layer-norm-largest",
         entries=("C52",),
         source=f"ours, beside theorem 4.1 of {PAPER}",
@@ -484,7 +485,6 @@ LIMIT_CLAIMS = (
         score="largest",
         inputs={"root": 300.0, "lower": 220.0, "upper": 390.0},
         predict=lambda p: p.root,
-        margin=0.03,
         margin_reason=f"{WIDE}; the excess is O(1/M), 1.4 % and 0.9 % at these widths",
         rivals={"lower bound": lambda p: p.lower, "upper bound": lambda p: p.upper},
         quantity="largest eigenvalue with layer normalisation",
@@ -543,7 +543,7 @@ def _eta1(p: Any, **changed: Any) -> float:
 ETA_3 = "root mean square overlap between samples' outputs over their variances"
 
 VARIANCE_CLAIMS = (
-    Claim(
+    wide(
         id="karakida2019/layer-norm-eta1",
         entries=("C54",),
         source=f"ours, beside theorem 4.1 of {PAPER}",
@@ -554,7 +554,6 @@ VARIANCE_CLAIMS = (
         experiment=VARIANCES,
         score="eta1",
         predict=_eta1,
-        margin=0.03,
         margin_reason=f"{WIDE}; the bias is O(1/M)",
         rivals={
             "one over the mean variance": lambda p: _eta1(p) * (p.outputs - 3) / (p.outputs - 1),

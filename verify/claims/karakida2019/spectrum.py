@@ -34,8 +34,9 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     small_network,
     statistics_of,
+    wide,
 )
-from verify.model import OURS, ByName, Claim, ExactProperty, NoTheory, Passage, Standing
+from verify.model import OURS, ByName, ExactProperty, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -79,7 +80,7 @@ def _eq_11_as_read(p: Point) -> float:
     return _mean(p) + (misread - kappas_at(p).kappa1) * blocks / parameters_of(p)
 
 
-MEAN_EIGENVALUE = Claim(
+MEAN_EIGENVALUE = wide(
     id="karakida2019/mean-eigenvalue",
     entries=("C12", "C16"),
     source=f"{PAPER}, theorem 2.2, eqs. (10) and (11)",
@@ -94,7 +95,6 @@ MEAN_EIGENVALUE = Claim(
     printed=_eq_11_as_read,
     reads=r"\kappa_1 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_t^l\, \hat q_t^{l-1}",
     finding=LOST_TILDE,
-    margin=0.03,
     margin_reason=f"{LINEAR}, 0.2 % at M = 240",
     rivals={
         "no alpha": lambda p: _mean(p) / (p.depth - 1),
@@ -284,7 +284,7 @@ def _same_layer(p: Point, name: str = "q_hat_st") -> Any:
     return np.append(getattr(_moments(p), name)[1:], _before_activation(p, name)[-1])
 
 
-UNEVEN_CLAIM = Claim(
+UNEVEN_CLAIM = wide(
     id="karakida2019/uneven-kappa2",
     entries=("C8", "C14", "C16"),
     source=f"{PAPER}, theorem 2.2, eq. (11), widths M_l = alpha_l M",
@@ -299,7 +299,6 @@ UNEVEN_CLAIM = Claim(
     printed=lambda p: _sum(p, _same_layer(p), _moments(p).q_hat_st),
     reads=r"\kappa_2 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_{st}^l\, \hat q_{st}^{l-1}",
     finding=LOST_TILDE,
-    margin=0.03,
     margin_reason=LINEAR,
     rivals={
         "kappa1": _kappa1,
@@ -341,7 +340,7 @@ def _at(p: Any, diagonal: float, off_diagonal: float) -> float:
     return k.alpha * p.width * (diagonal * k.kappa1 + off_diagonal * k.kappa2)
 
 
-ANY_SAMPLES_CLAIM = Claim(
+ANY_SAMPLES_CLAIM = wide(
     id="karakida2019/any-samples",
     entries=("C9", "C14"),
     source=f"{PAPER}, theorem 2.2, eq. (10), for any T",
@@ -354,7 +353,6 @@ ANY_SAMPLES_CLAIM = Claim(
     score="rayleigh",
     along="samples",
     predict=lambda p: statistics_of(p).largest,
-    margin=0.03,
     margin_reason=LINEAR,
     rivals={
         "many samples only": lambda p: _at(p, 0.0, 1.0),

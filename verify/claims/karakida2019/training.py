@@ -232,7 +232,6 @@ REALISED = at_each_width(
     seconds=1.3,
 )
 
-
 FIXED_SAMPLES = at_each_width(
     id="karakida2019/fixed-samples",
     simulate=subtracted_eigenvalues,
@@ -245,7 +244,6 @@ FIXED_SAMPLES = at_each_width(
 
 GRAM_ROUNDING = 1e-6
 """Of that power: on 16 networks it was at most 1e-7 from the one in double precision."""
-
 
 THOUSAND_SAMPLES = Experiment(
     id="karakida2019/a-thousand-samples",
@@ -378,7 +376,6 @@ ABOVE = Experiment(
     seconds=1.1,
 )
 
-
 # `of_line`: of a rate that is not tried any more; points keep their names, which their draws have
 SUBTRACTED = Experiment(
     id="karakida2019/with-subtraction",
@@ -388,7 +385,6 @@ SUBTRACTED = Experiment(
     budget=512,
     seconds=1.3,
 )
-
 
 _recovers = partial(
     Claim,
@@ -442,13 +438,10 @@ CLAIMS = (
 
 # --- figure 2 ---------------------------------------------------------------------------------------------------
 
-
 TRIED = (0.9, 1.5, 3.0, 6.0)
-
 
 SEARCHED = (0.5, 64.0)
 """Learning rates over the realised limit: those of the table, and where explosions are looked for."""
-
 
 GRAY = 1000.0
 """Losses beyond it are the gray area of the figure."""
@@ -507,10 +500,8 @@ COLUMNS = (
     ),
 )
 
-
 VARIANCES = {"weight_variance": 4.0, "bias_variance": 1.0}
 """Of the figure: nothing is judged here, so they may hide a wrong power."""
-
 
 NOTE = (
     "relu networks of three layers and one output, labels of a teacher of the same law; as many samples at every "
@@ -524,7 +515,6 @@ NOTE = (
     "may: it falls like 1 / M, while the realised limit hardly moves until M comes near T. Explosions are overflows "
     "here, except in the two columns on losses beyond 1000."
 )
-
 
 FIGURES = tuple(
     Observation(
@@ -583,7 +573,6 @@ def cost_of_figure(point: Point) -> Cost:
 
 SEARCHES = 8
 """Runs in which explosions are looked for."""
-
 
 OBSERVATIONS = (
     *FIGURES,

@@ -31,6 +31,7 @@ __all__ = [
     "small_network",
     "spike",
     "statistics_of",
+    "wide",
 ]
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
@@ -152,7 +153,9 @@ def parameters_of(p: Any) -> int:
     return int(fisher.parameter_count(depth=p.depth, width=p.width, outputs=p.outputs))
 
 
-# --- claims on limits and orders -----------------------------------------------------------------------------
+# --- claims on wide networks, limits and orders ---------------------------------------------------------------
+
+wide = partial(Claim, margin=0.03, margin_reason=WIDE)
 
 exponent = partial(
     Claim, kind=Kind.EXPONENT, along="widths", terms=(1,), relative=False, margin_reason=HALFWAY

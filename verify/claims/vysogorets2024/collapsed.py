@@ -210,7 +210,6 @@ OBSERVATIONS = (
     ),
 )
 
-
 FIGURES = f"{PAPER}, section 3 and appendix D, figures 2 and 10"
 
 _on_most = partial(

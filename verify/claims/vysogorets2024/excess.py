@@ -281,7 +281,6 @@ def _matrices(block: Block, point: Point) -> Any:
 TYPICAL = {"trace": 111.0, "square": 550.0, "length": 23.1}
 """Of the matrices below, to two or three digits: they place margins and rivals."""
 
-
 PROBES = Experiment(
     id="vysogorets2024/hutchinson-probes",
     replicate="one symmetric matrix with 96 probes of signs and 96 normal ones",
@@ -290,7 +289,6 @@ PROBES = Experiment(
     budget=8192,
     seconds=1.4,
 )
-
 
 PROBE_CLAIM = Claim(
     id="vysogorets2024/hutchinson-norm",
@@ -370,7 +368,6 @@ NETWORK_CLAIM = Claim(
     },
     quantity="squared norm in a projection over the share of the exact one",
 )
-
 
 CLAIMS = (
     SHARE_CLAIM,

@@ -26,7 +26,6 @@ Floats = NDArray[np.float64]
 
 # --- many initialisations ------------------------------------------------------------------------------------
 
-
 PAIRS = {
     "entropy_loss": -1,
     "entropy_gradient": -1,
@@ -165,7 +164,6 @@ CONFIDENT = Experiment(
     rounding=dict.fromkeys(("entropy_loss", "entropy_gradient"), math.inf),
 )
 
-
 CURVED = Experiment(
     id="vysogorets2024/together-curved",
     replicate="eight initialisations of LeNet-300-100 with the same 40 images and the same random projection",
@@ -229,9 +227,7 @@ CLAIMS = (
     ),
 )
 
-
 # --- what is reported -------------------------------------------------------------------------------------------
-
 
 SCATTER_COLUMNS = (
     *(

@@ -86,7 +86,6 @@ LOGIT_MODEL = Experiment(
     tier=Tier.SMOKE,
 )
 
-
 UNIFORM_LOGIT_MODEL = Experiment(
     id="vysogorets2024/uniform-logit-model",
     replicate=LOGIT_MODEL.replicate,
@@ -257,12 +256,9 @@ def shared_means(block: Block, point: Point) -> ByName:
 
 BEFORE_COLLAPSE = ((0.55, 0.42, 0.03), (0.994, 0.004, 0.002), (0.002, 0.995, 0.003), (0.001, 0.003, 0.996))
 
-
 MIXED = ((0.90, 0.06, 0.03, 0.01), (0.05, 0.85, 0.02, 0.08), (0.30, 0.10, 0.55, 0.05))
 
-
 UNSURE = ((0.6, 0.3, 0.1), (0.2, 0.3, 0.5), (0.1, 0.7, 0.2), (0.3, 0.4, 0.3), (0.15, 0.25, 0.6))
-
 
 FINITE = Experiment(
     id="vysogorets2024/finite-samples",
@@ -277,7 +273,6 @@ FINITE = Experiment(
     seconds=0.31,
 )
 
-
 FINITE_ORTHOGONAL = Experiment(
     id="vysogorets2024/finite-samples-orthogonal",
     replicate="draws of orthogonal class means with one finite sample each",
@@ -290,7 +285,6 @@ FINITE_ORTHOGONAL = Experiment(
     budget=4096,
     seconds=0.15,
 )
-
 
 BATCH = Experiment(
     id="vysogorets2024/batch-of-predictions",

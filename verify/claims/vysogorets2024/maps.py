@@ -211,7 +211,6 @@ COLUMNS = headed(
 )
 PROBE = Column(score="probe", heading="test accuracy of a linear classifier on its features")
 
-
 _reported = partial(
     Observation,
     source=f"{PAPER}, section 5 and appendix E, figures 7 to 9, 11 and 12",
@@ -228,7 +227,6 @@ _mapped = partial(
     along="base_rate",
     axis="base rate eta_0",
 )
-
 
 LENET: ByName = {"images": "digits", "hidden": (300, 100), "samples": 256, "others": 512}
 

@@ -117,14 +117,11 @@ def _farthest(ratios: Floats) -> float:
 
 ALPHA = (0.01, 0.1, 0.32, 0.56, 0.75, 1.0, 1.33, 1.78, 2.37, 3.16, 5.62, 10.0, 17.8, 31.6, 100.0)
 
-
 SIZES = {"LeNet-300-100": 160, "LeNet-5": 80}
-
 
 NEARLY_ALIKE = (
     "nothing, but its images nearly are sums of others, and rounding moves what it draws in their basis"
 )
-
 
 HEADINGS = {
     "eq_8": "eq. (8) corrected",
@@ -133,12 +130,10 @@ HEADINGS = {
     "dimension_law": "dimension law from full space",
 }
 
-
 HOW = (
     "Predicted over measured; 1 is perfect. G at its place in exact arithmetic, through 50 random directions; the two "
     "scales of the random model are fitted to the projected logit gradients. LeNet-5 is max pooled."
 )
-
 
 # --- LeNet-300-100 on more and more samples --------------------------------------------------------------------
 
@@ -292,7 +287,6 @@ BY_SAMPLES = Observation(
     axis="images N",
 )
 
-
 OF_VGG = Observation(
     id="vysogorets2024/edges-of-vgg",
     entries=("A21", "A23", "A24"),
@@ -330,7 +324,6 @@ OF_VGG = Observation(
     tier=Tier.FULL,
     axis="share of training done",
 )
-
 
 OBSERVATIONS = (
     Observation(

@@ -175,7 +175,6 @@ LOSS_CLAIMS = (
 
 # --- many class priors ---------------------------------------------------------------------------------------
 
-
 SMALL = 0.01
 """Scale at which predictions are uniform to 10^-6 and better."""
 
@@ -316,7 +315,6 @@ PRIORS = Experiment(
     data="digits",
 )
 
-
 BATCHES = Experiment(
     id="vysogorets2024/balanced-batches",
     replicate="one LeNet-300-100 with 640 balanced images and 80 of them",
@@ -326,7 +324,6 @@ BATCHES = Experiment(
     seconds=1.9,
     data="digits",
 )
-
 
 # of LeNet-300-100 on digits; what is typical of it, to two digits, places margins and rivals
 PARAMETERS = 266_200.0
@@ -416,7 +413,6 @@ PRIOR_CLAIMS = (
     ),
 )
 
-
 OBSERVATIONS = (
     Observation(
         id="vysogorets2024/logit-gradients",
@@ -467,13 +463,10 @@ OBSERVATIONS = (
     ),
 )
 
-
 # --- two sets of images that share nothing ---------------------------------------------------------------------
-
 
 AT_ONCE = 500
 """Images whose signals are held together."""
-
 
 ROUNDING = 1e-6
 """Of a cosine, for passes in single precision: at most 1e-7 on 16 networks, beside the same in double precision."""

@@ -156,7 +156,6 @@ HAAR = Experiment(
     seconds=0.35,
 )
 
-
 ZERO_TRACE = Experiment(
     id="vysogorets2024/zero-trace-projections",
     replicate="64 orthonormal frames around a fixed matrix of zero trace",
@@ -281,7 +280,6 @@ FRAMES = Experiment(
     seconds=0.65,
 )
 
-
 FRAME_OVERLAP = Claim(
     id="vysogorets2024/frame-overlap",
     entries=("A6",),
@@ -362,7 +360,6 @@ LENET_TYPICAL: dict[str, dict[float, float]] = {
     "gamma": {0.8: 2.7, 1.7: 1.6},
 }
 
-
 LENET = Experiment(
     id="vysogorets2024/lenet-spectra",
     replicate="one LeNet-300-100 with 16 images, in 20 projections",
@@ -374,7 +371,6 @@ LENET = Experiment(
     seconds=3.0,
     data="digits",
 )
-
 
 LENET_EXCESS = Claim(
     id="vysogorets2024/excess-in-50-dimensions",
@@ -401,9 +397,7 @@ LENET_EXCESS = Claim(
     quantity="excess of the projected G-term",
 )
 
-
 # --- of any shape, and random logit gradients --------------------------------------------------------------------
-
 
 EACH = 12
 """Of each replicate."""

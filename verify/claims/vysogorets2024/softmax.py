@@ -207,7 +207,6 @@ RANGE = ExactProperty(
 
 # --- the approach to one-hot ---------------------------------------------------------------------------------
 
-
 MANY_DIGITS = "the next term of the expansion is far below it, and so is rounding with hundreds of digits"
 
 
@@ -444,7 +443,6 @@ PAIRS = Experiment(
     tier=Tier.SMOKE,
 )
 
-
 ORDER = Claim(
     id="vysogorets2024/order-by-entropy",
     entries=("A34",),
@@ -631,7 +629,6 @@ BATCH_RAY = Identity(
     seconds=0.01,
     quantity="Gamma of the mean matrix",
 )
-
 
 CLAIMS = (
     WEIGHTED,

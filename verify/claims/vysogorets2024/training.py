@@ -184,7 +184,6 @@ QUADRATIC: Domain = {
     "offset": Between(1e-3, 0.3),
 }
 
-
 _on_a_quadratic = partial(
     ExactProperty,
     tolerance=1e-10,
@@ -350,7 +349,6 @@ TURNED = Experiment(
     data="digits",
 )
 
-
 OBSERVATIONS = (
     Observation(
         id="vysogorets2024/courses-of-divergence",
@@ -379,7 +377,6 @@ OBSERVATIONS = (
         axis="steps of gradient descent",
     ),
 )
-
 
 _on_every_network = partial(
     Claim,
@@ -416,7 +413,6 @@ TURNED_CLAIMS = (
 )
 
 # --- the largest learning rate of a scaled network -------------------------------------------------------------
-
 
 LADDER = {"factor": math.sqrt(2), "count": 7}
 """Rates eta from 0.35 to 4, all moved by one random factor up to sqrt(2): every network learns at the first ones."""

@@ -95,7 +95,6 @@ ZONE = Experiment(
     data="digits",
 )
 
-
 EDGES = Experiment(
     id="vysogorets2024/zone-edges",
     replicate="one network with its images and a random projection",
@@ -111,14 +110,11 @@ EDGES = Experiment(
     data="digits",
 )
 
-
 MISREAD = 1e-4
 """A scale in 17 misread for rounding on one network in 600; derivatives in single precision are right to 1e-6."""
 
-
 TYPICAL = {0.6: (5.2, 2.8), 1.3: (3.9, 0.96), 2.2: (2.7, 0.7)}
 """Excess of G and ratio of the norms by alpha, to one digit or two: they place margins and rivals."""
-
 
 FULL_SPACE = Experiment(
     id="vysogorets2024/full-space",
@@ -129,7 +125,6 @@ FULL_SPACE = Experiment(
     seconds=0.64,
     data="digits",
 )
-
 
 CRITERION_CLAIMS = (
     Claim(
@@ -259,7 +254,6 @@ SMALL = Experiment(
     data="digits",
 )
 
-
 _rate = partial(
     Claim,
     entries=("A21",),
@@ -364,10 +358,8 @@ LOWER_EDGE = Claim(
 
 # --- the upper edge, and what holds it up --------------------------------------------------------------------
 
-
 OTHERS = 3
 """Further sets of inputs of every network, of which the smallest gaps alone are looked at."""
-
 
 LEVER = 0.4
 """By which a smaller gap moves the edge out, both as logarithms: near 1/L. Any would leave the mean as it is."""
@@ -460,7 +452,6 @@ UPPER = Experiment(
     seconds=8.7,
     tier=Tier.FULL,
 )
-
 
 TIES = Experiment(
     id="vysogorets2024/near-ties",
