@@ -69,6 +69,7 @@ def test_kappas_that_are_swapped_fail_the_run(*, wrong: bool) -> None:
     claim = of(spectrum.CLAIMS, "karakida2019/second-moment")
     few = replace(claim.experiment, budget=96)
     formula = swapped if wrong else claim.predict
-    order = replace(spectrum.SECOND_MOMENT_ORDER, experiment=few, offset=formula)
+    assert claim.order is not None
+    order = replace(claim.order, experiment=few, offset=formula)
     row = judged(replace(claim, experiment=few, predict=formula, order=order))
     assert (row.verdict, row.surprise) == ("undecided", wrong), row.points[0].reason

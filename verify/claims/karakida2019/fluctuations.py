@@ -20,6 +20,7 @@ from theory.order_parameters import Propagation, propagate
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
+    approach,
     at_each_width,
     by_width,
     exponent,
@@ -28,7 +29,6 @@ from verify.claims.karakida2019.wide_networks import (
     limit,
     network_of,
     one_network,
-    order,
     passed_at,
     setting,
     wide,
@@ -264,20 +264,6 @@ def _over_norm(value: Prediction) -> Prediction:
     return lambda p: value(p) / _norm(p)
 
 
-OTHER_ORDER = order(
-    id="karakida2019/scatter-of-two-outputs-order",
-    entries=("C28",),
-    source=f"ours, beside theorem 3.3 of {PAPER}",
-    passage=OURS,
-    statement=r"M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\bar K_{kk} \bar K_{k'k'}} - "
-    r"\frac{S_{\rm diff}}{\alpha^2 \kappa_1^2} \sim M^{-1} \quad (k \ne k')",
-    says="The scaled variance of the products of two outputs' gradients approaches its limit like one over the width.",
-    experiment=OTHER,
-    score="other",
-    offset=_over_norm(_other),
-    quantity="variance of Gram entries of two outputs, less its limit",
-)
-
 SCATTER_CLAIMS = (
     wide(
         id="karakida2019/scatter-of-one-output",
@@ -311,7 +297,7 @@ SCATTER_CLAIMS = (
         " derived recursion gives.",
         experiment=OTHER,
         score="other",
-        order=OTHER_ORDER,
+        order=approach(OTHER, "other", _over_norm(_other)),
         predict=_over_norm(_other),
         margin=0.06,
         margin_reason="a second-order part of c2, extrapolated from three times its value at M = 16; 6 % of it is "

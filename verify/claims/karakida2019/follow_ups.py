@@ -17,13 +17,13 @@ from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
+    approach,
     by_width,
     kappas_at,
     law,
     limit,
     network_of,
     one_network,
-    order,
     parameters_of,
     passed_at,
     setting,
@@ -126,22 +126,6 @@ def _mixed(p: Point, own: float, shared: float) -> float:
 
 THE_WIDTHS = "the widths: that they resolve it was seen in first draws; the margin is the usual one"
 
-MOMENT_ORDER = order(
-    id="karakida2019/tangent-second-moment-order",
-    entries=("C56",),
-    source=f"ours, beside {PAPER}, theorem 2.2; {TANGENT_ELSEWHERE}",
-    passage=OURS,
-    statement=r"\mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] - "
-    r"\frac{(T-1) (\kappa_2^N)^2 + (\kappa_1^N)^2}{\kappa_1^N ((T-1) \kappa_2^N + \kappa_1^N)} \sim M^{-1}",
-    says="With tangent parameters, the second moment of the Fisher eigenvalues, over mean and Rayleigh "
-    "quotient, approaches its limit like one over the width.",
-    experiment=TANGENT_SIZES,
-    score="second_moment",
-    offset=_second_moment,
-    pilot=THE_WIDTHS,
-    quantity="second moment over mean and Rayleigh quotient, less the limit, tangent parameters",
-)
-
 TANGENT_CLAIMS = (
     _linear(
         id="karakida2019/tangent-mean",
@@ -196,7 +180,7 @@ TANGENT_CLAIMS = (
         "quotient, tends to a mix of squared kernel values as the width grows.",
         experiment=TANGENT_SIZES,
         score="second_moment",
-        order=MOMENT_ORDER,
+        order=approach(TANGENT_SIZES, "second_moment", _second_moment),
         predict=_second_moment,
         margin=0.03,
         margin_reason=WIDE,

@@ -20,13 +20,13 @@ from theory import fisher, linear_network
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
+    approach,
     at_each_width,
     by_width,
     exponent,
     law,
     limit,
     network_of,
-    order,
     setting,
     wide,
 )
@@ -264,23 +264,6 @@ def _bound(p: Point, name: str) -> float:
     return float(getattr(known, name))
 
 
-RAYLEIGH_ORDER = order(
-    id="karakida2019/largest-order",
-    entries=("C14",),
-    source=f"ours, beside theorem 2.2 of {PAPER}",
-    passage=OURS,
-    no_theory=NoTheory.CONSTANT,
-    statement=r"\mathbb{E}\Big[\lambda_{\max} \big/ \tfrac{1}{T^2} \mathbf 1^\top K \mathbf 1\Big] - 1 \sim M^{-1}",
-    says="For one output and as many samples as units, the largest Fisher eigenvalue approaches the Rayleigh quotient "
-    "at equal weights like one over the width.",
-    experiment=RAYLEIGH,
-    score="ratio",
-    offset=lambda _: 1.0,
-    margin=0.2,
-    rivals={"as for several outputs": lambda _: -0.5, "square": lambda _: -2.0},
-    quantity="largest eigenvalue over its Rayleigh quotient, less one",
-)
-
 LOOSE = Passage(Standing.AS_STATED, "relatively loose compared to the experimental results", "Section 3.2")
 
 GROWTH_CLAIMS = (
@@ -297,7 +280,7 @@ GROWTH_CLAIMS = (
         score="ratio",
         predict=lambda _: 1.0,
         margin=0.01,
-        order=RAYLEIGH_ORDER,
+        order=approach(RAYLEIGH, "ratio", lambda _: 1.0, 0.2),
         margin_reason="at most 1 %; the ratio itself is 1.15 at M = 16",
         rivals={"no convergence from M = 16 on": lambda _: 1.15, "none from M = 64 on": lambda _: 1.04},
         quantity="largest eigenvalue over its Rayleigh quotient at equal weights",

@@ -17,6 +17,7 @@ from theory.fisher import layer_normalisation
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
+    approach,
     by_width,
     exponent,
     kappas_at,
@@ -24,7 +25,6 @@ from verify.claims.karakida2019.wide_networks import (
     limit,
     network_of,
     one_network,
-    order,
     setting,
     small_network,
     wide,
@@ -430,21 +430,6 @@ def _of_squares(p: Any, **changed: Any) -> float:
     return math.log(other / known)
 
 
-SQUARES_ORDER = order(
-    id="karakida2019/layer-norm-second-moment-order",
-    entries=("C51",),
-    source=f"ours, beside theorem 4.1 of {PAPER}",
-    passage=OURS,
-    statement=r"\mathbb{E} \log \frac{\mathrm{Tr}\, F^2}{\mathrm{Tr}\, F} \frac{m_\lambda}{s_\lambda} \sim M^{-1}",
-    says="With layer normalisation, the second over the first moment of the Fisher eigenvalues approaches its limit "
-    "like one over the width.",
-    experiment=SQUARES,
-    score="ratio",
-    offset=lambda _: 0.0,
-    rivals={"root of the width": lambda _: -0.5, "square": lambda _: -2.0},
-    quantity="logarithm of Tr F^2 / Tr F over its limit",
-)
-
 LIMIT_CLAIMS = (
     limit(
         id="karakida2019/layer-norm-second-moment",
@@ -461,7 +446,7 @@ LIMIT_CLAIMS = (
         predict=lambda _: 0.0,
         margin=0.03,
         relative=False,
-        order=SQUARES_ORDER,
+        order=approach(SQUARES, "ratio", lambda _: 0.0),
         margin_reason=f"{WIDE}; a logarithm, as 1/sigma^2 makes the ratio itself heavy-tailed",
         rivals={
             "eta1 for eta3": lambda p: _of_squares(p, eta3=MEDIANS["eta1"]),

@@ -20,6 +20,7 @@ from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
+    approach,
     at_each_width,
     by_width,
     exponent,
@@ -28,7 +29,6 @@ from verify.claims.karakida2019.wide_networks import (
     limit,
     network_of,
     one_network,
-    order,
     parameters_of,
     passed_at,
     setting,
@@ -36,7 +36,7 @@ from verify.claims.karakida2019.wide_networks import (
     statistics_of,
     wide,
 )
-from verify.model import OURS, ByName, ExactProperty, NoTheory, Passage, Standing
+from verify.model import ByName, ExactProperty, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -430,37 +430,6 @@ def _one_large(p: Point) -> float:
     return (1 + (p.outputs - 1) * rest) / p.outputs
 
 
-SECOND_MOMENT_ORDER = order(
-    id="karakida2019/second-moment-order",
-    entries=("C13",),
-    source=f"ours, beside theorem 2.2 of {PAPER}",
-    passage=OURS,
-    statement=r"\mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] - "
-    r"\frac{(T-1) \kappa_2^2 + \kappa_1^2}{\kappa_1 ((T-1) \kappa_2 + \kappa_1)} \sim M^{-1}",
-    says="The second moment of the Fisher eigenvalues, over mean and Rayleigh quotient, approaches its limit like one "
-    "over the width.",
-    experiment=GROWING,
-    score="second_moment",
-    offset=_by_theorem,
-    quantity="second moment of the eigenvalues over mean and Rayleigh quotient, less the limit",
-)
-
-TOP_ORDER = order(
-    id="karakida2019/mean-of-top-order",
-    entries=("C15",),
-    source=f"ours, beside theorem 2.2 of {PAPER}",
-    passage=OURS,
-    no_theory=NoTheory.CONSTANT,
-    statement=r"\mathbb{E}\Big[\frac1C \sum_{j \le C} \lambda_j \big/ \bar r\Big] - 1 \sim M^{-1}",
-    says="The mean of the C largest Fisher eigenvalues approaches the Rayleigh quotient at equal weights like one over "
-    "the width.",
-    experiment=GROWING,
-    score="mean_of_top",
-    offset=lambda _: 1.0,
-    rivals={"as for the largest": lambda _: -0.5, "square": lambda _: -2.0},
-    quantity="mean of the C largest eigenvalues over the mean Rayleigh quotient, less one",
-)
-
 CLAIMS = (
     MEAN_EIGENVALUE,
     GRAM_PROPERTY,
@@ -478,7 +447,7 @@ CLAIMS = (
         "to a mix of squared gradient overlaps within and between samples.",
         experiment=GROWING,
         score="second_moment",
-        order=SECOND_MOMENT_ORDER,
+        order=approach(GROWING, "second_moment", _by_theorem),
         predict=_by_theorem,
         margin=0.03,
         margin_reason=f"{WIDE}; at M = 16 it is a third higher",
@@ -503,7 +472,7 @@ CLAIMS = (
         "weights.",
         experiment=GROWING,
         score="mean_of_top",
-        order=TOP_ORDER,
+        order=approach(GROWING, "mean_of_top", lambda _: 1.0),
         predict=lambda _: 1.0,
         margin=0.01,
         margin_reason="at most 1 %; the ratio itself is 1.14 at M = 16",

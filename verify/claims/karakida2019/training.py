@@ -15,17 +15,17 @@ from simulate.wide import fisher_gram
 from theory import fisher, learning_rates
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
+    approach,
     at_each_width,
     by_width,
     exponent,
     limit,
     network_of,
-    order,
     setting,
     small_network,
     statistics_of,
 )
-from verify.model import OURS, ByName, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import ByName, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing, Tier
 from verify.model.observation import Column, Cost, Observation, headed, on_a_gpu
 
 __all__ = ["CLAIMS", "FIGURE_2", "OBSERVATIONS", "drawn_lines", "student_and_targets"]
@@ -263,24 +263,6 @@ def _growth_of_mean(p: Any) -> float:
     return math.log(wide / narrow) / math.log(ends[1] / ends[0])
 
 
-LINE_ORDER = order(
-    id="karakida2019/line-order",
-    entries=("C44",),
-    source=f"ours, beside figure 2 of {PAPER}",
-    passage=OURS,
-    no_theory=NoTheory.CONSTANT,
-    statement=r"1 - \mathbb{E}\Big[\tfrac{2}{\lambda_{\max}} \big/ "
-    r"\tfrac{2 T^2}{\mathbf 1^\top K \mathbf 1}\Big] \sim M^{-1} \quad (T \text{ fixed})",
-    says="At a fixed number of samples, the limit of stable learning rates approaches that of the Rayleigh quotient "
-    "like one over the width.",
-    experiment=REALISED,
-    score="ratio",
-    offset=lambda _: 1.0,
-    margin=0.2,
-    rivals={"as for several outputs": lambda _: -0.5, "square": lambda _: -2.0},
-    quantity="realised limit over that of the Rayleigh quotient, from 1",
-)
-
 LIMIT_CLAIMS = (
     limit(
         id="karakida2019/line",
@@ -298,7 +280,7 @@ LIMIT_CLAIMS = (
         score="ratio",
         predict=lambda _: 1.0,
         margin=0.01,
-        order=LINE_ORDER,
+        order=approach(REALISED, "ratio", lambda _: 1.0, 0.2),
         margin_reason="at most 1 %; the ratio itself is 0.7 at M = 8. That the quotient has the mean of eq. (10) is "
         "a claim of its own; the scatter of single networks, 12 to 20 % at M = 50 to 100, is its scatter",
         rivals={"no convergence from M = 8 on": lambda _: 0.7, "none from M = 64 on": lambda _: 0.93},

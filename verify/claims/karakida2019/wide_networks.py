@@ -11,11 +11,12 @@ from numpy.random import Generator
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, signals
 from theory import fisher
-from verify.model import Claim, Experiment, Kind
+from verify.model import Claim, Experiment, Kind, Prediction
 
 __all__ = [
     "HALFWAY",
     "WIDE",
+    "approach",
     "at_each_width",
     "by_width",
     "exponent",
@@ -24,7 +25,6 @@ __all__ = [
     "limit",
     "network_of",
     "one_network",
-    "order",
     "parameters_of",
     "passed_at",
     "setting",
@@ -162,12 +162,19 @@ exponent = partial(
 )
 """A claim on a power of the width."""
 
-order = partial(
-    exponent,
-    predict=lambda _: -1.0,
-    margin=0.24,
-    rivals={"square root": lambda _: -0.5, "square": lambda _: -2.0},
-)
-"""How a limit is approached, in power -1 of the width."""
-
 limit = partial(Claim, kind=Kind.LIMIT, along="widths", terms=(1, 2))
+
+
+def approach(experiment: Experiment, score: str, limit: Prediction, margin: float = 0.24) -> Claim:
+    """How a limit is approached, in power -1 of the width: the `order` that it rests on, no claim of its own."""
+    return exponent(
+        id=f"{experiment.id}-order",
+        entries=(),
+        source="",
+        statement="",
+        experiment=experiment,
+        score=score,
+        offset=limit,
+        predict=lambda _: -1.0,
+        margin=margin,
+    )
