@@ -143,7 +143,7 @@ ACTIVATION_CLAIMS = (
         statement=r"\hat q_{st,BN} = \tfrac12 A\big(-\tfrac{1}{T-1}\big) \text{ for ReLU},\quad "
         r"A(c) = \tfrac1\pi \big(\sqrt{1 - c^2} + c\, (\pi - \arccos c)\big)",
         says="Behind batch normalisation, ReLU at two samples has as mean product half the arccosine kernel at the"
-        " negative correlation that centring leaves.",
+        " correlation that centring leaves.",
         experiment=RELU,
         score="shared",
         predict=_shared,
@@ -164,8 +164,8 @@ ACTIVATION_CLAIMS = (
         source=f"{THEOREM}, the Rayleigh quotient in its proof",
         statement=r"\mathbb{E}\,\tfrac{1}{T^2} \mathbf 1^\top h^{L-1} h^{L-1\top} \mathbf 1 = "
         r"\alpha_{L-1} M \Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big)",
-        says="With batch-normalised hidden layers, the mean Rayleigh quotient of the last layer at equal weights "
-        "is the theorem's lower bound.",
+        says="With batch-normalised hidden layers, the mean Rayleigh quotient at equal weights is the theorem's "
+        "lower bound.",
         experiment=BOUND,
         score="rayleigh",
         predict=_bound,
@@ -200,8 +200,8 @@ ANY_WIDTH = StatisticalProperty(
     passage=OURS,
     statement=r"L = 2:\quad \mathbb{E}\,\tfrac{1}{T^2} \mathbf 1^\top h h^\top \mathbf 1 = "
     r"M_1 \Big(\frac{T-1}{T} \hat q_{st} + \frac1T \hat q_t\Big)\text{, averages over the sphere, at any width}",
-    says="With one batch-normalised hidden layer, the mean Rayleigh quotient of the last layer is the theorem's lower "
-    "bound at any width, with averages over a sphere.",
+    says="With one batch-normalised hidden layer, the mean Rayleigh quotient is the theorem's lower bound at "
+    "any width, averaged over a sphere.",
     domain={
         "activation": OneOf("relu", "sigmoid", "softplus", "gelu", "leaky_relu"),
         "widths": Each(Between(3, 40), Between(30, 90)),
@@ -273,8 +273,7 @@ BIASES = ExactProperty(
     ),
     no_theory=NoTheory.CONSTANT,
     statement=r"\frac{\partial f_k(s)}{\partial b^l} = 0,\quad l < L",
-    says="With batch-normalised hidden layers, the outputs of any network do not depend on the biases of these"
-    " layers.",
+    says="Outputs do not depend on the biases of batch-normalised hidden layers, in any network.",
     domain={
         "activation": OneOf("relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"),
         "widths": Many(Between(1, 6), 3, 5),
@@ -383,7 +382,7 @@ CLAIMS = (
         statement=r"L = 2:\quad \mathbb{E}\,\lambda_{\max} = \alpha_1 M \Big(\frac{T-1}{T} \hat q_{st} + "
         r"\frac1T \hat q_t\Big) + 1 + \mathrm{Var}\,\phi + \dots",
         says="With one batch-normalised hidden layer, the largest Fisher eigenvalue exceeds the theorem's lower "
-        "bound by a derived function of the activation and the ratios of sizes.",
+        "bound by a derived function of activation and sizes.",
         experiment=ONE_HIDDEN,
         predict=lambda p: middle_normalisation.batch_norm_largest(p.activation, **_sizes(p)),
         margin=0.01,
@@ -397,8 +396,8 @@ CLAIMS = (
         passage=Passage(Standing.AS_STATED, "Suppose non-negative activation functions", "Theorem 3.4"),
         statement=r"\text{ReLU, } L = 2:\quad \mathbb{E}\,\lambda_{\max} \ge \alpha_{L-1} M "
         r"\Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big)\quad (T = M)",
-        says="With a batch-normalised hidden layer of ReLU, the mean largest Fisher eigenvalue lies above the "
-        "theorem's lower bound, which grows with the width.",
+        says="With batch-normalised ReLU, the mean largest Fisher eigenvalue lies above the theorem's lower bound,"
+        " which grows with the width.",
         experiment=GROWING,
         kind=Kind.AT_LEAST,
         along="widths",
@@ -416,8 +415,8 @@ CLAIMS = (
         r"\quad e \text{ the edge of } \tfrac1T \big(h^\top h + (\mathbb{E}\,\phi')^2 X^\top X\big) + "
         r"\tfrac{\alpha_0 M}{T} \mathrm{Var}\,\phi'"
         r"\text{: it does not grow with } M \text{ at fixed } M/T\text{, though } \sigma_b \ne 0",
-        says="With a batch-normalised hidden layer of an odd activation, the largest Fisher eigenvalue is a "
-        "derived edge of ratios of sizes alone, less a Tracy-Widom shift.",
+        says="With a batch-normalised odd activation, the largest Fisher eigenvalue is a derived edge of ratios of"
+        " sizes alone, less a Tracy-Widom shift.",
         experiment=ODD,
         predict=_largest_odd,
         margin_reason=f"{WIDE}; beyond the Tracy-Widom shift there are 1 or 2 % at these sizes",

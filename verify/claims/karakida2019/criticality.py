@@ -121,8 +121,8 @@ PAIR_CLAIMS = (
         source=f"{FIELD}, eqs. (6) and (7), beside {PAPER}, eqs. (5) to (7)",
         statement=r"\frac{\mathbb{E}\,|u^{l+n}(s) - u^{l+n}(t)|^2}{\mathbb{E}\,|u^l(s) - u^l(t)|^2} = "
         r"e^{-n/\xi_c} = \chi^n,\quad \chi = \sigma_w^2 E\,\phi'(\sqrt{q^*} z)^2 < 1 \quad (q_t^l = q^*)",
-        says="In the ordered phase, the squared distance of two near inputs shrinks in each wide layer by the "
-        "weight variance times the mean squared slope.",
+        says="In the ordered phase, the squared distance of near inputs shrinks in each wide layer by weight "
+        "variance times mean squared slope.",
         experiment=IN_ORDER,
         predict=lambda p: math.exp(-p.steps / _scales(p).correlation_depth),
         rivals={
@@ -139,8 +139,8 @@ PAIR_CLAIMS = (
         source=f"{FIELD}, eqs. (8) and (9), beside {PAPER}, eqs. (5) and (6)",
         statement=r"\frac{\mathbb{E}\,\delta q^{l+1}}{\mathbb{E}\,\delta q^l} = e^{-1/\xi_q} = "
         r"\sigma_w^2 E\,[\phi'(\sqrt{q^*} z)^2 + \phi(\sqrt{q^*} z) \phi''(\sqrt{q^*} z)] \quad (q_t^l = q^*)",
-        says="In the ordered phase, a difference of pre-activation variances near their fixed point shrinks over "
-        "one wide layer by the slope of the variance map.",
+        says="In the ordered phase, a difference of variances near their fixed point shrinks in a wide layer by "
+        "the slope of the variance map.",
         experiment=IN_ORDER,
         score=("variance_second", "variance_first"),
         predict=lambda p: math.exp(-1 / _scales(p).variance_depth),
@@ -156,8 +156,8 @@ PAIR_CLAIMS = (
         source=f"{FIELD}, eq. (7), beside {PAPER}, eqs. (5) to (7)",
         statement=r"\frac{\mathbb{E}\,|u^{l+n}(s) - u^{l+n}(t)|^2}{\mathbb{E}\,|u^l(s) - u^l(t)|^2} = \chi^n > 1 \quad "
         r"(q_t^l = q^*)",
-        says="In the chaotic phase, the squared distance of two near inputs grows in each wide layer by the weight"
-        " variance times the mean squared slope.",
+        says="In the chaotic phase, the squared distance of near inputs grows in each wide layer by weight "
+        "variance times mean squared slope.",
         experiment=IN_CHAOS,
         predict=_power_of("chi"),
         rivals={
@@ -212,8 +212,8 @@ FIXED_POINTS = Identity(
     statement=r"q_t^l \to q^*,\quad q_{st}^l / q_t^l \to c^*,\quad "
     r"\frac{q_t^{l+1} - q_t^l}{q_t^l - q_t^{l-1}} \to \sigma_w^2 E\,[\phi'^2 + \phi \phi''],\quad "
     r"\frac{c^{l+1} - c^l}{c^l - c^{l-1}} \to \sigma_w^2 I_{\phi'}[q^*, c^* q^*]",
-    says="Variance and correlation of two signals deep inside a wide network settle where theory puts them, "
-    "and at the rates it gives.",
+    says="Variance and correlation of two signals deep inside a wide network settle where theory puts them, at"
+    " the rates it gives.",
     routes=deep_networks,
     points=(law("tanh", 1.7, 0.3), law("tanh", 2.5, 0.1), law("erf", 2.3, 0.15)),
     tolerance=1e-4,
@@ -266,8 +266,8 @@ PHASE = Claim(
     passage=KNOWN,
     statement=r"\chi(\sigma_w^2, \sigma_b^2) > 1 \iff \sigma_w^2 > \sigma_{w*}^2(\sigma_b^2):\quad "
     r"\text{near inputs part in the chaotic phase and approach each other in the ordered one}",
-    says="Above the critical weight variance the distance of near inputs grows from layer to layer of drawn "
-    "networks, below it shrinks.",
+    says="Above the critical weight variance the distance of near inputs grows from layer to layer, below it "
+    "shrinks.",
     experiment=PHASES,
     kind=Kind.PROPORTION,
     score="grows",

@@ -154,8 +154,7 @@ INDEPENDENCE = wide(
     no_theory=NoTheory.MEASURED,
     statement=r"\mathbb{E}\, \tilde q_{st}^1 \text{ with the weights of the forward pass} = "
     r"\mathbb{E}\, \tilde q_{st}^1 \text{ with fresh ones}",
-    says="In wide networks, fresh random weights on the way back leave the mean overlap of two samples' "
-    "gradients as it is.",
+    says="Fresh random weights on the way back leave the mean overlap of two samples' gradients as it is.",
     experiment=FRESH,
     kind=Kind.RATIO,
     score=("true_mean", "fresh_mean"),
@@ -272,8 +271,8 @@ SCATTER_CLAIMS = (
         passage=OURS,
         statement=r"M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk}(s, t)}{\bar K_{kk}^2} \to "
         r"\frac{S_{\rm same}}{\alpha^2 \kappa_1^2}, \quad c_2 = C S_{\rm same} + C (C - 1) S_{\rm diff}",
-        says="Products of one output's gradients at two samples scatter in wide networks with the variance that a "
-        "derived recursion gives.",
+        says="Products of one output's gradients at two samples scatter with the variance that a derived recursion"
+        " gives.",
         experiment=SAME,
         score="same",
         predict=_over_norm(_own),
@@ -293,8 +292,8 @@ SCATTER_CLAIMS = (
         passage=OURS,
         statement=r"\lim_{M \to \infty} M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\bar K_{kk} \bar K_{k'k'}} "
         r"= \frac{S_{\rm diff}}{\alpha^2 \kappa_1^2} > 0 \quad (k \ne k')",
-        says="Products of two outputs' gradients keep a variance, scaled by the width, as the width grows, which a"
-        " derived recursion gives.",
+        says="Products of two outputs' gradients keep a variance, scaled by the width, that a derived recursion "
+        "gives.",
         experiment=OTHER,
         score="other",
         order=approach(OTHER, "other", _over_norm(_other)),
@@ -350,8 +349,8 @@ CLOSED_FORM = Identity(
     statement=r"\frac{c_2}{C} = \sigma_w^{4 (L-1)} \sum_{l=0}^{L-1} \frac{A_l^2}{\alpha_l}, \quad "
     r"c_1 = \frac{c_2}{C \sigma_w^{2 (L-1)} A_0}, \quad "
     r"A_l = \sum_{j \ge l} \alpha_j \quad \text{for linear networks}",
-    says="For linear networks of any widths, both constants of the mean-subtraction bounds have a closed form "
-    "in sums of widths.",
+    says="For linear networks, both constants of the mean-subtraction bounds have a closed form in sums of "
+    "widths.",
     routes=_linear,
     points=(
         Point(ratios=(1.75, 0.375), outputs=1, weight_variance=2.3, bias_variance=0.0),
@@ -401,8 +400,8 @@ MEAN_OF_NONZERO = wide(
     source=f"{PAPER}, theorem 3.3, eqs. (16) and (17), for the mean of the eigenvalues that are not zero",
     statement=r"\frac{\mathrm{Tr}\,\bar F}{C (T - 1)} = \frac{1}{T} "
     r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big),\quad T \ge 2",
-    says="With mean subtraction of few samples, the non-zero Fisher eigenvalues of a wide network have the "
-    "mean that the theorem gives for the largest.",
+    says="With mean subtraction of few samples, the non-zero Fisher eigenvalues have the mean that the theorem"
+    " gives for the largest.",
     experiment=FEW,
     score="mean_of_nonzero",
     predict=_at_fixed_samples,
@@ -527,7 +526,7 @@ CLAIMS = (
         source=f"{PAPER}, section 3.2, order of the upper bound, q* = 1/2",
         statement=r"\mathbb{E} \sqrt{\mathrm{Tr}\, \bar F^2} \sim M^{1 - q^*} = M^{1/2} \quad (T = M / \rho)",
         says="With mean subtraction and samples in proportion to the width, the upper bound of the largest Fisher "
-        "eigenvalue grows like the root of the width.",
+        "eigenvalue grows like its root.",
         experiment=BOUNDS,
         score="root_of_squares",
         predict=_growth_of_upper,
@@ -541,8 +540,8 @@ CLAIMS = (
         source=f"{PAPER}, theorem 3.3, eq. (18), the quotient behind its lower bound, with c1 derived",
         statement=r"\mathbb{E}\,\frac{\mathrm{Tr}\,\bar F^2}{m \mathrm{Tr}\,\bar F} = "
         r"1 + \frac{c_1}{\rho \alpha (\kappa_1 - \kappa_2)},\quad m = \frac{\mathrm{Tr}\,\bar F}{C (T - 1)}",
-        says="With mean subtraction, fluctuations raise the second moment of wide Fisher eigenvalues above that of"
-        " equal ones by the constant derived for the lower bound.",
+        says="With mean subtraction, fluctuations raise the second moment of Fisher eigenvalues above that of "
+        "equal ones by the derived constant of the lower bound.",
         experiment=VALUES,
         score="quotient",
         predict=_lower,
@@ -561,8 +560,8 @@ CLAIMS = (
         source=f"{PAPER}, theorem 3.3, eq. (18), the root behind its upper bound, with c2 derived",
         statement=r"\mathbb{E}\,\frac{1}{m} \sqrt{\frac{T\,\mathrm{Tr}\,\bar F^2}{T - 1}} = "
         r"\frac{\sqrt{(C \alpha^2 \rho (\kappa_1 - \kappa_2)^2 + c_2) M}}{\rho \alpha (\kappa_1 - \kappa_2)}",
-        says="With mean subtraction, the root of the summed squared Fisher eigenvalues of a wide network is the "
-        "theorem's upper bound, its constant derived.",
+        says="With mean subtraction, the root of the summed squared Fisher eigenvalues is the theorem's upper "
+        "bound, its constant derived.",
         experiment=VALUES,
         score="root",
         predict=_upper,

@@ -133,8 +133,8 @@ TANGENT_CLAIMS = (
         source=f"beside {PAPER}, theorem 2.2; {TANGENT_ELSEWHERE}",
         passage=KNOWN,
         statement=r"m_\lambda = \frac{C}{P} \kappa_1^N,\quad \kappa_1^N = \sum_l \tilde q_t^l\, q_t^l",
-        says="With tangent parameters, the mean Fisher eigenvalue of a wide network sums backward variances times "
-        "those of the pre-activations, biases counting fully.",
+        says="With tangent parameters, the mean Fisher eigenvalue sums backward variances times those of the pre-"
+        "activations, biases counting fully.",
         experiment=TANGENT,
         score="mean",
         predict=lambda p: _tangent(p, p.width).mean,
@@ -154,8 +154,8 @@ TANGENT_CLAIMS = (
         statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
         r"\frac{T-1}{T} \kappa_2^N + \frac1T \kappa_1^N,\quad "
         r"\kappa_2^N = \sum_l \tilde q_{st}^l\, q_{st}^l",
-        says="With tangent parameters, the Rayleigh quotient at equal weights mixes the kernel at one sample with "
-        "that at two, without a factor of the width.",
+        says="With tangent parameters, the Rayleigh quotient mixes the kernel at one sample with that at two, "
+        "without a factor of the width.",
         experiment=TANGENT,
         score="rayleigh",
         predict=lambda p: _tangent(p, p.width).largest,
@@ -176,8 +176,8 @@ TANGENT_CLAIMS = (
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] = "
         r"\frac{(T-1) (\kappa_2^N)^2 + (\kappa_1^N)^2}{\kappa_1^N ((T-1) \kappa_2^N + \kappa_1^N)},\quad "
         r"\bar r = \frac1{C T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1",
-        says="With tangent parameters, the second moment of the Fisher eigenvalues, over mean and Rayleigh "
-        "quotient, tends to a mix of squared kernel values as the width grows.",
+        says="With tangent parameters, the second moment of Fisher eigenvalues, over mean and Rayleigh quotient, "
+        "tends to a mix of squared kernel values.",
         experiment=TANGENT_SIZES,
         score="second_moment",
         order=approach(TANGENT_SIZES, "second_moment", _second_moment),
@@ -294,8 +294,8 @@ SOFTMAX_CLAIMS = (
         passage=KNOWN,
         statement=r"\mathrm{Tr}\,F = \Big(\alpha M \kappa_1 + \sum_l \tilde q_t^l\Big) "
         r"\Big\langle 1 - \sum_k g_k^2 \Big\rangle",
-        says="For cross-entropy, the trace of a wide Fisher matrix is one output's for squared error times one "
-        "minus the mean sum of squared probabilities.",
+        says="For cross-entropy, the Fisher trace is one output's for squared error times one minus the mean sum "
+        "of squared probabilities.",
         experiment=SOFTMAX,
         score="mean",
         inputs=TYPICAL | {"known_mean": lambda p: _own(p) * TYPICAL["spread"]},
@@ -315,8 +315,8 @@ SOFTMAX_CLAIMS = (
         passage=OURS,
         statement=r"v^\top \frac{K}{T} v = \frac{\alpha M}{T} "
         r"\lambda_{\max}\big(\kappa_{st}\, Q(s)^{1/2} Q(t)^{1/2}\big) + \ldots,\quad v \text{ its eigenvector}",
-        says="For cross-entropy, the Rayleigh quotient of a wide Fisher matrix at the top eigenvector of the "
-        "averaged one follows from gradient overlaps and softmax covariances.",
+        says="For cross-entropy, the Rayleigh quotient at the top eigenvector of the averaged matrix follows from "
+        "gradient overlaps and softmax covariances.",
         experiment=SOFTMAX,
         score="rayleigh",
         inputs=TYPICAL | {"known_largest": lambda p: _quotient_of(p | TYPICAL)},
@@ -406,8 +406,8 @@ CLAIMS = (
         statement=r"\mathbb{E}\,\frac{\mathrm{Tr}\,F^2}{\mathrm{Tr}\,F\; v^\top K v / T} \Big/ "
         r"\frac{s_\lambda}{m_\lambda \lambda_{\max}} = 1,\quad P s_\lambda = "
         r"\Big(\frac{\alpha M}{T}\Big)^2 \sum_{s,t} \kappa_{st}^2\, \mathrm{Tr}\,Q(s) Q(t)",
-        says="For cross-entropy, the second moment of wide Fisher eigenvalues, over mean and Rayleigh quotient, "
-        "follows from gradient overlaps and softmax covariances.",
+        says="For cross-entropy, the second moment over mean and Rayleigh quotient follows from gradient overlaps "
+        "and softmax covariances.",
         experiment=SQUARES,
         score="squares",
         pilot=f"{AFTER_WIDTHS} 0.5 % above the prediction",
@@ -425,8 +425,8 @@ CLAIMS = (
         statement=r"\mathbb{E}\,\frac{\lambda_1}{\bar r} \Big/ "
         r"\frac{\alpha M \kappa_2\, \lambda_1(\langle Q \rangle)}{\lambda_{\max}} = 1\quad (T = O(M)),\quad "
         r"\bar r, \lambda_{\max} \text{ those without the softmax}",
-        says="For cross-entropy, the largest Fisher eigenvalue of a wide network on many samples is that of the "
-        "averaged softmax covariance times the gradient overlap of samples.",
+        says="For cross-entropy on many samples, the largest Fisher eigenvalue is that of the averaged softmax "
+        "covariance times the gradient overlap.",
         experiment=TOP_OUTLIER,
         score="top",
         pilot=f"{AFTER_WIDTHS} 0.6 % above the prediction, with 128 samples",

@@ -169,8 +169,8 @@ CENTRED_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\, \frac{\log \lambda_{\max}(4M) - \log \lambda_{\max}(M)}{\log 4} = 0 "
         r"\quad (T = M / \rho,\ \kappa_2 = 0,\ M = 64)",
-        says="In centred networks of two and three layers, with samples in proportion to the width, the largest "
-        "Fisher eigenvalue does not grow.",
+        says="In centred networks with samples in proportion to the width, the largest Fisher eigenvalue does not "
+        "grow.",
         experiment=CENTRED,
         score="exponent",
         predict=lambda _: 0.0,
@@ -192,8 +192,8 @@ CENTRED_CLAIMS = (
             "Section 2.3",
         ),
         statement=r"\mathbb{E}\, \lambda_{\max} = \rho \alpha \kappa_1 \quad (\kappa_2 = 0,\ T = M / \rho)",
-        says="Taken outside its condition, to centred networks with samples in proportion to the width, the theorem's "
-        "leading term would give the largest Fisher eigenvalue.",
+        says="Taken outside its condition, to centred networks, the theorem's leading term would give the largest "
+        "Fisher eigenvalue.",
         expected=Verdict.DISAGREES,
         finding="Outside non-centred networks, for which the theorem is stated, the leading term is several times too"
         " small: the mean direction is one of many, and the largest eigenvalue is one of fluctuations between"
@@ -274,8 +274,8 @@ GROWTH_CLAIMS = (
         no_theory=NoTheory.MEASURED,
         statement=r"\lim_{M = T \to \infty} \mathbb{E}\Big[\lambda_{\max} "
         r"\big/ \tfrac{1}{T^2} \mathbf 1^\top K \mathbf 1\Big] = 1",
-        says="For one output, the largest Fisher eigenvalue over the Rayleigh quotient at equal weights tends to one "
-        "as width and samples grow together.",
+        says="For one output, the largest Fisher eigenvalue over the Rayleigh quotient tends to one as width and "
+        "samples grow together.",
         experiment=RAYLEIGH,
         score="ratio",
         predict=lambda _: 1.0,
@@ -326,8 +326,8 @@ GROWTH_CLAIMS = (
         passage=LOOSE,
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \ge \rho \alpha (\kappa_1 - \kappa_2) + c_1,\quad "
         r"c_1 = \frac{c_2}{C \alpha (\kappa_1 - \kappa_2)}",
-        says="With mean subtraction and as many samples as units, the mean largest Fisher eigenvalue lies above the "
-        "theorem's lower bound, its constant derived.",
+        says="With mean subtraction, the mean largest Fisher eigenvalue lies above the theorem's lower bound, its "
+        "constant derived.",
         experiment=GROWTH,
         kind=Kind.AT_LEAST,
         score="subtracted",
@@ -350,8 +350,8 @@ GROWTH_CLAIMS = (
         passage=LOOSE,
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \le "
         r"\sqrt{\big(C \alpha^2 \rho (\kappa_1 - \kappa_2)^2 + c_2\big) M}",
-        says="With mean subtraction and as many samples as units, the mean largest Fisher eigenvalue lies below the "
-        "theorem's upper bound, its constant derived.",
+        says="With mean subtraction, the mean largest Fisher eigenvalue lies below the theorem's upper bound, its "
+        "constant derived.",
         experiment=GROWTH,
         kind=Kind.AT_MOST,
         score="subtracted",
@@ -410,7 +410,7 @@ EDGE_CLAIM = Claim(
     r"e = \min_w a\,(1 - \gamma + \gamma\, a w),\ a = 1 + \frac1w + \frac1{1 - w},\ "
     r"\gamma = \frac{M}{T - 1} \quad (\phi(x) = x,\ L = 2,\ C = 1,\ \alpha_l = 1)",
     says="For linear networks of two layers with mean subtraction, the largest Fisher eigenvalue over the "
-    "trace is a derived random-matrix edge with its Tracy-Widom shift.",
+    "trace is a derived edge with its Tracy-Widom shift.",
     experiment=EDGES,
     score="ratio",
     predict=_largest,

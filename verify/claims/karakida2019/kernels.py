@@ -382,8 +382,8 @@ NOT_CENTRED = wide(
     passage=Passage(Standing.AS_STATED, "a network with no bias terms and zero-Gaussian mean", "Section 2.3"),
     statement=r"\kappa_2 = E[\phi(\sqrt{q^1} z)]^2 > 0 \text{ for } \phi = |x| - \sqrt{2/\pi},\ "
     r"\sigma_b = 0,\ \sigma_w \ne 1,\ L = 2 \text{, in } \tfrac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1",
-    says="Without biases and with an activation of zero mean at unit variance only, a network is not centred: "
-    "gradients of different samples overlap.",
+    says="Without biases and with an activation of zero mean at unit variance only, gradients of different "
+    "samples overlap.",
     experiment=SHIFTED,
     score="rayleigh",
     predict=_largest,
@@ -421,8 +421,8 @@ DIFFERENCE = ExactProperty(
     source=f"{PAPER}, section 3.2; the middle term is ours",
     passage=Passage(Standing.AS_STATED, "hold in the non-centered networks", "Section 3.2"),
     statement=r"\kappa_1 \ge \kappa_1 - \kappa_2 \ge \frac{\alpha_0}{\alpha} \tilde q_t^1 > 0 \quad (\sigma_w > 0)",
-    says="The mean gradient overlap of a sample with itself exceeds that with another by at least the positive part of "
-    "the first layer's weights.",
+    says="The gradient overlap of a sample with itself exceeds that with another by at least the positive part"
+    " of the first layer's weights.",
     domain={
         "activation": OneOf(
             "relu",

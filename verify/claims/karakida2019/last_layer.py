@@ -157,8 +157,8 @@ NORMALISED_CLAIMS = (
         statement=r"P m_\lambda = Q_1 \Big(1 - \frac1T\Big) "
         r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big),\quad "
         r"Q_1 = \sum_k \sigma_k^{-2}",
-        says="With batch-normalised outputs of fixed deviations, the wide Fisher trace is that of mean subtraction"
-        " weighted by the inverse output variances.",
+        says="With batch-normalised outputs of fixed deviations, the Fisher trace is that of mean subtraction "
+        "weighted by inverse output variances.",
         experiment=NORMALISED,
         score="trace",
         inputs=DEVIATIONS_MEASURED,
@@ -182,8 +182,8 @@ NORMALISED_CLAIMS = (
         statement=r"(T - 1) \frac{\mathrm{Tr} F^2}{(\mathrm{Tr} F)^2} = \frac{T}{Q_1 \alpha (\kappa_1 - \kappa_2) M} "
         r"\Big(\rho \alpha \frac{Q_2}{Q_1} (\kappa_1 - \kappa_2) + c_1'\Big),\quad "
         r"c_1' = \frac{Q_2 S_{same} + (Q_1^2 - Q_2) S_{diff}}{Q_1 \alpha (\kappa_1 - \kappa_2)}",
-        says="With batch-normalised outputs, the moment ratio behind the lower bound of the largest Fisher eigenvalue "
-        "is the paper's in wide networks, its constant derived.",
+        says="With batch-normalised outputs, the moment ratio behind the lower bound is the paper's, its constant "
+        "derived.",
         experiment=SPREAD,
         score="spread",
         inputs=DEVIATIONS_MEASURED,
@@ -203,8 +203,8 @@ NORMALISED_CLAIMS = (
         source=f"{PAPER}, eq. (19), the root behind its upper bound, with c2' derived",
         statement=r"\sqrt{\frac{T}{T - 1} \mathrm{Tr} F^2} = "
         r"\sqrt{(Q_2 \alpha^2 \rho (\kappa_1 - \kappa_2)^2 + c_2') M}",
-        says="With batch-normalised outputs, the root of the summed squared Fisher eigenvalues is the paper's upper "
-        "bound in wide networks, its constant derived.",
+        says="With batch-normalised outputs, the root of the summed squared Fisher eigenvalues is the paper's "
+        "upper bound, its constant derived.",
         experiment=SPREAD,
         score="root",
         inputs=DEVIATIONS_MEASURED,
@@ -255,8 +255,8 @@ SHARE_CLAIM = wide(
     statement=r"(T - 1) \Big(1 - \frac{\mathrm{Tr} F_{full}}{\mathrm{Tr} F_{fixed}}\Big) = "
     r"1 + \frac{r}{M} (T - 2) \quad (T = O(M)),\quad r = \frac{\lim \mathrm{Cov}(f(s) f(t), K_{st})}"
     r"{\sigma_w^2 (\hat q_t^{L-1} - \hat q_{st}^{L-1}) \alpha (\kappa_1 - \kappa_2)}",
-    says="Differentiating the deviations of batch normalisation takes a share off the Fisher trace, which the "
-    "covariance of output products with gradient products decides.",
+    says="Differentiating the deviations takes a share off the Fisher trace, which the covariance of output "
+    "and gradient products decides.",
     experiment=SHARES,
     score="share",
     predict=_share,
@@ -427,7 +427,7 @@ CLAIMS = (
         statement=r"\nabla^2 E = F - \frac1T \sum_{t,k} (y_k - f_k)\, \nabla^2 f_k,\quad "
         r"E = \frac1{2T} \sum_t \|y - f\|^2 = \frac C2 \times \text{mean square}",
         says="For smooth activations, the Hessian of the squared error is the Fisher matrix less the curvature of "
-        "the outputs weighted by the errors.",
+        "outputs weighted by errors.",
         domain=_architectures(1, 4),
         violation=_hessian_difference,
         examples=_examples(3)[:1],
@@ -460,8 +460,8 @@ CLAIMS = (
         statement=r"\bar J_k = \frac{1}{\sigma_k} \Big(I - \frac{\mathbf 1 \mathbf 1^\top}{T} - "
         r"\frac{\bar f_k \bar f_k^\top}{T}\Big) J_k,\quad \sigma_k = \text{const}:\ "
         r"\frac{1}{\sigma_k} \Big(I - \frac{\mathbf 1 \mathbf 1^\top}{T}\Big) J_k",
-        says="In any network, gradients of mean-subtracted or batch-normalised outputs are the plain ones times a "
-        "projector, whose rank depends on whether deviations are differentiated.",
+        says="Gradients of mean-subtracted or batch-normalised outputs are the plain ones times a projector, whose"
+        " rank depends on whether deviations are differentiated.",
         domain=_architectures(2, 5),
         violation=_normalised_difference,
         examples=_examples(4, 2),
@@ -478,8 +478,8 @@ CLAIMS = (
         source=f"ours, for {PAPER}, eq. (15) without shifts",
         passage=OURS,
         statement=r"E(y) = E(y - \bar y) + \tfrac12 \|\bar y\|^2,\quad \bar y = \tfrac1T \sum_t y(t)",
-        says="Without trainable shifts, the squared error after mean subtraction is that for the centred labels plus "
-        "half the squared mean of the labels.",
+        says="Without trainable shifts, the squared error after mean subtraction is that for centred labels plus "
+        "half their squared mean.",
         domain=_architectures(1, 5),
         violation=_label_dependence,
         examples=_examples(4)[:1],

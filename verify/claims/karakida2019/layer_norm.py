@@ -171,8 +171,8 @@ GIVEN_OUTPUTS = ExactProperty(
     statement=r"\frac{\|K\|_F^2}{(\alpha M)^2 T^2} = \big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
     r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2),\quad "
     r"K_{st} = \alpha M \kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}",
-    says="Given the outputs, the squared entries of the wide Gram matrix with layer normalisation sum to the "
-    "theorem's formula in three averages of output deviations and overlaps.",
+    says="Given the outputs, the squared entries of the Gram matrix with layer normalisation sum to the "
+    "theorem's formula in three averages.",
     domain={
         "activation": OneOf("relu", "erf", "linear"),
         "depth": Between(2, 5),
@@ -270,8 +270,8 @@ NORMED_CLAIMS = (
         source=f"{PAPER}, theorem 4.1, eq. (26)",
         statement=r"m_\lambda = \frac{(C - 2)\, \eta_1}{P} \Big(\alpha M \kappa_1' + \sum_l \tilde q_t^l\Big),\quad "
         r"\eta_1 = \frac1T \sum_t \frac{1}{\sigma(t)^2}",
-        says="With layer normalisation, the mean Fisher eigenvalue of a wide network is in proportion to the "
-        "number of outputs less two and to the mean inverse output variance.",
+        says="With layer normalisation, the mean Fisher eigenvalue is in proportion to the number of outputs less "
+        "two and to the mean inverse output variance.",
         score="mean",
         inputs=_typical("eta1"),
         predict=_mean,
@@ -294,8 +294,8 @@ NORMED_CLAIMS = (
         statement=r"\frac{1}{T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 = \alpha M \Big[(C - 2) \frac{\eta_1}{T} "
         r"\kappa_1' + \frac{\kappa_2'}{T^2} \sum_{s \ne t} "
         r"\frac{C - 3 + (f(s) \cdot f(t)/C)^2}{\sigma(s)\, \sigma(t)}\Big] + \text{biases}",
-        says="With layer normalisation, the summed Rayleigh quotients of wide outputs at equal weights follow from"
-        " their deviations and overlaps.",
+        says="With layer normalisation, the summed Rayleigh quotients follow from deviations and overlaps of the "
+        "outputs.",
         score="rayleigh",
         inputs=_typical("eta1", "overlap"),
         predict=_rayleigh,
@@ -315,8 +315,8 @@ NORMED_CLAIMS = (
         statement=r"\mathbb{E}\,\lambda_{\max} \ge \frac{\alpha M}{(C - 2)\, \eta_1 \kappa_1'} "
         r"\Big[\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)\Big]",
-        says="With layer normalisation, the mean largest Fisher eigenvalue of a wide network lies above the "
-        "theorem's lower bound, which grows like the width.",
+        says="With layer normalisation, the mean largest Fisher eigenvalue lies above the theorem's lower bound, "
+        "which grows like the width.",
         kind=Kind.AT_LEAST,
         score="largest",
         inputs=_typical("eta1", "eta2", "eta3"),
@@ -335,8 +335,8 @@ NORMED_CLAIMS = (
         source=f"{PAPER}, theorem 4.1, eq. (26)",
         statement=r"\mathbb{E}\,\lambda_{\max} \le \alpha M \sqrt{\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)}",
-        says="With layer normalisation, the mean largest Fisher eigenvalue of a wide network lies below the "
-        "theorem's upper bound, which grows like the width.",
+        says="With layer normalisation, the mean largest Fisher eigenvalue lies below the theorem's upper bound, "
+        "which grows like the width.",
         kind=Kind.AT_MOST,
         score="largest",
         inputs=_typical("eta1", "eta2", "eta3"),
@@ -439,8 +439,8 @@ LIMIT_CLAIMS = (
         r"\frac{m_\lambda}{s_\lambda} = 0,\quad "
         r"s_\lambda = \alpha \Big[\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)\Big]",
-        says="As the width grows, the second over the first moment of the Fisher eigenvalues with layer normalisation "
-        "tends to the theorem's value for each network's outputs.",
+        says="With layer normalisation, the second over the first moment of Fisher eigenvalues tends to the "
+        "theorem's value for each network's outputs.",
         experiment=SQUARES,
         score="ratio",
         predict=lambda _: 0.0,
@@ -464,8 +464,8 @@ LIMIT_CLAIMS = (
         passage=OURS,
         statement=r"\mathbb{E}\,\lambda_{\max} = \frac{\alpha M}{T}\, \lambda_{\max}"
         r"\Big(\kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}\Big)",
-        says="With layer normalisation, the largest Fisher eigenvalue of a wide network is that of a small matrix "
-        "of the projectors and deviations of its outputs.",
+        says="With layer normalisation, the largest Fisher eigenvalue is that of a small matrix of projectors and "
+        "deviations of the outputs.",
         experiment=LARGEST,
         score="largest",
         inputs={"root": 300.0, "lower": 220.0, "upper": 390.0},
@@ -534,8 +534,8 @@ VARIANCE_CLAIMS = (
         source=f"ours, beside theorem 4.1 of {PAPER}",
         passage=OURS,
         statement=r"\mathbb{E}\,\eta_1 = \frac{C}{(C - 3)\, q^L},\quad q^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
-        says="In wide networks with more than three outputs, the inverse variance of a sample's outputs has the "
-        "expectation of an inverse chi-square variable.",
+        says="Of more than three outputs, the inverse variance of a sample has the expectation of an inverse chi-"
+        "square variable.",
         experiment=VARIANCES,
         score="eta1",
         predict=_eta1,
@@ -603,8 +603,8 @@ EXPECTATIONS = ExactProperty(
     statement=r"\frac{\mathbb{E}\, r_{st}^2 \sigma_s^{-2} \sigma_t^{-2}}{(\mathbb{E}\,\eta_1)^2} = \frac1a "
     r"\Big[\tfrac12 F(1, 1; a + 1; x) + \frac{a^2 - \frac52 a + 2}{a + 1}\, x F(2, 2; a + 2; x)\Big],\quad "
     r"a = \frac{C - 1}{2},\ x = \frac{q_{st}^2}{q_t^2}",
-    says="For Gaussian outputs, the three averages that layer normalisation brings have as expectations "
-    "hypergeometric functions of the correlation between samples.",
+    says="For Gaussian outputs, the three averages of layer normalisation have as expectations hypergeometric "
+    "functions of the correlation between samples.",
     domain={
         "outputs": Between(6, 40),
         "samples": Between(1, 1000),

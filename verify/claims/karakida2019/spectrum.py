@@ -87,8 +87,8 @@ MEAN_EIGENVALUE = wide(
     passage=MISREAD,
     statement=r"m_\lambda = \frac{C}{P} \Big(\alpha M \kappa_1 + \sum_l \tilde q_t^l\Big),\quad "
     r"\kappa_1 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \tilde q_t^l\, \hat q_t^{l-1}",
-    says="The mean Fisher eigenvalue of a wide network sums over layers the backward variance times the "
-    "forward variance below it, biases included.",
+    says="The mean Fisher eigenvalue sums over layers the backward variance times the forward variance below "
+    "it, biases included.",
     experiment=FISHER,
     score="mean",
     predict=_mean,
@@ -149,8 +149,8 @@ GRAM_PROPERTY = ExactProperty(
     source=f"{PAPER}, eqs. (4) and (8)",
     no_theory=NoTheory.MEASURED,
     statement=r"J J^\top = \sum_l \big[\delta^l(s)^\top \delta^l(t)\big] \big[h^{l-1}(s)^\top h^{l-1}(t) + 1\big]",
-    says="In any network the Gram matrix of the output gradients sums over layers backward overlaps times forward "
-    "overlaps, biases included.",
+    says="The Gram matrix of the output gradients sums over layers backward overlaps times forward overlaps, "
+    "biases included.",
     domain=_networks(7, 5, 5),
     violation=_gram_difference,
     examples=(
@@ -199,8 +199,8 @@ RANK = ExactProperty(
     entries=("C9",),
     source=f"{PAPER}, eq. (8)",
     statement=r"F \succeq 0, \quad \mathrm{rank}\, F \le \min(P, C T)",
-    says="In any network the Fisher matrix has no negative eigenvalue, and a rank of at most its parameters "
-    "and of outputs times samples.",
+    says="The Fisher matrix has no negative eigenvalue, and a rank of at most its parameters and of outputs "
+    "times samples.",
     domain=_networks(4, 4, 9),
     violation=lambda rng, p: _beyond(rng, p, _rank_bound(p)),
     examples=(
@@ -291,8 +291,8 @@ UNEVEN_CLAIM = wide(
     passage=MISREAD,
     statement=r"\frac{1}{M}\, \mathbb{E}\, K_{kk}(s, t) = \alpha \kappa_2 + \frac1M \sum_l \tilde q_{st}^l,\quad "
     r"\alpha \kappa_2 = \sum_{l=1}^{L} \alpha_{l-1} \tilde q_{st}^l\, \hat q_{st}^{l-1}",
-    says="The mean product of two samples' gradients sums over layers backward times forward covariances, weighted by "
-    "the width of the layer below.",
+    says="The mean product of two samples' gradients sums over layers backward times forward covariances, "
+    "weighted by the width below.",
     experiment=UNEVEN,
     score="off_diagonal",
     predict=_kappa2,
@@ -347,8 +347,7 @@ ANY_SAMPLES_CLAIM = wide(
     passage=Passage(Standing.AS_STATED, "investigates such an empirical FIM for arbitrary", "Section 2.3"),
     statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
     r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + O(1), \quad T = 1 \text{ to } 25",
-    says="The formula for the Rayleigh quotient at equal weights holds at any number of samples, down to a "
-    "single one.",
+    says="The formula for the Rayleigh quotient holds at any number of samples, down to a single one.",
     experiment=ANY_SAMPLES,
     score="rayleigh",
     along="samples",
@@ -443,8 +442,8 @@ CLAIMS = (
         statement=r"s_\lambda = \alpha C \Big(\frac{T-1}{T} \kappa_2^2 + \frac1T \kappa_1^2\Big): \quad "
         r"\lim_{M \to \infty} \mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] = "
         r"\frac{(T-1) \kappa_2^2 + \kappa_1^2}{\kappa_1 ((T-1) \kappa_2 + \kappa_1)}",
-        says="As the width grows, the second moment of the Fisher eigenvalues, over mean and Rayleigh quotient, tends "
-        "to a mix of squared gradient overlaps within and between samples.",
+        says="The second moment of Fisher eigenvalues, over mean and Rayleigh quotient, tends to a mix of squared "
+        "gradient overlaps within and between samples.",
         experiment=GROWING,
         score="second_moment",
         order=approach(GROWING, "second_moment", _by_theorem),
@@ -468,8 +467,7 @@ CLAIMS = (
         no_theory=NoTheory.MEASURED,
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\frac1C \sum_{j \le C} \lambda_j \big/ \bar r\Big] = 1,"
         r"\quad \bar r = \frac1{C T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1",
-        says="As the width grows, the mean of the C largest Fisher eigenvalues tends to the Rayleigh quotient at equal "
-        "weights.",
+        says="As the width grows, the mean of the C largest Fisher eigenvalues tends to the Rayleigh quotient.",
         experiment=GROWING,
         score="mean_of_top",
         order=approach(GROWING, "mean_of_top", lambda _: 1.0),
@@ -487,7 +485,7 @@ CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E} \sqrt{1 - \tfrac1C \mathrm{tr} P_v P_g} \sim M^{-1/2} \to 0,\quad "
         r"P_v \text{ on } v_1..v_C,\ P_g \text{ on } E[\nabla f_1]..E[\nabla f_C]",
-        says="The angle between the span of the top Fisher eigenvectors and that of the outputs' mean gradients falls "
+        says="The angle between the spans of the top Fisher eigenvectors and of the outputs' mean gradients falls "
         "like one over the root of the width.",
         experiment=GROWING,
         score="sine",

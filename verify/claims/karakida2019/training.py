@@ -97,8 +97,8 @@ CONTRACTION = Identity(
     passage=Passage(Standing.AS_STATED, "Under some natural assumptions", "Section 3.4"),
     statement=r"\big(E_n / E_0\big)^{1/2n} = |1 - \eta \lambda_{\max}| \quad "
     r"\text{after a small displacement along } v_{\max} \text{ from zero error: } \eta < 2 / \lambda_{\max}",
-    says="Near a minimum of zero error, each step of gradient descent multiplies a displacement along the "
-    "sharpest direction by one minus the rate times the largest eigenvalue.",
+    says="Near zero error, each step of gradient descent multiplies a displacement along the sharpest "
+    "direction by one minus rate times largest eigenvalue.",
     routes=_contraction,
     points=tuple(
         Point(
@@ -165,8 +165,8 @@ SUBTRACTION = Claim(
     passage=Passage(Standing.OURS, "it allows larger learning rates for convergence", "Section 3.4"),
     statement=r"\frac{\mathbb{E}[\lambda_{\max} - \bar\lambda_{\max}]}{\mathbb{E}\,\lambda_{\max}} = "
     r"1 - \frac{\kappa_1 - \kappa_2}{\kappa_1 + \kappa_2} > 0 \quad (T = 2, \text{ biases counted})",
-    says="On two samples, mean subtraction takes a derived share off the largest Fisher eigenvalue of a wide "
-    "network, and so raises the limit of stable rates.",
+    says="On two samples, mean subtraction takes a derived share off the largest Fisher eigenvalue, and so "
+    "raises the limit of stable rates.",
     experiment=PAIRS,
     kind=Kind.RATIO,
     score=("taken", "plain"),
@@ -274,8 +274,8 @@ LIMIT_CLAIMS = (
         no_theory=NoTheory.MEASURED,
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\tfrac{2}{\lambda_{\max}} \big/ "
         r"\tfrac{2 T^2}{\mathbf 1^\top K \mathbf 1}\Big] = 1 \quad (T \text{ fixed})",
-        says="At a fixed number of samples, the limit of stable learning rates over that of the Rayleigh quotient "
-        "tends to one as the width grows.",
+        says="At a fixed number of samples, the limit of stable rates over that of the Rayleigh quotient tends to "
+        "one as the width grows.",
         experiment=REALISED,
         score="ratio",
         predict=lambda _: 1.0,
@@ -312,8 +312,8 @@ LIMIT_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E} \ln \frac{\bar\lambda_{\max}(M = 400)}{\bar\lambda_{\max}(M = 100)} \Big/ \ln 4 = 0 "
         r"\quad (T = 1000,\ \text{mean subtraction})",
-        says="With mean subtraction of a thousand samples, the largest Fisher eigenvalue is nearer to constant in "
-        "the width than to growing like its root, up to four hundred units.",
+        says="With mean subtraction of a thousand samples, the largest Fisher eigenvalue is nearer to constant "
+        "than to growing like the root of the width.",
         experiment=THOUSAND_SAMPLES,
         score="exponent",
         predict=lambda _: 0.0,
@@ -393,8 +393,8 @@ CLAIMS = (
         ),
         statement=r"P\big(E_{60} < E_0\big) = 1 \quad \text{at } \eta = c \cdot 2 / \lambda_{\max},"
         r"\ c = 1.2, 1.7, 2.9,\ M = 30,\ T = 50",
-        says="Narrow networks, outside the paper's condition, recover from rates above the limit of stable ones: "
-        "within a few dozen steps their loss falls below its start.",
+        says="Narrow networks, outside the paper's condition, recover from rates above the limit: within a few "
+        "dozen steps their loss falls below its start.",
         experiment=ABOVE,
         along="times_limit",
         axis="times_limit",
@@ -411,8 +411,7 @@ CLAIMS = (
         passage=Passage(Standing.AS_STATED, "it allows larger learning rates for convergence", "Section 3.4"),
         statement=r"P\big(E_{40} < E_0\big) = 1 \quad \text{at } "
         r"\eta = 1.6 \cdot 2 / \bar\lambda_{\max} > 2 / \lambda_{\max}, M = 24, T = 240, \text{mean subtraction}",
-        says="With mean subtraction, training ends below its first loss even above the limit of stable rates, "
-        "hence above the limit without subtraction.",
+        says="With mean subtraction, training ends below its first loss even above the limit of stable rates.",
         experiment=SUBTRACTED,
         rivals={"never above 2 / lambda_max": lambda _: 0.0, "half of the networks": lambda _: 0.5},
     ),

@@ -237,8 +237,8 @@ CLAIMS = (
         source=f"Euler's theorem for homogeneous functions, on eqs. (3) to (5) of {PAPER}; Dinh et al. (2017)",
         passage=KNOWN,
         statement=r"\theta^\top \nabla^2 z\, \theta = L (L - 1) z,\quad z(\alpha\theta) = \alpha^L z(\theta)",
-        says="Along its own weights the slope and the curvature of a ReLU network of any depth, scale and "
-        "temperature follow from its logits, by every simulator.",
+        says="Along its own weights, slope and curvature of a ReLU network of any depth, scale and temperature "
+        "follow from its logits, by every simulator.",
         domain={
             "case": OneOf(*SIMULATORS),
             "depth": Between(1, 5),

@@ -174,8 +174,8 @@ CLAIMS = (
         passage=OURS,
         statement=r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k |J_k|^2 - "
         r"\big|\textstyle\sum_k p_k J_k\big|^2\Big]",
-        says="On small networks, the trace of the automatically differentiated Hessian is the mean variance of the"
-        " logit gradients under the predicted probabilities.",
+        says="The trace of the automatically differentiated Hessian is the mean variance of the logit gradients "
+        "under the predicted probabilities.",
         routes=dense_trace,
         points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(5, 7, 6, 4), samples=11)),
         tolerance=1e-12,
@@ -189,8 +189,7 @@ CLAIMS = (
         source=f"{PAPER}, appendix A",
         no_theory=NoTheory.CONSTANT,
         statement=r"\tilde H_{ll} = 0 \text{ exactly, and } \tilde H = 0 \text{ for one layer}",
-        says="Within each layer of a bias-free ReLU network, the remainder of the Hessian is exactly zero, so that "
-        "one layer alone has none.",
+        says="Within each layer of a bias-free ReLU network, the remainder of the Hessian is exactly zero.",
         domain={"widths": Many(Between(2, 6), 2, 5), "samples": Between(1, 5)},
         violation=partial(_largest_entry, within=True),
         examples=(Point(widths=(5, 6, 4), samples=4), Point(widths=(4, 6, 5, 3), samples=3)),
@@ -204,8 +203,8 @@ CLAIMS = (
         entries=("A19",),
         source=f"{PAPER}, appendix A",
         statement=r"\mathrm{rank}\,G = N(K-1) \ll P",
-        says="On few images, the rank of a deeper network's Gauss-Newton term is samples times classes less one, "
-        "far below the number of parameters.",
+        says="On few images, the Gauss-Newton term of a deeper network has the rank of samples times classes less "
+        "one.",
         routes=real_rank,
         points=(of_digits(samples=4, hidden=(30, 20), spare=17),),
         tolerance=1e-3,
@@ -220,8 +219,8 @@ CLAIMS = (
         source=f"{PAPER}, appendix D, for a fully connected layer; the factor of each unit is ours",
         no_theory=NoTheory.MEASURED,
         statement=r"\partial z_k / \partial W_1 = \delta_k x^\top",
-        says="In a fully connected network, the first-layer gradient of each logit is the input image times a "
-        "backpropagated factor for each unit.",
+        says="The first-layer gradient of each logit is the input image times a backpropagated factor for each "
+        "unit.",
         routes=first_layer_gradients,
         points=(of_digits(network="LeNet-300-100", samples=3),),
         tolerance=1e-12,

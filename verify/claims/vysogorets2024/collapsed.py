@@ -233,7 +233,7 @@ CLAIMS = (
         r"|\delta_1 - \delta_2|^2 |x_\mu|^2 > 0 "
         r"\text{ for the gaps } \Delta_\mu \text{ of the two likeliest classes, at large } \alpha",
         says="At large scale, the trace of the first Gauss-Newton block decays exponentially in the gaps of the "
-        "two largest logits and stays above zero.",
+        "two largest logits, above zero.",
         routes=decay,
         points=tuple(of_digits(samples=60, alpha=alpha) for alpha in (61.0, 130.0)),
         tolerance=1e-9,
@@ -248,8 +248,8 @@ CLAIMS = (
         source=FIGURES,
         statement=r"P\big(|\mathrm{exc}(G_d) - 1| < 0.01\big) \to 1 \quad (\alpha \gg 1), "
         r"\text{ at } \alpha = 61",
-        says="Far above the zone, the excess of the projected Gauss-Newton term, computed without cancellation, is "
-        "close to one on almost every network.",
+        says="Far above the zone, the excess of the Gauss-Newton term, computed without cancellation, is close to "
+        "one on almost every network.",
         reads=r"\mathrm{Tr}(\mathcal{G})/\|\mathcal{G}\|_F \text{ suddenly drops to } 0",
         experiment=COLLAPSE,
         score="near_one",

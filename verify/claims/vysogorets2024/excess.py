@@ -122,7 +122,7 @@ GROWTH_CLAIM = ExactProperty(
     statement=r"\mathrm{exc}(\mathbb{E}_e G)\big|_{d + 1} > \mathrm{exc}(\mathbb{E}_e G)\big|_d,\quad "
     r"\mathrm{exc}(\mathbb{E}_e G) \le \min\big(\Gamma_p (1 + \sigma_e^2/\sigma_c^2), \sqrt d\big)",
     says="The excess of the random model's mean Gauss-Newton term grows strictly with the dimension, below "
-    "ceilings set by dimension and gradient variances.",
+    "ceilings of dimension and gradient variances.",
     domain={
         "classes": Between(2, 6),
         "beyond": Between(0, 40),
@@ -181,8 +181,8 @@ TOP_CLAIM = _over_bulk(
     passage=KNOWN,
     statement=r"\lambda_1(\theta\,v v^\top + W) \to \theta + \frac{h^2}{4 \theta} \text{ if } \theta > h/2,\quad "
     r"h = \|W\|_2",
-    says="In high dimension, a spike above half the norm of a semicircle bulk has as largest eigenvalue the "
-    "spike plus a quarter of squared bulk norm over spike.",
+    says="A spike above half the norm of a semicircle bulk has as largest eigenvalue the spike plus a quarter "
+    "of squared bulk norm over spike.",
     experiment=ABOVE,
     score="eigenvalue",
     predict=_top,
@@ -228,8 +228,8 @@ SPIKED_CLAIM = _over_bulk(
     passage=OURS,
     statement=r"\|G\|_2 = 2 \|\tilde H\|_2,\ \mathrm{rank}\,G = k:\quad \mathrm{exc}(G + \tilde H) = "
     r"\frac{k \theta}{\sqrt{k \theta^2 + n h^2/4}} \to 0",
-    says="With a few equal spikes of twice the bulk's spectral norm, the excess is set by Frobenius norms and so "
-    "shrinks as the dimension grows.",
+    says="With a few equal spikes of twice the bulk's spectral norm, the excess is set by Frobenius norms and "
+    "so falls with the dimension.",
     experiment=SPIKED,
     score="excess",
     predict=_spiked,
@@ -296,8 +296,8 @@ PROBE_CLAIM = Claim(
     source=f"{PAPER}, appendix F",
     no_theory=NoTheory.MEASURED,
     statement=r"\mathbb{E}\,\|H x\|^2 = \|H\|_F^2,\quad x_i = \pm 1",
-    says="Averaged over random sign vectors, the squared length of a matrix-vector product is the squared "
-    "Frobenius norm.",
+    says="Averaged over random signs, the squared length of a matrix-vector product is the squared Frobenius "
+    "norm.",
     experiment=PROBES,
     score="sign_length",
     inputs=TYPICAL,
@@ -353,8 +353,8 @@ NETWORK_CLAIM = Claim(
     passage=OURS,
     statement=r"(P/d)^2\,\mathbb{E}\,\|R^\top H R\|_F^2 = (r/r_d)^2 \|H\|_F^2 = "
     r"\Big(1 + \frac{1 + r^2}{d}\Big) \|H\|_F^2,\quad r = \mathrm{exc}(H)",
-    says="Random projections of a small network's Hessian show more than their share of its squared norm, by a "
-    "factor that its excess and the projection dimension set.",
+    says="Random projections of a Hessian show more than their share of its squared norm, by a factor that its"
+    " excess and their dimension set.",
     experiment=NETWORK,
     score="seen_square",
     inputs={"excess": 2.95},

@@ -136,7 +136,7 @@ SPECTRUM_CLAIMS = (
         entries=("A27", "A41"),
         source=f"{PAPER}, eq. (7) and appendix B",
         statement=r"\lambda_i(\mathbb{E}_e G) = (1 - \|p\|^2)\,\sigma_e^2 + d\,\sigma_c^2\,\tilde\lambda_i",
-        says="In the random model, the largest eigenvalue of the mean Gauss-Newton term exceeds its bulk by dimension "
+        says="In the random model, the top eigenvalue of the mean Gauss-Newton term exceeds its bulk by dimension "
         "times class-mean variance times that of the softmax covariance.",
         experiment=LOGIT_MODEL,
         score="top",
@@ -173,8 +173,8 @@ SPECTRUM_CLAIMS = (
         entries=("A42",),
         source=f"{PAPER}, appendix B",
         statement=r"p = 1/K:\quad \lambda_i(\mathbb{E}_e G) = (1 - 1/K)\,\sigma_e^2 + d\,\sigma_c^2 / K,\quad i < K",
-        says="At uniform predictions, the random model's mean Gauss-Newton outliers exceed its bulk by dimension "
-        "times class-mean variance over the number of classes.",
+        says="At uniform predictions, the mean Gauss-Newton outliers exceed the bulk by dimension times class-mean"
+        " variance over the number of classes.",
         reads=r"\lambda_i(\mathbb{E}_e\mathcal{G}) = 1/K,\quad i \in [K - 1]",
         experiment=UNIFORM_LOGIT_MODEL,
         score="top",
@@ -195,8 +195,8 @@ SPECTRUM_CLAIMS = (
         source=f"{PAPER}, eq. (8)",
         statement=r"\mathrm{exc}(\mathbb{E}_e G)^2 = \frac{d\,(\sigma_c^2 + \sigma_e^2)^2}"
         r"{\sigma_e^4 + 2 \sigma_e^2 \sigma_c^2 + d\,\sigma_c^4\,\Gamma_p^{-2}}",
-        says="In the random model, the excess of the mean Gauss-Newton term is set by dimension, gradient variances "
-        "and the softmax covariance, weighted by the class-mean variance.",
+        says="In the random model, the excess of the mean Gauss-Newton term is set by dimension, gradient "
+        "variances and the softmax covariance.",
         reads=r"\frac{\mathrm{Tr}(\mathbb{E}_e \mathcal{G})}{\|\mathbb{E}_e \mathcal{G}\|_F} = "
         r"\frac{\sqrt{d}(\sigma_c^2 + \sigma_e^2)}{\sqrt{\sigma_e^4 + 2\sigma_e^2\sigma_c^2 + "
         r"d\sigma_e^4\Gamma_p^{-2}}}",
@@ -361,8 +361,8 @@ SAMPLE_CLAIMS = (
         source=f"{PAPER}, section 4, eq. (8) corrected, for a batch",
         statement=r"\mathrm{exc}(\mathbb{E}_e G)^2 = \mathrm{eq.\,(8)\ at\ } \Gamma = "
         r"\mathrm{exc}\Big(\tfrac{1}{N} \sum_\mu M(p^\mu)\Big)",
-        says="For batches of the random model, the excess of the mean Gauss-Newton term is set by that of the "
-        "averaged softmax covariance, not by averages over samples.",
+        says="For batches, the excess of the mean Gauss-Newton term is set by that of the averaged softmax "
+        "covariance, not by averages over samples.",
         experiment=BATCH,
         kind=Kind.RATIO,
         score=("trace_product", "inner_product"),
@@ -520,8 +520,8 @@ CLAIMS = (
         statement=r"\mathbb{E}_e \nabla_\theta \ell = \sum_k c_k (\hat Q_k - Q_k),\quad "
         r"\mathbb{E}_e\,\|\nabla_\theta \ell - \mathbb{E}_e \nabla_\theta \ell\|^2 = "
         r"\frac{d\,\sigma_e^2}{N}\,\overline{\|p - e_y\|^2}",
-        says="In the random model, the mean loss gradient is the class means of the logit gradients weighted by "
-        "mean prediction minus class frequency; residuals alone scatter it.",
+        says="In the random model, the mean loss gradient is the class means weighted by mean prediction minus "
+        "class frequency; residuals alone scatter it.",
         experiment=GRADIENTS,
         score="parts",
         along="parts",
@@ -543,8 +543,8 @@ CLAIMS = (
         entries=("A36",),
         source=f"{PAPER}, after eq. (9)",
         statement=r"\|\mathbb{E}_e \nabla_\theta \ell\|^2 = d\,\sigma_c^2\,\|\hat Q - Q\|^2",
-        says="In the random model, the norm of the mean loss gradient is the distance of mean prediction from class "
-        "prior times class-mean deviation and root of the dimension.",
+        says="The norm of the mean loss gradient is the distance of mean prediction from class prior times class-"
+        "mean deviation and root of the dimension.",
         reads=r"\text{the norm of this quantity is } d\sigma_c^2 \|\hat{Q} - Q\|",
         experiment=GRADIENTS,
         score="inner",
@@ -571,8 +571,8 @@ CLAIMS = (
         passage=OURS,
         statement=r"\hat Q_k = Q_k = 1/K:\quad \mathbb{E}\,\|\nabla_\theta \ell\|^2 = "
         r"\frac{d\,\sigma_e^2}{N}\,\Big(1 - \frac{1}{K}\Big)",
-        says="For uniform predictions on balanced classes, the random model's mean squared gradient is sampling "
-        "noise alone, in inverse proportion to the sample size.",
+        says="For uniform predictions on balanced classes, the mean squared gradient is sampling noise alone, in "
+        "inverse proportion to the sample size.",
         experiment=BALANCED,
         score="square",
         predict=lambda p: _square(p, error=1 - 1 / len(p.p[0])),

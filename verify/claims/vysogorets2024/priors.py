@@ -126,8 +126,8 @@ LOSS_CLAIMS = (
         passage=OURS,
         statement=r"z_k \sim N(b_k, \sigma^2):\quad \mathbb{E}\,\ell = \int_0^\infty \Big(e^{-t} - "
         r"\prod_k \mathbb{E}\, e^{-t e^{z_k}}\Big) \frac{dt}{t} - \sum_k Q_k b_k",
-        says="For Gaussian logits with biases and uneven labels independent of them, the mean loss is a one-"
-        "dimensional integral less the mean bias of the label.",
+        says="For Gaussian logits with biases and independent labels, the mean loss is a one-dimensional integral "
+        "less the mean bias of the label.",
         experiment=UNBALANCED_LOSSES,
         score="loss",
         predict=_gaussian_loss,
@@ -148,8 +148,8 @@ LOSS_CLAIMS = (
         source=f"{PAPER}, section 4",
         passage=NO_LESS,
         statement=r"\sum_k \overline{(-\log p_k)} \ge \sum_k (-\log \hat Q_k) \ge K \log K",
-        says="Summed over the classes, the expected initial loss is at least the sum of negative log mean "
-        "predictions, itself least at uniform predictions.",
+        says="Summed over classes, the expected initial loss is at least the sum of negative log mean predictions,"
+        " itself least at uniform ones.",
         # the sum over the classes does not depend on how often they come: `evenness` only names streams
         domain={
             "classes": Between(2, 12),

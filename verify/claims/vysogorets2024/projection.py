@@ -109,8 +109,8 @@ SPARSE_EXCESS = Claim(
     passage=OURS,
     statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} R^\top H R)^2}{\mathbb{E}\,\|R^\top H R\|_F^2} "
     r"\text{ in sparse frames depends on } D = \textstyle\sum_i H_{ii}^2 \text{ too}",
-    says="In sparse projections, squared mean trace over mean squared norm depends on the diagonal entries of "
-    "the matrix, besides its excess.",
+    says="In sparse projections, squared mean trace over mean squared norm depends on the diagonal entries "
+    "too, besides the excess.",
     experiment=SPARSE,
     kind=Kind.RATIO,
     score=("trace_product", "squared_norm"),
@@ -188,8 +188,8 @@ HAAR_CLAIMS = (
         passage=KNOWN,
         statement=r"\mathbb{E}\,\|R^\top H R\|_F^2 = (a + b) \|H\|_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
         r"a = \frac{d\,[d (P + 1) - 2]}{P (P - 1) (P + 2)},\ b = \frac{d (P - d)}{P (P - 1) (P + 2)}",
-        says="The mean squared norm of a randomly projected matrix combines its squared norm and squared trace "
-        "with weights set by the two dimensions.",
+        says="The mean squared norm of a projected matrix combines its squared norm and squared trace with weights"
+        " set by the two dimensions.",
         experiment=HAAR,
         score="squared_norm",
         predict=_haar_square,
@@ -209,8 +209,8 @@ HAAR_CLAIMS = (
         passage=OURS,
         statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} H_d)^2}{\mathbb{E}\,\|H_d\|_F^2} \to "
         r"\frac{r^2 d}{d + 1 + r^2}\ (P \gg d),\quad r = \mathrm{exc}(H)",
-        says="In random orthonormal projections, squared mean trace over mean squared norm follows from the excess of "
-        "the full matrix and the two dimensions alone.",
+        says="In orthonormal projections, squared mean trace over mean squared norm follows from the excess of the"
+        " full matrix and the two dimensions.",
         experiment=HAAR,
         kind=Kind.RATIO,
         score=("trace_product", "squared_norm"),
@@ -233,8 +233,8 @@ HAAR_CLAIMS = (
         passage=OURS,
         statement=r"\mathrm{Tr} H = 0:\quad \mathbb{E}\,(\mathrm{Tr} H_d)^2 / \mathbb{E}\,\|H_d\|_F^2 = "
         r"\frac{2 (P - d)}{d P + P - 2} \to \frac{2}{d + 1}",
-        says="Of a matrix of zero trace, projected at random, mean squared trace over mean squared norm is not "
-        "zero but falls with the projection dimension by an exact law.",
+        says="Of a projected matrix of zero trace, mean squared trace over mean squared norm falls with the "
+        "projection dimension by an exact law.",
         experiment=ZERO_TRACE,
         kind=Kind.RATIO,
         score=("squared_trace", "squared_norm"),
@@ -286,8 +286,8 @@ FRAME_OVERLAP = Claim(
     source=f"ours, for columns drawn apart in place of the orthogonal ones of section 2 of {PAPER}",
     passage=OURS,
     statement=r"\mathbb{E}\,\|R^\top R - I\|_F^2 = d (d - 1) / P",
-    says="Random unit columns drawn one by one, sparse or dense, miss orthonormality by a mean squared "
-    "distance of ordered pairs of columns over parameters.",
+    says="Random unit columns, sparse or dense, miss orthonormality by a mean squared distance of ordered "
+    "pairs of columns over parameters.",
     experiment=FRAMES,
     score="overlap",
     predict=lambda p: projection.frame_overlap(p.dim, parameters=p.parameters),
@@ -378,8 +378,8 @@ LENET_EXCESS = Claim(
     source=f"ours, beside section 4 and figure 4 left of {PAPER}",
     passage=OURS,
     statement=r"\mathbb{E}\,\mathrm{exc}(G_d) = r \sqrt{d / (d + 1 + r^2)},\quad d = 50",
-    says="The mean excess of LeNet-300-100's Gauss-Newton term in fifty random directions is that in full space, "
-    "reduced by a law of dimension without fitted numbers.",
+    says="The excess of LeNet-300-100's Gauss-Newton term in fifty random directions is that in full space, "
+    "reduced by a law without fitted numbers.",
     experiment=LENET,
     score="seen_excess",
     inputs={name: lambda p, v=values: v[p.alpha] for name, values in LENET_TYPICAL.items()},
@@ -512,8 +512,8 @@ CLAIMS = (
         passage=OURS,
         statement=r"\mathbb{E}\,\|R^\top H R\|_F^2,\ \mathbb{E}\,\mathrm{Tr}\,R^\top H R,\ "
         r"\lambda_i(\mathbb{E}_e G)\text{: as of } \mathrm{Tr} H,\ \|H\|_F,\ p",
-        says="In random frames of every kind and shape a matrix has the trace and squared norm of theory, and so "
-        "have random signs and random logit gradients.",
+        says="In random frames of every kind and shape a matrix has trace and squared norm of theory; so do random"
+        " signs and random logit gradients.",
         domain={
             "case": OneOf(*CASES),
             "parameters": Between(16, 60),

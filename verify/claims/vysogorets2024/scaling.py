@@ -169,8 +169,8 @@ DERIVATIVE_CLAIMS = (
         source=f"{PAPER}, section 2",
         no_theory=NoTheory.MEASURED,
         statement=r"\nabla^2_{\hat\theta}\, \ell(\theta + R\hat\theta) = R^\top H R \text{ for any } R",
-        says="In coordinates along any directions, orthonormal or not, the Hessian of the loss is the full Hessian"
-        " multiplied by these from both sides.",
+        says="In coordinates along any directions, the Hessian of the loss is the full Hessian multiplied by these"
+        " from both sides.",
         routes=latent_hessian,
         points=on_both({}, samples=4, dim=3, step=1e-6),
         tolerance=1e-6,
@@ -184,8 +184,8 @@ DERIVATIVE_CLAIMS = (
         entries=("A9",),
         source=f"{PAPER}, eq. (3)",
         statement=r"\nabla\ell = \frac{1}{T}\Big[-\nabla z_y + \sum_k p_k \nabla z_k\Big]",
-        says="At any temperature, the cross-entropy gradient is the mean logit gradient under the predicted "
-        "probabilities less that of the label, over the temperature.",
+        says="The cross-entropy gradient is the mean logit gradient under the predicted probabilities less that of"
+        " the label, over the temperature.",
         routes=gradient_along_frame,
         points=on_both(*HEATED, samples=8, dim=3),
         seconds=0.21,
@@ -197,8 +197,8 @@ DERIVATIVE_CLAIMS = (
         source=f"{PAPER}, eq. (4)",
         statement=r"H = \overline{J^\top (\mathrm{diag}\,p - p p^\top) J}/T^2 + \overline{\textstyle\sum_k "
         r"(p - e_y)_k \nabla^2 z_k}/T",
-        says="At any temperature, the Hessian of the loss is a Gauss-Newton term of logit gradients plus logit "
-        "Hessians weighted by prediction errors.",
+        says="The Hessian of the loss is a Gauss-Newton term of logit gradients plus logit Hessians weighted by "
+        "prediction errors.",
         routes=gauss_newton_split,
         points=on_both(*HEATED, samples=8, dim=3),
         seconds=0.81,
@@ -279,7 +279,7 @@ SCALED_CLAIMS = (
         entries=("A13",),
         source=f"{PAPER}, sections 1 and 3",
         statement=r"T = \alpha^L:\quad \alpha \nabla\ell' = \nabla\ell",
-        says="At a temperature of the scale to the power of the depth, the loss gradient of a scaled network is the "
+        says="At a temperature of the scale to the power of the depth, the gradient of a scaled network is the "
         "original one over the scale.",
         routes=matched_temperature,
         points=on_both({"alpha": 0.3}, {"alpha": 3.0}, samples=8),
@@ -292,8 +292,8 @@ SCALED_CLAIMS = (
         source=f"ours, sharper than section 6 and figure 1 of {PAPER}",
         passage=OURS,
         statement=r"\alpha^2 H'(\alpha, T) = H(1, T / \alpha^L)",
-        says="But for a squared scale, the Hessian depends on scale and temperature only through the temperature "
-        "over the scale to the depth.",
+        says="But for a squared scale, the Hessian depends on scale and temperature only through temperature over "
+        "scale to the depth.",
         routes=one_temperature,
         points=on_both(
             {"alpha": 0.4, "temperature": 3.0}, {"alpha": 1.6, "temperature": 0.7}, samples=8, dim=3
@@ -331,8 +331,8 @@ SCALED_CLAIMS = (
         source=f"{PAPER}, section 5; the growth is ours, from eq. (5)",
         statement=r"\|H'_d\|_2 = \alpha^{L-2} \|\tilde H_d(\text{one-hot } p)\|_2 "
         r"\quad (\alpha \gg 1)",
-        says="Far above the zone, the spectral norm of the Hessian is that of its remainder at one-hot predictions, "
-        "times the scale to the depth less two.",
+        says="Far above the zone, the spectral norm of the Hessian is that of its remainder at one-hot "
+        "predictions, times scale to the depth less two.",
         reads=r"\text{the loss curvature vanishes along all directions}",
         routes=large_curvature,
         points=on_both({}, alpha=1300.0, samples=8, dim=3),
@@ -541,8 +541,8 @@ CLAIMS = (
         source=f"{PAPER}, section 2; the order is ours",
         statement=r"\alpha^{-L} f_{\tanh}(\alpha\theta) = W_L \cdots W_1 x - \tfrac{\alpha^2}{3} W_L \cdots W_2 "
         r"(W_1 x)^3 + O(\alpha^4)",
-        says="Scaled down, a tanh network becomes linear, with a correction of second order in the scale that "
-        "cubes the first layer's signals.",
+        says="Scaled down, a tanh network becomes linear, with a correction of second order that cubes the first "
+        "layer's signals.",
         routes=tanh_remainder,
         points=tuple(
             Point(network="LeNet-300-100", images="digits", alpha=alpha, samples=8) for alpha in (3e-4, 1e-4)

@@ -108,7 +108,7 @@ MOMENTS = Identity(
     entries=("A45",),
     source=f"{PAPER}, appendix C, eq. (10), shortened",
     statement=r"\Gamma_p^2 = \frac{(1 - s_2)^2}{s_2 - 2 s_3 + s_2^2},\quad s_n = \sum_k p_k^n",
-    says="The squared excess of the softmax covariance is an explicit ratio of the sums of squared and of cubed "
+    says="The squared excess of the softmax covariance is a ratio in the sums of squared and of cubed "
     "probabilities.",
     routes=moment_form,
     points=tuple(Point(weights=w) for w in ((7, 2, 1), (31, 22, 15, 11, 8, 5, 4), (10**12, 3, 2, 2, 1))),
@@ -163,8 +163,8 @@ WEIGHTED = Identity(
     source=f"{PAPER}, section 4 and appendix C",
     statement=r"\lim \Gamma_p^2 = \frac{4}{1 + 3h},\quad h = \frac{\sum_i w_i^2}{(\sum_i w_i)^2}\quad "
     r"\text{for small entries in the proportions } w",
-    says="As a prediction becomes one-hot with small entries in fixed proportions, the excess of its softmax "
-    "covariance tends to a limit set by how concentrated these are.",
+    says="As a prediction becomes one-hot with small entries in fixed proportions, the excess tends to a limit"
+    " set by how concentrated these are.",
     reads=r"\Gamma_p^2 \to 1",
     routes=weighted_collapse,
     points=tuple(Point(weights=w, gap=90.0) for w in ((1.0, 0.5), (1.0, 0.1, 0.01), (3.0, 2.0, 1.0, 1.0))),
@@ -184,8 +184,8 @@ RANGE = ExactProperty(
     entries=("A32", "A43"),
     source=f"{PAPER}, section 4 and appendix B",
     statement=r"1 \le \Gamma_p \le \sqrt{K - 1},\qquad p_{(i)} \ge \tilde\lambda_i \ge p_{(i+1)}",
-    says="The excess of the softmax covariance lies between one and the root of the class count less one; its "
-    "eigenvalues interlace the sorted probabilities.",
+    says="The excess of the softmax covariance lies between one and the root of classes less one; its "
+    "eigenvalues interlace the probabilities.",
     domain={
         "weights": Many(
             Either(OneOf(0.0), OneOf(0.25, 1.0), Between(1e-6, 1.0)),
@@ -253,8 +253,8 @@ SLOPE = Identity(
     source=f"{PAPER}, appendix C, eq. (11), first order",
     statement=r"\Gamma_p^2 = \frac{4 (S - 1)}{S + 2} + \frac{4 (S - 1)(S^2 - 2S)}{(S + 2)^2}\,\varepsilon + "
     r"O(\varepsilon^2)",
-    says="Near one-hot with equally small entries, the squared excess of the softmax covariance rises linearly"
-    " from its limit, at a slope set by their number.",
+    says="Near one-hot with equally small entries, the squared excess rises linearly from its limit, at a "
+    "slope set by their number.",
     routes=equal_tail_slope,
     points=tuple(Point(support=s) for s in (3, 4, 7, 23)),
     tolerance=1e-14,
@@ -288,8 +288,8 @@ RATE = Identity(
     passage=OURS,
     statement=r"\Gamma_p^2 = 1 + \tfrac{3}{2} \rho + O(\rho^2),\quad "
     r"\rho = \sum_{i \ge 3} p_{(i)} / p_{(2)} \text{ as } p_{(1)} \to 1",
-    says="As one class becomes certain, the squared excess of the softmax covariance approaches one in "
-    "proportion to the weight of the others relative to the runner-up.",
+    says="As one class becomes certain, the squared excess approaches one in proportion to the weight of the "
+    "others relative to the runner-up.",
     routes=collapse_rate,
     points=tuple(Point(weights=w) for w in ((1.0,), (0.7, 0.2), (3.0, 1.0, 0.4, 0.1))),
     tolerance=1e-14,
@@ -370,8 +370,8 @@ PLATEAU = Identity(
     source=f"{PAPER}, appendix C, figure 4 right",
     statement=r"\Gamma_p^{-2} = \frac{1 + 3h}{4},\quad h = \frac{\sum_i w_i^2}{(\sum_i w_i)^2},\ "
     r"w_i = p_{(i)} / p_{(2)}: \text{ a plateau while } w \text{ hardly moves, in the end } 1",
-    says="Along a temperature ray with nearly tied runners-up, the excess of the softmax covariance follows "
-    "their proportions: nearly constant for a while, one in the end.",
+    says="Along a temperature ray with nearly tied runners-up, the excess follows their proportions: nearly "
+    "constant for a while, one in the end.",
     routes=_plateau,
     points=(
         Point(gap=3.0, behind=(0, 2, 3, 4), betas=(13.0, 40.0, 150.0, 700.0)),
@@ -405,8 +405,8 @@ DENSE = Identity(
     passage=OURS,
     statement=r"\text{in float64}\quad \frac{\mathrm{Tr}}{\|\cdot\|_F}(\mathrm{diag}(p) - pp^\top) \to "
     r"\sqrt{(S - 1) / 3},\quad \text{below the bound } 1 \text{ for } S < 4",
-    says="From the dense matrix in double precision, the excess of a nearly one-hot softmax covariance settles"
-    " at a value set by rounding, below one for few classes.",
+    says="From the dense matrix in double precision, the excess of a nearly one-hot softmax settles at a value"
+    " set by rounding, below one for few classes.",
     routes=dense_rounding,
     points=tuple(Point(support=s, tail=t) for s, t in ((2, 3e-19), (3, 1e-25), (7, 1e-40), (23, 1e-120))),
     tolerance=1e-14,
@@ -448,8 +448,8 @@ ORDER = Claim(
     entries=("A34",),
     source=f"{PAPER}, section 4, figure 4 right, between its rays: any two predictions",
     statement=r"\Pr\big[(H(p) - H(q)) (\Gamma_p - \Gamma_q) < 0\big] = 0.128\ (K = 4),\ 0.036\ (K = 10)",
-    says="Entropy and excess of the softmax covariance order two predictions drawn uniformly differently with "
-    "a probability that depends on the number of classes.",
+    says="Entropy and excess order two predictions drawn uniformly differently with a probability that depends"
+    " on the number of classes.",
     experiment=PAIRS,
     score="discordant",
     predict=lambda p: softmax.entropy_discordance(p.classes),
@@ -583,8 +583,8 @@ RAY_SLOPE = Identity(
     passage=OURS,
     statement=r"\frac{d}{d\beta} \Gamma_p^{-2} = \frac{1}{2W}\, \mathrm{Cov}_e\big(z_i + z_j,\ "
     r"p_i + p_j - (p_i - p_j)^2\big),\quad W = \sum_{i < j} p_i p_j",
-    says="As logits are scaled up, the inverse squared excess of the softmax covariance changes at a rate that is a "
-    "covariance over random pairs of classes.",
+    says="As logits are scaled up, the inverse squared excess changes at a rate that is a covariance over "
+    "random pairs of classes.",
     routes=slope_along_ray,
     points=tuple(Point(logits=(0.3, -1.2, 2.1, 0.7, -0.4), beta=beta) for beta in (0.13, 0.9, 2.7)),
     tolerance=1e-12,
@@ -618,7 +618,7 @@ BATCH_RAY = Identity(
     statement=r"\Gamma\big(\tfrac{1}{N} \sum_\mu M(p^\mu)\big) \text{ of 11 or 8 samples rises, then falls along } "
     r"\beta",
     says="As logits are scaled up, the excess of a batch-averaged softmax covariance need not fall throughout:"
-    " explicit examples rise first and then fall.",
+    " examples rise first.",
     routes=batch_ray,
     points=(
         Point(crowd=10, gap=1.0, single_gap=0.5, betas=(0.2, 1.1, 2.3, 4.0, 4.6, 8.0)),

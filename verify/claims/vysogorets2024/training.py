@@ -124,8 +124,8 @@ SAME_PATHS = (
         source=f"{PAPER}, section 5; the factor T is ours",
         statement=r"\eta' = \eta_0\, \alpha^{2-L}\, T:\quad \theta'_t = \alpha\, \theta_t \text{ if } p' = p "
         r"\text{ at every step, not with its own } p'",
-        says="At a rate matched to scale and temperature, a scaled network given the original's predictions at "
-        "every step trains along its path.",
+        says="At a matched rate, a scaled network given the original's predictions at every step trains along its "
+        "path.",
         routes=shared_predictions,
         points=tuple(
             Point(network=n, alpha=alpha, temperature=heat, **SCHEDULE)
@@ -196,8 +196,8 @@ STABILITY = _on_a_quadratic(
     source=f"{PAPER}, section 5 and appendix E",
     statement=r"\text{gradient descent on } \tfrac12 w^\top H w,\ H \succ 0: \text{ bounded for } \eta < 2/\|"
     r"H\|_2, \text{ divergent above as } |1 - \eta \|H\|_2|^t",
-    says="On a convex quadratic, gradient descent stays bounded at rates below two over the largest "
-    "eigenvalue, and above grows by an exact factor each step.",
+    says="On a convex quadratic, gradient descent stays bounded below a rate of two over the largest "
+    "eigenvalue, and above grows by an exact factor.",
     domain=QUADRATIC,
     violation=_at_constant_rate,
     examples=(
@@ -218,8 +218,8 @@ BASE_RATE = _on_a_quadratic(
     passage=OURS,
     statement=r"\eta_{0,\max} = 2 \alpha^{L-2} / \|H\|_2:\text{ gradient descent on } \tfrac12 w^\top H w "
     r"\text{ at } \eta = \eta_0 \alpha^{2-L} \text{ is bounded for } \eta_0 < \eta_{0,\max},\text{ divergent above}",
-    says="On a convex quadratic, with the rate scheduled by scale and depth, the largest stable base rate is "
-    "two over the sharpness, times scale to the depth less two.",
+    says="On a convex quadratic, the largest stable base rate is two over the sharpness, times scale to the "
+    "depth less two.",
     domain={**QUADRATIC, "alpha": Between(0.05, 20.0), "depth": Between(1, 7)},
     violation=_at_base_rate,
     examples=(
@@ -396,7 +396,7 @@ TURNED_CLAIMS = (
         id="vysogorets2024/norm-turns",
         statement=r"\cos(\theta, -\nabla\ell) > 0 \text{ after some training with uniform outputs}",
         says="After some training with uniform outputs, the descent direction has a positive cosine with the "
-        "weights on every network: their norm grows.",
+        "weights on every network.",
         score="cosine",
         rivals={"above 0.3": lambda _: 0.3},
         quantity="cosine of weights and descent direction after training",

@@ -140,8 +140,8 @@ CRITERION_CLAIMS = (
         statement=r"\text{the edges in } \alpha \text{ of } \|G_d\|_2 > \|\tilde H_d\|_2 "
         r"\text{ and of } \mathrm{exc}(H_d) > 1 \text{ coincide to one step of } "
         r"\alpha \in 10^{-2,\,-1.75,\,\dots,\,2},\ d = 50, \text{ on every network}",
-        says="As a sharp inequality, and on every network, Eq. (6) has the same edges in the scale as an excess "
-        "above one, to a step of our grid.",
+        says="As a sharp inequality, on every network, Eq. (6) has the same edges in the scale as an excess above "
+        "one, to a step of our grid.",
         experiment=EDGES,
         kind=Kind.NEVER_ABOVE,
         score="apart",
@@ -166,7 +166,7 @@ CRITERION_CLAIMS = (
         statement=r"\|G_d\|_2 > \|\tilde H_d\|_2 \iff \mathrm{exc}(H_d) > 1 "
         r"\text{ on at least } 0.9 \text{ of } \alpha \in 10^{[-2, 2]},\ d = 50",
         says="On average over networks, which term has the larger spectral norm tells whether the excess is above "
-        "one on at least nine tenths of the scales.",
+        "one on nine tenths of the scales.",
         experiment=ZONE,
         kind=Kind.AT_LEAST,
         score="share",
@@ -185,8 +185,8 @@ CRITERION_CLAIMS = (
         source=f"ours, in place of eq. (6) of {PAPER}, in full space",
         passage=OURS,
         statement=r"\mathrm{exc}(H) = \mathrm{exc}(G) \big/ \sqrt{1 + \|\tilde H\|_F^2 / \|G\|_F^2}",
-        says="In full parameter space, the excess of the Hessian is that of the Gauss-Newton term, reduced by the "
-        "ratio of both terms' Frobenius norms.",
+        says="In full space, the excess of the Hessian is that of the Gauss-Newton term, reduced by the ratio of "
+        "both terms' Frobenius norms.",
         experiment=FULL_SPACE,
         score="excess",
         inputs={"excess_g": lambda p: TYPICAL[p.alpha][0], "ratio": lambda p: TYPICAL[p.alpha][1]},
@@ -302,8 +302,8 @@ SMALL_CLAIMS = (
         passage=OURS,
         statement=r"\alpha^{2-L} \|H'_d\|_2 \to \|\tilde H_d\|_2 \text{ at uniform } p, "
         r"\quad \alpha \to 0",
-        says="At small scale, the spectral norm of the Hessian is that of its remainder at uniform predictions, times "
-        "the scale to the depth less two.",
+        says="At small scale, the spectral norm of the Hessian is that of its remainder at uniform predictions, "
+        "times scale to the depth less two.",
         experiment=SMALL,
         score="sharpness",
         inputs={"h_norm": lambda p: 0.027 if _depth(p) == 3 else 0.02},
@@ -337,7 +337,7 @@ LOWER_EDGE = Claim(
     statement=r"\alpha_{\rm low} = \left( \frac{\|\tilde H_d\|_2}{\|G_d\|_2} "
     r"\right)^{1/L} \text{ at uniform } p:\quad \|G'_d\|_2 = \|\tilde H'_d\|_2",
     says="The lower edge of the zone is the remainder's norm over the Gauss-Newton term's, at uniform "
-    "predictions, to the power of one over the depth.",
+    "predictions, to one over the depth.",
     experiment=ZONE,
     score="edge",
     inputs={"g_norm": 0.0224, "h_norm": 0.0062, "g_frobenius": 0.043, "h_frobenius": 0.0224},
@@ -499,8 +499,8 @@ CLAIMS = (
         id="vysogorets2024/upper-edge",
         statement=r"\alpha_{\rm high} = (N f(0))^{1/L}:\quad \text{one of } N = 100 \text{ gaps of the two largest "
         r"logits is on average below } \alpha_{\rm high}^{-L}",
-        says="The scale at which on average one sample of a set is near a tie is sample count times density of near "
-        "ties, to the power of one over depth.",
+        says="The scale at which on average one sample of a set is near a tie is their number times density of "
+        "near ties, to one over depth.",
         experiment=TIES,
         score="edge",
         inputs={"gap_density": 1.2},
@@ -521,7 +521,7 @@ CLAIMS = (
         statement=r"\mathbb{E}\, p_1 p_2 = \frac{f(0)\, T}{2 \alpha^L}\quad "
         r"\text{for large } \alpha,\ f \text{ the density of the gap of the two largest logits}",
         says="At large scale, the mean product of the two largest probabilities is half the density of near ties, "
-        "times temperature over the scale to the depth.",
+        "times temperature over scale to the depth.",
         experiment=TIES,
         score="weight",
         inputs={"gap_density": 1.2},
