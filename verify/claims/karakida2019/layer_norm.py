@@ -36,17 +36,13 @@ __all__ = ["CLAIMS"]
 
 
 @cache
-def _cached_kappas(
-    activation: str, depth: int, weight_variance: float, bias_variance: float
-) -> fisher.Kappas:
-    return layer_normalisation.layer_norm_kappas(
-        activation, depth=depth, weight_variance=weight_variance, bias_variance=bias_variance
-    )
+def _kappas(**known: Any) -> fisher.Kappas:
+    return layer_normalisation.layer_norm_kappas(**known)
 
 
 def normed_kappas(p: Any) -> fisher.Kappas:
     """Constants of the Fisher matrix with layer normalisation."""
-    return _cached_kappas(**setting(p))
+    return _kappas(**setting(p))
 
 
 def normed_statistics(p: Any, **changed: Any) -> layer_normalisation.LayerNormStatistics:

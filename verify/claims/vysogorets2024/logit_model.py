@@ -20,6 +20,11 @@ __all__ = ["CLAIMS"]
 UNBIASED = "unbiased; at most 1 % for random matrices"
 
 
+def _model(p: Any, dim: int, sigma_c: float, sigma_e: float, **sizes: Any) -> Point:
+    """A point of the random model at these predictions."""
+    return Point(p=p, dim=dim, sigma_c=sigma_c, sigma_e=sigma_e, **sizes)
+
+
 def _drawn(block: Block, point: Point, classes: int, samples: int) -> Any:
     """Class means and residuals of the random logit model: (n, K, d) and (n, samples, K, d)."""
     scales = _scales(point) | {"orthogonal": point.get("orthogonal", True)}
@@ -78,8 +83,8 @@ LOGIT_MODEL = Experiment(
     replicate="one draw of the class means with two mini-batches of logit gradients",
     simulate=random_logit_model,
     points=(
-        Point(p=SKEWED, dim=50, samples=24, sigma_c=1.1, sigma_e=2.3),
-        Point(p=(0.83, 0.12, 0.05), dim=20, samples=32, sigma_c=1.6, sigma_e=0.7),
+        _model(SKEWED, 50, 1.1, 2.3, samples=24),
+        _model((0.83, 0.12, 0.05), 20, 1.6, 0.7, samples=32),
     ),
     budget=8192,
     seconds=1.9,
@@ -91,8 +96,8 @@ UNIFORM_LOGIT_MODEL = Experiment(
     replicate=LOGIT_MODEL.replicate,
     simulate=random_logit_model,
     points=(
-        Point(p=(0.1,) * 10, dim=50, samples=24, sigma_c=1.1, sigma_e=2.3),
-        Point(p=(0.25,) * 4, dim=30, samples=40, sigma_c=1.6, sigma_e=0.7),
+        _model((0.1,) * 10, 50, 1.1, 2.3, samples=24),
+        _model((0.25,) * 4, 30, 1.6, 0.7, samples=40),
     ),
     seconds=0.33,
     tier=Tier.SMOKE,
@@ -265,9 +270,9 @@ FINITE = Experiment(
     replicate="draws of Gaussian class means with one finite sample each",
     simulate=finite_samples,
     points=(
-        Point(p=((0.6, 0.3, 0.1),), copies=1, dim=60, draws=16, sigma_c=1.3, sigma_e=0.8, orthogonal=False),
-        Point(p=UNSURE, copies=1, dim=7, draws=48, sigma_c=1.1, sigma_e=0.6, orthogonal=False),
-        Point(p=BEFORE_COLLAPSE, copies=10, dim=50, draws=4, sigma_c=1.1, sigma_e=2.3, orthogonal=False),
+        _model(((0.6, 0.3, 0.1),), 60, 1.3, 0.8, copies=1, draws=16, orthogonal=False),
+        _model(UNSURE, 7, 1.1, 0.6, copies=1, draws=48, orthogonal=False),
+        _model(BEFORE_COLLAPSE, 50, 1.1, 2.3, copies=10, draws=4, orthogonal=False),
     ),
     budget=4096,
     seconds=0.31,
@@ -278,9 +283,9 @@ FINITE_ORTHOGONAL = Experiment(
     replicate="draws of orthogonal class means with one finite sample each",
     simulate=finite_samples,
     points=(
-        Point(p=UNSURE, copies=1, dim=13, draws=16, sigma_c=1.1, sigma_e=0.6, orthogonal=True),
-        Point(p=MIXED, copies=2, dim=8, draws=48, sigma_c=0.7, sigma_e=0.9, orthogonal=True),
-        Point(p=BEFORE_COLLAPSE, copies=10, dim=50, draws=4, sigma_c=1.1, sigma_e=2.3, orthogonal=True),
+        _model(UNSURE, 13, 1.1, 0.6, copies=1, draws=16, orthogonal=True),
+        _model(MIXED, 8, 0.7, 0.9, copies=2, draws=48, orthogonal=True),
+        _model(BEFORE_COLLAPSE, 50, 1.1, 2.3, copies=10, draws=4, orthogonal=True),
     ),
     budget=4096,
     seconds=0.15,
@@ -291,8 +296,8 @@ BATCH = Experiment(
     replicate="draws of orthogonal class means with two batches of logit gradients each",
     simulate=shared_means,
     points=(
-        Point(p=MIXED, copies=6, dim=31, draws=4, sigma_c=1.1, sigma_e=0.6, orthogonal=True),
-        Point(p=UNSURE, copies=4, dim=11, draws=8, sigma_c=0.9, sigma_e=1.3, orthogonal=True),
+        _model(MIXED, 31, 1.1, 0.6, copies=6, draws=4, orthogonal=True),
+        _model(UNSURE, 11, 0.9, 1.3, copies=4, draws=8, orthogonal=True),
     ),
     budget=4096,
     seconds=0.072,
@@ -410,32 +415,32 @@ GRADIENTS = Experiment(
     replicate="draws of the class means with two samples of logit gradients each",
     simulate=gradients,
     points=(
-        Point(
-            p=((0.70, 0.10, 0.15, 0.05), (0.20, 0.35, 0.40, 0.05), (0.55, 0.25, 0.08, 0.12)),
+        _model(
+            ((0.70, 0.10, 0.15, 0.05), (0.20, 0.35, 0.40, 0.05), (0.55, 0.25, 0.08, 0.12)),
+            47,
+            0.7,
+            0.9,
             labels=(1, 1, 3),
             parts=(0, 1, 2, 3, SCATTER),
             copies=5,
-            dim=47,
             draws=8,
-            sigma_c=0.7,
-            sigma_e=0.9,
             orthogonal=True,
         ),
-        Point(
-            p=(
+        _model(
+            (
                 (0.30, 0.60, 0.10),
                 (0.45, 0.35, 0.20),
                 (0.25, 0.15, 0.60),
                 (0.10, 0.70, 0.20),
                 (0.50, 0.10, 0.40),
             ),
+            123,
+            1.4,
+            0.8,
             labels=(0, 2, 2, 1, 0),
             parts=(0, 1, 2, SCATTER),
             copies=3,
-            dim=123,
             draws=8,
-            sigma_c=1.4,
-            sigma_e=0.8,
             orthogonal=False,
         ),
     ),
@@ -448,16 +453,7 @@ BALANCED = Experiment(
     replicate="draws of orthogonal class means with two balanced samples each, all predictions uniform",
     simulate=gradients,
     points=(
-        Point(
-            p=((0.2,) * 5,) * 5,
-            labels=(0, 1, 2, 3, 4),
-            copies=3,
-            dim=100,
-            draws=8,
-            sigma_c=1.7,
-            sigma_e=0.4,
-            orthogonal=True,
-        ),
+        _model(((0.2,) * 5,) * 5, 100, 1.7, 0.4, labels=(0, 1, 2, 3, 4), copies=3, draws=8, orthogonal=True),
     ),
     budget=4096,
     seconds=0.74,
