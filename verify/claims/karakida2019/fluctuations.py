@@ -391,7 +391,7 @@ def _at_fixed_samples(p: Any) -> float:
 
 def _instead(p: Any, constant: float) -> float:
     """Eq. (17) with another constant in place of kappa1 - kappa2."""
-    return constant * float(kappas_at(p).alpha) * p.width / p.samples
+    return constant * kappas_at(p).alpha * p.width / p.samples
 
 
 MEAN_OF_NONZERO = wide(
@@ -478,7 +478,7 @@ VALUES = one_network(
 def _bound(p: Point, name: str, width: int, samples: int) -> float:
     """Of eq. (18)."""
     size = {"width": width, "samples": samples, "outputs": p.outputs}
-    return float(getattr(mean_subtraction.mean_subtracted_statistics(**_setting(p), **size), name))
+    return getattr(mean_subtraction.mean_subtracted_statistics(**_setting(p), **size), name)
 
 
 def _growth_of_upper(p: Point) -> float:

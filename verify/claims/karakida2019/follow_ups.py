@@ -140,7 +140,7 @@ TANGENT_CLAIMS = (
         predict=lambda p: _tangent(p, p.width).mean,
         rivals={
             "without biases": lambda p: p.outputs * _by_weights_alone(p)[0] / parameters_of(p),
-            "standard parameterisation": lambda p: float(statistics_of(p).mean),
+            "standard parameterisation": lambda p: statistics_of(p).mean,
             "kappa2 for kappa1": lambda p: p.outputs * _kernel(p).kappa2 / parameters_of(p),
             "one output": lambda p: _kernel(p).kappa1 / parameters_of(p),
         },
@@ -161,7 +161,7 @@ TANGENT_CLAIMS = (
         predict=lambda p: _tangent(p, p.width).largest,
         rivals={
             "without biases": lambda p: _mixed(p, *_by_weights_alone(p)),
-            "standard parameterisation": lambda p: float(statistics_of(p).largest),
+            "standard parameterisation": lambda p: statistics_of(p).largest,
             "kappa2 only": lambda p: _kernel(p).kappa2,
             "kappa1 only": lambda p: _kernel(p).kappa1,
             "kappa2 + kappa1 / T": lambda p: _kernel(p).kappa2 + _kernel(p).kappa1 / p.samples,
@@ -267,7 +267,7 @@ SOFTMAX = one_network(
 
 
 def _eq_10(p: Point, samples: int = 0) -> float:
-    return float(statistics_of(p, samples=samples or p.samples, outputs=1).largest)
+    return statistics_of(p, samples=samples or p.samples, outputs=1).largest
 
 
 def _own(p: Point) -> float:

@@ -261,7 +261,7 @@ RAYLEIGH = at_each_width(
 def _bound(p: Point, name: str) -> float:
     """Of theorem 3.3 at one width, T = M."""
     known = fisher.mean_subtracted_statistics(**setting(p, "outputs"), width=p.widths, samples=p.widths)
-    return float(getattr(known, name))
+    return getattr(known, name)
 
 
 LOOSE = Passage(Standing.AS_STATED, "relatively loose compared to the experimental results", "Section 3.2")

@@ -86,7 +86,7 @@ def _recursion(**known: Any) -> OrderParameters:
 def _of_layer(name: str, shift: int = 0) -> Prediction:
     """Order parameter of layer l, or of one so many further up."""
     first = 0 if name.startswith("q_hat") else 1
-    return lambda p: float(getattr(_recursion(**setting(p)), name)[p.layers - first + shift])
+    return lambda p: getattr(_recursion(**setting(p)), name)[p.layers - first + shift]
 
 
 def _by_width(name: str) -> Prediction:
@@ -366,7 +366,7 @@ def _law(p: Point) -> dict[str, Any]:
 @cache
 def _largest(p: Point) -> float:
     size = {"width": p.width, "samples": p.samples, "outputs": p.outputs}
-    return float(fisher.eigenvalue_statistics(CENTRED_AT_ONE, **_law(p), **size, finite_width=True).largest)
+    return fisher.eigenvalue_statistics(CENTRED_AT_ONE, **_law(p), **size, finite_width=True).largest
 
 
 @cache

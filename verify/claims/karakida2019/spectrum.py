@@ -70,7 +70,7 @@ FISHER = one_network(
 
 
 def _mean(p: Point) -> float:
-    return float(statistics_of(p).mean)
+    return statistics_of(p).mean
 
 
 def _eq_11_as_read(p: Point) -> float:

@@ -134,7 +134,7 @@ def kappas_at(p: Any) -> fisher.Kappas:
 
 def spike(p: Any) -> float:
     """A centred block of the Gram matrix over M, but for its fluctuations: alpha (kappa1 - kappa2)."""
-    return float(kappas_at(p).alpha * kappas_at(p).difference)
+    return kappas_at(p).alpha * kappas_at(p).difference
 
 
 def statistics_of(p: Any, **changed: Any) -> fisher.FisherStatistics:
