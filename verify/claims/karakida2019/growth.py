@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -264,7 +265,17 @@ def _bound(p: Point, name: str) -> float:
     return getattr(known, name)
 
 
-LOOSE = Passage(Standing.AS_STATED, "relatively loose compared to the experimental results", "Section 3.2")
+_of_bound = partial(
+    wide,
+    passage=Passage(
+        Standing.AS_STATED, "relatively loose compared to the experimental results", "Section 3.2"
+    ),
+    experiment=GROWTH,
+    score="subtracted",
+    along="widths",
+    axis="widths",
+    quantity="largest eigenvalue after mean subtraction",
+)
 
 GROWTH_CLAIMS = (
     limit(
@@ -319,20 +330,15 @@ GROWTH_CLAIMS = (
         rivals={"of the upper bound": lambda _: 0.5, "without subtraction": lambda _: 1.0},
         quantity="largest eigenvalue after mean subtraction",
     ),
-    wide(
+    _of_bound(
         id="karakida2019/lower-bound-with-c1",
         entries=("C26", "C29"),
         source=f"{PAPER}, theorem 3.3, eq. (18), with c1 derived",
-        passage=LOOSE,
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \ge \rho \alpha (\kappa_1 - \kappa_2) + c_1,\quad "
         r"c_1 = \frac{c_2}{C \alpha (\kappa_1 - \kappa_2)}",
         says="With mean subtraction, the mean largest Fisher eigenvalue lies above the theorem's lower bound, its "
         "constant derived.",
-        experiment=GROWTH,
         kind=Kind.AT_LEAST,
-        score="subtracted",
-        along="widths",
-        axis="widths",
         predict=lambda p: _bound(p, "lower"),
         margin_reason=f"{WIDE}; it is the bound that is loose, and c1 >= 0 implies it without; how sharp its value is, "
         "a claim of its own judges",
@@ -341,28 +347,21 @@ GROWTH_CLAIMS = (
             "three times": lambda p: 3 * _bound(p, "lower"),
             "upper bound": lambda p: _bound(p, "upper"),
         },
-        quantity="largest eigenvalue after mean subtraction",
     ),
-    wide(
+    _of_bound(
         id="karakida2019/upper-bound",
         entries=("C27",),
         source=f"{PAPER}, theorem 3.3, eq. (18), with c2 derived",
-        passage=LOOSE,
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \le "
         r"\sqrt{\big(C \alpha^2 \rho (\kappa_1 - \kappa_2)^2 + c_2\big) M}",
         says="With mean subtraction, the mean largest Fisher eigenvalue lies below the theorem's upper bound, its "
         "constant derived.",
-        experiment=GROWTH,
         kind=Kind.AT_MOST,
-        score="subtracted",
-        along="widths",
-        axis="widths",
         predict=lambda p: _bound(p, "upper"),
         rivals={
             "lower bound": lambda p: _bound(p, "lower"),
             "without M": lambda p: _bound(p, "upper") / math.sqrt(p.widths),
         },
-        quantity="largest eigenvalue after mean subtraction",
     ),
 )
 

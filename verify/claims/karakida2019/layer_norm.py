@@ -258,6 +258,14 @@ def _typical(*names: str) -> dict[str, Callable[[Point], float]]:
 
 LINEAR = f"linear in the Gram matrix: unbiased up to O(1/M), 1.3 % at M = 240; {WIDE}"
 _normed = partial(Claim, experiment=NORMED, margin=0.03, margin_reason=WIDE)
+_bound = partial(
+    _normed,
+    entries=("C52",),
+    source=f"{PAPER}, theorem 4.1, eq. (26)",
+    score="largest",
+    inputs=_typical("eta1", "eta2", "eta3"),
+    quantity="largest eigenvalue with layer normalisation",
+)
 
 NORMED_CLAIMS = (
     _normed(
@@ -304,18 +312,14 @@ NORMED_CLAIMS = (
         },
         quantity="Rayleigh quotients at equal weights, summed over the outputs",
     ),
-    _normed(
+    _bound(
         id="karakida2019/layer-norm-lower-bound",
-        entries=("C52",),
-        source=f"{PAPER}, theorem 4.1, eq. (26)",
         statement=r"\mathbb{E}\,\lambda_{\max} \ge \frac{\alpha M}{(C - 2)\, \eta_1 \kappa_1'} "
         r"\Big[\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)\Big]",
         says="With layer normalisation, the mean largest Fisher eigenvalue lies above the theorem's lower bound, "
         "which grows like the width.",
         kind=Kind.AT_LEAST,
-        score="largest",
-        inputs=_typical("eta1", "eta2", "eta3"),
         predict=lambda p: normed_statistics(p).lower,
         rivals={
             "upper bound": lambda p: normed_statistics(p).upper,
@@ -325,23 +329,18 @@ NORMED_CLAIMS = (
         },
         quantity="largest eigenvalue with layer normalisation",
     ),
-    _normed(
+    _bound(
         id="karakida2019/layer-norm-upper-bound",
-        entries=("C52",),
-        source=f"{PAPER}, theorem 4.1, eq. (26)",
         statement=r"\mathbb{E}\,\lambda_{\max} \le \alpha M \sqrt{\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)}",
         says="With layer normalisation, the mean largest Fisher eigenvalue lies below the theorem's upper bound, "
         "which grows like the width.",
         kind=Kind.AT_MOST,
-        score="largest",
-        inputs=_typical("eta1", "eta2", "eta3"),
         predict=lambda p: normed_statistics(p).upper,
         rivals={
             "lower bound": lambda p: normed_statistics(p).lower,
             "no alpha": lambda p: normed_statistics(p).upper / normed_kappas(p).alpha,
         },
-        quantity="largest eigenvalue with layer normalisation",
     ),
 )
 
