@@ -92,6 +92,8 @@ _exact = partial(
     data="digits",
 )
 
+_at_one_end = partial(Identity, entries=("A57",), data="digits")
+
 # --- derivatives of the loss ---------------------------------------------------------------------------------
 
 
@@ -301,9 +303,8 @@ SCALED_CLAIMS = (
         seconds=0.62,
         quantity="projected Hessian",
     ),
-    Identity(
+    _at_one_end(
         id="vysogorets2024/loss-at-large-scale",
-        entries=("A57",),
         source=f"{PAPER}, section 5",
         statement=r"\ell(\alpha) = \alpha^L\, \overline{\max_k z_k - z_y} \quad (\alpha \gg 1)",
         says="At large scale, the loss grows as the scale to the power of the depth, times the mean shortfall of "
@@ -322,12 +323,10 @@ SCALED_CLAIMS = (
         tolerance=1e-7,
         tolerance_reason="the loss is at most log K above alpha^L c, here 1e8 or more",
         seconds=0.028,
-        data="digits",
         quantity="loss",
     ),
-    Identity(
+    _at_one_end(
         id="vysogorets2024/norm-at-large-scale",
-        entries=("A57",),
         source=f"{PAPER}, section 5; the growth is ours, from eq. (5)",
         statement=r"\|H'_d\|_2 = \alpha^{L-2} \|\tilde H_d(\text{one-hot } p)\|_2 "
         r"\quad (\alpha \gg 1)",
@@ -343,7 +342,6 @@ SCALED_CLAIMS = (
         tolerance=1e-10,
         tolerance_reason="an image would need two logits closer than 1e-8 to show",
         seconds=0.16,
-        data="digits",
         quantity="spectral norm of the projected Hessian",
     ),
 )
@@ -519,9 +517,8 @@ CLAIMS = (
         seconds=0.01,
         quantity="number of weights",
     ),
-    Identity(
+    _at_one_end(
         id="vysogorets2024/biases-at-small-scale",
-        entries=("A57",),
         source=f"{PAPER}, section 2",
         no_theory=NoTheory.MEASURED,
         statement=r"\alpha \ll 1:\quad \alpha^{-1} f(\alpha\theta, \alpha b) \to b_L",
@@ -532,12 +529,10 @@ CLAIMS = (
         tolerance=1e-7,
         tolerance_reason="the layer below leaves some units of alpha = 1e-9",
         seconds=0.01,
-        data="digits",
         quantity="logits over the scale",
     ),
-    Identity(
+    _at_one_end(
         id="vysogorets2024/tanh-at-small-scale",
-        entries=("A57",),
         source=f"{PAPER}, section 2; the order is ours",
         statement=r"\alpha^{-L} f_{\tanh}(\alpha\theta) = W_L \cdots W_1 x - \tfrac{\alpha^2}{3} W_L \cdots W_2 "
         r"(W_1 x)^3 + O(\alpha^4)",
@@ -550,7 +545,6 @@ CLAIMS = (
         tolerance=1e-4,
         tolerance_reason="the next order is alpha^2 = 1e-7 times squares of signals, up to a hundred",
         seconds=0.011,
-        data="digits",
         quantity="distance from the linear network",
     ),
     *SCALED_CLAIMS,
