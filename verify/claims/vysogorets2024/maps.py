@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["OBSERVATIONS"]
 
 
-class MapWatch(NamedTuple):
-    """What is seen of every run: on its training images and on others, and where its weights are."""
+class Drawn(NamedTuple):
+    """A network at its start with its images, and others like them; called, what is seen of every run from there."""
 
     stack: stacks.Stack
+    start: list[Tensor]
     training: grids.TrainingSets
     others: grids.TrainingSets
-    start: list[Tensor]
 
     def __call__(self, _: int, cells: grids.Cells) -> dict[str, Tensor]:
         """Accuracies, share of training images without a logit, and length and direction of the weights."""
@@ -92,15 +92,6 @@ def _features(parameters: tuple[Tensor, ...], inputs: Tensor) -> Tensor:
     return inputs
 
 
-class Drawn(NamedTuple):
-    """A network at its start with its images, and others like them."""
-
-    stack: stacks.Stack
-    start: list[Tensor]
-    training: grids.TrainingSets
-    others: grids.TrainingSets
-
-
 def _drawn(rng: Generator, point: Point, device: Any) -> Drawn:
     """LeNet-300-100 where the point names hidden units, else LeNet-5."""
     import torch
@@ -126,8 +117,8 @@ def training_map(rng: Generator, point: Point, device: str) -> ByName:
     import torch
 
     drawn = _drawn(rng, point, device)
-    training = drawn.training
-    start = [point.alpha * w for w in drawn.start]
+    drawn = drawn._replace(start=[point.alpha * w for w in drawn.start])
+    start, training = drawn.start, drawn.training
     rates = np.array(point.base_rate) * point.alpha ** (2.0 - len(start))
     steep = edges.top_eigenvalues(drawn.stack, start, training.inputs[None], training.targets[None], steps=20)
     run = grids.train(
@@ -137,7 +128,7 @@ def training_map(rng: Generator, point: Point, device: str) -> ByName:
         [trial_training.CommonBatches(samples=training.each, size=training.each)],
         rates=torch.from_numpy(rates)[None].to(start[0]),
         steps=point.steps,
-        watch=MapWatch(drawn.stack, training, drawn.others, start),
+        watch=drawn,
         at=point.looks,
     )
     seen = {
