@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 
 from simulate.training import wide_training
-from verify.claims.karakida2019.training.training import drawn_lines, student_and_targets
+from verify.claims.karakida2019.training import drawn_lines, student_and_targets
 from verify.gallery.parts import HEAT, MEASURED, Setting, colour_key, curve
 from verify.page.axes import decades
 from verify.page.drawing import Floats, Panel

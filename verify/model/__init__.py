@@ -50,6 +50,7 @@ __all__ = [
     "OURS",
     "SPANS_SIZES",
     "AnyClaim",
+    "ByName",
     "Claim",
     "ExactProperty",
     "Experiment",
@@ -74,14 +75,17 @@ FAMILY_SIZE = 1024
 
 ALPHA = FAMILY_ERROR / FAMILY_SIZE
 
-Simulator = Callable[[Block, Point], Mapping[str, Any]]
+ByName = Mapping[str, Any]
+"""Scores of a block, or routes of an identity."""
+
+Simulator = Callable[[Block, Point], ByName]
 Prediction = Callable[[Any], Any]
 """Of a `Point`; for a claim with measured inputs, of the point joined with the measured scores.
 
 A number; for a distribution, the distribution function.
 """
 
-Routes = Callable[[np.random.Generator, Point], Mapping[str, Any]]
+Routes = Callable[[np.random.Generator, Point], ByName]
 """To arrays by name: what is measured, the theory, then rivals."""
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]

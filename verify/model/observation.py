@@ -9,7 +9,7 @@ from typing import NamedTuple
 from simulate.monte_carlo import Point
 from verify.model import Simulator, Tier
 
-__all__ = ["CLASSES", "FLOPS", "LAUNCH", "Column", "Cost", "Observation", "classes_of", "on_a_gpu"]
+__all__ = ["CLASSES", "FLOPS", "LAUNCH", "Column", "Cost", "Observation", "classes_of", "headed", "on_a_gpu"]
 
 FLOPS = 2e13
 """Floating point operations in a second that estimates count with, whatever the precision: a third of what the data
@@ -75,6 +75,15 @@ class Column:
     score: str
     heading: str
     ratio: bool = False
+
+
+def headed(*, ratio: bool = False, **headings: str) -> tuple[Column, ...]:
+    """Columns of scores by name, one after the other.
+
+    >>> headed(loss="loss at the end")
+    (Column(score='loss', heading='loss at the end', ratio=False),)
+    """
+    return tuple(Column(score=score, heading=text, ratio=ratio) for score, text in headings.items())
 
 
 @dataclass(frozen=True, kw_only=True)

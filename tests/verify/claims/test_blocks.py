@@ -76,13 +76,13 @@ def test_no_claim_asks_for_single_precision() -> None:
     root = Path(registry.__file__).parent
     asked = {str(file.relative_to(root)) for file in root.rglob("*.py") if "float32" in file.read_text()}
     assert asked == {
-        "karakida2019/training/training.py",  # announced: Gram matrices of a thousand samples
+        "karakida2019/training.py",  # announced: Gram matrices of a thousand samples
         "trained_networks.py",  # observations of convolutional networks through training
         "vysogorets2024/framed_networks.py",  # announced: derivatives of the zone and its edges
-        "vysogorets2024/softmax/unrelated.py",  # announced: passes through the network
-        "vysogorets2024/training/rates.py",  # why it is not used
-        "vysogorets2024/zone/initialisations.py",  # announced: the excess, of which only the order is judged
-        "vysogorets2024/zone/collapsed.py",  # an observation of what is lost in it
+        "vysogorets2024/priors.py",  # announced: passes through the network
+        "vysogorets2024/training.py",  # why it is not used
+        "vysogorets2024/initialisations.py",  # announced: the excess, of which only the order is judged
+        "vysogorets2024/collapsed.py",  # an observation of what is lost in it
     }
 
 

@@ -11,10 +11,8 @@ from numpy.testing import assert_allclose
 
 from simulate import networks
 from simulate.monte_carlo import Block, Point, fixture
-from verify.claims.karakida2019.wide_networks import mean_over_networks
-from verify.claims.vysogorets2024.softmax import priors, unrelated
-from verify.claims.vysogorets2024.training import uniform
-from verify.claims.vysogorets2024.zone import networks as zone
+from verify.claims.karakida2019.wide_networks import by_width
+from verify.claims.vysogorets2024 import priors, training as uniform, zone
 
 
 @pytest.fixture(autouse=True)
@@ -73,22 +71,25 @@ def test_a_network_scaled_far_down_is_the_one_with_uniform_outputs() -> None:
 
 
 def test_unbalanced_priors_fall_to_their_imbalance() -> None:
-    found = np.sort(unrelated._prior(np.random.default_rng(0), 10, Point(imbalance=100)))
+    found = np.sort(priors._prior(np.random.default_rng(0), 10, Point(imbalance=100)))
     assert_allclose(found[-1] / found[0], 100)
     assert_allclose(np.diff(np.log(found)), np.log(100) / 9)
-    assert_allclose(unrelated._prior(np.random.default_rng(0), 10, Point(samples=3)).sum(), 1)
+    assert_allclose(priors._prior(np.random.default_rng(0), 10, Point(samples=3)).sum(), 1)
 
 
 def test_gradients_of_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     point = Point(images="digits", samples=20, pooling="average")
-    whole = unrelated.unrelated(block(1), point)
-    monkeypatch.setattr(unrelated, "AT_ONCE", 7)
-    parts = unrelated.unrelated(block(1), point)
+    whole = priors.unrelated(block(1), point)
+    monkeypatch.setattr(priors, "AT_ONCE", 7)
+    parts = priors.unrelated(block(1), point)
     for name, cosine in whole.items():
         assert_allclose(parts[name], cosine, atol=1e-4)
 
 
 def test_a_mean_over_networks_draws_each_anew_from_the_stream_of_its_replicate() -> None:
-    found = mean_over_networks(block(2), 3, lambda several: several.normal(4)[:, 1])
+    point = Point(widths=(4,), networks=(3,))
+    found = by_width(block(2), point, lambda several, n: {"x": several.normal(n)[:, 1]}, at_once=True)["x"][
+        :, 0
+    ]
     expected = [rng.standard_normal((3, 4))[:, 1].mean() for rng in block(2).streams]
     assert_allclose(found, expected)

@@ -12,7 +12,7 @@ import pytest
 from simulate.monte_carlo import Point, SerialExecutor
 from theory import fisher
 from verify.claims import registry
-from verify.claims.karakida2019.spectrum import cross_entropy, spans
+from verify.claims.karakida2019 import follow_ups, spectrum
 from verify.model import Claim, Tier
 from verify.results import Row
 from verify.running.engine import Session, Settings
@@ -50,8 +50,8 @@ def test_a_wrong_slice_of_the_outliers_fails_the_run(
     def outliers(*words: Any, **more: Any) -> Any:
         return np.append(0.0, right(*words, **more)[::-1])[kept]
 
-    monkeypatch.setattr(cross_entropy.fisher, "cross_entropy_outliers", outliers)
-    row = judged(of(cross_entropy.CLAIMS, "karakida2019/cross-entropy-top-outlier"))
+    monkeypatch.setattr(follow_ups.fisher, "cross_entropy_outliers", outliers)
+    row = judged(of(follow_ups.CLAIMS, "karakida2019/cross-entropy-top-outlier"))
     assert (row.verdict, row.surprise) == (verdict, verdict == "undecided")
     if row.surprise:
         (at,) = row.points
@@ -60,7 +60,7 @@ def test_a_wrong_slice_of_the_outliers_fails_the_run(
 
 def swapped(p: Point) -> float:
     """The limit of the second moment with kappa2 for kappa1 and kappa1 for kappa2."""
-    k = spans._kappas(p)
+    k = spectrum._kappas(p)
     one, two, others = k.kappa2, k.kappa1, p.samples - 1
     return (others * two**2 + one**2) / (one * (others * two + one))
 
@@ -68,9 +68,10 @@ def swapped(p: Point) -> float:
 @pytest.mark.parametrize("wrong", [False, True])
 def test_kappas_that_are_swapped_fail_the_run(*, wrong: bool) -> None:
     """So few networks leave the order of the right one open: its mean is near."""
-    claim = of(spans.CLAIMS, "karakida2019/second-moment")
+    claim = of(spectrum.CLAIMS, "karakida2019/second-moment")
     few = replace(claim.experiment, budget=96)
     formula = swapped if wrong else claim.predict
-    order = replace(spans.SECOND_MOMENT_ORDER, experiment=few, offset=formula)
+    assert claim.order is not None
+    order = replace(claim.order, experiment=few, offset=formula)
     row = judged(replace(claim, experiment=few, predict=formula, order=order))
     assert (row.verdict, row.surprise) == ("undecided", wrong), row.points[0].reason

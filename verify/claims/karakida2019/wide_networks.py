@@ -1,38 +1,58 @@
-"""What the claims on wide networks share: the network of a point, its setting, the constants of its Fisher matrix."""
+"""What the claims on wide networks share: networks of a point, scores by width, constants, and claims on orders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
-import numpy as np
+from numpy.random import Generator
 
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, signals
 from theory import fisher
+from verify.model import Claim, Experiment, Kind, Prediction
 
 __all__ = [
-    "QUANTITIES",
+    "HALFWAY",
+    "WIDE",
+    "approach",
+    "at_each_width",
+    "by_width",
+    "exponent",
     "kappas_at",
-    "mean_over_networks",
+    "law",
+    "limit",
     "network_of",
+    "one_network",
+    "parameters_of",
     "passed_at",
     "setting",
     "small_network",
     "spike",
+    "statistics_of",
+    "wide",
 ]
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
+SIZES = ("width", "samples", "outputs")
 
-QUANTITIES = {
-    "forward_variance": "mean square of the activations",
-    "forward_covariance": "mean product of the activations of two samples",
-    "backward_variance": "squared back-propagated gradient",
-    "backward_covariance": "product of the back-propagated gradients of two samples",
-    "above": "variance of the pre-activations",
-    "by_inputs": "squared derivative of an output by the inputs",
-}
-"""What the scores of signals are, in words."""
+WIDE = "at most 3 % for wide networks"
+HALFWAY = "less than half the way to the nearest exponent at issue"
+
+
+def law(activation: str, weight_variance: float, bias_variance: float, **sizes: Any) -> Point:
+    """A point of networks of this law."""
+    return Point(activation=activation, weight_variance=weight_variance, bias_variance=bias_variance, **sizes)
+
+
+# --- networks and their scores -------------------------------------------------------------------------------
+
+
+def _widths(point: Point, width: int | None, outputs: int | None) -> tuple[int, ...]:
+    """Inputs first: `width` times the ratios of the point if it has any."""
+    width, ratios = width or point.width, point.get("ratios", (1,) * point.depth)
+    return (*(round(ratio * width) for ratio in ratios), outputs or point.outputs)
 
 
 def network_of(
@@ -42,33 +62,28 @@ def network_of(
     width: int | None = None,
     samples: int | None = None,
     outputs: int | None = None,
+    widths: tuple[int, ...] = (),
 ) -> Any:
-    """Random networks with inputs, all layers but the last as wide as the input; sizes of the point if not given."""
+    """Random networks with inputs; sizes of the point if not given."""
     return signals.wide_network(
         block,
-        widths=(width or point.width,) * point.depth + (outputs or point.outputs,),
+        widths=widths or _widths(point, width, outputs),
         samples=samples or point.samples,
         weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
     )
 
 
-def small_network(rng: np.random.Generator, point: Point) -> Any:
-    """One network of any widths."""
-    return signals.wide_network(
-        Block((rng,)),
-        widths=point.widths,
-        samples=point.samples,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
+def small_network(rng: Generator, point: Point) -> Any:
+    """One network whose layers have the `widths` of the point."""
+    return network_of(Block((rng,)), point, widths=point.widths)
 
 
-def passed_at(block: Block, point: Point, widths: Sequence[int] | None = None) -> few_signals.Passed:
-    """What passes through networks of that law, as `network_of` draws them unless widths are given, on few samples."""
+def passed_at(block: Block, point: Point, width: int | None = None) -> few_signals.Passed:
+    """What passes through networks of the same law on few samples."""
     return few_signals.passed(
         block,
-        widths=widths or (point.width,) * point.depth + (point.outputs,),
+        widths=_widths(point, width, None),
         samples=point.samples,
         activation=point.activation,
         weight_variance=point.weight_variance,
@@ -76,10 +91,35 @@ def passed_at(block: Block, point: Point, widths: Sequence[int] | None = None) -
     )
 
 
-def mean_over_networks(block: Block, count: int, score: Callable[[Block], Any]) -> Any:
-    """Mean of a score (n, ...) over so many networks of each replicate: small ones cost little and scatter the most."""
-    several = block.repeated(count)
-    return score(several).unflatten(0, (len(block), count)).mean(1)
+def by_width(
+    block: Block, point: Point, score: Callable[[Block, int], Mapping[str, Any]], *, at_once: bool = False
+) -> dict[str, Any]:
+    """Scores at every width, (n, widths): the mean over so many `networks` of each, if the point says how many.
+
+    Small ones cost little and scatter the most. Networks of a replicate are drawn one by one, or `at_once`.
+    """
+    import torch
+
+    columns: list[dict[str, Any]] = []
+    for width, count in zip(point.widths, point.get("networks", (1,) * len(point.widths)), strict=True):
+        if at_once:
+            found = score(block.repeated(count), width)
+            columns.append({n: s.unflatten(0, (len(block), count)).mean(1) for n, s in found.items()})
+        else:
+            several = [score(block, width) for _ in range(count)]
+            columns.append(
+                {n: torch.stack([torch.as_tensor(one[n]) for one in several]).mean(0) for n in several[0]}
+            )
+    return {name: torch.stack([column[name] for column in columns], dim=1) for name in columns[0]}
+
+
+one_network = partial(Experiment, replicate="one network with its inputs")
+at_each_width = partial(
+    Experiment, replicate="one network with its inputs at each width, several at the small ones"
+)
+
+
+# --- theory at a point ---------------------------------------------------------------------------------------
 
 
 def setting(p: Any, *further: str) -> dict[str, Any]:
@@ -94,4 +134,47 @@ def kappas_at(p: Any) -> fisher.Kappas:
 
 def spike(p: Any) -> float:
     """A centred block of the Gram matrix over M, but for its fluctuations: alpha (kappa1 - kappa2)."""
-    return float(kappas_at(p).alpha * kappas_at(p).difference)
+    return kappas_at(p).alpha * kappas_at(p).difference
+
+
+def statistics_of(p: Any, **changed: Any) -> fisher.FisherStatistics:
+    """Theorem 2.2 with the biases counted, at sizes of the point if not given."""
+    return _statistics(**setting(p, *(name for name in SIZES if name not in changed)), **changed)
+
+
+@cache
+def _statistics(**known: Any) -> fisher.FisherStatistics:
+    """Looked up at every look at the replicates."""
+    return fisher.eigenvalue_statistics(**known, finite_width=True)
+
+
+def parameters_of(p: Any) -> int:
+    """How many the network of a point has."""
+    return int(fisher.parameter_count(depth=p.depth, width=p.width, outputs=p.outputs))
+
+
+# --- claims on wide networks, limits and orders ---------------------------------------------------------------
+
+wide = partial(Claim, margin=0.03, margin_reason=WIDE)
+
+exponent = partial(
+    Claim, kind=Kind.EXPONENT, along="widths", terms=(1,), relative=False, margin_reason=HALFWAY
+)
+"""A claim on a power of the width."""
+
+limit = partial(Claim, kind=Kind.LIMIT, along="widths", terms=(1, 2))
+
+
+def approach(experiment: Experiment, score: str, limit: Prediction, margin: float = 0.24) -> Claim:
+    """How a limit is approached, in power -1 of the width: the `order` that it rests on, no claim of its own."""
+    return exponent(
+        id=f"{experiment.id}-order",
+        entries=(),
+        source="",
+        statement="",
+        experiment=experiment,
+        score=score,
+        offset=limit,
+        predict=lambda _: -1.0,
+        margin=margin,
+    )

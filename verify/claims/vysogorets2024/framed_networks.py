@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from copy import deepcopy
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from simulate import data, networks
 from simulate.modules import projected_network
-from simulate.monte_carlo import Point
+from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
 from theory import zone
+from verify.model import Simulator
 
 __all__ = [
     "NETWORKS",
@@ -24,12 +28,51 @@ __all__ = [
     "log_ratio",
     "log_ratio_and_excess",
     "lower_crossing",
+    "network_on_images",
+    "of_digits",
+    "on_digits",
+    "seen_by",
+    "stream_by_stream",
     "uniform_norms",
     "upper_crossing",
     "zone_edges",
 ]
 
 Floats = NDArray[np.float64]
+
+
+def stream_by_stream(one: Callable[[Generator, Point, str], Mapping[str, Any]]) -> Simulator:
+    """A simulator that draws its replicates one after the other, each from a generator, on a device."""
+
+    @wraps(one)
+    def simulate(block: Block, point: Point) -> dict[str, Any]:
+        rows = [one(rng, point, block.device) for rng in block.streams]
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    return simulate
+
+
+def of_digits(**sizes: Any) -> Point:
+    """A point on the digits."""
+    return Point(images="digits", **sizes)
+
+
+def network_on_images(rng: Generator, point: Point, network: str = "LeNet-300-100", **how: Any) -> Any:
+    """One of the networks of the paper as drawn, bias-free, and images of the size it wants."""
+    flat = network == "LeNet-300-100"
+    source = data.opened(point.images, (1, 28, 28) if flat else (3, 32, 32))
+    images = data.sample(source, rng, point.samples, **how)
+    if flat:
+        return networks.Mlp((*networks.LENET_300_100[:-1], source.classes), rng=rng), images.flat()
+    pooling = point.get("pooling", "max")
+    return networks.LeNet5(classes=source.classes, rng=rng, pooling=pooling), images
+
+
+def on_digits(rng: Generator, point: Point, hidden: tuple[int, ...], device: str) -> Any:
+    """Weights of a perceptron as drawn, and images of 8 x 8."""
+    source = data.opened(point.images, (1, 8, 8))
+    images = data.sample(source, rng, point.samples).flat()
+    return [w.to(device) for w in networks.mlp_weights(rng, (64, *hidden, source.classes))], images
 
 
 class _Drawn(NamedTuple):
@@ -40,34 +83,31 @@ class _Drawn(NamedTuple):
     inputs: Any
 
 
-def lenet_300_100(
-    rng: np.random.Generator, point: Point, device: str = "cpu", *, single: bool = False
-) -> _Drawn:
+def lenet_300_100(rng: Generator, point: Point, device: str = "cpu", *, single: bool = False) -> _Drawn:
     """LeNet-300-100 as drawn, on `samples` images, seen in `dim` random directions.
 
     With frame and derivatives in single precision, half as dear and right to about 1e-6, where `single`.
+    """
+    model, images = network_on_images(rng, point)
+    weights = [w.detach().to(device) for w in model.parameters()]
+    return seen_by(rng, weights, images.tensors(device)[0], images.labels, point.dim, single=single)
+
+
+def seen_by(rng: Generator, weights: Any, x: Any, labels: Any, dim: int, *, single: bool = False) -> _Drawn:
+    """A perceptron along a random frame.
 
     Directions of the first layer that no image sees move neither logits nor Hessian. Leaving them out, in the
     weights and in the frame, changes nothing else and makes a network cheap.
     """
     import torch
 
-    source = data.opened(point.images, (1, 28, 28))
-    widths = (*networks.LENET_300_100[:-1], source.classes)
-    images = data.sample(source, rng, point.samples).flat()
-    first, *others = (w.to(device) for w in networks.mlp_weights(rng, widths))
-    span, coordinates = torch.linalg.qr(images.tensors(device)[0].T)
+    first, *others = weights
+    span, coordinates = torch.linalg.qr(x.T)
     seen = (first @ span, *others)
-    frame = curvature.haar(
-        rng,
-        sum(w.numel() for w in seen),
-        point.dim,
-        total=networks.weight_count(widths),
-        device=device,
-        single=single,
-    )
+    size, total = (sum(w.numel() for w in part) for part in (seen, weights))
+    frame = curvature.haar(rng, size, dim, total=total, device=str(first.device), single=single)
     dtype = torch.float32 if single else torch.float64
-    net = curvature.ProjectedMlp(seen, coordinates.T, images.labels, frame, dtype=dtype)
+    net = curvature.ProjectedMlp(seen, coordinates.T, labels, frame, dtype=dtype)
     return _Drawn(net, _perceptron(seen), coordinates.T)
 
 
@@ -75,29 +115,22 @@ def _perceptron(weights: Any) -> Any:
     """A module with these matrices."""
     from torch import nn
 
-    layers = [layer for w in weights for layer in (_linear(w), nn.ReLU())]
+    layers: list[Any] = []
+    for weight in weights:
+        layers += [nn.Linear(*weight.shape[::-1], bias=False, device="meta"), nn.ReLU()]
+        layers[-2].weight = nn.Parameter(weight)
     return nn.Sequential(*layers[:-1])
 
 
-def _linear(weight: Any) -> Any:
-    from torch import nn
-
-    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
-    layer.weight = nn.Parameter(weight)
-    return layer
-
-
-def lenet_5(rng: np.random.Generator, point: Point, device: str = "cpu", *, single: bool = False) -> _Drawn:
+def lenet_5(rng: Generator, point: Point, device: str = "cpu", *, single: bool = False) -> _Drawn:
     """LeNet-5 as drawn, on `samples` images with three channels, seen in `dim` random directions.
 
     Max pooled, unless the point has another `pooling`; with frame and derivatives in single precision where `single`.
     """
     import torch
 
-    source = data.opened(point.images, (3, 32, 32))
-    images = data.sample(source, rng, point.samples)
-    pooling = point.get("pooling", "max")
-    model = networks.LeNet5(3, source.classes, rng=rng, pooling=pooling).to(device)
+    model, images = network_on_images(rng, point, "LeNet-5")
+    model = model.to(device)
     size = sum(p.numel() for p in model.parameters())
     frame = curvature.haar(rng, size, point.dim, device=device, single=single)
     inputs, labels = images.tensors(device)
@@ -179,12 +212,11 @@ def zone_edges(net: Any, grid: Floats) -> ZoneEdges:
     """Where they are on this grid; no prediction for the upper one where a tenth of the samples are tied."""
     values = log_ratio(net, grid)
     low, high = _lower(net, grid, values), _upper(net, grid, values)
-    said_low = zone.lower_edge(*uniform_norms(net), depth=net.depth)
-    density = gap_density(net)
-    said_high = math.nan
+    said_low = float(zone.lower_edge(*uniform_norms(net), depth=net.depth))
+    density, said_high = gap_density(net), math.nan
     if math.isfinite(density):
         said_high = float(zone.upper_edge(len(net.logits), gap_density=density, depth=net.depth))
-    return ZoneEdges(low, float(said_low) / low, high, said_high / high, not values[-1] > 0)
+    return ZoneEdges(low, said_low / low, high, said_high / high, not values[-1] > 0)
 
 
 def _refined(net: Any, grid: Floats, place: int) -> float:

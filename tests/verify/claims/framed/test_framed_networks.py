@@ -13,8 +13,7 @@ from simulate import networks
 from simulate.modules.logit_kernel import logit_kernel
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import curvature
-from verify.claims.vysogorets2024 import framed_networks as framed
-from verify.claims.vysogorets2024.zone import observations as observed, zone
+from verify.claims.vysogorets2024 import framed_networks as framed, observed, zone
 from verify.model.observation import Observation
 
 POINT = Point(images="digits", samples=6, dim=3)
@@ -153,7 +152,7 @@ def test_the_smallest_gaps_take_most_of_the_scatter_out_of_the_growth(
 SMALLER = {"samples": 8, "dim": 4}
 
 
-@pytest.mark.parametrize("observation", observed.OBSERVATIONS, ids=lambda o: o.id)
+@pytest.mark.parametrize("observation", observed.OBSERVATIONS[:2], ids=lambda o: o.id)
 @pytest.mark.parametrize("which", [0, 1])
 def test_every_column_has_a_number_for_each_row(observation: Observation, which: int) -> None:
     rows = (0.5, 1.0) if observation.along == "alpha" else (1,)

@@ -13,7 +13,7 @@ from simulate import data, networks
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import full_space
 from theory.gauss_newton import projection
-from verify.claims.vysogorets2024.excess import projection as frames
+from verify.claims.vysogorets2024 import projection as frames
 
 WIDTHS = (784, 9, 7, 10)
 POINT = Point(images="digits", alpha=1.7, samples=5, frames=2, dims=(2, 5))

@@ -11,11 +11,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from simulate.monte_carlo import Block, fixture
 from simulate.training import wide_training
 from simulate.wide import fisher_gram, signals
-from verify.claims.karakida2019.training.figure_2 import GRAY, OBSERVATIONS, TRIED, figure_2
-from verify.claims.karakida2019.training.training import (
+from verify.claims.karakida2019.training import (
     GRAM_ROUNDING,
+    GRAY,
+    OBSERVATIONS,
     THOUSAND_SAMPLES,
+    TRIED,
     drawn_lines,
+    figure_2,
     growth_of_subtracted,
     student_and_targets,
 )

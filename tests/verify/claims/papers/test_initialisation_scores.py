@@ -16,8 +16,7 @@ from simulate import networks
 from simulate.modules.logit_kernel import Kernel, Scales, logit_kernel
 from simulate.monte_carlo import Point, fixture
 from simulate.perceptrons import curvature
-from verify.claims.vysogorets2024.softmax import priors
-from verify.claims.vysogorets2024.zone import initialisations, observations as observed
+from verify.claims.vysogorets2024 import initialisations, observed, priors
 
 LABELS = np.array([0, 2, 1, 1, 0, 1])
 PRIOR = np.array([2, 3, 1]) / 6

@@ -16,10 +16,9 @@ from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import curvature
 from verify.claims import registry
 from verify.claims.granziol2022.training import perceptrons, rates_observed, through_training, vgg
-from verify.claims.karakida2019.spectrum import observed as spectra
+from verify.claims.karakida2019 import growth as spectra
 from verify.claims.trained_networks import Classifier, pass_cost, vgg_at_start, vgg_layers
-from verify.claims.vysogorets2024 import framed_networks
-from verify.claims.vysogorets2024.zone import edges_observed
+from verify.claims.vysogorets2024 import framed_networks, observed as edges_observed
 from verify.model.observation import Observation
 
 TINY: dict[str, Any] = {"images": "digits", "stages": ((3,), (4,)), "head": (6,), "samples": 24}

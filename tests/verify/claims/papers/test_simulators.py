@@ -152,7 +152,7 @@ def test_an_h_term_that_is_wrong_at_large_scales_of_three_layers_is_found(
 
 def test_the_search_finds_it_without_named_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     """By drawn points alone, as many as for a quick property."""
-    from verify.claims.vysogorets2024.scaling import any_network
+    from verify.claims.vysogorets2024 import any_network
 
     monkeypatch.setattr(Homogeneous, "h_term", at_large_scales(1.1, Homogeneous.h_term))
     ratios = [
@@ -167,7 +167,7 @@ def drawn_framed(count: int) -> list[Point]:
     """Points as hypothesis draws them for the property, of the case that runs `Homogeneous`."""
     from hypothesis import strategies as st
 
-    from verify.claims.vysogorets2024.scaling.any_network import CLAIMS
+    from verify.claims.vysogorets2024.any_network import CLAIMS
     from verify.judging.properties import explore
     from verify.model.domains import strategy
     from verify.results import PointOutcome

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024.excess`."""
+"""Closed forms of `excess` and `projection` in `verify.claims.vysogorets2024`."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024.softmax.gradients`."""
+"""Closed forms of the gradients in `verify.claims.vysogorets2024.logit_model`."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024.softmax`."""
+"""Closed forms of `softmax`, `logit_model` and `priors` in `verify.claims.vysogorets2024`."""
 
 import numpy as np
 import sympy

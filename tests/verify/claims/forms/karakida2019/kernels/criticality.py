@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019.kernels.criticality`."""
+"""Closed forms of `verify.claims.karakida2019.criticality`."""
 
 from functools import cache
 

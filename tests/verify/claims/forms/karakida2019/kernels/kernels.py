@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019.kernels.kernels`."""
+"""Closed forms of `verify.claims.karakida2019.kernels`."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019.kernels.signs`."""
+"""Closed forms of `verify.claims.karakida2019.kernels`."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019.kernels.tangent`."""
+"""Closed forms of `verify.claims.karakida2019.follow_ups`."""
 
 from simulate.monte_carlo import Point
 from tests.verify.claims.closed_forms import order_parameters_of

@@ -1,4 +1,4 @@
-"""Closed forms of `subtraction` and `deviations` in `verify.claims.karakida2019.last_layer`."""
+"""Closed forms of `fluctuations` and `last_layer` in `verify.claims.karakida2019`."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019.layer_norm.etas`."""
+"""Closed forms of `verify.claims.karakida2019.layer_norm`."""
 
 from tests.verify.claims.forms.karakida2019.layer_norm.layer_norm import unit_moments
 from tests.verify.claims.mutation import ClosedForm, Quantity

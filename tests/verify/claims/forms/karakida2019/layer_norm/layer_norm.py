@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019.layer_norm.layer_norm`."""
+"""Closed forms of `verify.claims.karakida2019.layer_norm`."""
 
 import numpy as np
 import sympy

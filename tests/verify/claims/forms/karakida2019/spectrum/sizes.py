@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019.spectrum.sizes`."""
+"""Closed forms of `verify.claims.karakida2019.growth`."""
 
 import numpy as np
 import sympy

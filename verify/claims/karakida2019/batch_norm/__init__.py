@@ -1,1 +1,0 @@
-"""Batch normalisation of the last layer and of those in the middle."""

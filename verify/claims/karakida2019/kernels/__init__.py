@@ -1,1 +1,0 @@
-"""Order parameters: averages over Gaussian pre-activations, fixed points, the tangent kernel."""

@@ -1,1 +1,0 @@
-"""Subtracting the mean of the outputs: Theorem 3.3 and what fluctuates."""

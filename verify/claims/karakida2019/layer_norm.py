@@ -1,0 +1,630 @@
+"""Karakida, Akaho and Amari (2019), theorem 4.1: layer normalisation, of any network, of wide ones, and its etas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram, layer_normed
+from theory import fisher
+from theory.fisher import layer_normalisation
+from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import (
+    WIDE,
+    approach,
+    by_width,
+    exponent,
+    kappas_at,
+    law,
+    limit,
+    network_of,
+    one_network,
+    setting,
+    small_network,
+    wide,
+)
+from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model.domains import Between, Many, OneOf
+
+__all__ = ["CLAIMS"]
+
+
+@cache
+def _kappas(**known: Any) -> fisher.Kappas:
+    return layer_normalisation.layer_norm_kappas(**known)
+
+
+def normed_kappas(p: Any) -> fisher.Kappas:
+    """Constants of the Fisher matrix with layer normalisation."""
+    return _kappas(**setting(p))
+
+
+def normed_statistics(p: Any, **changed: Any) -> layer_normalisation.LayerNormStatistics:
+    """Theorem 4.1 with the etas of each network."""
+    names = {"width", "samples", "outputs", "eta1", "eta2", "eta3"} - changed.keys()
+    return layer_normalisation.layer_norm_statistics(**setting(p, *names), **changed)
+
+
+# --- of any network ------------------------------------------------------------------------------------------
+
+
+def _network(rng: Generator, point: Point) -> Any:
+    return small_network(rng, point | {"widths": (*point.hidden, point.outputs)})
+
+
+def _rank_difference(rng: Generator, point: Point, *, further: int = 0) -> float:
+    """By how much the rank of some sample's block differs if normalisation takes `further` dimensions from it."""
+    import torch
+
+    gram = layer_normed.layer_normed_gram(_network(rng, point), point.activation)[0]
+    own = torch.linalg.eigvalsh(gram.diagonal(dim1=2, dim2=3).movedim(2, 0))
+    rank = (own > 1e-9 * own[:, -1:]).sum(1)
+    return float((rank - layer_normalisation.layer_norm_rank(point.outputs) + further).abs().max())
+
+
+def _of_two_outputs(rng: Generator, point: Point, *, eps: float = 0.0, outputs: int = 2) -> float:
+    """Largest entry of K over that of the last layer's part if its mean alone were subtracted."""
+    network = _network(rng, point | {"outputs": outputs})
+    found = layer_normed.layer_normed_signals(network, point.activation)
+    scale = found.inverses[-1].square() * found.activations[-1].square().sum(-1) / 2
+    gram = layer_normed.layer_normed_gram(network, point.activation, eps=eps)
+    return float(gram.abs().max() / scale.max())
+
+
+_of_any_network = partial(
+    ExactProperty,
+    domain={
+        "activation": OneOf("tanh", "erf", "linear", "sigmoid", "softplus", "gelu"),
+        "hidden": Many(Between(4, 9), 1, 3),
+        "outputs": Between(3, 7),
+        "samples": Between(1, 5),
+        "weight_variance": Between(0.1, 4.0),
+        "bias_variance": Between(0.0, 2.0),
+    },
+    examples=(
+        law("tanh", 1.7, 0.3, hidden=(4, 6, 5), outputs=4, samples=3),
+        law("softplus", 2.1, 0.7, hidden=(5, 8), outputs=6, samples=4),
+    ),
+    seconds=0.014,
+)
+
+ANY_NETWORK = (
+    _of_any_network(
+        id="karakida2019/layer-norm-rank",
+        entries=("C50",),
+        source=f"ours, behind theorem 4.1 of {PAPER}",
+        passage=OURS,
+        statement=r"\mathrm{rank}\, K_{tt} = C - 2",
+        says="With layer normalisation, the gradients of one sample's outputs span two dimensions fewer than there are "
+        "outputs.",
+        violation=_rank_difference,
+        tolerance=1e-9,
+        tolerance_reason="an exact count, eigenvalues below 1e-9 of the largest being zero in float64",
+        rivals={
+            "C - 3": partial(_rank_difference, further=1),
+            "C - 1": partial(_rank_difference, further=-1),
+        },
+    ),
+    _of_any_network(
+        id="karakida2019/layer-norm-two-outputs",
+        entries=("C53",),
+        source=f"{PAPER}, theorem 4.1",
+        passage=Passage(
+            Standing.AS_STATED, "the FIM becomes a zero matrix because of a special symmetry", "Section 4"
+        ),
+        no_theory=NoTheory.CONSTANT,
+        statement=r"K = 0 \quad (C = 2)",
+        says="With two layer-normalised outputs, the Fisher matrix of every network is zero.",
+        violation=_of_two_outputs,
+        tolerance=1e-20,
+        tolerance_reason="exactly zero up to the square of rounding: two normalised outputs are 1 and -1",
+        rivals={
+            "with 0.00001 added to the variance": partial(_of_two_outputs, eps=1e-5),
+            "three outputs": partial(_of_two_outputs, outputs=3),
+        },
+    ),
+)
+
+# --- Theorem 4.1 given the outputs ----------------------------------------------------------------------------
+
+WIDTH = 100
+
+
+def _blocks(rng: Generator, p: Any) -> tuple[Any, Any]:
+    """Outputs drawn before their normalisation, and the blocks of K over alpha M."""
+    u = rng.standard_normal((p.samples, p.outputs)) + p.shared * rng.standard_normal(p.outputs)
+    centred = u - u.mean(1, keepdims=True)
+    deviation = centred.std(1)
+    f = centred / deviation[:, None]
+    projectors = np.eye(p.outputs) - 1 / p.outputs - f[:, :, None] * f[:, None, :] / p.outputs
+    scaled = (projectors / deviation[:, None, None]).reshape(-1, p.outputs)
+    kappas = np.where(np.eye(p.samples, dtype=bool), normed_kappas(p).kappa1, normed_kappas(p).kappa2)
+    k = scaled @ scaled.T * np.kron(kappas, np.ones((p.outputs, p.outputs)))
+    return u, k
+
+
+def _squares_difference(rng: Generator, p: Point, **changes: Callable[[Any], Any]) -> float:
+    """Trace of the squared blocks and its formula in the etas, relative difference."""
+    u, k = _blocks(rng, p)
+    etas = layer_normalisation.realised_etas(u)
+    given = {name: float(value) for name, value in etas._asdict().items()}
+    changed = {name: change(etas) for name, change in changes.items()}
+    found = normed_statistics(p | given | {"width": WIDTH}, **changed).upper
+    expected = normed_kappas(p).alpha * WIDTH / p.samples * np.linalg.norm(k)
+    return float(abs(found / expected - 1))
+
+
+GIVEN_OUTPUTS = ExactProperty(
+    id="karakida2019/layer-norm-etas",
+    entries=("C51",),
+    source=f"{PAPER}, theorem 4.1, eq. (27); the etas are our reading",
+    statement=r"\frac{\|K\|_F^2}{(\alpha M)^2 T^2} = \big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
+    r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2),\quad "
+    r"K_{st} = \alpha M \kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}",
+    says="Given the outputs, the squared entries of the Gram matrix with layer normalisation sum to the "
+    "theorem's formula in three averages.",
+    domain={
+        "activation": OneOf("relu", "erf", "linear"),
+        "depth": Between(2, 5),
+        "outputs": Between(3, 8),
+        "samples": Between(1, 12),
+        "weight_variance": Between(0.1, 4.0),
+        "bias_variance": Between(0.0, 2.0),
+        "shared": Between(0.0, 3.0),
+    },
+    violation=_squares_difference,
+    examples=(
+        law("relu", 1.7, 0.3, depth=3, outputs=5, samples=11, shared=0.7),
+        law("erf", 2.3, 0.4, depth=4, outputs=3, samples=7, shared=1.3),
+    ),
+    tolerance=1e-9,
+    tolerance_reason="an exact identity in float64",
+    rivals={
+        "eta1 for eta3": partial(_squares_difference, eta3=lambda e: e.eta1),
+        "the square of eta1 for eta2": partial(_squares_difference, eta2=lambda e: e.eta1**2),
+        "eta3 for its square": partial(_squares_difference, eta3=lambda e: e.eta3**0.5),
+    },
+    seconds=0.016,
+)
+
+# --- statistics and bounds -------------------------------------------------------------------------------------
+
+
+def normed_fisher(block: Block, point: Point) -> ByName:
+    """Fisher statistics of the normalised outputs, and the averages of 1/sigma^2 that the theorem reads."""
+    network = network_of(block, point)
+    signals = layer_normed.layer_normed_signals(network, point.activation)
+    gram = layer_normed.layer_normed_gram(network, point.activation)
+    values = fisher_gram.fisher_eigenvalues(gram)
+    count = sum(w[0].numel() for w in network.weights) + sum(b[0].numel() for b in network.biases)
+    return {
+        "mean": fisher_gram.fisher_trace(gram) / count,
+        "rayleigh": fisher_gram.rayleigh(gram) * point.outputs,
+        "largest": values[:, -1],
+        **layer_normed.etas(signals),
+    }
+
+
+NORMED = one_network(
+    id="karakida2019/layer-norm",
+    simulate=normed_fisher,
+    points=(
+        law("relu", 0.65, 0.1, depth=3, outputs=7, samples=6, width=240),
+        law("tanh", 0.7, 0.15, depth=3, outputs=5, samples=9, width=240),
+        law("erf", 0.45, 0.3, depth=3, outputs=6, samples=11, width=240),
+    ),
+    budget=2048,
+    seconds=0.69,
+)
+
+
+def _mean(p: Any) -> Any:
+    return normed_statistics(p, eta2=1.0, eta3=1.0, finite_width=True).mean
+
+
+def _rayleigh(p: Any, **changed: Any) -> Any:
+    names = {"width", "samples", "outputs", "eta1", "overlap"} - changed.keys()
+    return layer_normalisation.layer_norm_rayleigh(**setting(p, *names), **changed, finite_width=True)
+
+
+def _single(p: Any) -> Any:
+    """The part of the Rayleigh quotients from the diagonal of K."""
+    return _rayleigh(p, overlap=0.0)
+
+
+def _times_kappa(p: Any, value: Any) -> Any:
+    """As if one kappa stood for the other."""
+    return value * normed_kappas(p).kappa2 / normed_kappas(p).kappa1
+
+
+# What is typical of each point, only to tell rivals apart before a run.
+TYPICAL = {
+    "eta1": {"relu": 3.8, "tanh": 4.8, "erf": 2.9},
+    "eta2": {"relu": 16.0, "tanh": 30.0, "erf": 9.4},
+    "eta3": {"relu": 2.8, "tanh": 3.4, "erf": 2.4},
+    "overlap": {"relu": 13.0, "tanh": 9.2, "erf": 9.2},
+}
+
+
+def _typical(*names: str) -> dict[str, Callable[[Point], float]]:
+    return {name: lambda p, n=name: TYPICAL[n][p.activation] for name in names}
+
+
+LINEAR = f"linear in the Gram matrix: unbiased up to O(1/M), 1.3 % at M = 240; {WIDE}"
+_normed = partial(Claim, experiment=NORMED, margin=0.03, margin_reason=WIDE)
+_bound = partial(
+    _normed,
+    entries=("C52",),
+    source=f"{PAPER}, theorem 4.1, eq. (26)",
+    score="largest",
+    inputs=_typical("eta1", "eta2", "eta3"),
+    quantity="largest eigenvalue with layer normalisation",
+)
+
+NORMED_CLAIMS = (
+    _normed(
+        id="karakida2019/layer-norm-mean",
+        entries=("C50",),
+        source=f"{PAPER}, theorem 4.1, eq. (26)",
+        statement=r"m_\lambda = \frac{(C - 2)\, \eta_1}{P} \Big(\alpha M \kappa_1' + \sum_l \tilde q_t^l\Big),\quad "
+        r"\eta_1 = \frac1T \sum_t \frac{1}{\sigma(t)^2}",
+        says="With layer normalisation, the mean Fisher eigenvalue is in proportion to the number of outputs less "
+        "two and to the mean inverse output variance.",
+        score="mean",
+        inputs=_typical("eta1"),
+        predict=_mean,
+        margin_reason=LINEAR,
+        rivals={
+            "C for C - 2": lambda p: _mean(p) * p.outputs / (p.outputs - 2),
+            "C - 1 for C - 2": lambda p: _mean(p) * (p.outputs - 1) / (p.outputs - 2),
+            "kappa2' for kappa1'": lambda p: _times_kappa(p, _mean(p)),
+            "kappa1 without normalisation": lambda p: (
+                _mean(p) * kappas_at(p).kappa1 / normed_kappas(p).kappa1
+            ),
+        },
+        quantity="mean eigenvalue with layer normalisation",
+    ),
+    _normed(
+        id="karakida2019/layer-norm-rayleigh",
+        entries=("C51",),
+        source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
+        statement=r"\frac{1}{T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 = \alpha M \Big[(C - 2) \frac{\eta_1}{T} "
+        r"\kappa_1' + \frac{\kappa_2'}{T^2} \sum_{s \ne t} "
+        r"\frac{C - 3 + (f(s) \cdot f(t)/C)^2}{\sigma(s)\, \sigma(t)}\Big] + \text{biases}",
+        says="With layer normalisation, the summed Rayleigh quotients follow from deviations and overlaps of the "
+        "outputs.",
+        score="rayleigh",
+        inputs=_typical("eta1", "overlap"),
+        predict=_rayleigh,
+        margin_reason=LINEAR,
+        rivals={
+            "pairs only": lambda p: _rayleigh(p) - _single(p),
+            "single samples only": _single,
+            "kappa2' for kappa1'": lambda p: _rayleigh(p) - _single(p) + _times_kappa(p, _single(p)),
+            "C - 3 for C - 2": lambda p: _rayleigh(p, eta1=p.eta1 * (p.outputs - 3) / (p.outputs - 2)),
+        },
+        quantity="Rayleigh quotients at equal weights, summed over the outputs",
+    ),
+    _bound(
+        id="karakida2019/layer-norm-lower-bound",
+        statement=r"\mathbb{E}\,\lambda_{\max} \ge \frac{\alpha M}{(C - 2)\, \eta_1 \kappa_1'} "
+        r"\Big[\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
+        r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)\Big]",
+        says="With layer normalisation, the mean largest Fisher eigenvalue lies above the theorem's lower bound, "
+        "which grows like the width.",
+        kind=Kind.AT_LEAST,
+        predict=lambda p: normed_statistics(p).lower,
+        rivals={
+            "upper bound": lambda p: normed_statistics(p).upper,
+            "kappa2' for kappa1' in the trace": lambda p: (
+                normed_statistics(p).lower * normed_kappas(p).kappa1 / normed_kappas(p).kappa2
+            ),
+        },
+        quantity="largest eigenvalue with layer normalisation",
+    ),
+    _bound(
+        id="karakida2019/layer-norm-upper-bound",
+        statement=r"\mathbb{E}\,\lambda_{\max} \le \alpha M \sqrt{\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
+        r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)}",
+        says="With layer normalisation, the mean largest Fisher eigenvalue lies below the theorem's upper bound, "
+        "which grows like the width.",
+        kind=Kind.AT_MOST,
+        predict=lambda p: normed_statistics(p).upper,
+        rivals={
+            "lower bound": lambda p: normed_statistics(p).lower,
+            "no alpha": lambda p: normed_statistics(p).upper / normed_kappas(p).alpha,
+        },
+    ),
+)
+
+# --- limits of infinite width, given the outputs ----------------------------------------------------------------
+
+
+def growing_squares(block: Block, point: Point) -> ByName:
+    """Logarithm of Tr F^2 / Tr F over the theory given the etas of each network, at every width."""
+    import torch
+
+    def squares(block: Block, width: int) -> ByName:
+        network = network_of(block, point, width=width)
+        etas = layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))
+        gram = layer_normed.layer_normed_gram(network, point.activation)
+        found = gram.square().sum((1, 2, 3, 4)) / point.samples**2
+        known = _known(etas, point, width)
+        moments = torch.from_numpy(known.second_moment / known.mean).to(block.device)
+        return {"ratio": found / fisher_gram.fisher_trace(gram) / moments}
+
+    return {"ratio": by_width(block, point, squares)["ratio"].log()}
+
+
+def _known(etas: ByName, point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
+    given = {name: etas[name].cpu().numpy() for name in ("eta1", "eta2", "eta3")}
+    return layer_normalisation.layer_norm_statistics(
+        **setting(point, "samples", "outputs"), width=width, **given
+    )
+
+
+def largest_given_outputs(block: Block, point: Point) -> ByName:
+    """Largest eigenvalue, what the theory makes of the outputs of each network, and its bounds from their etas."""
+    import torch
+
+    network = network_of(block, point)
+    signals = layer_normed.layer_normed_signals(network, point.activation)
+    outputs = signals.normalised[-1] / signals.inverses[-1][..., None]
+    known = [
+        layer_normalisation.layer_norm_largest(preactivations=u, **setting(point, "width"))
+        for u in outputs.cpu().numpy()
+    ]
+    bounds = _known(layer_normed.etas(signals), point, point.width)
+    values = fisher_gram.fisher_eigenvalues(layer_normed.layer_normed_gram(network, point.activation))
+    return {
+        "largest": values[:, -1],
+        "root": torch.tensor(known, dtype=torch.float64),
+        "lower": torch.from_numpy(bounds.lower),
+        "upper": torch.from_numpy(bounds.upper),
+    }
+
+
+SQUARES = Experiment(
+    id="karakida2019/layer-norm-squares",
+    replicate="one network with its inputs at each width",
+    simulate=growing_squares,
+    points=(law("erf", 1.7, 1.3, depth=3, outputs=4, samples=6, widths=(8, 16, 32, 64, 128)),),
+    budget=5376,
+    seconds=5.7,
+)
+
+LARGEST = one_network(
+    id="karakida2019/layer-norm-largest",
+    simulate=largest_given_outputs,
+    points=(
+        law("relu", 1.7, 0.7, depth=2, outputs=3, samples=14, width=360),
+        law("erf", 1.7, 1.3, depth=3, outputs=4, samples=6, width=600),
+    ),
+    budget=1024,
+    seconds=0.82,
+)
+
+MEDIANS: dict[str, Any] = {"eta1": 1.1, "eta2": 2.2, "eta3": 0.9}
+"""Over networks at this point: of these etas only the first has a mean."""
+
+
+def _of_squares(p: Any, **changed: Any) -> float:
+    """What the score would tend to if another formula were right."""
+    law, etas = setting(p, "samples", "outputs"), (MEDIANS | changed, MEDIANS)
+    other, known = (
+        float(layer_normalisation.layer_norm_statistics(**law, width=p.widths[-1], **e).second_moment)
+        for e in etas
+    )
+    return math.log(other / known)
+
+
+LIMIT_CLAIMS = (
+    limit(
+        id="karakida2019/layer-norm-second-moment",
+        entries=("C51",),
+        source=f"{PAPER}, theorem 4.1, eq. (27); the etas are our reading",
+        statement=r"\lim_{M \to \infty} \mathbb{E} \log \frac{\mathrm{Tr}\, F^2}{\mathrm{Tr}\, F} "
+        r"\frac{m_\lambda}{s_\lambda} = 0,\quad "
+        r"s_\lambda = \alpha \Big[\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
+        r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)\Big]",
+        says="With layer normalisation, the second over the first moment of Fisher eigenvalues tends to the "
+        "theorem's value for each network's outputs.",
+        experiment=SQUARES,
+        score="ratio",
+        predict=lambda _: 0.0,
+        margin=0.03,
+        relative=False,
+        order=approach(SQUARES, "ratio", lambda _: 0.0),
+        margin_reason=f"{WIDE}; a logarithm, as 1/sigma^2 makes the ratio itself heavy-tailed",
+        rivals={
+            "eta1 for eta3": lambda p: _of_squares(p, eta3=MEDIANS["eta1"]),
+            "without eta3": lambda p: _of_squares(p, eta3=1e-9),
+            "the square of eta1 for eta2": lambda p: _of_squares(p, eta2=MEDIANS["eta1"] ** 2),
+            "without eta2": lambda p: _of_squares(p, eta2=1e-9),
+        },
+        quantity="logarithm of Tr F^2 / Tr F over its limit",
+        logarithm="e",
+    ),
+    wide(
+        id="karakida2019/layer-norm-largest",
+        entries=("C52",),
+        source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
+        statement=r"\mathbb{E}\,\lambda_{\max} = \frac{\alpha M}{T}\, \lambda_{\max}"
+        r"\Big(\kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}\Big)",
+        says="With layer normalisation, the largest Fisher eigenvalue is that of a small matrix of projectors and "
+        "deviations of the outputs.",
+        experiment=LARGEST,
+        score="largest",
+        inputs={"root": 300.0, "lower": 220.0, "upper": 390.0},
+        predict=lambda p: p.root,
+        margin_reason=f"{WIDE}; the excess is O(1/M), 1.4 % and 0.9 % at these widths",
+        rivals={"lower bound": lambda p: p.lower, "upper bound": lambda p: p.upper},
+        quantity="largest eigenvalue with layer normalisation",
+    ),
+)
+
+# --- averages of the output variances ------------------------------------------------------------------------
+
+
+def _eta(block: Block, point: Point, name: str, width: int) -> Any:
+    signals = layer_normed.layer_normed_signals(network_of(block, point, width=width), point.activation)
+    return layer_normed.etas(signals)[name]
+
+
+def output_variances(block: Block, point: Point) -> ByName:
+    """The first eta."""
+    return {"eta1": _eta(block, point, "eta1", point.width)}
+
+
+VARIANCES = one_network(
+    id="karakida2019/layer-norm-variances",
+    simulate=output_variances,
+    points=(
+        law("erf", 0.8, 2.1, depth=3, outputs=40, samples=5, width=50),
+        law("relu", 1.7, 0.7, depth=2, outputs=15, samples=40, width=90),
+    ),
+    budget=32768,
+    seconds=1.4,
+)
+
+
+def etas_by_width(block: Block, point: Point) -> ByName:
+    """The third eta of one network at each width."""
+    return by_width(block, point, lambda block, width: {"eta3": _eta(block, point, "eta3", width)})
+
+
+WIDTHS = Experiment(
+    id="karakida2019/layer-norm-etas-by-width",
+    replicate="one network with its inputs at each width",
+    simulate=etas_by_width,
+    points=(law("tanh", 1.7, 0.7, depth=3, outputs=60, samples=5, widths=(8, 16, 32, 64, 128)),),
+    budget=2048,
+    seconds=1.7,
+)
+
+
+@cache
+def _expected(**known: Any) -> layer_normalisation.ExpectedEtas:
+    return layer_normalisation.expected_etas(**known)
+
+
+def _eta1(p: Any, **changed: Any) -> float:
+    return _expected(**setting(p, "samples", "outputs") | changed).eta1
+
+
+ETA_3 = "root mean square overlap between samples' outputs over their variances"
+
+VARIANCE_CLAIMS = (
+    wide(
+        id="karakida2019/layer-norm-eta1",
+        entries=("C54",),
+        source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
+        statement=r"\mathbb{E}\,\eta_1 = \frac{C}{(C - 3)\, q^L},\quad q^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
+        says="Of more than three outputs, the inverse variance of a sample has the expectation of an inverse chi-"
+        "square variable.",
+        experiment=VARIANCES,
+        score="eta1",
+        predict=_eta1,
+        margin_reason=f"{WIDE}; the bias is O(1/M)",
+        rivals={
+            "one over the mean variance": lambda p: _eta1(p) * (p.outputs - 3) / (p.outputs - 1),
+            "one over q": lambda p: _eta1(p) * (p.outputs - 3) / p.outputs,
+            "without biases": lambda p: _eta1(p, bias_variance=0.0),
+        },
+        quantity="mean inverse variance of the outputs over the samples",
+    ),
+    exponent(
+        id="karakida2019/layer-norm-eta3-by-width",
+        entries=("C54",),
+        source=f"{PAPER}, theorem 4.1",
+        passage=Passage(Standing.AS_STATED, "are constants independent of", "Theorem 4.1"),
+        no_theory=NoTheory.CONSTANT,
+        statement=r"\mathbb{E}\,\eta_3 \sim M^0",
+        says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",
+        experiment=WIDTHS,
+        score="eta3",
+        predict=lambda _: 0.0,
+        margin=0.2,
+        rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
+        quantity=ETA_3,
+    ),
+)
+
+# --- expectations in closed form -----------------------------------------------------------------------------
+
+
+def _mixture(p: Any) -> dict[str, float]:
+    """The expectations for the linear network of two layers, as a mixture of independent chi-squares.
+
+    Given a negative binomial k, the squared lengths of two correlated Gaussian vectors are independent and those of
+    vectors with 2 k more components, and the squared cosine between them averages (k + 1/2) / (k + a).
+    """
+    q, a, c = p.weight_variance + p.bias_variance, 0.5 * (p.outputs - 1), p.outputs
+    overlap = (p.weight_variance * p.bias_variance / q + p.bias_variance) / q
+    x = overlap * overlap
+    k = np.arange(20000)
+    weights = np.cumprod(np.append(1.0, x * (a + k[:-1]) / (1 + k[:-1]))) * (1 - x) ** a
+    pairs = weights / (2 * (1 - x) * (a + k - 1)) ** 2 * (c / q) ** 2
+    one, own = c / ((c - 3) * q), c * c / ((c - 3) * (c - 5) * q * q)
+    each = {"eta1_squared": pairs.sum(), "eta3_squared": (pairs * (k + 0.5) / (k + a)).sum()}
+    squares = {name: own / p.samples + (1 - 1 / p.samples) * float(pair) for name, pair in each.items()}
+    return {"eta1": one, "eta2": own, **squares}
+
+
+def _expectation_difference(
+    _: Generator, p: Point, *, swapped: str = "eta3_squared", samples: int | None = None
+) -> float:
+    """Largest relative difference of the closed forms and the mixture, `swapped` in place of eta3."""
+    law = {name: p[name] for name in ("outputs", "weight_variance", "bias_variance")}
+    found = _expected(activation="linear", depth=2, samples=samples or p.samples, **law)._asdict()
+    found["eta3_squared"] = found[swapped]
+    return max(abs(found[name] / value - 1) for name, value in _mixture(p).items())
+
+
+EXPECTATIONS = ExactProperty(
+    id="karakida2019/layer-norm-expected-etas",
+    entries=("C51", "C54"),
+    source=f"ours, beside theorem 4.1 of {PAPER}",
+    passage=OURS,
+    statement=r"\frac{\mathbb{E}\, r_{st}^2 \sigma_s^{-2} \sigma_t^{-2}}{(\mathbb{E}\,\eta_1)^2} = \frac1a "
+    r"\Big[\tfrac12 F(1, 1; a + 1; x) + \frac{a^2 - \frac52 a + 2}{a + 1}\, x F(2, 2; a + 2; x)\Big],\quad "
+    r"a = \frac{C - 1}{2},\ x = \frac{q_{st}^2}{q_t^2}",
+    says="For Gaussian outputs, the three averages of layer normalisation have as expectations hypergeometric "
+    "functions of the correlation between samples.",
+    domain={
+        "outputs": Between(6, 40),
+        "samples": Between(1, 1000),
+        "weight_variance": Between(0.5, 4.0),
+        "bias_variance": Between(0.0, 2.0),
+    },
+    violation=_expectation_difference,
+    examples=(
+        Point(outputs=7, samples=5, weight_variance=1.7, bias_variance=0.7),
+        Point(outputs=23, samples=60, weight_variance=0.8, bias_variance=2.1),
+    ),
+    tolerance=1e-9,
+    tolerance_reason="two exact expressions in float64",
+    rivals={
+        "eta1 for eta3": partial(_expectation_difference, swapped="eta1_squared"),
+        "one sample": partial(_expectation_difference, samples=1),
+    },
+    seconds=0.03,
+)
+
+CLAIMS = (
+    *ANY_NETWORK,
+    GIVEN_OUTPUTS,
+    *NORMED_CLAIMS,
+    *LIMIT_CLAIMS,
+    *VARIANCE_CLAIMS,
+    EXPECTATIONS,
+)

@@ -1,1 +1,0 @@
-"""Layer normalisation: Theorem 4.1 and its constants."""

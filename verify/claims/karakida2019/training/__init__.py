@@ -1,1 +1,0 @@
-"""Gradient descent of wide networks: Figures 1 and 2."""

@@ -1,0 +1,298 @@
+"""Vysogorets, Dawid and Kempe (2024): what is left of G once the softmax has collapsed, and the last sample before.
+
+In exact arithmetic G never gets to zero: it is positive semidefinite and finite logits leave every softmax some
+covariance, so that its excess stays at 1 or above.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+from numpy.random import Generator
+
+from simulate import data, networks
+from simulate.monte_carlo import Point
+from simulate.perceptrons import curvature, layer_blocks
+from theory import zone
+from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.framed_networks import (
+    network_on_images,
+    of_digits,
+    seen_by,
+    stream_by_stream,
+)
+from verify.model import (
+    OURS,
+    ByName,
+    Claim,
+    Experiment,
+    Identity,
+    Kind,
+    NoTheory,
+    Passage,
+    Standing,
+)
+from verify.model.observation import Observation, headed
+
+__all__ = ["CLAIMS", "OBSERVATIONS", "small_framed"]
+
+# --- what is left of G ---------------------------------------------------------------------------------------
+
+
+def lenet(rng: Generator, point: Point, device: str = "cpu") -> tuple[tuple[Any, ...], Any, Any]:
+    """Weights of LeNet-300-100 as drawn, images and labels."""
+    model, images = network_on_images(rng, point)
+    return tuple(w.detach().to(device) for w in model.parameters()), *images.tensors(device)
+
+
+def decay(rng: Generator, point: Point) -> ByName:
+    """Logarithm of the trace of the first layer's block, and what the two likeliest classes make of it."""
+    import torch
+
+    weights, images, _ = lenet(rng, point)
+    before = (images @ weights[0].T).requires_grad_()
+    first, second = networks.mlp_logits(weights[1:], before.relu()).topk(2, dim=1).values.T
+    (slope,) = torch.autograd.grad((first - second).sum(), before)
+    squares = slope.square().sum(1) * images.square().sum(1)
+    depth, grown = len(weights), math.log(point.alpha)
+
+    def log_trace(gaps: Any, power: int = 2 * len(weights) - 2) -> float:
+        weight = -gaps - 2 * torch.log1p(torch.exp(-gaps))
+        return float((weight + squares.log()).logsumexp(0)) + power * grown - math.log(len(images))
+
+    gaps = (first - second).detach()
+    return {
+        "log trace": layer_blocks.layer_block(weights, images, alpha=point.alpha).log_trace,
+        "two classes": zone.confident_log_trace(gaps, squares.detach(), alpha=point.alpha, depth=depth),
+        "gap times alpha^(L-1)": log_trace(point.alpha ** (depth - 1) * gaps),
+        "square of the smaller probability": log_trace(2 * point.alpha**depth * gaps),
+        "gradients not scaled": log_trace(point.alpha**depth * gaps, power=0),
+        "mean gap": log_trace(point.alpha**depth * gaps.mean() + 0 * gaps),
+    }
+
+
+NEAR = 0.01
+"""Of 1, the excess of one sample."""
+
+
+@stream_by_stream
+def _collapse(rng: Generator, point: Point, device: str) -> ByName:
+    """At the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
+    net, alpha = small_framed(rng, point, (40, 30), point.dim, device), point.alpha[-1]
+    terms = (net.scaled_g_term(alpha)[0], net.terms(alpha).hessian)
+    excess, hessian = (float(curvature.positive_excess(term)) for term in terms)
+    return {"near_one": float(abs(excess - 1) < NEAR), "hessian": hessian}
+
+
+def small_framed(rng: Generator, point: Point, hidden: tuple[int, ...], dim: int, device: str = "cpu") -> Any:
+    """A network as drawn, with images of 8 x 8, along a random frame that is drawn before it."""
+    source = data.opened(point.images, (1, 8, 8))
+    images = data.sample(source, rng, point.samples).flat()
+    widths = (64, *hidden, source.classes)
+    frame = curvature.haar(rng, networks.weight_count(widths), dim, device=device)
+    weights = [w.to(device) for w in networks.mlp_weights(rng, widths)]
+    return curvature.ProjectedMlp(weights, images.images, images.labels, frame)
+
+
+def multiplied_out(net: Any, alpha: float, dtype: str = "float64") -> Any:
+    """J' diag(p) J - (pJ)'(pJ), mean over samples: what cancels is rounding once p is within rounding of one-hot."""
+    import torch
+
+    kind = getattr(torch, dtype)
+    jacobian, p = net.jacobian.to(kind), (alpha**net.depth * net.logits).to(kind).softmax(-1)
+    means = (p[:, None] @ jacobian).squeeze(1)
+    rows = jacobian.flatten(0, 1)
+    return (rows.T * p.flatten()) @ rows - means.T @ means
+
+
+def excess_of(matrix: Any) -> float:
+    """Excess, 0 of a matrix that has come out as zero."""
+    return float(curvature.positive_excess(matrix)) if bool(matrix.any()) else 0.0
+
+
+COLLAPSE = Experiment(
+    id="vysogorets2024/collapse",
+    replicate="one bias-free ReLU network 64-40-30-10 with 60 images and a random projection",
+    simulate=_collapse,
+    points=(of_digits(samples=60, dim=24, alpha=(9.0, 23.0, 61.0)),),
+    budget=2048,
+    seconds=2.9,
+    data="digits",
+)
+
+
+# --- the least confident sample ------------------------------------------------------------------------------
+
+
+@stream_by_stream
+def least_confident(rng: Generator, point: Point, device: str) -> ByName:
+    """Whether the least confident image has the top eigenvector of the first layer's block at the largest scale."""
+    weights, images, _ = lenet(rng, point, device)
+    top = layer_blocks.layer_block(weights, images, alpha=point.alpha[-1]).top_direction()
+    image = images[_least_confident(weights, images)]
+    return {"shown": float((top @ image).square().sum() > SHOWN * image.square().sum())}
+
+
+SHOWN = 0.99
+"""What the least confident image must have of the energy of the eigenvector: others come to 0.95."""
+
+
+def _least_confident(weights: Any, images: Any) -> int:
+    """The image with the smallest gap of its two largest logits."""
+    first, second = networks.mlp_logits(weights, images).topk(2, dim=1).values.T
+    return int((first - second).argmin())
+
+
+LEAST_CONFIDENT = Experiment(
+    id="vysogorets2024/least-confident",
+    replicate="one LeNet-300-100 with 60 images",
+    simulate=least_confident,
+    points=(of_digits(samples=60, alpha=(4.0, 10.0, 40.0)),),
+    budget=1024,
+    seconds=3.6,
+    data="digits",
+)
+
+
+# --- what one network shows over all scales ------------------------------------------------------------------
+
+
+@stream_by_stream
+def _plateau(rng: Generator, point: Point, device: str) -> ByName:
+    """Excesses of LeNet-300-100 along a random frame, and of its first layer's block, at every scale."""
+    weights, images, labels = lenet(rng, point, device)
+    net = seen_by(rng, weights, images, labels, point.dim).net
+    terms, least = net.terms(point.alpha), _least_confident(weights, images)
+    blocks = [layer_blocks.layer_block(weights, images, alpha=alpha) for alpha in point.alpha]
+    rounded = {
+        kind: [excess_of(multiplied_out(net, a, kind)) for a in point.alpha]
+        for kind in ("float64", "float32")
+    }
+    return rounded | {
+        "hessian": curvature.positive_excess(terms.hessian).cpu(),
+        "g_term": curvature.positive_excess(net.scaled_g_term(point.alpha)[0]).cpu(),
+        "block": [found.excess for found in blocks],
+        "share": [float(found.shares[least]) for found in blocks],
+    }
+
+
+OBSERVATIONS = (
+    Observation(
+        id="vysogorets2024/plateau-of-the-excess",
+        entries=("A22", "A51"),
+        source=f"{PAPER}, section 3 and appendix D, figures 2 and 10",
+        title="Excess of the Hessian and of its Gauss-Newton term as the weights grow",
+        note="G goes to an excess of 1, that of one sample with two likely classes, and stays there at every scale; "
+        "so does the first layer's block of H, in which the H-term has no part. What falls to 0 is G as float64 "
+        "multiplies it out, on every network of one run from alpha = 31.6 on; in float32 noise of either sign is left "
+        "(-0.9 to 0.7). The excess of H itself does drop, to the scatter of a random projection (0.2), once the H-term "
+        "takes over. That it stays near 1 before was seen on one network in six (1.01 at alpha = 10): the others pass "
+        "1 on their way down. LeNet-5 is not measured here.",
+        replicate="one LeNet-300-100 with 60 images, along 50 random directions",
+        simulate=_plateau,
+        single="one of its columns is what single precision leaves",
+        points=(of_digits(samples=60, dim=50, alpha=(1.0, 3.0, 5.6, 10.0, 17.8, 31.6, 56.2, 100.0)),),
+        along="alpha",
+        columns=headed(
+            hessian="excess of H",
+            g_term="excess of G",
+            float64="excess of G, multiplied out in float64",
+            float32="excess of G, multiplied out in float32",
+            block="excess of the first layer's block of H",
+            share="the least confident image's share of that block",
+        ),
+        replicates=6,
+        seconds=0.17,
+        data="digits",
+        axis="scale alpha of the weights",
+    ),
+)
+
+FIGURES = f"{PAPER}, section 3 and appendix D, figures 2 and 10"
+
+_on_most = partial(
+    Claim,
+    no_theory=NoTheory.CONSTANT,
+    kind=Kind.PROPORTION,
+    predict=lambda _: 1.0,
+    margin=0.1,
+    relative=False,
+    margin_reason="ten in a hundred; the readings at issue are always and never",
+    rivals={"half of the networks": lambda _: 0.5},
+)
+
+CLAIMS = (
+    Identity(
+        id="vysogorets2024/decay-of-the-g-term",
+        entries=("A22",),
+        source=f"{PAPER}, section 3; the law is ours",
+        passage=OURS,
+        statement=r"\mathrm{Tr}\,G_{11} = \frac{\alpha^{2L-2}}{N} \sum_\mu e^{-\alpha^L \Delta_\mu} "
+        r"|\delta_1 - \delta_2|^2 |x_\mu|^2 > 0 "
+        r"\text{ for the gaps } \Delta_\mu \text{ of the two likeliest classes, at large } \alpha",
+        says="At large scale, the trace of the first Gauss-Newton block decays exponentially in the gaps of the "
+        "two largest logits, above zero.",
+        routes=decay,
+        points=tuple(of_digits(samples=60, alpha=alpha) for alpha in (61.0, 130.0)),
+        tolerance=1e-9,
+        tolerance_reason="a third class would show only where it comes within 15 / alpha^3 of the second",
+        seconds=0.019,
+        data="digits",
+        quantity="logarithm of the trace of the first layer's block of LeNet-300-100",
+    ),
+    _on_most(
+        id="vysogorets2024/excess-of-g-at-collapse",
+        entries=("A22", "A51"),
+        source=FIGURES,
+        statement=r"P\big(|\mathrm{exc}(G_d) - 1| < 0.01\big) \to 1 \quad (\alpha \gg 1), "
+        r"\text{ at } \alpha = 61",
+        says="Far above the zone, the excess of the Gauss-Newton term, computed without cancellation, is close to "
+        "one on almost every network.",
+        reads=r"\mathrm{Tr}(\mathcal{G})/\|\mathcal{G}\|_F \text{ suddenly drops to } 0",
+        experiment=COLLAPSE,
+        score="near_one",
+        printed=lambda _: 0.0,
+        # the condition under which the excess of G drops to 0: there G is zero, and 0 its excess by definition
+        passage=Passage(
+            Standing.OUTSIDE,
+            "softmax output p′ to collapse to a one-hot distribution for all training samples",
+            "Section 3",
+        ),
+        finding="The drop comes where p has rounded to one-hot: G is zero, and the authors' notebook sets its excess "
+        "to 0 by definition. Elsewhere finite logits leave every softmax some covariance, and the excess is "
+        "1, the paper's own lower bound.",
+        quantity="share of networks whose G-term has an excess of 1",
+    ),
+    Claim(
+        id="vysogorets2024/excess-of-h-after-collapse",
+        entries=("A22", "A51"),
+        source=FIGURES,
+        no_theory=NoTheory.CONSTANT,
+        statement=r"\mathbb{E}\,\mathrm{exc}(H_d) = 0 \text{ at } \alpha = 61:\ H = \tilde H",
+        says="Far above the zone, only its remainder is left of the projected Hessian, whose excess is zero on "
+        "average.",
+        experiment=COLLAPSE,
+        score="hessian",
+        predict=lambda _: 0.0,
+        margin=0.1,
+        relative=False,
+        margin_reason="a tenth of the plateau at 1; a random projection scatters the excess by 0.28",
+        rivals={"still that of G": lambda _: 1.0, "half of it": lambda _: 0.5},
+        quantity="excess of the projected Hessian",
+    ),
+    _on_most(
+        id="vysogorets2024/least-confident-image",
+        entries=("A50",),
+        source=f"{PAPER}, appendix D, figure 10",
+        statement=r"P\big(|V \hat x_{\mu_0}|^2 > 0.99\big) \to 1 \text{ for the top eigenvector } V "
+        r"\text{ of the first layer's block } (\alpha \gg 1), \text{ at } \alpha = 40",
+        says="Far above the zone, the top eigenvector of the first layer's block lies along the least confident image "
+        "on almost every network.",
+        experiment=LEAST_CONFIDENT,
+        score="shown",
+        pilot="the threshold 0.99: of the first networks drawn, other images came to 0.95",
+        quantity="share of networks whose top eigenvector is along the least confident image",
+    ),
+)

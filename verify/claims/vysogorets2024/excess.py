@@ -1,0 +1,379 @@
+"""Vysogorets, Dawid and Kempe (2024): the excess of positive curvature, a low-rank part over a bulk, and probes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from simulate import spectra
+from simulate.matrices import ensembles
+from simulate.monte_carlo import Block, Point
+from simulate.perceptrons import curvature, full_space
+from theory import gauss_newton, softmax
+from theory.zone import bulk as zone_bulk
+from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.framed_networks import on_digits, stream_by_stream
+from verify.model import (
+    KNOWN,
+    OURS,
+    ByName,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Identity,
+    NoTheory,
+    Tier,
+)
+from verify.model.domains import Between
+
+__all__ = ["CLAIMS"]
+
+# --- the excess itself ---------------------------------------------------------------------------------------
+
+
+def _excess(matrix: Any) -> float:
+    return float(curvature.positive_excess(matrix))
+
+
+def excess_against_share(rng: Generator, point: Point) -> ByName:
+    """Excess of a rotated spectrum, its share of positive eigenvalues, and what that would make of the excess."""
+    import torch
+
+    values = np.repeat(point.eigenvalues, point.multiplicities)
+    share, frame = float((values > 0).mean()), curvature.haar(rng, len(values), len(values))
+    return {
+        "excess": _excess(frame.T @ torch.diag(torch.from_numpy(values)) @ frame),
+        "sum over root of squares": gauss_newton.spectrum_excess(values),
+        "all of one size": (2 * share - 1) * math.sqrt(len(values)),
+        "share": share,
+    }
+
+
+SHARE_CLAIM = Identity(
+    id="vysogorets2024/excess-is-no-share",
+    entries=("A4",),
+    source=f"ours, beside section 2 of {PAPER}, which has either detect the zone",
+    passage=OURS,
+    statement=r"\mathrm{exc}(\mathrm{diag}(1 \times 98, -100, -50)) = -52/\sqrt{12598} "
+    r"\text{ with } 98\,\% \text{ positive eigenvalues}",
+    says="A matrix with nearly all eigenvalues positive can have a negative excess, as an explicit spectrum "
+    "shows.",
+    routes=excess_against_share,
+    points=(Point(eigenvalues=(1.0, -100.0, -50.0), multiplicities=(98, 1, 1)),),
+    tolerance=1e-12,
+    tolerance_reason="rounding of a rotation in a hundred dimensions",
+    seconds=0.01,
+    quantity="excess of positive curvature",
+)
+
+
+# --- larger dimensions, larger excess ------------------------------------------------------------------------
+
+
+class _Growth(NamedTuple):
+    """Excess of the mean G-term as a dense matrix in d and in d + 1 dimensions; Gamma; Eq. (8) and its ceiling."""
+
+    here: float
+    further: float
+    gamma: float
+    law: float
+    ceiling: float
+
+
+def _expected(rng: Generator, point: Point) -> _Growth:
+    import torch
+
+    p = torch.softmax(torch.from_numpy(point.sharpness * rng.standard_normal(point.classes)), 0)
+    covariance, dim = torch.diag(p) - torch.outer(p, p), point.classes + point.beyond
+
+    def dense(size: int) -> float:
+        means = math.sqrt(size) * point.sigma_c * curvature.haar(rng, size, point.classes)
+        noise = point.sigma_e**2 * covariance.trace() * torch.eye(size, dtype=p.dtype)
+        return _excess(means @ covariance @ means.T + noise)
+
+    gamma = float(softmax.gamma(p.numpy()))
+    law, ceiling = (
+        float(of(gamma, dim=dim, sigma_c=point.sigma_c, sigma_e=point.sigma_e))
+        for of in (gauss_newton.expected_excess, gauss_newton.excess_ceiling)
+    )
+    return _Growth(dense(dim), dense(dim + 1), gamma, law, ceiling)
+
+
+def _not_growing(rng: Generator, point: Point) -> float:
+    found = _expected(rng, point)
+    flat = float(found.further <= found.here)  # it is to grow, not just not to fall
+    return max(flat, found.here / found.ceiling - 1, abs(found.here / found.law - 1))
+
+
+def _of_growth(violation: Callable[[_Growth, int], float]) -> Callable[[Generator, Point], float]:
+    """In so many dimensions."""
+    return lambda rng, point: violation(_expected(rng, point), point.classes + point.beyond)
+
+
+GROWTH_CLAIM = ExactProperty(
+    id="vysogorets2024/growth-with-dimension",
+    entries=("A31",),
+    source=f"{PAPER}, section 4, figure 4 left; the ceilings are ours",
+    statement=r"\mathrm{exc}(\mathbb{E}_e G)\big|_{d + 1} > \mathrm{exc}(\mathbb{E}_e G)\big|_d,\quad "
+    r"\mathrm{exc}(\mathbb{E}_e G) \le \min\big(\Gamma_p (1 + \sigma_e^2/\sigma_c^2), \sqrt d\big)",
+    says="The excess of the random model's mean Gauss-Newton term grows strictly with the dimension, below "
+    "ceilings of dimension and gradient variances.",
+    domain={
+        "classes": Between(2, 6),
+        "beyond": Between(0, 40),
+        "sigma_c": Between(0.1, 3.0),
+        "sigma_e": Between(0.1, 3.0),
+        "sharpness": Between(0.0, 4.0),
+    },
+    violation=_not_growing,
+    examples=(
+        Point(classes=5, beyond=45, sigma_c=1.0, sigma_e=2.0, sharpness=0.7),
+        Point(classes=3, beyond=6, sigma_c=1.6, sigma_e=0.7, sharpness=2.3),
+    ),
+    tolerance=1e-11,
+    tolerance_reason="rounding of a dense matrix in up to fifty dimensions",
+    rivals={
+        "the same in every dimension": _of_growth(lambda f, _: abs(f.further - f.here)),
+        "at most Gamma": _of_growth(lambda f, _: f.here / f.gamma - 1),
+        "as the root of the dimension": _of_growth(
+            lambda f, d: abs(f.further / f.here - math.sqrt((d + 1) / d))
+        ),
+    },
+    seconds=0.017,
+)
+
+
+# --- an outlier over a bulk -----------------------------------------------------------------------------------
+
+
+def top_over_bulk(block: Block, point: Point) -> ByName:
+    """Top eigenvalue of one spike over a semicircle of a given norm."""
+    half = point.bulk_norm / 2  # the matrices drawn have norm 2
+    return {"eigenvalue": half * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.spike / half)}
+
+
+ABOVE = Experiment(
+    id="vysogorets2024/top-over-bulk",
+    replicate="one Wigner matrix with a spike",
+    simulate=top_over_bulk,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    points=tuple(Point(spike=share * 1.7, bulk_norm=1.7, dim=300_000) for share in (0.6, 0.7, 1.3)),
+    budget=2048,
+    seconds=0.1,
+    tier=Tier.SMOKE,
+)
+
+
+def _top(p: Point) -> Any:
+    return zone_bulk.bulk_outlier(p.spike, bulk_norm=p.bulk_norm).eigenvalue
+
+
+_over_bulk = partial(Claim, symbols={r"\theta": "strength of the outlier"}, entries=("A20",))
+
+TOP_CLAIM = _over_bulk(
+    id="vysogorets2024/bulk-outlier",
+    source=f"Peche (2006), for the transition that {PAPER}, section 3, names",
+    passage=KNOWN,
+    statement=r"\lambda_1(\theta\,v v^\top + W) \to \theta + \frac{h^2}{4 \theta} \text{ if } \theta > h/2,\quad "
+    r"h = \|W\|_2",
+    says="A spike above half the norm of a semicircle bulk has as largest eigenvalue the spike plus a quarter "
+    "of squared bulk norm over spike.",
+    experiment=ABOVE,
+    score="eigenvalue",
+    predict=_top,
+    margin=0.01,
+    margin_reason="1 % for random matrices; fluctuations and the finite size are O(n^(-1/2))",
+    rivals={
+        "only beyond the whole norm": lambda p: _top(p) if p.spike > p.bulk_norm else p.bulk_norm,
+        "no push by the bulk": lambda p: max(p.spike, p.bulk_norm),
+        "whole norm for half": lambda p: p.spike + p.bulk_norm**2 / p.spike,
+        "sum of the norms": lambda p: p.spike + p.bulk_norm,
+    },
+    axis="spike",
+    quantity="largest eigenvalue",
+)
+
+# --- spectral norms decide nothing ---------------------------------------------------------------------------
+
+
+def excess_over_bulk(block: Block, point: Point) -> ByName:
+    """Excess of k equal spikes over a semicircle of a given norm."""
+    half = point.bulk_norm / 2
+    trace, square = ensembles.goe_moments(block, point.dim, spike=point.spike / half, rank=point.rank)
+    return {"excess": trace / square.sqrt()}
+
+
+SPIKED = Experiment(
+    id="vysogorets2024/excess-over-bulk",
+    replicate="one Wigner matrix with nine equal spikes",
+    simulate=excess_over_bulk,
+    points=tuple(Point(spike=2.6, bulk_norm=1.3, rank=9, dim=dim) for dim in (501, 5003, 20_011)),
+    budget=65_536,
+    seconds=0.012,
+)
+
+
+def _spiked(p: Point) -> Any:
+    return zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
+
+
+SPIKED_CLAIM = _over_bulk(
+    id="vysogorets2024/spiked-excess",
+    source=f"ours, beside {PAPER}, eq. (6), in spaces larger than its d = 50",
+    passage=OURS,
+    statement=r"\|G\|_2 = 2 \|\tilde H\|_2,\ \mathrm{rank}\,G = k:\quad \mathrm{exc}(G + \tilde H) = "
+    r"\frac{k \theta}{\sqrt{k \theta^2 + n h^2/4}} \to 0",
+    says="With a few equal spikes of twice the bulk's spectral norm, the excess is set by Frobenius norms and "
+    "so falls with the dimension.",
+    experiment=SPIKED,
+    score="excess",
+    predict=_spiked,
+    margin=0.03,
+    margin_reason="3 % for finite sizes: the law leaves out the inner product of the two parts",
+    rivals={
+        "in the zone, as the norms say": lambda p: max(1.0, _spiked(p)),
+        "excess of G": lambda p: math.sqrt(p.rank),
+        "spectral norms": lambda p: math.sqrt(p.rank) / math.hypot(1, p.bulk_norm / p.spike),
+        "whole norm for half": lambda p: (
+            p.rank * p.spike / math.sqrt(p.rank * p.spike**2 + p.dim * p.bulk_norm**2)
+        ),
+    },
+    axis="dim",
+    quantity="excess of positive curvature",
+)
+
+# --- probes of random matrices -------------------------------------------------------------------------------
+
+
+def _probes(block: Block, point: Point) -> ByName:
+    """Means over probes of x'Hx and |Hx|^2 for one matrix each, beside what is exact of it."""
+    matrices = _matrices(block, point)
+    lengths = (block.normal(point.probes, point.dim) @ matrices).square().sum(2)
+    scores = {
+        "trace": matrices.diagonal(dim1=1, dim2=2).sum(1),
+        "square": matrices.square().sum((1, 2)),
+        "length": lengths.sqrt().mean(1),
+    }
+    for name, power in (("sign_form", 1), ("sign_length", 2)):
+        found = [
+            spectra.trace(matrix, rng, probes=point.probes, power=power).value
+            for matrix, rng in zip(matrices, block.streams, strict=True)
+        ]
+        scores[name] = np.array(found)
+    return scores
+
+
+def _matrices(block: Block, point: Point) -> Any:
+    """Symmetric noise with a strong diagonal, and spikes in random directions."""
+    import torch
+
+    noise = point.noise * ensembles.wigner(block, point.dim) * math.sqrt(point.dim)
+    own = torch.diag_embed(point.diagonal * block.normal(point.dim) + point.mean)
+    frame = ensembles.haar_frames(block, point.dim, point.rank)[:, 0]
+    return noise + own + point.spike * frame @ frame.mT
+
+
+TYPICAL = {"trace": 111.0, "square": 550.0, "length": 23.1}
+"""Of the matrices below, to two or three digits: they place margins and rivals."""
+
+PROBES = Experiment(
+    id="vysogorets2024/hutchinson-probes",
+    replicate="one symmetric matrix with 96 probes of signs and 96 normal ones",
+    simulate=_probes,
+    points=(Point(dim=70, probes=96, noise=0.12, diagonal=1.6, mean=1.3, spike=6.6, rank=3),),
+    budget=8192,
+    seconds=1.4,
+)
+
+PROBE_CLAIM = Claim(
+    id="vysogorets2024/hutchinson-norm",
+    entries=("A58",),
+    source=f"{PAPER}, appendix F",
+    no_theory=NoTheory.MEASURED,
+    statement=r"\mathbb{E}\,\|H x\|^2 = \|H\|_F^2,\quad x_i = \pm 1",
+    says="Averaged over random signs, the squared length of a matrix-vector product is the squared Frobenius "
+    "norm.",
+    experiment=PROBES,
+    score="sign_length",
+    inputs=TYPICAL,
+    predict=lambda p: p.square,
+    margin=0.01,
+    margin_reason="an unbiased mean over probes; at most 1 % for random matrices",
+    rivals={
+        "squared trace": lambda p: p.trace**2,
+        "square of the mean length": lambda p: p.length**2,
+    },
+    quantity="squared norm of the matrix",
+)
+
+
+# --- probes against projections on a network -----------------------------------------------------------------
+
+
+@stream_by_stream
+def hessian_both_ways(rng: Generator, point: Point, device: str) -> ByName:
+    """Squared norm of the Hessian of one network in some projections, over the exact one."""
+    import torch
+
+    weights, images = on_digits(rng, point, point.hidden, device)
+    dim = sum(w.numel() for w in weights)
+    exact = full_space.norms(weights, images.images, images.labels)
+    rng.integers(0, 2, (point.probes, dim))  # signs of probes that are no longer read: frames come after them
+    frames = (curvature.haar(rng, dim, point.dim, device=device) for _ in range(point.frames))
+    seen = [curvature.ProjectedMlp(weights, images.images, images.labels, f).terms().hessian for f in frames]
+    square = float(torch.stack(seen).square().sum((1, 2)).mean())
+    share = (point.dim / dim * exact.norm_hessian) ** 2
+    return {"excess": exact.excess_hessian, "seen_square": square / share}
+
+
+NETWORK = Experiment(
+    id="vysogorets2024/hutchinson-and-projection",
+    replicate="one bias-free ReLU network 64-30-20-10 with 28 images, in five projections",
+    simulate=hessian_both_ways,
+    points=(Point(images="digits", hidden=(30, 20), samples=28, dim=23, probes=30, frames=5),),
+    budget=1024,
+    seconds=3.4,
+    data="digits",
+)
+
+
+def _factor(p: Any) -> Any:
+    return p.excess / gauss_newton.projected_excess(p.excess, dim=p.dim)
+
+
+NETWORK_CLAIM = Claim(
+    id="vysogorets2024/projection-is-not-hutchinson",
+    entries=("A58", "A7"),
+    source=f"ours, beside {PAPER}, appendix F, where the two agree fairly well",
+    passage=OURS,
+    statement=r"(P/d)^2\,\mathbb{E}\,\|R^\top H R\|_F^2 = (r/r_d)^2 \|H\|_F^2 = "
+    r"\Big(1 + \frac{1 + r^2}{d}\Big) \|H\|_F^2,\quad r = \mathrm{exc}(H)",
+    says="Random projections of a Hessian show more than their share of its squared norm, by a factor that its"
+    " excess and their dimension set.",
+    experiment=NETWORK,
+    score="seen_square",
+    inputs={"excess": 2.95},
+    predict=lambda p: _factor(p) ** 2,
+    margin=0.06,
+    margin_reason="3 % of the excess is 6 % of its square; squares are unbiased, ratios of estimates are not",
+    rivals={
+        "what probes see": lambda p: 1 + 0 * p.excess,
+        "no trace": lambda p: 1 + 1 / p.dim + 0 * p.excess,
+        "not squared": _factor,
+    },
+    quantity="squared norm in a projection over the share of the exact one",
+)
+
+CLAIMS = (
+    SHARE_CLAIM,
+    GROWTH_CLAIM,
+    TOP_CLAIM,
+    SPIKED_CLAIM,
+    PROBE_CLAIM,
+    NETWORK_CLAIM,
+)

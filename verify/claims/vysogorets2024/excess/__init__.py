@@ -1,1 +1,0 @@
-"""The excess of positive curvature: Eq. 8, projections and frames."""

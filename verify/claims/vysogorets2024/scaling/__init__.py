@@ -1,1 +1,0 @@
-"""Scale and temperature of a homogeneous network."""

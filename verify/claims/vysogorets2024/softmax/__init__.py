@@ -1,1 +1,0 @@
-"""Softmax: Gamma, confidence, collapse, gradients, losses."""

@@ -1,1 +1,0 @@
-"""Training inside and outside of the zone."""

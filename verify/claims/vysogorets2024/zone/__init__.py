@@ -1,1 +1,0 @@
-"""The zone on networks: its edges, initialisations, figures 1 to 6."""
