@@ -50,6 +50,7 @@ __all__ = [
     "OURS",
     "SPANS_SIZES",
     "AnyClaim",
+    "Arrays",
     "Claim",
     "ExactProperty",
     "Experiment",
@@ -74,15 +75,18 @@ FAMILY_SIZE = 1024
 
 ALPHA = FAMILY_ERROR / FAMILY_SIZE
 
-Simulator = Callable[[Block, Point], Mapping[str, Any]]
+Arrays = Mapping[str, Any]
+"""By name: the scores of a block, or the routes of an identity."""
+
+Simulator = Callable[[Block, Point], Arrays]
 Prediction = Callable[[Any], Any]
 """Of a `Point`; for a claim with measured inputs, of the point joined with the measured scores.
 
 A number; for a distribution, the distribution function.
 """
 
-Routes = Callable[[np.random.Generator, Point], Mapping[str, Any]]
-"""To arrays by name: what is measured, the theory, then rivals."""
+Routes = Callable[[np.random.Generator, Point], Arrays]
+"""What is measured, the theory, then rivals."""
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Of groups of replicates, shape (groups, size): one number per group."""

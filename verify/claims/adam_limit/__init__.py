@@ -19,4 +19,8 @@ PAPER = Paper(
 
 DOCS = page("adam_limit")
 
-ROOMS = ("scaling", "networks", "signs", "stability")
+ROOMS = (
+    "scaling",
+    "signs",
+    "stability",
+)

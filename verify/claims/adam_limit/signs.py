@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory.learning_rates import adam
-from verify.claims.noise_scale.scan import lowest
-from verify.model import AnyClaim, Claim, Experiment, Passage, Standing, Verdict
+from verify.claims.noise_scale.quadratics import lowest
+from verify.model import Arrays, Claim, Experiment, Passage, Standing, Verdict
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +41,7 @@ def coupled_quadratic(dim: int, coupling: float, size: float) -> Coupled:
     return Coupled(weights, hessian, gradient / size * rng.uniform(0.7, 1.4, dim))
 
 
-def sign_steps(block: Block, point: Point) -> Mapping[str, Any]:
+def sign_steps(block: Block, point: Point) -> Arrays:
     """Rate at which the mean loss after a step along the signs of batch gradients is least, by trying rates."""
     import torch
 
@@ -116,7 +115,7 @@ SURGE = (
     r"(\sigma_i \sigma_j)}"
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     Claim(
         id="adam_limit/sign-rate",
         entries=("I3",),

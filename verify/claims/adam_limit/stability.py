@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules, stacks
 from theory.learning_rates import adam
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Passage, Standing
+from verify.model import Arrays, Claim, ExactProperty, Experiment, Passage, Standing
 from verify.model.domains import Between, Domain
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def _radius(hessian: Any, diagonal: Any, rate: float, momentum: float) -> float:
     return float(np.abs(np.linalg.eigvals(np.vstack([weights, average]))).max())
 
 
-def full_batch_adam(block: Block, point: Point) -> Mapping[str, Any]:
+def full_batch_adam(block: Block, point: Point) -> Arrays:
     """Mean over time, late in training, of the rate times the largest eigenvalue of the preconditioned Hessian."""
     import torch
 
@@ -111,7 +110,7 @@ HOVERS = Passage(
     "abstract",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     ExactProperty(
         id="adam_limit/adaptive-edge",
         entries=("I5",),

@@ -19,6 +19,5 @@ DOCS = page("beyond")
 
 ROOMS = (
     "rates",
-    "any_rate",
-    "network_observations",
+    "networks",
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.learning_rates import catapult
-from verify.model import KNOWN, AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import KNOWN, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
 from verify.model.domains import Between
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def _started(block: Block, width: int) -> LinearNetwork:
     return LinearNetwork(block.normal(2, width))
 
 
-def followed(block: Block, point: Point) -> Mapping[str, Any]:
+def followed(block: Block, point: Point) -> Arrays:
     """Where descent ends, in units of the rate and of the curvature at the start, and whether the loss grew first."""
     network = _started(block, point.width)
     rates, loss = point.product / network.curvatures(), network.losses()
@@ -131,7 +130,7 @@ def followed(block: Block, point: Point) -> Mapping[str, Any]:
     return {"end": rates * network.curvatures(), "grew": grew.double()}
 
 
-def lazy(block: Block, point: Point) -> Mapping[str, Any]:
+def lazy(block: Block, point: Point) -> Arrays:
     """Share of the curvature that descent takes off, over the squared output at the start; means over some networks."""
     network = LinearNetwork(block.normal(point.networks, 2, point.width).flatten(0, 1))
     first, outputs = network.curvatures(), network.outputs()
@@ -142,7 +141,7 @@ def lazy(block: Block, point: Point) -> Mapping[str, Any]:
     return {"drop": drops.view(len(block), -1).mean(1)}
 
 
-def largest_rates_of_linear_networks(block: Block, point: Point) -> Mapping[str, Any]:
+def largest_rates_of_linear_networks(block: Block, point: Point) -> Arrays:
     """Largest rate of a ladder at which the loss falls, times the curvature at the start, and the next one."""
     import torch
 
@@ -158,7 +157,7 @@ def largest_rates_of_linear_networks(block: Block, point: Point) -> Mapping[str,
     return {"largest": (tried.log() * fell).amax(1).exp() * point.ratio**0.5}
 
 
-def peaks(block: Block, point: Point) -> Mapping[str, Any]:
+def peaks(block: Block, point: Point) -> Arrays:
     """Steps by which the loss of a wide network is highest after that of a narrow one."""
     import torch
 
@@ -240,7 +239,7 @@ SAID = Passage(
     "abstract; the bounds stand in section 2",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     STEP,
     Claim(
         id="catapult/loss-grows-first",

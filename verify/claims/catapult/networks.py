@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from theory.learning_rates import catapult
-from verify.model import AnyClaim, Claim, Experiment, NoTheory, Passage, Standing, Verdict
+from verify.model import Arrays, Claim, Experiment, NoTheory, Passage, Standing, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -25,7 +24,7 @@ PRODUCTS = 16
 """With a Gauss-Newton matrix, for its largest eigenvalue."""
 
 
-def largest_rates_of_perceptrons(block: Block, point: Point) -> Mapping[str, Any]:
+def largest_rates_of_perceptrons(block: Block, point: Point) -> Arrays:
     """Decades of the largest rate at which full-batch descent trains a network, times its curvature at the start.
 
     It trains if the loss ends below that of the best constant outputs. As many rungs as train are counted.
@@ -126,7 +125,7 @@ NARROWER = Passage(
 BETWEEN = "less than half-way from 12 to the 4 of linear networks, in decades: the paper says approximately"
 DECADES = "decades of the largest rate times the curvature at the start"
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     Claim(
         id="catapult/relu-in-deeper-networks",
         entries=("F8",),

@@ -19,4 +19,7 @@ PAPER = Paper(
 
 DOCS = page("edge")
 
-ROOMS = ("model", "networks", "levels")
+ROOMS = (
+    "model",
+    "networks",
+)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.learning_rates import edge_of_stability
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -17,7 +16,7 @@ DAMIAN = "Damian, Nichani and Lee (2023), Self-stabilization, arXiv 2209.15594"
 LIAO = "Liao, Kolomvaki and Kyrillidis (2026), arXiv 2604.21016"
 
 
-def two_variables(block: Block, point: Point) -> Mapping[str, Any]:
+def two_variables(block: Block, point: Point) -> Arrays:
     """Time means along x' = -(1 + eta y) x + eta n, y' = y + eta (alpha - beta x^2 / 2), once it has settled."""
     rate, alpha, beta = point.rate, point.sharpening, point.stabilisation
     noise = np.stack([rng.standard_normal(point.steps) for rng in block.streams]) * (rate * point.sigma)
@@ -67,7 +66,7 @@ def _oscillation(p: Any) -> float:
     return float(edge_of_stability.oscillation(sharpening=p.sharpening, stabilisation=p.stabilisation))
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     Claim(
         id="edge/oscillation",
         entries=("E4",),

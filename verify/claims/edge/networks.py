@@ -15,12 +15,13 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, lyapunov, stacks, trial_training
 from theory.learning_rates import edge_of_stability
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
+from verify.model.observation import Column, Observation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS", "late_levels", "start_and_images", "trained_and_watched"]
+__all__ = ["CLAIMS", "OBSERVATIONS", "start_and_images", "trained_and_watched"]
 
 COHEN = "Cohen, Kaur, Li, Kolter and Talwalkar (2021), arXiv 2103.00065"
 FIRST = "Andreyev and Beneventano (2024), arXiv 2412.20553, first version, abstract"
@@ -151,14 +152,14 @@ def _orders(block: Block, samples: int, size: int) -> list[trial_training.Common
     ]
 
 
-def full_batch_share(block: Block, point: Point) -> Mapping[str, Any]:
+def full_batch_share(block: Block, point: Point) -> Arrays:
     """Whether the largest eigenvalue of each network is at the edge, mean over the last half of the steps."""
     trained = trained_and_watched(block, point, start_and_images(block, point), point.samples)
     level = _late(point, trained.seen["whole"]) / edge_of_stability.edge(point.rate)
     return {"at the edge": (np.abs(level - 1) < WITHIN).astype(float)}
 
 
-def at_the_edge(block: Block, point: Point) -> Mapping[str, Any]:
+def at_the_edge(block: Block, point: Point) -> Arrays:
     """Return the levels of all runs, 0 for a lost one, and which of them count: all (networks, rates)."""
     found = late_levels(block, point, point.batch_size)
     return {name: np.nan_to_num(values) for name, values in found.items()}
@@ -275,7 +276,7 @@ def _constant(_: Any) -> float:
     return float(edge_of_stability.edge(min(SMALL["rate"])))
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+NETWORKS_CLAIMS = (
     Claim(
         id="edge/full-batch",
         entries=("E1",),
@@ -424,3 +425,92 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="rate at which linearised SGD turns unstable",
     ),
 )
+
+
+def levels(block: Block, point: Point) -> Arrays:
+    """Levels over the edge, and the rate of instability over the rate, at each batch size; 0 where a run is lost."""
+    (rate,) = point.rate
+    unit = {"counts": 1.0, "unstable": rate}
+    rows = [late_levels(block, point, size) for size in point.batch_size]
+    return {
+        name: np.concatenate([np.nan_to_num(row[name]) for row in rows], 1)
+        / unit.get(name, float(edge_of_stability.edge(rate)))
+        for name in rows[0]
+    }
+
+
+COLUMNS = (
+    Column(score="whole", heading="largest eigenvalue over 2 / rate"),
+    Column(score="batch", heading="mean largest eigenvalue of batches"),
+    Column(score="along", heading="batch sharpness"),
+    Column(score="counts", heading="share of runs that count by their trend"),
+)
+SHARED: dict[str, Any] = {
+    "images": "digits",
+    "samples": 64,
+    "batch_size": (16, 8, 4),
+    "steps": 8000,
+    "looks": (50, 2500, 3500, 4500, 5500, 6500, 7500),
+}
+
+
+def _points(network: Mapping[str, Any], loss: str, labels: str, *rates: float) -> tuple[Point, ...]:
+    return tuple(Point(labels=labels, loss=loss, rate=(rate,), **network, **SHARED) for rate in rates)
+
+
+LEVELS_OBSERVATIONS = (
+    Observation(
+        id="edge/levels",
+        entries=("E1", "E2", "E3", "E6"),
+        source="ours, on the statements of Cohen et al. (2021) and Andreyev and Beneventano (2024)",
+        title="Where curvature comes to rest under SGD, over 2 / rate",
+        note="With random labels batch sharpness and the rate of instability follow the rate at every batch size, "
+        "while the whole Hessian falls with the batch and the mean of batches lies a quarter to two thirds above. With "
+        "true labels nothing lies at one level: the curves are flat because the loss is gone, and the rate of "
+        "instability reaches the largest one that is tried, 1.35. The trends alone do not tell such runs: some count.",
+        replicate="one perceptron with its images, trained with batches of three sizes",
+        simulate=levels,
+        single="its networks are trained in single precision",
+        points=(
+            *_points(TANH, "squared error", "random", 0.09, 0.18, 0.3),
+            *_points(TANH, "squared error", "true", 0.09, 0.18, 0.3),
+            *_points(RELU, "squared error", "random", 0.075, 0.15),
+        ),
+        along="batch_size",
+        columns=(
+            *COLUMNS,
+            Column(score="unstable", heading="rate of instability over the rate", ratio=True),
+        ),
+        replicates=2,
+        seconds=12.0,
+        data="digits",
+        tier=Tier.FULL,
+        axis="batch size",
+    ),
+    Observation(
+        id="edge/levels-of-cross-entropy",
+        entries=("E2", "E3"),
+        source="ours, on the statements of Andreyev and Beneventano (2024), who mean the squared error unless they say "
+        "otherwise",
+        title="The same on the cross-entropy: outside of what the paper means, and never at rest",
+        note="With random labels the curvature has passed the edge and is gone once the network is sure of its images; "
+        "no run comes to rest.",
+        replicate="one perceptron with its images, trained with batches of three sizes",
+        simulate=levels,
+        single="its networks are trained in single precision",
+        points=_points(TANH, "cross-entropy", "random", 0.115, 0.23),
+        along="batch_size",
+        columns=COLUMNS,
+        replicates=2,
+        seconds=10.0,
+        data="digits",
+        tier=Tier.FULL,
+        axis="batch size",
+    ),
+)
+
+
+CLAIMS = (*NETWORKS_CLAIMS,)
+
+
+OBSERVATIONS = (*LEVELS_OBSERVATIONS,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point
 from simulate.training import optimisers
 from theory.learning_rates import noise_scale
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Passage, Standing
+from verify.model import Arrays, Claim, ExactProperty, Experiment, Passage, Standing
 from verify.model.domains import Between, Domain
 
 __all__ = ["CLAIMS"]
@@ -27,7 +26,7 @@ def eigenvalues_of(p: Any) -> Floats:
     return np.array([p.largest, *[p.middle] * p.many, p.smallest])
 
 
-def interpolating_steps(block: Block, point: Point) -> Mapping[str, Any]:
+def interpolating_steps(block: Block, point: Point) -> Arrays:
     """Rate at which the slowest of three directions shrinks fastest, and by how much; inputs of random signs.
 
     The mean squared length after a step from a direction is a parabola in the rate, so that three rates give all.
@@ -123,7 +122,7 @@ ANY: Domain = {
     "steps": Between(1, 6),
 }
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     Claim(
         id="noise_scale/interpolating-rate",
         entries=("H6",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,8 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from theory.learning_rates import noise_scale
-from verify.claims.noise_scale.quadratics import MCCANDLISH
-from verify.claims.noise_scale.scan import lowest
-from verify.model import AnyClaim, Claim, Experiment, Passage, Standing, Verdict
+from verify.claims.noise_scale.quadratics import MCCANDLISH, lowest
+from verify.model import Arrays, Claim, Experiment, Passage, Standing, Verdict
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,7 +24,7 @@ AT_ONCE = 32
 """TrainingSets whose gradients the Hessian of their network is applied to at a time."""
 
 
-def best_rates(block: Block, point: Point) -> Mapping[str, Any]:
+def best_rates(block: Block, point: Point) -> Arrays:
     """Rate at which the mean loss over batches is least after one step, and what the formula takes, at one place.
 
     Where a point lists multiples of its batch size: the rates at these, too.
@@ -223,7 +221,7 @@ WITHIN = (
 )
 WORDS = "a simple and easy-to-measure statistic called the gradient noise scale predicts the largest useful batch size"
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     Claim(
         id="noise_scale/at-the-start",
         entries=("H4",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,13 +11,52 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory.learning_rates import noise_scale
-from verify.claims.noise_scale.scan import lowest
-from verify.model import AnyClaim, Claim, Experiment
+from verify.model import Arrays, Claim, Experiment
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS", "Quadratic", "noisy_quadratic"]
+__all__ = ["CLAIMS", "Quadratic", "lowest", "noisy_quadratic"]
+
+COARSE = 2.0 ** np.arange(-7, 5)
+"""Rates tried first, a factor of two apart."""
+
+FINE = 2.0 ** np.linspace(-1, 1, 9)
+"""Factors about the best of these, tried next."""
+
+
+class Lowest(NamedTuple):
+    """The rate (n,) at which a mean loss is least, and that loss (n,)."""
+
+    rate: Tensor
+    loss: Tensor
+
+
+def lowest(losses: Callable[[Tensor], Tensor], device: str = "cpu") -> Lowest:
+    """From the mean losses (n, R) at rates (n, R), or (R,) the same for all, to where they are least.
+
+    All of them lie on the device. The last step is the parabola through the best of the fine rates and its neighbours.
+
+    Examples
+    --------
+    >>> import torch
+    >>> lowest(lambda rates: 0.25 * rates**2 - torch.tensor([[0.1], [0.3]]) * rates)
+    Lowest(rate=tensor([0.2000, 0.6000], dtype=torch.float64), loss=tensor([-0.0100, -0.0900], dtype=torch.float64))
+    """
+    import torch
+
+    coarse, fine = (torch.from_numpy(tried).to(device) for tried in (COARSE, FINE))
+    centre = coarse[losses(coarse).argmin(1)]
+    rates = centre[:, None] * fine
+    found = losses(rates)
+    middle = found.argmin(1).clamp(1, len(FINE) - 2)
+    x0, x1, x2 = (rates.gather(1, (middle + shift)[:, None])[:, 0] for shift in (-1, 0, 1))
+    y0, y1, y2 = (found.gather(1, (middle + shift)[:, None])[:, 0] for shift in (-1, 0, 1))
+    left, right = (y1 - y0) / (x1 - x0), (y2 - y1) / (x2 - x1)
+    bend = (right - left) / (x2 - x0)
+    rate = (x0 + x1) / 2 - left / (2 * bend)
+    return Lowest(rate, y1 + (rate - x1) * left + (rate - x1) * (rate - x0) * bend)
+
 
 MCCANDLISH = "McCandlish, Kaplan and Amodei (2018), arXiv 1812.06162"
 
@@ -44,7 +83,7 @@ def noisy_quadratic(samples: int, dim: int, isotropic: bool) -> Quadratic:
     return Quadratic(hessian, weights, hessian @ weights + noise - noise.mean(0))
 
 
-def one_step(block: Block, point: Point) -> Mapping[str, Any]:
+def one_step(block: Block, point: Point) -> Arrays:
     """Rate and decrease where the mean loss over many batches is least, by trying rates."""
     import torch
 
@@ -115,7 +154,7 @@ ONE_STEP, ISOTROPIC = (
     )
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+QUADRATICS_CLAIMS = (
     Claim(
         id="noise_scale/one-step-rate",
         entries=("H1",),
@@ -186,3 +225,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="best rate of one step",
     ),
 )
+
+
+CLAIMS = (*QUADRATICS_CLAIMS,)

@@ -18,4 +18,4 @@ PAPER = Paper(
 
 DOCS = page("structure")
 
-ROOMS = ("classes", "neurons")
+ROOMS = ("blocks",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.width import PAPER
-from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,7 +20,7 @@ __all__ = ["CLAIMS"]
 MUP, STANDARD = "muP", "standard"
 
 
-def through_training(block: Block, point: Point) -> Mapping[str, Any]:
+def through_training(block: Block, point: Point) -> Arrays:
     """Exponents of the sharpness between two widths at some steps, and how it has moved at the wider one; same images.
 
     Networks f = W_3 phi(W_2 phi(W_1 x)) on unit inputs with the squared error. Standard: entries of W_1 of variance 1,
@@ -129,7 +128,7 @@ OF_AN_EXPONENT = (
     "largely independent, at widths that a desk trains: a fifth of what tells the parametrisations apart"
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     Claim(
         id="width/sharpness-under-mup",
         entries=("J1",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from simulate.monte_carlo import Block, Point
 from theory import lanczos_bounds, rmt
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
-    AnyClaim,
+    Arrays,
     Claim,
     ExactProperty,
     Experiment,
@@ -72,7 +72,7 @@ def no_moment_from(first: Callable[[int], int]) -> Violation:
     return violation
 
 
-QUADRATURE_CLAIMS: tuple[AnyClaim, ...] = (
+QUADRATURE_CLAIMS = (
     ExactProperty(
         id="granziol2022/matched-moments",
         no_theory=NoTheory.MEASURED,
@@ -210,7 +210,7 @@ BOUND_CLAIM = ExactProperty(
 # --- degeneracy: section 7.2 ---------------------------------------------------------------------------------
 
 
-def weight_at_zero(block: Block, point: Point) -> Mapping[str, Any]:
+def weight_at_zero(block: Block, point: Point) -> Arrays:
     """Weight of the Ritz value nearest zero, of a matrix with some eigenvalues exactly zero and the others spread.
 
     A normal start makes the eigenvectors irrelevant.
@@ -242,7 +242,7 @@ EXACT_ZEROS = Experiment(
     special="no eigenvalue near zero but those that are zero",
 )
 
-DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
+DEGENERACY_CLAIMS = (
     Claim(
         id="granziol2022/degeneracy-of-exact-zeros",
         entries=("B34",),
@@ -266,4 +266,4 @@ DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*QUADRATURE_CLAIMS, BOUND_CLAIM, *DEGENERACY_CLAIMS)
+CLAIMS = (*QUADRATURE_CLAIMS, BOUND_CLAIM, *DEGENERACY_CLAIMS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from theory.batch_hessian import ranks
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
-    AnyClaim,
+    Arrays,
     Claim,
     ExactProperty,
     Experiment,
@@ -65,7 +64,7 @@ MEAN_INVERSE = ExactProperty(
 )
 
 
-def lipschitz_constants(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def lipschitz_constants(_: np.random.Generator, point: Point) -> Arrays:
     """Steepest chord of the gradient a_i w_i + c_i sin w_i, whose Hessian is diag(a_i + c_i cos w_i)."""
     grid = np.linspace(-2 * np.pi, 2 * np.pi, 801)
     curvatures = [a + c * np.cos(grid) for a, c in zip(point.constant, point.wave, strict=True)]
@@ -163,7 +162,7 @@ EVERY_BATCH = ExactProperty(
 )
 
 
-def norms_of_noise(block: Block, point: Point) -> Mapping[str, Any]:
+def norms_of_noise(block: Block, point: Point) -> Arrays:
     """Squared Frobenius and squared spectral norm of noise with independent elements."""
     frobenius, spectral = ensembles.goe_norms(block, point.dim)
     return {"frobenius": frobenius, "spectral": point.dim * spectral}
@@ -250,7 +249,7 @@ BOUNDED = (
     Point(dataset_size=6, batch_size=2, dim=5, lipschitz=0.7, opposed=False),
 )
 
-INEQUALITIES: tuple[AnyClaim, ...] = (
+INEQUALITIES = (
     MEAN_INVERSE,
     EVERY_BATCH,
     FROBENIUS,
@@ -285,7 +284,7 @@ HIDDEN = (512, 512)
 SIDE = 32
 
 
-def vgg_16(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def vgg_16(_: np.random.Generator, point: Point) -> Arrays:
     """Degeneracy of VGG-16 on small colour images: units and parameters counted on the network, and by arithmetic."""
     import torch
 
@@ -348,4 +347,4 @@ VGG = Identity(
     quantity="degeneracy from the rank bound",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*INEQUALITIES, LIPSCHITZ, VGG)
+CLAIMS = (*INEQUALITIES, LIPSCHITZ, VGG)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -14,14 +12,14 @@ from theory import finite_size
 from theory.rmt import CompoundFreePoisson, MarchenkoPastur, Semicircle, TracyWidom
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
-from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, Tier
+from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, Tier
 
 __all__ = ["CLAIMS"]
 
 ORDERS = 1, 2, 3, 4
 
 
-def law_moments(block: Block, point: Point) -> Mapping[str, Any]:
+def law_moments(block: Block, point: Point) -> Arrays:
     """Mean powers of the eigenvalues of Gaussian noise or of a Wishart matrix, and their variance."""
     import torch
 
@@ -61,7 +59,7 @@ def _law(p: Point) -> Semicircle | MarchenkoPastur | CompoundFreePoisson:
 
 NOT_ON_RECORD = "the margin: whether matrices had been drawn before it was set is not on record"
 
-MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
+MOMENT_CLAIMS = (
     Claim(
         id="granziol2022/law-moments",
         entries=("B13", "B-B4"),
@@ -104,7 +102,7 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
 )
 
 
-def gaussian_edge(block: Block, point: Point) -> Mapping[str, Any]:
+def gaussian_edge(block: Block, point: Point) -> Arrays:
     """Largest eigenvalue of Gaussian noise of edge 2, centred and scaled as at P - 1/2."""
     shifted = point.dim - 0.5
     edge = ensembles.goe_top_eigenvalue(block, point.dim) * math.sqrt(point.dim)
@@ -122,7 +120,7 @@ LAW_OF_THE_EDGE = Experiment(
 )
 
 
-def scatter_of_sizes(block: Block, point: Point) -> Mapping[str, Any]:
+def scatter_of_sizes(block: Block, point: Point) -> Arrays:
     """Variance of the top eigenvalue over several Gaussian matrices, at a small and at a large size."""
     import torch
 
@@ -158,7 +156,7 @@ def _edge_variance(p: Point) -> float:
     return float(finite_size.wigner_edge(p.dims[0], sigma=1.0).sd) ** 2
 
 
-def fluctuating_outlier(block: Block, point: Point) -> Mapping[str, Any]:
+def fluctuating_outlier(block: Block, point: Point) -> Arrays:
     """Outlier of a spike along one coordinate, in noise of signs of edge 2 sigma."""
     import torch
 
@@ -190,7 +188,7 @@ def _axis_variance(p: Point) -> float:
 
 A_VARIANCE = "a variance at P = 100, where finite size is some 2 %"
 
-EDGE_CLAIMS: tuple[AnyClaim, ...] = (
+EDGE_CLAIMS = (
     Claim(
         id="granziol2022/law-of-the-edge",
         entries=("B13",),
@@ -284,4 +282,4 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*MOMENT_CLAIMS, *EDGE_CLAIMS)
+CLAIMS = (*MOMENT_CLAIMS, *EDGE_CLAIMS)

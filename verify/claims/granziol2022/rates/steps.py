@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from simulate.monte_carlo import Point
 from simulate.training import momentum, optimisers
 from theory import learning_rates, loss_change
 from verify.claims.granziol2022 import PAPER
-from verify.model import KNOWN, OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
+from verify.model import KNOWN, OURS, Arrays, ExactProperty, Identity, Passage, Standing
 from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -30,7 +29,7 @@ def quadratic(rng: np.random.Generator, dim: int) -> tuple[np.ndarray[Any, Any],
     return h, a, rng.standard_normal(dim)
 
 
-def plain_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def plain_step(rng: np.random.Generator, point: Point) -> Arrays:
     """Change of the loss in one step, from the loss at both ends and from gradient and Hessian."""
     h, _, w = quadratic(rng, point.dim)
     loss, g = (lambda x: x @ h @ x / 2), h @ w
@@ -49,7 +48,7 @@ def plain_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def preconditioned_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def preconditioned_step(rng: np.random.Generator, point: Point) -> Arrays:
     """The same with a damped preconditioner, for one gradient."""
     step = _preconditioned(rng, point)
     g, h, a = step.gradient, step.hessian, step.preconditioner
@@ -66,7 +65,7 @@ def preconditioned_step(rng: np.random.Generator, point: Point) -> Mapping[str, 
     }
 
 
-def averaged_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def averaged_step(rng: np.random.Generator, point: Point) -> Arrays:
     """The same averaged over all signs of the gradient along the eigenvectors of the preconditioner."""
     step = _preconditioned(rng, point)
     g, h, b = step.gradient, step.hessian, step.undamped
@@ -153,7 +152,7 @@ def _bound_violation(rng: np.random.Generator, point: Point, *, average: bool = 
 
 STEPS = (Point(dim=5, rate=0.13, damping=0.17), Point(dim=7, rate=0.61, damping=0.08))
 
-STEP_CLAIMS: tuple[AnyClaim, ...] = (
+STEP_CLAIMS = (
     Identity(
         id="granziol2022/loss-change",
         symbols={r"\Delta L": "change of the loss", "a": "learning rate", "g": "gradient"},
@@ -259,7 +258,7 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
 # --- momentum: eqs. (24) and (25) ----------------------------------------------------------------------------
 
 
-def _polyak(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _polyak(_: np.random.Generator, point: Point) -> Arrays:
     """Contraction of products of 2^48 steps of the heavy ball: best constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
     best = learning_rates.heavy_ball(top, low)
@@ -276,7 +275,7 @@ def _polyak(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _nesterov(_: np.random.Generator, point: Point) -> Arrays:
     """The same of Nesterov's method."""
     top, low = point.largest, point.smallest
     usual = learning_rates.nesterov(top, low)
@@ -290,7 +289,7 @@ def _nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _best_nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _best_nesterov(_: np.random.Generator, point: Point) -> Arrays:
     """The same with the constants that contract most."""
     top, low = point.largest, point.smallest
     usual, best = learning_rates.nesterov(top, low), learning_rates.best_nesterov(top, low)
@@ -329,7 +328,7 @@ SPECTRA = (
 )
 DOUBLE = "double roots at an end of the spectrum are only good to the root of the rounding error"
 
-MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
+MOMENTUM_CLAIMS = (
     Identity(
         id="granziol2022/polyak",
         symbols={
@@ -435,4 +434,4 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*STEP_CLAIMS, *MOMENTUM_CLAIMS)
+CLAIMS = (*STEP_CLAIMS, *MOMENTUM_CLAIMS)

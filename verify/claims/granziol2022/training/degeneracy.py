@@ -1,20 +1,93 @@
-"""Granziol, Zohren and Roberts (2022), section 7, figures 2 to 5: zero eigenvalues in training, and their proxy."""
+"""Granziol, Zohren and Roberts (2022), figures 2 to 5 and 8: zero eigenvalues, the variance of the Hessian."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from simulate import lanczos
+from simulate import data, lanczos
 from simulate.monte_carlo import Block, Point
+from simulate.perceptrons import sample_products
+from simulate.training import checkpoints, grids, rules, stacks, trial_training
 from verify.claims.granziol2022 import PAPER
-from verify.claims.granziol2022.training.courses import course
-from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
+from verify.claims.trained_networks import DECAY, scheduled, steps_at
+from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 from verify.model.observation import Column, Observation
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 __all__ = ["CLAIMS", "OBSERVATIONS"]
+
+Floats = NDArray[np.float64]
+
+
+class Course(NamedTuple):
+    """Perceptrons of a block on their way, with the images and labels that each is trained on."""
+
+    widths: tuple[int, ...]
+    images: list[Floats]
+    labels: list[NDArray[np.int64]]
+    found: list[checkpoints.TrainingState]
+
+    def samples(
+        self, network: int, checkpoint: checkpoints.TrainingState, matrix: Any
+    ) -> sample_products.PerceptronSamples:
+        """Curvature of the single samples of one network, float64."""
+        import torch
+
+        theta = torch.cat([p[network].flatten() for p in checkpoint.parameters]).double().cpu()
+        return sample_products.PerceptronSamples(
+            self.widths, theta, self.images[network], self.labels[network], "relu", matrix=matrix
+        )
+
+
+def course(block: Block, point: Point) -> Course:
+    """ReLU perceptrons with biases on small images, trained with momentum 0.9; a share of the labels is drawn anew."""
+    import torch
+
+    source = data.opened(point.images, (1, point.pixels, point.pixels))
+    widths = (point.pixels**2, point.hidden, source.classes)
+    start = stacks.perceptrons_at_start(block.streams, widths)
+    images: list[Floats] = []
+    labels: list[NDArray[np.int64]] = []
+    for rng in block.streams:
+        drawn = data.sample(source, rng, point.samples).flat()
+        wrong = rng.uniform(size=point.samples) < point.noise
+        images.append(drawn.images)
+        labels.append(np.where(wrong, rng.integers(source.classes, size=point.samples), drawn.labels))
+    own = torch.arange(len(block) * point.samples).view(len(block), point.samples)
+    samples = grids.TrainingSets(
+        torch.from_numpy(np.concatenate(images)).float().to(block.device),
+        torch.from_numpy(np.concatenate(labels)).to(block.device),
+        own.to(block.device),
+    )
+    batches = [
+        trial_training.CommonBatches(
+            samples=point.samples, size=point.batch_size, seed=int(rng.integers(2**31))
+        )
+        for rng in block.streams
+    ]
+    steps = point.epochs * batches[0].per_epoch
+    found = checkpoints.checkpoints(
+        stacks.Perceptrons("relu"),
+        _placed(start, block.device),
+        samples,
+        batches,
+        rates=scheduled(point.rate, steps),
+        at=steps_at(point.done, steps),
+        rule=rules.MOMENTUM,
+        decay=DECAY,
+    )
+    return Course(widths, images, labels, found)
+
+
+def _placed(parameters: Sequence[Tensor], device: str) -> list[Tensor]:
+    return [p.to(device) for p in parameters]
+
 
 ZERO = 1e-7
 """Up to which modulus section 7.3 takes an eigenvalue for a zero of its machines."""
@@ -29,7 +102,7 @@ NEAR = 0.1
 """By how much a weight may miss the share of zeros to count as near it."""
 
 
-def degeneracy(block: Block, point: Point) -> Mapping[str, Any]:
+def degeneracy(block: Block, point: Point) -> Arrays:
     """Shares of zero and of small eigenvalues at some times of training, and the weights of the Ritz values near zero.
 
     Scores have one component for each time.
@@ -50,7 +123,7 @@ def degeneracy(block: Block, point: Point) -> Mapping[str, Any]:
     return {name: np.array([[one[name] for one in row] for row in rows]) for name in rows[0][0]}
 
 
-def at_the_end(block: Block, point: Point) -> Mapping[str, Any]:
+def at_the_end(block: Block, point: Point) -> Arrays:
     """The same after training alone."""
     return {name: values[:, -1] for name, values in degeneracy(block, point).items()}
 
@@ -110,7 +183,7 @@ GGN_OF_FEW = _experiment("ggn-degeneracy-of-few", 1.8, FEW)
 GGN_OF_MANY = _experiment("ggn-degeneracy-of-many", 0.99, MANY)
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+DEGENERACY_CLAIMS = (
     Claim(
         id="granziol2022/ggn-degeneracy-of-networks",
         entries=("B34",),
@@ -182,7 +255,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-OBSERVATIONS = (
+DEGENERACY_OBSERVATIONS = (
     Observation(
         id="granziol2022/rank-through-training",
         entries=("B22", "B34"),
@@ -231,3 +304,86 @@ OBSERVATIONS = (
         axis="share of training done",
     ),
 )
+
+
+def variance_in_training(block: Block, point: Point) -> Arrays:
+    """Logarithm of the growth of the variance of the Hessian while the rate falls, over that before."""
+    walk = course(block, point)
+    totals = np.array(
+        [
+            [_total(walk.samples(network, checkpoint, "hessian")) for checkpoint in walk.found]
+            for network in range(len(block))
+        ]
+    )
+    before, falling = np.diff(np.log(totals), axis=1).T
+    return {"later": falling - before}
+
+
+def _total(samples: Any) -> float:
+    """Mean over the samples of |H_i|^2, less |H|^2, exactly."""
+    inner = samples.inner()
+    return float(inner.square().sum((2, 3)).mean() - samples.matrices(inner).square().sum())
+
+
+VARIANCES = Experiment(
+    id="granziol2022/variance-in-training",
+    replicate="one perceptron 16-8-10 with 128 images, trained by the schedule of eq. (21)",
+    simulate=variance_in_training,
+    points=tuple(
+        Point(
+            images="digits",
+            pixels=4,
+            hidden=8,
+            samples=128,
+            noise=noise,
+            batch_size=32,
+            epochs=40,
+            rate=0.1,
+            done=(0.0, 0.54, 0.9),
+        )
+        for noise in (0.0, 0.3)
+    ),
+    budget=512,
+    seconds=0.8,
+    data="digits",
+    special="the data as they are have no label that is drawn anew; training begins at 0",
+    on_host="matrices of the samples",
+    rounding={"later": 1e-4},  # after a training
+)
+
+VARIANCE_CLAIMS = (
+    Claim(
+        id="granziol2022/variance-grows-as-the-rate-falls",
+        entries=("B41",),
+        source=f"{PAPER}, section 8.2 and figure 8, on small networks",
+        passage=Passage(Standing.OUTSIDE, "during SGD training for VGG-16 CIFAR-100", "caption of Figure 8"),
+        no_theory=NoTheory.CONSTANT,
+        expected=Verdict.DISAGREES,
+        finding="Outside the network of figure 8, on small perceptrons, the order is the reverse: the variance grows "
+        "five times before the rate falls (2.6 times with labels drawn anew), and while it falls by nothing (by 30 %).",
+        statement=r"\mathbb{E} \log \frac{\sigma^2(0.9\, T)}{\sigma^2(0.54\, T)} \ge "
+        r"\mathbb{E} \log \frac{\sigma^2(0.54\, T)}{\sigma^2(0)}",
+        says="The variance of the Hessian over the samples grows by more while the learning rate falls than before.",
+        experiment=VARIANCES,
+        kind=Kind.AT_LEAST,
+        score="later",
+        predict=lambda _: 0.0,
+        margin=0.1,
+        relative=False,
+        margin_reason="a tenth of the variance",
+        pilot="that the two parts of training are compared: networks drawn first had grown before the rate fell",
+        rivals={"fortyfold": lambda _: float(np.log(40))},
+        axis="noise",
+        quantity="logarithm of the growth while the rate falls over that before",
+        logarithm="e",
+    ),
+)
+
+
+CLAIMS = (
+    *DEGENERACY_CLAIMS,
+    *VARIANCE_CLAIMS,
+)
+
+
+OBSERVATIONS = (*DEGENERACY_OBSERVATIONS,)
