@@ -12,8 +12,6 @@ from simulate.training import grids, rules, stacks, trial_training
 from theory.learning_rates import adam
 from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
 
-__all__ = ["CLAIMS"]
-
 MALLADI = "Malladi, Lyu, Panigrahi and Arora (2022), arXiv 2205.10287"
 MAREK = "Marek et al. (2025), arXiv 2507.07101"
 
@@ -49,7 +47,7 @@ def _paths(block: Block, point: Point, growth: int) -> tuple[Any, Any]:
     return x.mean(1), x.square().mean(1)
 
 
-NOISY: dict[str, Any] = {
+NOISY = {
     "start": 1.3,
     "curvature": 0.8,
     "noise": 31.0,
@@ -273,7 +271,7 @@ def two_batch_sizes(block: Block, point: Point) -> Arrays:
     return {"log ratio": np.log(losses[1] / losses[0])}
 
 
-SHARED: dict[str, Any] = {
+SHARED = {
     "images": "digits",
     "samples": 128,
     "batch_size": 2,

@@ -60,8 +60,8 @@ def sign_steps(block: Block, point: Point) -> Arrays:
     return {"rate": scale / 8 * lowest(losses, block.device).rate}
 
 
-SMALL: dict[str, Any] = {"dim": 48, "coupling": 0.6, "size": 0.022, "draws": 256}
-LARGE: dict[str, Any] = {"dim": 12, "coupling": 0.03, "size": 0.3, "draws": 256}
+SMALL = {"dim": 48, "coupling": 0.6, "size": 0.022, "draws": 256}
+LARGE = {"dim": 12, "coupling": 0.03, "size": 0.3, "draws": 256}
 
 STEPS, BEYOND = (
     Experiment(
@@ -84,24 +84,24 @@ def _setting(p: Any) -> dict[str, Any]:
     return {"gradient": found.hessian @ found.weights, "hessian": found.hessian, "noise": found.noise}
 
 
-def _exact(p: Any, **changes: Any) -> float:
-    return float(adam.sign_rate(**{**_setting(p), "batch_size": p.batch_size, **changes}))
+def _exact(p: Any, **changes: Any) -> Any:
+    return adam.sign_rate(**{**_setting(p), "batch_size": p.batch_size, **changes})
 
 
-def _surge(p: Any, **changes: Any) -> float:
-    return float(adam.surge_rate(**{**_setting(p), "batch_size": p.batch_size, **changes}))
+def _surge(p: Any, **changes: Any) -> Any:
+    return adam.surge_rate(**{**_setting(p), "batch_size": p.batch_size, **changes})
 
 
-def _monotone(p: Any) -> float:
+def _monotone(p: Any) -> Any:
     """Square root of the batch size, without a fall."""
     scale = adam.surge_scale(**_setting(p))
-    return 2 * float(adam.surge_rate(**_setting(p), batch_size=scale)) * (p.batch_size / scale) ** 0.5
+    return 2 * adam.surge_rate(**_setting(p), batch_size=scale) * (p.batch_size / scale) ** 0.5
 
 
-def _as_plain(p: Any) -> float:
+def _as_plain(p: Any) -> Any:
     """The form of plain descent, through the same largest rate."""
     scale = adam.surge_scale(**_setting(p))
-    return float(adam.surge_rate(**_setting(p), batch_size=scale)) / (1 + scale / p.batch_size)
+    return adam.surge_rate(**_setting(p), batch_size=scale) / (1 + scale / p.batch_size)
 
 
 RISES = "the optimal learning rate first rises and then falls as the batch size increases"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,6 @@ from verify.model.domains import Between, Domain
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = ["CLAIMS"]
 
 COHEN = "Cohen et al. (2022), arXiv 2207.14484"
 
@@ -75,7 +74,7 @@ def full_batch_adam(block: Block, point: Point) -> Arrays:
     return {"level": level}
 
 
-LATE: dict[str, Any] = {
+LATE = {
     "images": "digits",
     "samples": 64,
     "second": 0.99,
@@ -130,11 +129,11 @@ CLAIMS = (
         tolerance=1e-7,
         tolerance_reason="rounding of the eigenvalues of a matrix that is not symmetric",
         rivals={
-            "2 / eta": lambda rng, p: off_the_edge(rng, p, edge=lambda rate, **_: 2 / rate),
+            "2 / eta": partial(off_the_edge, edge=lambda rate, **_: 2 / rate),
             "a sum of gradients": lambda rng, p: off_the_edge(
                 rng, p, edge=lambda rate, momentum: (2 + 2 * momentum) / rate
             ),
-            "38 / eta": lambda rng, p: off_the_edge(rng, p, edge=lambda rate, **_: 38 / rate),
+            "38 / eta": partial(off_the_edge, edge=lambda rate, **_: 38 / rate),
         },
         seconds=0.01,
     ),
@@ -149,7 +148,7 @@ CLAIMS = (
         "networks is on average that at which Adam with that preconditioner would lose its stability.",
         experiment=ADAM,
         score="level",
-        predict=lambda p: float(adam.adaptive_edge(p.rate, momentum=p.momentum)) * p.rate,
+        predict=lambda p: adam.adaptive_edge(p.rate, momentum=p.momentum) * p.rate,
         margin=0.1,
         margin_reason="hovering with oscillations and a preconditioner that moves: a tenth of the level",
         pilot="rates, steps and betas, with seed 5, so that networks come to the edge before their loss is gone: 0.97 "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,6 @@ from verify.claims.granziol2022.rates.rates import CLAIMS as RATES
 from verify.judging.families import by_name, one, ratio
 from verify.model import KNOWN, OURS, Arrays, Claim, ExactProperty, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Domain, Either, OneOf
-
-__all__ = ["CLAIMS"]
 
 
 class Rates(NamedTuple):
@@ -198,11 +196,11 @@ PROPERTIES = (
         tolerance=1e-8,
         tolerance_reason="rounding of the spectral radius of a matrix that is not symmetric",
         rivals={
-            "2 / lambda_1": lambda rng, p: wrong_growth(rng, p, at="full"),
-            "2 / E lambda_1(H_B)": lambda rng, p: wrong_growth(rng, p, at="mean_top"),
-            "one step from v_1": lambda rng, p: wrong_growth(rng, p, at="one_step"),
-            "lower side of the bracket": lambda rng, p: wrong_growth(rng, p, at="lower"),
-            "upper side of the bracket": lambda rng, p: wrong_growth(rng, p, at="upper"),
+            "2 / lambda_1": partial(wrong_growth, at="full"),
+            "2 / E lambda_1(H_B)": partial(wrong_growth, at="mean_top"),
+            "one step from v_1": partial(wrong_growth, at="one_step"),
+            "lower side of the bracket": partial(wrong_growth, at="lower"),
+            "upper side of the bracket": partial(wrong_growth, at="upper"),
         },
         seconds=0.065,
     ),
@@ -222,12 +220,12 @@ PROPERTIES = (
         tolerance=1e-9,
         tolerance_reason="rounding of symmetric eigenvalue problems",
         rivals={
-            "variance of H_i v_1 as an upper bound": lambda rng, p: outside(rng, p, high="one_step"),
-            "variance of H_i v_1 as a lower bound": lambda rng, p: outside(rng, p, low="one_step"),
-            "2 / lambda_1 is stable": lambda rng, p: outside(rng, p, low="full"),
-            "2 / E lambda_1(H_B) is stable": lambda rng, p: outside(rng, p, low="mean_top"),
-            "2 / E lambda_1(H_B) is an upper bound": lambda rng, p: outside(rng, p, high="mean_top"),
-            "upper side attained": lambda rng, p: outside(rng, p, low="upper"),
+            "variance of H_i v_1 as an upper bound": partial(outside, high="one_step"),
+            "variance of H_i v_1 as a lower bound": partial(outside, low="one_step"),
+            "2 / lambda_1 is stable": partial(outside, low="full"),
+            "2 / E lambda_1(H_B) is stable": partial(outside, low="mean_top"),
+            "2 / E lambda_1(H_B) is an upper bound": partial(outside, high="mean_top"),
+            "upper side attained": partial(outside, low="upper"),
         },
         seconds=0.051,
     ),
@@ -246,9 +244,9 @@ PROPERTIES = (
         tolerance=1e-8,
         tolerance_reason="rounding of symmetric eigenvalue problems",
         rivals={
-            "square root of b": lambda rng, p: off_the_curve(rng, p, rule="root"),
-            "flat": lambda rng, p: off_the_curve(rng, p, rule="flat"),
-            "exactly on the curve": lambda rng, p: off_the_curve(rng, p, rule="curve"),
+            "square root of b": partial(off_the_curve, rule="root"),
+            "flat": partial(off_the_curve, rule="flat"),
+            "exactly on the curve": partial(off_the_curve, rule="curve"),
         },
         seconds=0.23,
     ),
@@ -270,11 +268,11 @@ PROPERTIES = (
         tolerance=1e-8,
         tolerance_reason="rounding of a root and of a quadrature of a smooth function",
         rivals={
-            "linear": lambda rng, p: exponent_error(rng, p, rule=lambda _: 1.0),
-            "square root": lambda rng, p: exponent_error(rng, p, rule=lambda _: 0.5),
-            "of the other side": lambda rng, p: exponent_error(rng, p, rule=lambda e: 1 - e),
-            "divisor N": lambda rng, p: exponent_error(rng, p, divisor=0),
-            "of an infinite data set": lambda rng, p: exponent_error(rng, p, infinite=True),
+            "linear": partial(exponent_error, rule=lambda _: 1.0),
+            "square root": partial(exponent_error, rule=lambda _: 0.5),
+            "of the other side": partial(exponent_error, rule=lambda e: 1 - e),
+            "divisor N": partial(exponent_error, divisor=0),
+            "of an infinite data set": partial(exponent_error, infinite=True),
         },
         seconds=0.01,
     ),
@@ -322,7 +320,7 @@ SGD_CLAIM = Claim(
     experiment=SGD,
     kind=Kind.RATIO,
     score=("loss of distance", "gain"),
-    predict=lambda p: float(learning_rates.mean_square_descent(p.relative, limit=1.0)),
+    predict=lambda p: learning_rates.mean_square_descent(p.relative, limit=1.0),
     margin=0.01,
     relative=False,
     margin_reason="unbiased; 1 % of what a small rate gains",

@@ -14,8 +14,6 @@ from verify.model.domains import Between
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS"]
-
 SOURCE = "Lewkowycz et al. (2020), section 2"
 
 
@@ -327,13 +325,13 @@ CLAIMS = (
         "number over twice the logarithm of the growth in a step.",
         experiment=GROWTH,
         score="delay",
-        predict=lambda p: float(catapult.growth_steps(p.product, ratio=p.wider)),
+        predict=lambda p: catapult.growth_steps(p.product, ratio=p.wider),
         margin=0.14,
         margin_reason="exact for wide networks but for an output of size 1 beside the root of the width; a "
         "thousand pairs tell it to a tenth",
         pilot="widths and margin, between what first runs decided and what tells slips in the formula from it",
         rivals={
-            "the loss of size n": lambda p: 2 * float(catapult.growth_steps(p.product, ratio=p.wider)),
+            "the loss of size n": lambda p: 2 * catapult.growth_steps(p.product, ratio=p.wider),
             "growth by the product": lambda p: float(np.log(p.wider) / (2 * np.log(p.product))),
             "as the root of the width": lambda p: p.wider**0.5,
         },
@@ -349,7 +347,7 @@ CLAIMS = (
         "goes like its squared output over the width.",
         experiment=LAZY,
         score="drop",
-        predict=lambda p: float(catapult.curvature_drop(1.0, p.product)),
+        predict=lambda p: catapult.curvature_drop(1.0, p.product),
         margin=0.05,
         margin_reason="the second order in 1/n, which is a hundredth at these widths",
         pilot="that means over twelve networks are judged: single ones were too skewed",

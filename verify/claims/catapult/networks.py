@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from simulate import data
@@ -11,8 +9,6 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from theory.learning_rates import catapult
 from verify.model import Arrays, Claim, Experiment, NoTheory, Passage, Standing, Verdict
-
-__all__ = ["CLAIMS"]
 
 SOURCE = "Lewkowycz et al. (2020), section 1"
 
@@ -79,13 +75,13 @@ def _samples(block: Block, point: Point) -> grids.TrainingSets:
     )
 
 
-SETTING: dict[str, Any] = {"samples": 16, "steps": 40}
-RELU: dict[str, Any] = {"activation": "relu", "weight_variance": 2.0, **SETTING}
+SETTING = {"samples": 16, "steps": 40}
+RELU = {"activation": "relu", "weight_variance": 2.0, **SETTING}
 
 SPECIAL = "the variance 2 of the weights is that at which signals keep their size"
 
-RAISED: dict[str, Any] = {"low": 6.0, "ratio": 1.3, "rungs": 7}
-LOWER: dict[str, Any] = {"low": 2.6, "ratio": 1.12, "rungs": 9}
+RAISED = {"low": 6.0, "ratio": 1.3, "rungs": 7}
+LOWER = {"low": 2.6, "ratio": 1.12, "rungs": 9}
 
 DEEP, CENTRED = (
     Experiment(

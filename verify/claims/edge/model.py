@@ -10,8 +10,6 @@ from simulate.monte_carlo import Block, Point
 from theory.learning_rates import edge_of_stability
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, Passage, Standing
 
-__all__ = ["CLAIMS"]
-
 DAMIAN = "Damian, Nichani and Lee (2023), Self-stabilization, arXiv 2209.15594"
 LIAO = "Liao, Kolomvaki and Kyrillidis (2026), arXiv 2604.21016"
 
@@ -54,16 +52,14 @@ MODEL = Experiment(
 )
 
 
-def _gap(p: Any) -> float:
-    return float(
-        edge_of_stability.sharpness_gap(
-            p.rate, noise=p.sigma**2, sharpening=p.sharpening, stabilisation=p.stabilisation
-        )
+def _gap(p: Any) -> Any:
+    return edge_of_stability.sharpness_gap(
+        p.rate, noise=p.sigma**2, sharpening=p.sharpening, stabilisation=p.stabilisation
     )
 
 
-def _oscillation(p: Any) -> float:
-    return float(edge_of_stability.oscillation(sharpening=p.sharpening, stabilisation=p.stabilisation))
+def _oscillation(p: Any) -> Any:
+    return edge_of_stability.oscillation(sharpening=p.sharpening, stabilisation=p.stabilisation)
 
 
 CLAIMS = (

@@ -213,18 +213,18 @@ def _just_unstable(
     return trained.run.spread(found, np.nan).double().cpu().numpy()
 
 
-SMALL: dict[str, Any] = {
+SMALL = {
     "images": "digits",
     "loss": "squared error",
     "labels": "random",
     "samples": 64,
     "rate": (0.15, 0.3),
 }
-TANH: dict[str, Any] = {"activation": "tanh", "hidden": (16, 16)}
-RELU: dict[str, Any] = {"activation": "relu", "hidden": (32,)}
-FULL: dict[str, Any] = {"steps": 2000, "looks": (1200, 1400, 1600, 1800, 2000)}
-FOUR: dict[str, Any] = {"batch_size": 4, "steps": 5000, "looks": (50, 1600, 2200, 3100, 4000, 4800)}
-SIXTEEN: dict[str, Any] = {
+TANH = {"activation": "tanh", "hidden": (16, 16)}
+RELU = {"activation": "relu", "hidden": (32,)}
+FULL = {"steps": 2000, "looks": (1200, 1400, 1600, 1800, 2000)}
+FOUR = {"batch_size": 4, "steps": 5000, "looks": (50, 1600, 2200, 3100, 4000, 4800)}
+SIXTEEN = {
     "batch_size": 16,
     "steps": 3000,
     "looks": (50, 1000, 1400, 1700, 2000, 2300, 2600, 2900),
@@ -267,8 +267,8 @@ SECOND = Passage(
 )
 
 
-def _edge(p: Any) -> float:
-    return float(edge_of_stability.edge(p.rate))
+def _edge(p: Any) -> Any:
+    return edge_of_stability.edge(p.rate)
 
 
 def _constant(_: Any) -> float:
@@ -445,7 +445,7 @@ COLUMNS = (
     Column(score="along", heading="batch sharpness"),
     Column(score="counts", heading="share of runs that count by their trend"),
 )
-SHARED: dict[str, Any] = {
+SHARED = {
     "images": "digits",
     "samples": 64,
     "batch_size": (16, 8, 4),

@@ -2,8 +2,6 @@
 
 from verify.model.inventory import Entry
 
-__all__ = ["ENTRIES"]
-
 ENTRIES = (
     Entry("B1", "batch Hessian has larger extreme eigenvalues in expectation"),
     Entry("B2", "mean inverse is not inverse mean"),

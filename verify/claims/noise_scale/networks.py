@@ -18,8 +18,6 @@ from verify.model import Arrays, Claim, Experiment, Passage, Standing, Verdict
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS"]
-
 AT_ONCE = 32
 """TrainingSets whose gradients the Hessian of their network is applied to at a time."""
 
@@ -148,15 +146,15 @@ def _inner(one: list[Tensor], other: list[Tensor]) -> Tensor:
     return torch.stack([(a * b).flatten(1).sum(1) for a, b in zip(one, other, strict=True)]).sum(0)
 
 
-RELU: dict[str, Any] = {"images": "digits", "activation": "relu", "hidden": (24,), "samples": 64, "draws": 24}
-TANH: dict[str, Any] = {
+RELU = {"images": "digits", "activation": "relu", "hidden": (24,), "samples": 64, "draws": 24}
+TANH = {
     "images": "digits",
     "activation": "tanh",
     "hidden": (15, 12),
     "samples": 60,
     "draws": 24,
 }
-LATER: dict[str, Any] = {"steps": 250, "rate": 0.3, "trained_with": 10}
+LATER = {"steps": 250, "rate": 0.3, "trained_with": 10}
 
 START, TRAINED = (
     Experiment(

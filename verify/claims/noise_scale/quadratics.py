@@ -121,19 +121,19 @@ def _trace(p: Any) -> float:
     return float(np.trace(np.cov(noisy_quadratic(p.samples, p.dim, p.isotropic).gradients.T)))
 
 
-def _simple(p: Any) -> float:
+def _simple(p: Any) -> Any:
     """The formula with the simple scale in place of the noise scale."""
     setting = _setting(p)
-    scale = float(noise_scale.simple_noise_scale(_trace(p), squared_gradient=setting["squared_gradient"]))
-    return float(noise_scale.best_step_rate(**setting | {"noise": scale * setting["curvature"]}))
+    scale = noise_scale.simple_noise_scale(_trace(p), squared_gradient=setting["squared_gradient"])
+    return noise_scale.best_step_rate(**setting | {"noise": scale * setting["curvature"]})
 
 
-def _rate(p: Any, **changes: Any) -> float:
-    return float(noise_scale.best_step_rate(**_setting(p) | changes))
+def _rate(p: Any, **changes: Any) -> Any:
+    return noise_scale.best_step_rate(**_setting(p) | changes)
 
 
-def _decrease(p: Any, **changes: Any) -> float:
-    return float(noise_scale.best_step_decrease(**_setting(p) | changes))
+def _decrease(p: Any, **changes: Any) -> Any:
+    return noise_scale.best_step_decrease(**_setting(p) | changes)
 
 
 ONE_STEP, ISOTROPIC = (

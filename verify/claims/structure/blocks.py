@@ -16,8 +16,6 @@ from verify.model.domains import Between
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS"]
-
 SOURCE = "Dong, Zhang, Luo, Yao and Sun (2025), arXiv 2505.02809"
 
 
@@ -242,8 +240,8 @@ def ratios_of_neurons(block: Block, point: Point) -> Arrays:
     return {"power": power(_of_perceptrons, block, point)}
 
 
-LAYER: dict[str, Any] = {"width": 6, "dim": 30, "networks": 8}
-SMALL: dict[str, Any] = {"width": 6, "dim": 18, "networks": 8}
+LAYER = {"width": 6, "dim": 30, "networks": 8}
+SMALL = {"width": 6, "dim": 18, "networks": 8}
 
 PERCEPTRONS = Experiment(
     id="structure/perceptrons",

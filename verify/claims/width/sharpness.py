@@ -15,8 +15,6 @@ from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Passa
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS"]
-
 MUP, STANDARD = "muP", "standard"
 
 

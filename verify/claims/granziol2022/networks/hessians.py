@@ -29,8 +29,6 @@ from verify.claims.granziol2022 import PAPER
 from verify.model import OURS, Arrays, ExactProperty, Identity, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Each, Either, OneOf
 
-__all__ = ["CLAIMS"]
-
 
 def _probabilities(logits: Array) -> Array:
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))

@@ -22,8 +22,6 @@ from verify.model import (
 )
 from verify.model.domains import Between, Many
 
-__all__ = ["CLAIMS"]
-
 ORTHOGONALITY = "an exact statement; rounding with full re-orthogonalisation"
 
 Array = np.ndarray[Any, Any]
@@ -225,8 +223,8 @@ def weight_at_zero(block: Block, point: Point) -> Arrays:
     return {"weight": weights[np.arange(len(weights)), nearest]}
 
 
-def _share(p: Point) -> float:
-    return float(rmt.subspace_share(p.zero, dim=p.dim))
+def _share(p: Point) -> Any:
+    return rmt.subspace_share(p.zero, dim=p.dim)
 
 
 EXACT_ZEROS = Experiment(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,6 @@ from verify.model import (
     Verdict,
 )
 from verify.model.domains import Between, OneOf
-
-__all__ = ["CLAIMS"]
 
 # --- batches of networks drawn at random ---------------------------------------------------------------------
 
@@ -384,8 +383,8 @@ EXACT_CLAIMS = (
         tolerance=1e-10,
         tolerance_reason="rounding of symmetric eigenvalue problems",
         rivals={
-            "upper one 5 % lower": lambda rng, point: outside_bounds(rng, point, upper=0.95),
-            "lower one 5 % higher": lambda rng, point: outside_bounds(rng, point, lower=1.05),
+            "upper one 5 % lower": partial(outside_bounds, upper=0.95),
+            "lower one 5 % higher": partial(outside_bounds, lower=1.05),
         },
         seconds=0.01,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,6 @@ from verify.model import (
     Standing,
 )
 from verify.model.domains import Between, Domain, OneOf
-
-__all__ = ["CLAIMS"]
 
 Array = NDArray[Any]
 
@@ -267,8 +266,8 @@ INEQUALITIES = (
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         rivals={
-            "1/P^2": lambda rng, point: _mean_square_excess(rng, point, power=2),
-            "half of it": lambda rng, point: _mean_square_excess(rng, point, bound=0.5),
+            "1/P^2": partial(_mean_square_excess, power=2),
+            "half of it": partial(_mean_square_excess, bound=0.5),
         },
         seconds=0.01,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,6 @@ from theory.rmt import CompoundFreePoisson, MarchenkoPastur, Semicircle, TracyWi
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
 from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, Tier
-
-__all__ = ["CLAIMS"]
 
 ORDERS = 1, 2, 3, 4
 
@@ -148,12 +147,12 @@ OUTLIER_SCATTER, EDGE_SCATTER = (
 )
 
 
-def _outlier_variance(p: Point) -> float:
-    return float(finite_size.additive_wigner_sd(p.spike, sigma=1.0, dim=p.dims[0])) ** 2
+def _outlier_variance(p: Point) -> Any:
+    return finite_size.additive_wigner_sd(p.spike, sigma=1.0, dim=p.dims[0]) ** 2
 
 
-def _edge_variance(p: Point) -> float:
-    return float(finite_size.wigner_edge(p.dims[0], sigma=1.0).sd) ** 2
+def _edge_variance(p: Point) -> Any:
+    return finite_size.wigner_edge(p.dims[0], sigma=1.0).sd ** 2
 
 
 def fluctuating_outlier(block: Block, point: Point) -> Arrays:
@@ -176,14 +175,14 @@ AXIS = Experiment(
 )
 
 
-def _spread_variance(p: Point) -> float:
-    return float(finite_size.additive_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim)) ** 2
+def _spread_variance(p: Point) -> Any:
+    return finite_size.additive_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim) ** 2
 
 
-def _axis_variance(p: Point) -> float:
+def _axis_variance(p: Point) -> Any:
     """Of signs: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
     law = {"diagonal": 1.0, "fourth_cumulant": -2.0}
-    return float(finite_size.axis_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim, **law)) ** 2
+    return finite_size.axis_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim, **law) ** 2
 
 
 A_VARIANCE = "a variance at P = 100, where finite size is some 2 %"

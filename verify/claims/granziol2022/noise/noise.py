@@ -30,8 +30,6 @@ from verify.model import (
 )
 from verify.model.domains import Between, OneOf
 
-__all__ = ["CLAIMS"]
-
 # --- spectra: theorem 3 and appendix B -----------------------------------------------------------------------
 
 
@@ -121,13 +119,13 @@ SPECTRUM_CLAIMS = (
         score="below",
         along="x",
         axis="x",
-        predict=lambda p: float(Semicircle(sigma=_scale(p)).cdf(p.x)),
+        predict=lambda p: Semicircle(sigma=_scale(p)).cdf(p.x),
         margin=0.01,
         relative=False,
         margin_reason="finite size is O(1/P), below 0.003 at P = 160",
         rivals={
-            "variance for standard deviation": lambda p: float(Semicircle(variance=_scale(p)).cdf(p.x)),
-            "B for b": lambda p: float(Semicircle(sigma=p.sigma * math.sqrt(p.dim / p.batch_size)).cdf(p.x)),
+            "variance for standard deviation": lambda p: Semicircle(variance=_scale(p)).cdf(p.x),
+            "B for b": lambda p: Semicircle(sigma=p.sigma * math.sqrt(p.dim / p.batch_size)).cdf(p.x),
             "uniform up to the edge": lambda p: min(1.0, max(0.0, 0.5 + p.x / (4 * _scale(p)))),
         },
         quantity="share of eigenvalues below x",
@@ -145,7 +143,7 @@ SPECTRUM_CLAIMS = (
         score="below",
         along="x",
         axis="x",
-        predict=lambda p: float(_low_rank_law(p).cdf(p.x + p.variance)),
+        predict=lambda p: _low_rank_law(p).cdf(p.x + p.variance),
         printed=_eq_52_as_read,
         reads=r"\rho(y) = \frac{\sqrt{4 \beta\sigma^2 y - (y + \sigma^2 (1 - \beta))^2}}{2 \beta\sigma^2 y}",
         finding="As our copy reads the density lacks a factor 1/pi and has the sign of sigma^2 (1 - beta) "
@@ -154,13 +152,13 @@ SPECTRUM_CLAIMS = (
         relative=False,
         margin_reason="finite size is O(1/P), below 0.004 at these sizes",
         rivals={
-            "semicircle, as if elements were independent": lambda p: float(
-                Semicircle(variance=_ratio(p) * p.variance**2).cdf(p.x)
-            ),
-            "not centred": lambda p: float(_low_rank_law(p).cdf(p.x)),
-            "ratio upside down": lambda p: float(_low_rank_law(p, q=1 / _ratio(p)).cdf(p.x + p.variance)),
-            "standard deviation for variance": lambda p: float(
-                _low_rank_law(p, variance=math.sqrt(p.variance)).cdf(p.x + p.variance)
+            "semicircle, as if elements were independent": lambda p: Semicircle(
+                variance=_ratio(p) * p.variance**2
+            ).cdf(p.x),
+            "not centred": lambda p: _low_rank_law(p).cdf(p.x),
+            "ratio upside down": lambda p: _low_rank_law(p, q=1 / _ratio(p)).cdf(p.x + p.variance),
+            "standard deviation for variance": lambda p: _low_rank_law(p, variance=math.sqrt(p.variance)).cdf(
+                p.x + p.variance
             ),
         },
         quantity="share of eigenvalues below x",
@@ -225,7 +223,7 @@ EDGE_CLAIMS = (
         along="dims",
         terms=(2 / 3, 1),
         order=EDGE_ORDER,
-        predict=lambda _: float(outliers.additive_wigner(0.0, sigma=1.0).edge),
+        predict=lambda _: outliers.additive_wigner(0.0, sigma=1.0).edge,
         margin=0.01,
         margin_reason="at most 1 % for random matrices, here of the limit itself: at P = 50 the edge is 5 % low",
         rivals={
@@ -298,10 +296,10 @@ SIGNED_SPECTRUM = Experiment(
 )
 
 
-def _semicircle(p: Point, **changed: float) -> float:
+def _semicircle(p: Point, **changed: float) -> Any:
     """Theorem 3 with s = sqrt(P/b) sigma."""
     scale = changed.get("scale", p.sigma * math.sqrt(p.dim / p.batch))
-    return float(Semicircle(sigma=scale).cdf(p.x))
+    return Semicircle(sigma=scale).cdf(p.x)
 
 
 def _free_poisson(p: Point, **changed: Any) -> Any:
@@ -358,20 +356,18 @@ OTHER_SPECTRA = (
         score="below",
         along="x",
         axis="x",
-        predict=lambda p: float(_free_poisson(p).cdf(p.x)),
+        predict=lambda p: _free_poisson(p).cdf(p.x),
         margin=0.01,
         relative=False,
         margin_reason="finite size is O(1/P), below 0.002 at P = 160",
         rivals={
-            "semicircle of the same variance": lambda p: float(
-                Semicircle(variance=_free_poisson(p).var()).cdf(p.x)
+            "semicircle of the same variance": lambda p: Semicircle(variance=_free_poisson(p).var()).cdf(p.x),
+            "positive samples, less their mean": lambda p: _free_poisson(p, positive_share=1.0).cdf(
+                p.x + p.rank * p.variance
             ),
-            "positive samples, less their mean": lambda p: float(
-                _free_poisson(p, positive_share=1.0).cdf(p.x + p.rank * p.variance)
-            ),
-            "rank one": lambda p: float(_free_poisson(p, rank=1).cdf(p.x)),
-            "standard deviation for variance": lambda p: float(
-                _free_poisson(p, variance=math.sqrt(p.variance)).cdf(p.x)
+            "rank one": lambda p: _free_poisson(p, rank=1).cdf(p.x),
+            "standard deviation for variance": lambda p: _free_poisson(p, variance=math.sqrt(p.variance)).cdf(
+                p.x
             ),
         },
         quantity="share of eigenvalues below x",
@@ -440,17 +436,17 @@ FEW_PROJECTIONS = Experiment(
 )
 
 
-def _uneven_rows(p: Point) -> float:
-    return float(rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim))
+def _uneven_rows(p: Point) -> Any:
+    return rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim)
 
 
-def _few_entries(p: Point) -> float:
-    return float(rmt.sparse_fourth_moment(sigma=p.sigma, per_row=p.per_row, dim=p.dim))
+def _few_entries(p: Point) -> Any:
+    return rmt.sparse_fourth_moment(sigma=p.sigma, per_row=p.per_row, dim=p.dim)
 
 
-def _few_projections(p: Point) -> float:
+def _few_projections(p: Point) -> Any:
     sizes = {"rank": p.rank, "variance": p.variance, "dim": p.dim, "batch_size": p.batch_size}
-    return float(rmt.low_rank_fourth_moment(**sizes))
+    return rmt.low_rank_fourth_moment(**sizes)
 
 
 def _second_moment(p: Point) -> float:

@@ -15,8 +15,6 @@ from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
 from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 
-__all__ = ["CLAIMS"]
-
 # --- bounds: Jensen's inequality ----------------------------------------------------------------------------
 
 
@@ -125,13 +123,13 @@ def _diagonal(p: Point) -> np.ndarray[Any, Any]:
     return vectors**2 @ values**p.power
 
 
-def _gaussian_variance(p: Point) -> float:
-    return float(probes.normal_probe_variance((_powers(p) ** 2).sum()))
+def _gaussian_variance(p: Point) -> Any:
+    return probes.normal_probe_variance((_powers(p) ** 2).sum())
 
 
-def _sign_variance(p: Point) -> float:
+def _sign_variance(p: Point) -> Any:
     squares = {"squared_diagonal": (_diagonal(p) ** 2).sum()}
-    return float(probes.sign_probe_variance((_powers(p) ** 2).sum(), **squares))
+    return probes.sign_probe_variance((_powers(p) ** 2).sum(), **squares)
 
 
 def _overlap_law(p: Point) -> Any:
@@ -275,17 +273,15 @@ GRADIENTS = Experiment(
 )
 
 
-def _gradient_mean(p: Point) -> float:
+def _gradient_mean(p: Point) -> Any:
     square = float(np.square(p.gradient).sum())
-    return float(loss_change.squared_gradient_mean(square, trace=sum(p.variances), batch_size=p.batch_size))
+    return loss_change.squared_gradient_mean(square, trace=sum(p.variances), batch_size=p.batch_size)
 
 
-def _gradient_variance(p: Point, *, along: float = 1.0, square: float = 1.0) -> float:
+def _gradient_variance(p: Point, *, along: float = 1.0, square: float = 1.0) -> Any:
     g, c = np.array(p.gradient), np.array(p.variances)
-    return float(
-        loss_change.squared_gradient_variance(
-            along * g**2 @ c, trace_of_square=square * c @ c, batch_size=p.batch_size
-        )
+    return loss_change.squared_gradient_variance(
+        along * g**2 @ c, trace_of_square=square * c @ c, batch_size=p.batch_size
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from simulate.matrices import reduced
 from simulate.monte_carlo import Block, Point
@@ -12,8 +13,6 @@ from theory.rmt import MarchenkoPastur
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
 from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, Passage, Prediction, Standing, Tier
-
-__all__ = ["CLAIMS"]
 
 
 def rectangular(block: Block, point: Point) -> Arrays:
@@ -85,15 +84,15 @@ def _theorem_7(p: Point) -> float:
     return 2 * p.variance * (1 + q)
 
 
-def _finite_wishart_edge(p: Point) -> float:
+def _finite_wishart_edge(p: Point) -> Any:
     """Mean of the largest eigenvalue of Wishart noise of these sizes."""
-    return float(finite_size.wishart_edge(p.dim, p.samples, variance=p.variance).mean)
+    return finite_size.wishart_edge(p.dim, p.samples, variance=p.variance).mean
 
 
-def _semicircle(p: Point) -> float:
+def _semicircle(p: Point) -> Any:
     """The spike in a semicircle of the mean and variance of the noise."""
     width = p.variance * math.sqrt(p.dim / p.samples)
-    return p.variance + float(outliers.additive_wigner(p.spike, sigma=width).eigenvalue)
+    return p.variance + outliers.additive_wigner(p.spike, sigma=width).eigenvalue
 
 
 LIMIT_OF_SIZES = "finite size is O(1/P + 1/n), below 0.1 % where it was measured at these sizes"
@@ -153,7 +152,7 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="additive",
         axis="spike",
-        predict=lambda p: float(outlier_of("additive", p).eigenvalue),
+        predict=lambda p: outlier_of("additive", p).eigenvalue,
         printed=_theorem_7,
         reads=r"\lambda'_1 = \frac{\lambda_1 + \sigma^2 (1 - \frac Pb)}{1 - \frac{P \sigma^2}{\lambda_1 b}}\text{ "
         r"if } \lambda_1 > \sigma^2 \big(1 + \tfrac Pb\big),\quad 2 \sigma^2 \big(1 + \tfrac Pb\big) \text{ "
@@ -164,10 +163,10 @@ RECTANGULAR_CLAIMS = (
         margin=0.01,
         margin_reason=LIMIT_OF_SIZES,
         rivals={
-            "information plus noise": lambda p: float(outlier_of("information", p).eigenvalue),
+            "information plus noise": lambda p: outlier_of("information", p).eigenvalue,
             "mean of the noise only": lambda p: p.spike + p.variance,
             "semicircle of the same variance": _semicircle,
-            "edge of the noise": lambda p: float(outlier_of("additive", p).edge),
+            "edge of the noise": lambda p: outlier_of("additive", p).edge,
         },
         quantity="largest eigenvalue",
     ),
@@ -182,12 +181,12 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="additive_overlap",
         axis="spike",
-        predict=lambda p: float(outlier_of("additive", p).overlap),
+        predict=lambda p: outlier_of("additive", p).overlap,
         margin=0.01,
         relative=False,
         margin_reason="finite size is O(1/P + 1/n), below 0.001 at these sizes",
         rivals={
-            "information plus noise": lambda p: float(outlier_of("information", p).overlap),
+            "information plus noise": lambda p: outlier_of("information", p).overlap,
             "semicircle of the same variance": lambda p: 1 - p.dim / p.samples * (p.variance / p.spike) ** 2,
             "square root": lambda p: math.sqrt(outlier_of("additive", p).overlap),
         },
@@ -218,7 +217,7 @@ RECTANGULAR_CLAIMS = (
         "the correction is 0.1 % off",
         pilot="the margin 0.4 %, narrower than the 1 % for random matrices: first draws were off by 0.05 %",
         rivals={
-            "edge of infinite size": lambda p: float(outlier_of("additive", p).edge),
+            "edge of infinite size": lambda p: outlier_of("additive", p).edge,
             "edge of the semicircle": lambda p: p.variance * (1 + 2 * math.sqrt(p.dim / p.samples)),
             "ratio upside down": lambda p: p.variance * (1 + math.sqrt(p.samples / p.dim)) ** 2,
             "mean of the noise only": lambda p: p.spike + p.variance,
@@ -242,7 +241,7 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="information",
         axis="spike",
-        predict=lambda p: float(outlier_of("information", p).eigenvalue),
+        predict=lambda p: outlier_of("information", p).eigenvalue,
         printed=_theorem_7,
         reads=r"\lambda'_1 = \frac{\lambda_1 + \sigma^2 (1 - \frac Pb)}{1 - \frac{P \sigma^2}{\lambda_1 b}}\text{ "
         r"if } \lambda_1 > \sigma^2 \big(1 + \tfrac Pb\big)",
@@ -251,7 +250,7 @@ RECTANGULAR_CLAIMS = (
         margin=0.01,
         margin_reason=LIMIT_OF_SIZES,
         rivals={
-            "noise added, not inside": lambda p: float(outlier_of("additive", p).eigenvalue),
+            "noise added, not inside": lambda p: outlier_of("additive", p).eigenvalue,
             "mean of the noise only": lambda p: p.spike + p.variance,
             "ratio upside down": lambda p: (
                 (p.spike + p.variance) * (p.spike + p.samples / p.dim * p.variance) / p.spike
@@ -271,12 +270,12 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="information_overlap",
         axis="spike",
-        predict=lambda p: float(outlier_of("information", p).overlap),
+        predict=lambda p: outlier_of("information", p).overlap,
         margin=0.01,
         relative=False,
         margin_reason="finite size is O(1/P + 1/n), below 0.001 at these sizes",
         rivals={
-            "noise added, not inside": lambda p: float(outlier_of("additive", p).overlap),
+            "noise added, not inside": lambda p: outlier_of("additive", p).overlap,
             "right singular vectors": lambda p: (
                 (1 - p.dim / p.samples * (p.variance / p.spike) ** 2) / (1 + p.variance / p.spike)
             ),
@@ -296,11 +295,11 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="covariance",
         axis="spike",
-        predict=lambda p: float(outlier_of("covariance", p).eigenvalue),
+        predict=lambda p: outlier_of("covariance", p).eigenvalue,
         margin=0.01,
         margin_reason=LIMIT_OF_SIZES,
         rivals={
-            "noise added, not inside": lambda p: float(outlier_of("additive", p).eigenvalue),
+            "noise added, not inside": lambda p: outlier_of("additive", p).eigenvalue,
             "variance of the samples": lambda p: p.spike + p.variance,
             "first order in the noise": lambda p: p.spike + p.variance * (1 + p.dim / p.samples),
         },
@@ -351,13 +350,13 @@ SCATTERED = Experiment(
 A_VARIANCE = "a variance: 10 % takes some 10^4 matrices; finite size is O(1/P + 1/n), below 1 %"
 
 
-def _variances(p: Point) -> Mapping[str, float]:
+def _variances(p: Point) -> Arrays:
     """Of the outlier in each of the three models."""
     sizes = {"dim": p.dim, "samples": p.samples, "variance": p.variance}
     return {
-        "additive": float(finite_size.additive_wishart_sd(p.spike, **sizes)) ** 2,
-        "information": float(finite_size.information_plus_noise_sd(p.spike, **sizes)) ** 2,
-        "covariance": float(finite_size.spiked_covariance_sd(p.spike, **sizes)) ** 2,
+        "additive": finite_size.additive_wishart_sd(p.spike, **sizes) ** 2,
+        "information": finite_size.information_plus_noise_sd(p.spike, **sizes) ** 2,
+        "covariance": finite_size.spiked_covariance_sd(p.spike, **sizes) ** 2,
     }
 
 
@@ -398,7 +397,7 @@ RECTANGULAR_SCATTER_CLAIMS = (
         r"\Big(1 - \frac{\beta \sigma^4}{(\lambda_1 - \beta\sigma^2)^2}\Big)",
         "Under added Wishart noise the variance of the outlier falls inversely with the number of samples, in "
         "proportion to the squared overlap of the eigenvectors.",
-        {"overlap left out": lambda p: _variances(p)["additive"] / float(outlier_of("additive", p).overlap)},
+        {"overlap left out": lambda p: _variances(p)["additive"] / outlier_of("additive", p).overlap},
     ),
     _scatter_claim(
         "information",

@@ -17,8 +17,6 @@ from theory.rmt import MarchenkoPastur, Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.model import Arrays, Claim, Experiment, Identity, Passage, Standing
 
-__all__ = ["CLAIMS"]
-
 Array = NDArray[Any]
 
 Law = Semicircle | MarchenkoPastur
@@ -124,8 +122,8 @@ MIXED = Experiment(
 )
 
 
-def _mixed_moment(p: Point) -> float:
-    return float(rmt.alternating_moment(sigma_a=p.sigma_a, sigma_b=p.sigma_b, dim=p.dim))
+def _mixed_moment(p: Point) -> Any:
+    return rmt.alternating_moment(sigma_a=p.sigma_a, sigma_b=p.sigma_b, dim=p.dim)
 
 
 def subordination(_: np.random.Generator, point: Point) -> Arrays:

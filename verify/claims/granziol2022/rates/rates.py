@@ -16,8 +16,6 @@ from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.model import KNOWN, Arrays, Claim, Experiment, Identity, Kind, Passage, Standing, Tier, Verdict
 
-__all__ = ["CLAIMS"]
-
 # --- rates from theorem 4: sections 10.1, 11 and 14 ----------------------------------------------------------
 
 
@@ -108,17 +106,17 @@ def _noisier(p: Point) -> Point:
     return p | {"sigma": math.sqrt(2) * p.sigma}
 
 
-def _outlier(p: Point, batch_size: float) -> float:
+def _outlier(p: Point, batch_size: float) -> Any:
     """The formula above the threshold, used on either side of it."""
     sizes = {"batch_size": batch_size, "dataset_size": p.dataset_size}
     coefficient = p.dim * p.sigma**2 / p.eigenvalue
-    return float(batch_hessian.second_order_eigenvalue(p.eigenvalue, coefficient=coefficient, **sizes))
+    return batch_hessian.second_order_eigenvalue(p.eigenvalue, coefficient=coefficient, **sizes)
 
 
-def _straight_line(p: Point) -> float:
+def _straight_line(p: Point) -> Any:
     """Through the eigenvalues at the smallest and the largest batch of the runs."""
     ends = RATES.points[0].batch_size, RATES.points[-1].batch_size
-    low, high = (float(batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, size))) for size in ends)
+    low, high = (batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, size)) for size in ends)
     return low + (high - low) * (p.batch_size - ends[0]) / (ends[1] - ends[0])
 
 
@@ -127,8 +125,8 @@ def _outlier_exponent(p: Point) -> float:
     return math.log(_outlier(p, p.batch_size) / _outlier(p, p.larger)) / math.log(_effective_ratio(p))
 
 
-def _over_edge(p: Point) -> float:
-    return float(adaptive_rates.outlier_over_edge(p.eigenvalue, **_size(p, p.batch_size)))
+def _over_edge(p: Point) -> Any:
+    return adaptive_rates.outlier_over_edge(p.eigenvalue, **_size(p, p.batch_size))
 
 
 def adaptive_rates_of_batches(block: Block, point: Point) -> Arrays:
@@ -250,15 +248,15 @@ RATES_CLAIMS = (
         "outlier of at most twice the full eigenvalue.",
         experiment=RATES,
         score="here",
-        predict=lambda p: float(batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, p.batch_size))),
+        predict=lambda p: batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, p.batch_size)),
         margin=0.01,
         margin_reason=FINITE_SIZE,
         rivals={
             "broadening only": lambda p: _scale(p, p.batch_size) ** 2 / p.eigenvalue,
             "edge everywhere": lambda p: 2 * _scale(p, p.batch_size),
             "half the edge": lambda p: _scale(p, p.batch_size),
-            "B - 1 for B": lambda p: float(
-                batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, p.batch_size - 1))
+            "B - 1 for B": lambda p: batch_hessian.batch_eigenvalue(
+                p.eigenvalue, **_size(p, p.batch_size - 1)
             ),
             "straight line in B": _straight_line,
         },
@@ -412,15 +410,12 @@ LEAST_SQUARES = Experiment(
 )
 
 
-def _least_squares(p: Point) -> float:
-    return float(learning_rates.gaussian_least_squares_limit(p.batch_size, p.dim))
+def _least_squares(p: Point) -> Any:
+    return learning_rates.gaussian_least_squares_limit(p.batch_size, p.dim)
 
 
-def _growth(p: Point, dim: int) -> float:
-    return (
-        float(learning_rates.gaussian_least_squares_growth(p.rate, batch_size=p.batch_size, dim=dim))
-        ** p.steps
-    )
+def _growth(p: Point, dim: int) -> Any:
+    return learning_rates.gaussian_least_squares_growth(p.rate, batch_size=p.batch_size, dim=dim) ** p.steps
 
 
 LEAST_SQUARES_CLAIMS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,6 @@ from theory import learning_rates, loss_change
 from verify.claims.granziol2022 import PAPER
 from verify.model import KNOWN, OURS, Arrays, ExactProperty, Identity, Passage, Standing
 from verify.model.domains import Between, Many, OneOf
-
-__all__ = ["CLAIMS"]
 
 ROUNDING = "two routes in float64"
 
@@ -189,7 +188,7 @@ STEP_CLAIMS = (
         ),
         tolerance=1e-10,
         tolerance_reason="rounding, relative to the first order",
-        rivals={"mean eigenvalue": lambda rng, p: _bound_violation(rng, p, average=True)},
+        rivals={"mean eigenvalue": partial(_bound_violation, average=True)},
         seconds=0.01,
     ),
     ExactProperty(
@@ -427,8 +426,8 @@ MOMENTUM_CLAIMS = (
         tolerance=1e-5,
         tolerance_reason=DOUBLE,
         rivals={
-            "root of the momentum": lambda rng, p: _contraction_error(rng, p, of="root"),
-            "largest eigenvalue only": lambda rng, p: _contraction_error(rng, p, of="largest"),
+            "root of the momentum": partial(_contraction_error, of="root"),
+            "largest eigenvalue only": partial(_contraction_error, of="largest"),
         },
         seconds=0.013,
     ),

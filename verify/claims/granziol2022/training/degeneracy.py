@@ -20,8 +20,6 @@ from verify.model.observation import Column, Observation
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS", "OBSERVATIONS"]
-
 Floats = NDArray[np.float64]
 
 
@@ -153,12 +151,12 @@ def _counted(samples: Any, rng: np.random.Generator, steps: int, *, combined: bo
     }
 
 
-SETTING: dict[str, Any] = {"images": "digits", "noise": 0.0, "epochs": 40, "rate": 0.1}
+SETTING = {"images": "digits", "noise": 0.0, "epochs": 40, "rate": 0.1}
 
-FEW: dict[str, Any] = {"pixels": 8, "hidden": 6, "samples": 15, "batch_size": 5, "steps": 29, **SETTING}
+FEW = {"pixels": 8, "hidden": 6, "samples": 15, "batch_size": 5, "steps": 29, **SETTING}
 """N (K - 1) is 0.29 of P, as for VGG-16 and 45,000 images of 100 classes."""
 
-MANY: dict[str, Any] = {"pixels": 4, "hidden": 8, "samples": 128, "batch_size": 32, "steps": 24, **SETTING}
+MANY = {"pixels": 4, "hidden": 8, "samples": 128, "batch_size": 32, "steps": 24, **SETTING}
 """N (K - 1) is five times P."""
 
 

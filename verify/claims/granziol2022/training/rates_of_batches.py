@@ -23,8 +23,6 @@ from verify.claims.trained_networks import VGG_16, pass_cost, vgg_layers
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 from verify.model.observation import Column, Cost, Observation, on_a_gpu
 
-__all__ = ["CLAIMS", "OBSERVATIONS"]
-
 SIZES = (1, 8, 64)
 STEP = math.log(SIZES[1] / SIZES[0])
 

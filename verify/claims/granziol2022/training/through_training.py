@@ -27,8 +27,6 @@ from verify.claims.trained_networks import (
 from verify.model import Arrays, Tier
 from verify.model.observation import Column, Cost, Observation, on_a_gpu
 
-__all__ = ["OBSERVATIONS"]
-
 DIRECTIONS = 5
 """Top eigenvectors that the own-direction law and the expansion to second order use."""
 
