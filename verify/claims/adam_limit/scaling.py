@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
-from simulate.training import grids, rules, stacks, trial_training
+from simulate.training import grids, rules, stacks
 from theory.learning_rates import adam
+from verify.claims.trained_networks import batches_of, small_networks
 from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
 
 MALLADI = "Malladi, Lyu, Panigrahi and Arora (2022), arXiv 2205.10287"
@@ -19,6 +19,12 @@ MAREK = "Marek et al. (2025), arXiv 2507.07101"
 def _setting(p: Any) -> dict[str, Any]:
     """Of Adam at the batch size that the setting is for."""
     return {"rate": p.rate, "momentum": p.momentum, "second": p.second, "damping": p.damping}
+
+
+def _square_root_rule(p: Any, growth: int) -> tuple[adam.AdamSetting, rules.Rule]:
+    """At a batch `growth` times as large."""
+    own = adam.square_root_rule(float(growth), **_setting(p))
+    return own, rules.Rule(momentum=own.momentum, second=own.second, damping=own.damping)
 
 
 def adam_paths(block: Block, point: Point) -> Arrays:
@@ -35,8 +41,7 @@ def adam_paths(block: Block, point: Point) -> Arrays:
 def _paths(block: Block, point: Point, growth: int) -> tuple[Any, Any]:
     import torch
 
-    own = adam.square_root_rule(float(growth), **_setting(point))
-    rule = rules.Rule(momentum=own.momentum, second=own.second, damping=own.damping)
+    own, rule = _square_root_rule(point, growth)
     like: Any = {"dtype": torch.float64, "device": block.device}
     x, memory = torch.full((len(block), point.paths), point.start, **like), rules.Memory()
     rates = torch.full((len(block),), own.rate, **like)
@@ -235,37 +240,19 @@ def two_batch_sizes(block: Block, point: Point) -> Arrays:
     """Logarithm of the loss of all samples at the larger batch over that at the smaller, after as many epochs."""
     import torch
 
-    source = data.opened(point.images, (1, 8, 8))
-    drawn = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    samples = grids.TrainingSets(
-        torch.from_numpy(np.concatenate([d.images for d in drawn])).float().to(block.device),
-        torch.from_numpy(np.concatenate([d.labels for d in drawn])).to(block.device),
-        torch.arange(len(block) * point.samples).view(len(block), -1).to(block.device),
-    )
-    start = stacks.perceptrons_at_start(block.streams, (64, *point.hidden, source.classes))
+    start, samples = small_networks(block, point)
     stack, losses = stacks.Perceptrons(point.activation), list[Any]()
     for growth in (1, point.growth):
-        own = adam.square_root_rule(
-            float(growth),
-            rate=point.rate,
-            momentum=point.momentum,
-            second=point.second,
-            damping=point.damping,
-        )
+        own, rule = _square_root_rule(point, growth)
         size = growth * point.batch_size
         run = grids.train(
             stack,
-            [p.to(block.device) for p in start],
+            start,
             samples,
-            [
-                trial_training.CommonBatches(
-                    samples=point.samples, size=size, seed=int(rng.integers(2**31)), drop_last=True
-                )
-                for rng in block.streams
-            ],
+            batches_of(block, point.samples, size),
             rates=torch.full((len(block), 1), own.rate, device=block.device),
             steps=point.epochs * (point.samples // size),
-            rule=rules.Rule(momentum=own.momentum, second=own.second, damping=own.damping),
+            rule=rule,
         )
         losses.append(grids.ends_measured(stack, run, samples)[0][:, 0].double().cpu().numpy())
     return {"log ratio": np.log(losses[1] / losses[0])}

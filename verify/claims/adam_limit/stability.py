@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules, stacks
 from theory.learning_rates import adam
+from verify.claims.trained_networks import small_networks
 from verify.model import Arrays, Claim, ExactProperty, Experiment, Passage, Standing
 from verify.model.domains import Between, Domain
 
@@ -52,14 +52,8 @@ def full_batch_adam(block: Block, point: Point) -> Arrays:
     """Mean over time, late in training, of the rate times the largest eigenvalue of the preconditioned Hessian."""
     import torch
 
-    source = data.opened(point.images, (1, 8, 8))
-    drawn = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    x = torch.from_numpy(np.stack([d.images for d in drawn])).float().to(block.device)
-    y = torch.from_numpy(np.stack([d.labels for d in drawn])).to(block.device)
-    parameters = [
-        p.to(block.device)
-        for p in stacks.perceptrons_at_start(block.streams, (64, *point.hidden, source.classes))
-    ]
+    parameters, samples = small_networks(block, point)
+    x, y = samples.inputs.view(len(block), point.samples, -1), samples.targets.view(len(block), -1)
     stack, memory = stacks.Perceptrons(point.activation, "squared error"), rules.Memory()
     rule = rules.Rule(momentum=point.momentum, second=point.second, damping=point.damping)
     rates = torch.full((len(block),), point.rate, device=block.device)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from theory.learning_rates import catapult
+from verify.claims.trained_networks import drawn_images, training_sets
 from verify.model import Arrays, Claim, Experiment, NoTheory, Passage, Standing, Verdict
 
 SOURCE = "Lewkowycz et al. (2020), section 1"
@@ -60,19 +60,9 @@ LOST = 1e9
 
 
 def _samples(block: Block, point: Point) -> grids.TrainingSets:
-    import torch
-
-    source = data.opened("digits", (1, 8, 8))
-    drawn = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    images = [np.asarray(d.images, float) for d in drawn]
-    if point.centred:
-        images = [x - x.mean(0) for x in images]
-    inputs = np.concatenate([x / np.sqrt(np.mean(x**2)) for x in images])
-    own = torch.arange(len(inputs)).view(len(block), -1)
-    labels = torch.from_numpy(np.concatenate([d.labels for d in drawn]))
-    return grids.TrainingSets(
-        torch.from_numpy(inputs).float().to(block.device), labels.to(block.device), own.to(block.device)
-    )
+    drawn, _ = drawn_images(block, point | {"images": "digits"})
+    images = [d.images - d.images.mean(0) for d in drawn]
+    return training_sets(block, [x / np.sqrt(np.mean(x**2)) for x in images], [d.labels for d in drawn])
 
 
 SETTING = {"samples": 16, "steps": 40}

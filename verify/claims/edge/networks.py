@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
-from simulate.training import edges, grids, lyapunov, stacks, trial_training
+from simulate.training import edges, grids, lyapunov, stacks
 from theory.learning_rates import edge_of_stability
+from verify.claims.trained_networks import batches_of, drawn_images, perceptrons_drawn, training_sets
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 from verify.model.observation import Column, Observation
 
@@ -107,22 +107,12 @@ class CurvatureRun(NamedTuple):
 
 def start_and_images(block: Block, point: Point) -> StartAndImages:
     """Return perceptrons as torch draws them, and images of 8 x 8 with their own labels or random ones."""
-    import torch
-
-    source = data.opened(point.images, (1, 8, 8))
-    images = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
+    images, classes = drawn_images(block, point)
+    labels = [d.labels for d in images]
     if point.labels == "random":
-        labels = [rng.integers(source.classes, size=point.samples) for rng in block.streams]
-    else:
-        labels = [d.labels for d in images]
-    own = torch.arange(len(block) * point.samples).view(len(block), -1).to(block.device)
-    samples = grids.TrainingSets(
-        torch.from_numpy(np.concatenate([d.images for d in images])).float().to(block.device),
-        torch.from_numpy(np.concatenate(labels)).long().to(block.device),
-        own,
-    )
-    start = stacks.perceptrons_at_start(block.streams, (64, *point.hidden, source.classes))
-    return StartAndImages([p.to(block.device) for p in start], samples)
+        labels = [rng.integers(classes, size=point.samples) for rng in block.streams]
+    samples = training_sets(block, [d.images for d in images], labels)
+    return StartAndImages(perceptrons_drawn(block, (64, *point.hidden, classes)), samples)
 
 
 def trained_and_watched(block: Block, point: Point, setting: StartAndImages, size: int) -> CurvatureRun:
@@ -134,22 +124,13 @@ def trained_and_watched(block: Block, point: Point, setting: StartAndImages, siz
         stack,
         setting.start,
         setting.samples,
-        _orders(block, point.samples, size),
+        batches_of(block, point.samples, size),
         rates=torch.tensor(point.rate, device=block.device).expand(len(block), -1),
         steps=point.steps,
         watch=CurvatureWatch(stack, setting.samples, list(block.streams), len(point.rate), size),
         at=point.looks,
     )
     return CurvatureRun({name: seen.double().cpu().numpy() for name, seen in run.watched.items()}, run, stack)
-
-
-def _orders(block: Block, samples: int, size: int) -> list[trial_training.CommonBatches]:
-    return [
-        trial_training.CommonBatches(
-            samples=samples, size=size, seed=int(rng.integers(2**31)), drop_last=True
-        )
-        for rng in block.streams
-    ]
 
 
 def full_batch_share(block: Block, point: Point) -> Arrays:
@@ -200,7 +181,7 @@ def _just_unstable(
     networks = cells.networks(len(rates))
     every = torch.arange(point.samples, device=block.device).expand(len(networks), -1)
     kernels = lyapunov.output_kernels(trained.stack, cells.parameters, setting.samples.at(networks, every)[0])
-    orders = _orders(block, point.samples, size)
+    orders = batches_of(block, point.samples, size)
     tried = rates[cells.places % len(rates), None] * torch.tensor(FACTORS, device=block.device)
     exponents = lyapunov.lyapunov_exponents(
         kernels,

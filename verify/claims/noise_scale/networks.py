@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
-from simulate.training import edges, grids, stacks, trial_training
+from simulate.training import edges, grids, stacks
 from theory.learning_rates import noise_scale
 from verify.claims.noise_scale.quadratics import MCCANDLISH, lowest
+from verify.claims.trained_networks import batches_of, small_networks
 from verify.model import Arrays, Claim, Experiment, Passage, Standing, Verdict
 
 if TYPE_CHECKING:
@@ -29,22 +29,14 @@ def best_rates(block: Block, point: Point) -> Arrays:
     """
     import torch
 
-    source = data.opened(point.images, (1, 8, 8))
-    drawn = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    samples = grids.TrainingSets(
-        torch.from_numpy(np.concatenate([d.images for d in drawn])).float().to(block.device),
-        torch.from_numpy(np.concatenate([d.labels for d in drawn])).to(block.device),
-        torch.arange(len(block) * point.samples).view(len(block), -1).to(block.device),
-    )
+    parameters, samples = small_networks(block, point)
     stack = stacks.Perceptrons(point.activation)
-    parameters = stacks.perceptrons_at_start(block.streams, (64, *point.hidden, source.classes))
-    parameters = [p.to(block.device) for p in parameters]
     if point.get("steps"):
-        parameters = _trained(block, point, stack, parameters, samples)
-    x, y = samples.at(
-        torch.arange(len(block), device=block.device),
-        torch.arange(point.samples, device=block.device).expand(len(block), -1),
-    )
+        batches = batches_of(block, point.samples, point.trained_with)
+        rates = torch.full((len(block), 1), point.rate, device=block.device)
+        run = grids.train(stack, parameters, samples, batches, rates=rates, steps=point.steps)
+        parameters = list(run.cells.parameters)
+    x, y = samples.inputs.view(len(block), point.samples, -1), samples.targets.view(len(block), -1)
     each = _per_sample(stack, parameters, x, y)
     # batches of all sizes begin with the same samples: what differs between their rates is their size
     orders = np.stack([np.argsort(rng.random((point.draws, point.samples)), axis=1) for rng in block.streams])
@@ -55,27 +47,6 @@ def best_rates(block: Block, point: Point) -> Arrays:
     if "times" in point:
         found["log rates"] = torch.stack([scanned(times * point.batch_size) for times in point.times], 1)
     return found | _measured(stack, parameters, each, x, y)
-
-
-def _trained(
-    block: Block,
-    point: Point,
-    stack: stacks.Perceptrons,
-    parameters: list[Tensor],
-    samples: grids.TrainingSets,
-) -> list[Tensor]:
-    import torch
-
-    batches = [
-        trial_training.CommonBatches(
-            samples=point.samples, size=point.trained_with, seed=int(rng.integers(2**31)), drop_last=True
-        )
-        for rng in block.streams
-    ]
-    rates = torch.full((len(block), 1), point.rate, device=block.device)
-    return list(
-        grids.train(stack, parameters, samples, batches, rates=rates, steps=point.steps).cells.parameters
-    )
 
 
 def _per_sample(stack: stacks.Perceptrons, parameters: list[Tensor], x: Tensor, y: Tensor) -> list[Tensor]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
+from verify.claims.trained_networks import drawn_images, training_sets
 from verify.claims.width import PAPER
 from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
 
@@ -71,15 +71,9 @@ PRODUCTS = 14
 
 def _images(block: Block, point: Point) -> grids.TrainingSets:
     """Images of length 1, and their classes as 1 at their place and 0 elsewhere."""
-    import torch
-
-    source = data.opened(point.images, (1, 8, 8))
-    drawn = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    inputs = np.concatenate([d.images / np.linalg.norm(d.images, axis=1, keepdims=True) for d in drawn])
-    targets = np.concatenate([np.eye(source.classes)[d.labels] for d in drawn])
-    own = torch.arange(len(inputs), device=block.device).view(len(block), -1)
-    x, y = (torch.from_numpy(values).float().to(block.device) for values in (inputs, targets))
-    return grids.TrainingSets(x, y, own)
+    drawn, classes = drawn_images(block, point)
+    inputs = [d.images / np.linalg.norm(d.images, axis=1, keepdims=True) for d in drawn]
+    return training_sets(block, inputs, [np.eye(classes, dtype=np.float32)[d.labels] for d in drawn])
 
 
 def _weights(block: Block, point: Point, width: int, scaled: bool, classes: int) -> list[Tensor]:
