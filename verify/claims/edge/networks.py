@@ -28,6 +28,8 @@ FIRST = "Andreyev and Beneventano (2024), arXiv 2412.20553, first version, abstr
 LATER = "Andreyev and Beneventano (2024), arXiv 2412.20553, third to fifth version, abstract"
 CHEMNITZ = "Chemnitz and Engel (2024), arXiv 2407.20209"
 
+StartAndImages = tuple[list["Tensor"], grids.TrainingSets]
+
 BATCHES = 5
 """Batches whose curvature is looked at, for each network each time."""
 
@@ -90,13 +92,6 @@ class CurvatureWatch(NamedTuple):
         return np.stack([rng.permutation(self.samples.each)[: self.size] for _ in range(BATCHES)])
 
 
-class StartAndImages(NamedTuple):
-    """Networks at their start, each with images of its own."""
-
-    start: list[Tensor]
-    samples: grids.TrainingSets
-
-
 class CurvatureRun(NamedTuple):
     """What was seen of each network at each rate and look, (R, C, looks), and the grid where it has ended."""
 
@@ -112,22 +107,22 @@ def start_and_images(block: Block, point: Point) -> StartAndImages:
     if point.labels == "random":
         labels = [rng.integers(classes, size=point.samples) for rng in block.streams]
     samples = training_sets(block, [d.images for d in images], labels)
-    return StartAndImages(perceptrons_drawn(block, (64, *point.hidden, classes)), samples)
+    return perceptrons_drawn(block, (64, *point.hidden, classes)), samples
 
 
 def trained_and_watched(block: Block, point: Point, setting: StartAndImages, size: int) -> CurvatureRun:
     """Train each network at each of the rates with batches of one size, and look at its curvature."""
     import torch
 
-    stack = stacks.Perceptrons(point.activation, point.loss)
+    stack, (start, samples) = stacks.Perceptrons(point.activation, point.loss), setting
     run = grids.train(
         stack,
-        setting.start,
-        setting.samples,
+        start,
+        samples,
         batches_of(block, point.samples, size),
         rates=torch.tensor(point.rate, device=block.device).expand(len(block), -1),
         steps=point.steps,
-        watch=CurvatureWatch(stack, setting.samples, list(block.streams), len(point.rate), size),
+        watch=CurvatureWatch(stack, samples, list(block.streams), len(point.rate), size),
         at=point.looks,
     )
     return CurvatureRun({name: seen.double().cpu().numpy() for name, seen in run.watched.items()}, run, stack)
@@ -180,7 +175,7 @@ def _just_unstable(
     cells, rates = trained.run.cells, torch.tensor(point.rate, device=block.device)
     networks = cells.networks(len(rates))
     every = torch.arange(point.samples, device=block.device).expand(len(networks), -1)
-    kernels = lyapunov.output_kernels(trained.stack, cells.parameters, setting.samples.at(networks, every)[0])
+    kernels = lyapunov.output_kernels(trained.stack, cells.parameters, setting[1].at(networks, every)[0])
     orders = batches_of(block, point.samples, size)
     tried = rates[cells.places % len(rates), None] * torch.tensor(FACTORS, device=block.device)
     exponents = lyapunov.lyapunov_exponents(
@@ -241,21 +236,24 @@ PILOT = (
     "mean of batches came to 1.34 to 1.52 of the edge, batch sharpness to 0.90 to 1.05, the whole Hessian to 0.67 to "
     "1.07 and the rate of instability to 1.01 to 1.10 of the rate"
 )
-SECOND = Passage(
-    Standing.AS_STATED,
-    "the expected directional curvature of mini-batch Hessians along their corresponding stochastic gradients",
-    "abstract of the third version",
-)
 
 
 def _edge(p: Any) -> Any:
     return edge_of_stability.edge(p.rate)
 
 
-def _constant(_: Any) -> float:
-    """Level that does not follow the rate: that of the smaller one."""
-    return float(edge_of_stability.edge(min(SMALL["rate"])))
-
+FIFTH = "a fifth tells the quantities at issue from each other"
+LEVEL: dict[str, Any] = {
+    "experiment": SOME,
+    "along": "rate",
+    "predict": _edge,
+    "margin": 0.2,
+    "pilot": PILOT,
+    "rivals": {
+        "one level for all rates": lambda _: edge_of_stability.edge(min(SMALL["rate"])),
+        "half of it": lambda p: _edge(p) / 2,
+    },
+}
 
 NETWORKS_CLAIMS = (
     Claim(
@@ -268,7 +266,7 @@ NETWORKS_CLAIMS = (
         statement=r"P\big(|\overline{\lambda_1} \cdot \eta / 2 - 1| < 0.1\big) = 1 "
         r"\quad\text{under full-batch gradient descent}",
         says="Late in training by full-batch gradient descent, the largest eigenvalue of the Hessian of small "
-        "networks is, on average over time, within a tenth of two over the learning rate, at each of two rates.",
+        "networks is, in the mean over time, within a tenth of two over the rate, at each of two rates.",
         experiment=WHOLE,
         kind=Kind.PROPORTION,
         score="at the edge",
@@ -315,6 +313,7 @@ NETWORKS_CLAIMS = (
     Claim(
         id="edge/mean-of-batches-at-two-rates",
         entries=("E2",),
+        **LEVEL,
         source=FIRST,
         passage=Passage(
             Standing.AS_STATED,
@@ -323,58 +322,46 @@ NETWORKS_CLAIMS = (
         ),
         statement=r"\overline{\mathbb{E}\, \lambda_1(H_B)} = 2/\eta \quad\text{under SGD with batches of } B",
         says="Where curvature has come to rest under SGD, the largest eigenvalue of a batch Hessian is on average two "
-        "over the learning rate, within a fifth, at each of two rates.",
-        experiment=SOME,
+        "over the rate, within a fifth, at each of two rates.",
         score="batch",
-        along="rate",
-        predict=_edge,
-        margin=0.2,
-        margin_reason="the paper names no accuracy; a fifth tells the quantities at issue from each other",
-        pilot=PILOT,
-        rivals={"one level for all rates": _constant, "half of it": lambda p: _edge(p) / 2},
+        margin_reason=f"the paper names no accuracy; {FIFTH}",
         expected=Verdict.DISAGREES,
-        finding="Where curvature has come to rest, the largest eigenvalue of a batch Hessian is on average 1.29 to "
-        "1.51 times two over the rate. The later versions of the paper name batch sharpness instead.",
+        finding="It is on average 1.29 to 1.51 times two over the rate. The later versions of the paper name batch "
+        "sharpness instead.",
         quantity="mean largest eigenvalue of batch Hessians, mean over time",
     ),
     Claim(
         id="edge/batch-sharpness-at-two-rates",
         entries=("E3",),
+        **LEVEL,
         source=LATER,
-        passage=SECOND,
+        passage=Passage(
+            Standing.AS_STATED,
+            "the expected directional curvature of mini-batch Hessians along their corresponding stochastic gradients",
+            "abstract of the third version",
+        ),
         statement=r"\overline{\mathbb{E}\, \frac{g_B^\top H_B\, g_B}{g_B^\top g_B}} = 2/\eta "
         r"\quad\text{under SGD with batches of } B",
         says="Where curvature has come to rest under SGD, the curvature of a batch along its own gradient is on "
-        "average two over the learning rate, within a fifth, at each of two rates.",
-        experiment=SOME,
+        "average two over the rate, within a fifth, at each of two rates.",
         score="along",
-        along="rate",
-        predict=_edge,
-        margin=0.2,
-        margin_reason="the paper names no accuracy; a fifth tells the quantities at issue from each other",
-        pilot=PILOT,
-        rivals={"one level for all rates": _constant, "half of it": lambda p: _edge(p) / 2},
+        margin_reason=f"the paper names no accuracy; {FIFTH}",
         quantity="mean curvature of batches along their gradients, mean over time",
     ),
     Claim(
         id="edge/whole-hessian-under-sgd",
         entries=("E1",),
+        **LEVEL,
         source=f"{COHEN}, abstract, read under SGD",
         passage=Passage(Standing.OUTSIDE, "full-batch gradient descent", "abstract"),
         statement=r"\overline{\lambda_1(H)} = 2/\eta \quad\text{under SGD with batches of } B",
         says="Where curvature has come to rest under SGD, the largest eigenvalue of the Hessian of all samples is two "
-        "over the learning rate, within a fifth, at each of two rates.",
-        experiment=SOME,
+        "over the rate, within a fifth, at each of two rates.",
         score="whole",
-        along="rate",
-        predict=_edge,
-        margin=0.2,
-        margin_reason="a fifth tells the quantities at issue from each other",
-        pilot=PILOT,
-        rivals={"one level for all rates": _constant, "half of it": lambda p: _edge(p) / 2},
+        margin_reason=FIFTH,
         expected=Verdict.DISAGREES,
-        finding="With batches of 4 of 64 samples it is 0.67 to 0.75 of two over the rate, with batches of 16 it is 4 "
-        "to 6 % above: the level of full batches holds for large batches only.",
+        finding="With batches of 4 of 64 samples it is 0.67 to 0.75 of two over the rate, with batches of 16 4 to 6 % "
+        "above: the level of full batches holds for large batches only.",
         quantity="largest eigenvalue of the Hessian, mean over time",
     ),
     Claim(
@@ -388,8 +375,8 @@ NETWORKS_CLAIMS = (
             r"\rho": "rate that is tried at frozen parameters",
             "G_{B_s}": "Gauss-Newton matrix of the batch of step s",
         },
-        says="Where curvature has come to rest under SGD, the learning rate at which SGD linearised there turns "
-        "unstable is the one in use, within 15 %, for batches of 4 and of 16 and at each of two rates.",
+        says="Where curvature has come to rest under SGD, the rate at which SGD linearised there turns unstable is the "
+        "one in use, within 15 %, for batches of 4 and 16 and at each of two rates.",
         experiment=SOME,
         score="unstable",
         along="rate",
