@@ -18,6 +18,7 @@ from theory import batch_hessian, own_direction
 from verify.claims.beyond import networks
 from verify.claims.beyond.networks import Noise, formulas, law_of, noise_of, perceptron
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.outliers import THEOREM_7
 from verify.model import (
     OURS,
     Arrays,
@@ -144,9 +145,7 @@ NETWORKS_CLAIMS = (
         inputs=INPUTS,
         predict=lambda p: p.theorem_7,
         printed=lambda p: p.theorem_7_read,
-        reads=r"\lambda'_1 = \frac{\lambda_1 + \sigma^2 (1 - \frac Pb)}{1 - \frac{P \sigma^2}{\lambda_1 b}}\text{ "
-        r"if } \lambda_1 > \sigma^2 \big(1 + \tfrac Pb\big),\quad 2 \sigma^2 \big(1 + \tfrac Pb\big) \text{ "
-        r"otherwise}",
+        reads=THEOREM_7,
         margin=0.05,
         margin_reason=FAR_OFF,
         pilot=SMALLER,

@@ -12,6 +12,7 @@ from simulate.monte_carlo import Block, Point
 from theory import finite_size
 from theory.rmt import CompoundFreePoisson, MarchenkoPastur, Semicircle, TracyWidom
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL
 from verify.judging.estimands import variance
 from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, Tier
 
@@ -112,7 +113,7 @@ LAW_OF_THE_EDGE = Experiment(
     id="granziol2022/law-of-the-edge",
     replicate="one Gaussian matrix",
     simulate=gaussian_edge,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    on_host=TRIDIAGONAL,
     points=(Point(dim=1700),),
     budget=16384,
     seconds=1.1,
@@ -137,7 +138,7 @@ OUTLIER_SCATTER, EDGE_SCATTER = (
         id=f"granziol2022/{name}-scatter",
         replicate="eight Gaussian matrices of each of two sizes",
         simulate=scatter_of_sizes,
-        on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+        on_host=TRIDIAGONAL,
         points=(Point(dims=(100, 1600), spike=spike, matrices=8),),
         budget=16384,
         seconds=1.7,

@@ -15,6 +15,7 @@ from theory import outliers, rmt
 from theory.batch_hessian import element_fluctuation, low_rank_noise
 from theory.rmt import MarchenkoPastur, Semicircle
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, scale
 from verify.judging.families import one
 from verify.model import (
     KNOWN,
@@ -35,8 +36,7 @@ from verify.model.domains import Between, OneOf
 
 def wigner_spectrum(block: Block, point: Point) -> Arrays:
     """Distribution function of the eigenvalues of noise of variance sigma^2 (1/B - 1/N) in every element."""
-    spread = point.sigma * math.sqrt(point.dim * (1 / point.batch_size - 1 / point.dataset_size))
-    noise = spread * ensembles.wigner(block, point.dim, law=point.law)
+    noise = scale(point) * ensembles.wigner(block, point.dim, law=point.law)
     return {"below": spectra.distribution(noise, point.x)}
 
 
@@ -79,11 +79,6 @@ LOW_RANK_SPECTRUM = Experiment(
 )
 
 
-def _scale(p: Point) -> float:
-    """Standard deviation of the semicircle, half its edge: s = sqrt(P/b) sigma."""
-    return p.sigma * math.sqrt(p.dim * (1 / p.batch_size - 1 / p.dataset_size))
-
-
 def _ratio(p: Point) -> float:
     return p.dim / p.batch_size
 
@@ -106,9 +101,19 @@ def _eq_52_as_read(p: Point) -> float:
     return float(density.sum()) * angle / steps
 
 
+BELOW: dict[str, Any] = {
+    "score": "below",
+    "along": "x",
+    "axis": "x",
+    "margin": 0.01,
+    "relative": False,
+    "quantity": "share of eigenvalues below x",
+}
+
 SPECTRUM_CLAIMS = (
     Claim(
         id="granziol2022/semicircle",
+        **BELOW,
         entries=("B13",),
         source=f"{PAPER}, theorem 3",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to \int_{-2s}^{x} "
@@ -116,22 +121,17 @@ SPECTRUM_CLAIMS = (
         says="The spectrum of batch noise with independent elements follows the semicircle, with the width that "
         "element variance, dimension and effective batch size set.",
         experiment=WIGNER_SPECTRUM,
-        score="below",
-        along="x",
-        axis="x",
-        predict=lambda p: Semicircle(sigma=_scale(p)).cdf(p.x),
-        margin=0.01,
-        relative=False,
+        predict=lambda p: Semicircle(sigma=scale(p)).cdf(p.x),
         margin_reason="finite size is O(1/P), below 0.003 at P = 160",
         rivals={
-            "variance for standard deviation": lambda p: Semicircle(variance=_scale(p)).cdf(p.x),
+            "variance for standard deviation": lambda p: Semicircle(variance=scale(p)).cdf(p.x),
             "B for b": lambda p: Semicircle(sigma=p.sigma * math.sqrt(p.dim / p.batch_size)).cdf(p.x),
-            "uniform up to the edge": lambda p: min(1.0, max(0.0, 0.5 + p.x / (4 * _scale(p)))),
+            "uniform up to the edge": lambda p: min(1.0, max(0.0, 0.5 + p.x / (4 * scale(p)))),
         },
-        quantity="share of eigenvalues below x",
     ),
     Claim(
         id="granziol2022/low-rank-noise",
+        **BELOW,
         entries=("B13", "B-B4"),
         source=f"{PAPER}, eq. (52), for averages of rank-one samples, less their mean",
         statement=r"\frac1P \#\{i: \lambda_i(\tfrac1B \textstyle\sum g g^\top - \sigma^2 I) \le x\} \to "
@@ -140,16 +140,11 @@ SPECTRUM_CLAIMS = (
         "dimension to batch size.",
         passage=Passage(Standing.MISPRINT, "4βσ2y − (y + σ2(1− β))2 2βσ2y", "Eq 52"),
         experiment=LOW_RANK_SPECTRUM,
-        score="below",
-        along="x",
-        axis="x",
         predict=lambda p: _low_rank_law(p).cdf(p.x + p.variance),
         printed=_eq_52_as_read,
         reads=r"\rho(y) = \frac{\sqrt{4 \beta\sigma^2 y - (y + \sigma^2 (1 - \beta))^2}}{2 \beta\sigma^2 y}",
         finding="As our copy reads the density lacks a factor 1/pi and has the sign of sigma^2 (1 - beta) "
         "turned: its mass is not 1, and below beta = 1/2 there is none.",
-        margin=0.01,
-        relative=False,
         margin_reason="finite size is O(1/P), below 0.004 at these sizes",
         rivals={
             "semicircle, as if elements were independent": lambda p: Semicircle(
@@ -161,7 +156,6 @@ SPECTRUM_CLAIMS = (
                 p.x + p.variance
             ),
         },
-        quantity="share of eigenvalues below x",
     ),
 )
 
@@ -181,7 +175,7 @@ EDGE = Experiment(
     id="granziol2022/edge",
     replicate="one Gaussian matrix at each size",
     simulate=noise_edge,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    on_host=TRIDIAGONAL,
     points=(Point(dims=tuple(50 * 2**k for k in range(8))),),
     budget=4096,
     seconds=1.7,
@@ -235,9 +229,6 @@ EDGE_CLAIMS = (
     ),
 )
 
-NOISE_CLAIMS = (*SPECTRUM_CLAIMS, *EDGE_CLAIMS)
-
-
 # --- whole spectra: theorem 3 --------------------------------------------------------------------------------
 
 
@@ -245,8 +236,8 @@ def universal_spectrum(block: Block, point: Point) -> Arrays:
     """Distribution function of the eigenvalues of noise of edge 2 s, s^2 = P sigma^2 / b, from entries of any law."""
     draw = {
         "student": lambda: noise.student(block, point.dim, degrees=5),
-        "sparse": lambda: noise.sparse(block, point.dim, per_row=PER_ROW),
-        "bands": lambda: noise.profiled(block, noise.banded_profile(point.dim, contrast=CONTRAST)),
+        "sparse": lambda: noise.sparse(block, point.dim, per_row=70),
+        "bands": lambda: noise.profiled(block, noise.banded_profile(point.dim, contrast=0.9)),
     }[point.law]
     return {"below": spectra.distribution(point.sigma * math.sqrt(point.dim / point.batch) * draw(), point.x)}
 
@@ -261,17 +252,14 @@ def _signed(block: Block, point: Point) -> Any:
     return point.dim * point.variance * drawn
 
 
-PER_ROW = 70
-CONTRAST = 0.9
-
-X = (-0.61, -0.43, -0.24, -0.09, 0.17, 0.38, 0.55, 0.66)
-
 UNIVERSAL = Experiment(
     id="granziol2022/universal-spectrum",
     replicate="one noise matrix",
     simulate=universal_spectrum,
     points=tuple(
-        Point(law=law, x=X, sigma=0.083, batch=batch, dim=dim)
+        Point(
+            law=law, x=(-0.61, -0.43, -0.24, -0.09, 0.17, 0.38, 0.55, 0.66), sigma=0.083, batch=batch, dim=dim
+        )
         for law, dim, batch in (("student", 420, 23), ("sparse", 380, 21), ("bands", 290, 17))
     ),
     budget=256,
@@ -296,20 +284,23 @@ SIGNED_SPECTRUM = Experiment(
 )
 
 
-def _semicircle(p: Point, **changed: float) -> Any:
+def _semicircle(p: Point, s: float = 0.0) -> Any:
     """Theorem 3 with s = sqrt(P/b) sigma."""
-    scale = changed.get("scale", p.sigma * math.sqrt(p.dim / p.batch))
-    return Semicircle(sigma=scale).cdf(p.x)
+    return Semicircle(sigma=s or p.sigma * math.sqrt(p.dim / p.batch)).cdf(p.x)
+
+
+def _low_rank(p: Point) -> dict[str, Any]:
+    return {"rank": p.rank, "variance": p.variance, "dim": p.dim, "batch_size": p.batch_size}
 
 
 def _free_poisson(p: Point, **changed: Any) -> Any:
-    sizes = {"rank": p.rank, "variance": p.variance, "dim": p.dim, "batch_size": p.batch_size}
-    return low_rank_noise(**sizes | changed)
+    return low_rank_noise(**_low_rank(p) | changed)
 
 
 OTHER_SPECTRA = (
     Claim(
         id="granziol2022/universal-semicircle",
+        **BELOW,
         entries=("B13",),
         source=f"{PAPER}, theorem 3",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F_{\mathrm{sc}}(x),\ s = \sqrt{P/b}\,\sigma\quad "
@@ -322,29 +313,24 @@ OTHER_SPECTRA = (
             "Theorem 3",
         ),
         experiment=UNIVERSAL,
-        score="below",
-        along="x",
-        axis="x",
         predict=_semicircle,
-        printed=lambda p: _semicircle(p, scale=p.sigma / math.sqrt(p.batch)),
+        printed=lambda p: _semicircle(p, p.sigma / math.sqrt(p.batch)),
         reads=r"p(\lambda) \text{ of } \epsilon(w):\quad p(\lambda) = \frac{\sqrt{4 \sigma_\epsilon^2 - "
         r"\lambda^2}}{2 \pi \sigma_\epsilon^2}",
         finding="As our copy reads the spectrum of eps converges; for elements of order one it is that of "
         "eps / sqrt(P), as Lemma 5 and Lindeberg's ratio in the proof have it.",
-        margin=0.01,
-        relative=False,
         margin_reason="finite size is O(1/P) with the fourth cumulant of an entry, 0.001 at these sizes",
         rivals={
-            "sigma for s": lambda p: _semicircle(p, scale=p.sigma),
-            "variance for standard deviation": lambda p: _semicircle(p, scale=p.sigma**2 * p.dim / p.batch),
+            "sigma for s": lambda p: _semicircle(p, p.sigma),
+            "variance for standard deviation": lambda p: _semicircle(p, p.sigma**2 * p.dim / p.batch),
             "uniform up to the edge": lambda p: min(
                 1.0, max(0.0, 0.5 + p.x / (4 * p.sigma * math.sqrt(p.dim / p.batch)))
             ),
         },
-        quantity="share of eigenvalues below x",
     ),
     Claim(
         id="granziol2022/signed-low-rank-noise",
+        **BELOW,
         entries=("B13",),
         source=f"compound free Poisson laws, Nica and Speicher (2006), beside theorem 3 of {PAPER}",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F(x),\quad R(w) = \frac{\rho a^2 w}{1 - a^2 w^2},"
@@ -353,12 +339,7 @@ OTHER_SPECTRA = (
         "place of the semicircle.",
         passage=KNOWN,
         experiment=SIGNED_SPECTRUM,
-        score="below",
-        along="x",
-        axis="x",
         predict=lambda p: _free_poisson(p).cdf(p.x),
-        margin=0.01,
-        relative=False,
         margin_reason="finite size is O(1/P), below 0.002 at P = 160",
         rivals={
             "semicircle of the same variance": lambda p: Semicircle(variance=_free_poisson(p).var()).cdf(p.x),
@@ -370,7 +351,6 @@ OTHER_SPECTRA = (
                 p.x
             ),
         },
-        quantity="share of eigenvalues below x",
     ),
 )
 
@@ -384,21 +364,21 @@ def uneven_rows(block: Block, point: Point) -> Arrays:
     if that is its expectation.
     """
     profile = noise.blocked_profile(point.dim, contrast=point.contrast)
-    return _moments(point.sigma * noise.profiled(block, profile), second=point.sigma**2)
+    return _fourth_moments(point.sigma * noise.profiled(block, profile), point.sigma**2)
 
 
 def few_entries(block: Block, point: Point) -> Arrays:
     """The same with a few entries in a row, signs of one size at random places."""
     matrices = point.sigma * noise.sparse(block, point.dim, per_row=point.per_row)
-    return _moments(matrices, second=point.sigma**2)
+    return _fourth_moments(matrices, point.sigma**2)
 
 
 def few_projections(block: Block, point: Point) -> Arrays:
     """The same of a mean of B samples, each of a few projections +-P tau^2 u u'."""
-    return _moments(_signed(block, point), second=_second_moment(point))
+    return _fourth_moments(_signed(block, point), _second_moment(point))
 
 
-def _moments(matrices: Any, *, second: float) -> Arrays:
+def _fourth_moments(matrices: Any, second: float) -> Arrays:
     dim = matrices.shape[1]
     squares = matrices.square().sum(dim=(1, 2)) / dim
     fourth = (matrices @ matrices).square().sum(dim=(1, 2)) / dim
@@ -445,8 +425,7 @@ def _few_entries(p: Point) -> Any:
 
 
 def _few_projections(p: Point) -> Any:
-    sizes = {"rank": p.rank, "variance": p.variance, "dim": p.dim, "batch_size": p.batch_size}
-    return rmt.low_rank_fourth_moment(**sizes)
+    return rmt.low_rank_fourth_moment(**_low_rank(p))
 
 
 def _second_moment(p: Point) -> float:
@@ -454,10 +433,18 @@ def _second_moment(p: Point) -> float:
     return p.dim * p.rank * p.variance**2 / p.batch_size
 
 
+FOURTH: dict[str, Any] = {
+    "entries": ("B13",),
+    "score": "fourth",
+    "margin": 0.01,
+    "margin_reason": "exact at every size; at most 1 % for random matrices",
+    "quantity": "fourth moment of the spectrum",
+}
+
 MOMENT_CLAIMS = (
     Claim(
         id="granziol2022/uneven-rows",
-        entries=("B13",),
+        **FOURTH,
         source=f"ours, beside condition (ii) of theorem 3 of {PAPER}",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \Big[2 (1 + c^2) + \frac{(1 + c^2)^2}{P}\Big] "
         r"\sigma^4\quad "
@@ -472,21 +459,17 @@ MOMENT_CLAIMS = (
         finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment is "
         "above that of a semicircle.",
         experiment=UNEVEN_ROWS,
-        score="fourth",
         predict=_uneven_rows,
-        margin=0.01,
-        margin_reason="exact at every size; at most 1 % for random matrices",
         rivals={
             "semicircle": lambda p: 2 * p.sigma**4,
             "limit of size": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2),
             "semicircle of the mean squared variance": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2) ** 2,
             "any variance profile": lambda p: 2 * p.sigma**4 * (1 + 1 / p.dim),
         },
-        quantity="fourth moment of the spectrum",
     ),
     Claim(
         id="granziol2022/few-entries",
-        entries=("B13",),
+        **FOURTH,
         source=f"ours, beside Lindeberg's condition in the proof of theorem 3 of {PAPER}",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \big(2 + \tfrac1k - \tfrac2P\big) \sigma^4\quad "
         r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
@@ -500,21 +483,17 @@ MOMENT_CLAIMS = (
         finding="Outside Lindeberg's condition, with a number of entries in a row that does not grow, "
         "elements are not nearly normal and the limit is no semicircle.",
         experiment=FEW_ENTRIES,
-        score="fourth",
         axis="per_row",
         predict=_few_entries,
-        margin=0.01,
-        margin_reason="exact at every size; at most 1 % for random matrices",
         rivals={
             "semicircle": lambda p: 2 * p.sigma**4,
             "semicircle at this size": lambda p: (2 - 1 / p.dim) * p.sigma**4,
             "twice the excess": lambda p: (2 + 2 / p.per_row) * p.sigma**4,
         },
-        quantity="fourth moment of the spectrum",
     ),
     Claim(
         id="granziol2022/low-rank-kurtosis",
-        entries=("B13",),
+        **FOURTH,
         source=f"ours, beside theorem 3 of {PAPER}",
         statement=r"\frac{m_4}{m_2^2} = \frac{P}{B r} + \Big(1 - \frac1{B r}\Big)\Big(2 + \frac3{P + 2}\Big),\quad "
         r"m_2 = P \sigma^2 / B,\ \sigma^2 = r \tau^4",
@@ -529,21 +508,15 @@ MOMENT_CLAIMS = (
         "elements of equal variance that depend on each other. The semicircle needs B times the rank of a "
         "sample well above P.",
         experiment=FEW_PROJECTIONS,
-        score="fourth",
         predict=_few_projections,
-        margin=0.01,
-        margin_reason="exact at every size; at most 1 % for random matrices",
         rivals={
             "semicircle": lambda p: 2 * _second_moment(p) ** 2,
             "limit of size": lambda p: (2 + p.dim / (p.batch_size * p.rank)) * _second_moment(p) ** 2,
             "rank left out": lambda p: (2 + p.dim / p.batch_size) * _second_moment(p) ** 2,
             "ratio upside down": lambda p: (2 + p.batch_size * p.rank / p.dim) * _second_moment(p) ** 2,
         },
-        quantity="fourth moment of the spectrum",
     ),
 )
-
-ENSEMBLES_CLAIMS = (*OTHER_SPECTRA, *MOMENT_CLAIMS)
 
 
 ENTRIES = 4096
@@ -659,8 +632,4 @@ ANY_NOISE_CLAIMS = (
 )
 
 
-CLAIMS = (
-    *NOISE_CLAIMS,
-    *ENSEMBLES_CLAIMS,
-    *ANY_NOISE_CLAIMS,
-)
+CLAIMS = (*SPECTRUM_CLAIMS, *EDGE_CLAIMS, *OTHER_SPECTRA, *MOMENT_CLAIMS, *ANY_NOISE_CLAIMS)

@@ -128,8 +128,8 @@ def _gaussian_variance(p: Point) -> Any:
 
 
 def _sign_variance(p: Point) -> Any:
-    squares = {"squared_diagonal": (_diagonal(p) ** 2).sum()}
-    return probes.sign_probe_variance((_powers(p) ** 2).sum(), **squares)
+    squares = (_diagonal(p) ** 2).sum()
+    return probes.sign_probe_variance((_powers(p) ** 2).sum(), squared_diagonal=squares)
 
 
 def _overlap_law(p: Point) -> Any:
@@ -142,7 +142,18 @@ def _half_normal(t: Any) -> Any:
     return special.erf(np.maximum(t, 0.0) / math.sqrt(2))
 
 
-VARIANCE_MARGIN = "a variance: 10 % takes some 3 10^4 probes; the rivals are off by a third and more"
+OF_PROBES: dict[str, Any] = {
+    "entries": ("B64",),
+    "passage": KNOWN,
+    "experiment": PROBES,
+    "kind": Kind.GROUPS,
+    "statistic": variance,
+    "group": 32,
+    "margin": 0.1,
+    "quantity": "variance of the quadratic form",
+    "source": f"{PAPER}, appendix D; the variance as in Avron and Toledo (2011)",
+    "margin_reason": "a variance: 10 % takes some 3 10^4 probes; the rivals are off by a third and more",
+}
 
 PROBE_CLAIMS = (
     Claim(
@@ -168,50 +179,32 @@ PROBE_CLAIMS = (
     ),
     Claim(
         id="granziol2022/gaussian-probe-variance",
-        entries=("B64",),
-        source=f"{PAPER}, appendix D; the variance as in Avron and Toledo (2011)",
+        **OF_PROBES,
         statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2,\quad v \sim N(0, I)",
         says="With Gaussian probes the variance of the quadratic form of a matrix power is twice the power's "
         "squared Frobenius norm.",
-        passage=KNOWN,
-        experiment=PROBES,
-        kind=Kind.GROUPS,
-        statistic=variance,
-        group=32,
         score="gaussian",
         predict=_gaussian_variance,
-        margin=0.1,
-        margin_reason=VARIANCE_MARGIN,
         rivals={
             "of sign probes": _sign_variance,
             "without the 2": lambda p: _gaussian_variance(p) / 2,
             "squared trace": lambda p: 2 * float(_powers(p).sum()) ** 2,
         },
-        quantity="variance of the quadratic form",
     ),
     Claim(
         id="granziol2022/sign-probe-variance",
-        entries=("B64",),
-        source=f"{PAPER}, appendix D; the variance as in Avron and Toledo (2011)",
+        **OF_PROBES,
         statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2 - 2 \textstyle\sum_i (H^m)_{ii}^2,\quad "
         r"v_i = \pm 1",
         says="With probes of random signs the variance of the quadratic form is twice the sum of squares of the "
         "matrix power's elements off the diagonal.",
-        passage=KNOWN,
-        experiment=PROBES,
-        kind=Kind.GROUPS,
-        statistic=variance,
-        group=32,
         score="signs",
         predict=_sign_variance,
-        margin=0.1,
-        margin_reason=VARIANCE_MARGIN,
         rivals={
             "of Gaussian probes": _gaussian_variance,
             "diagonal taken off once": lambda p: (_gaussian_variance(p) + _sign_variance(p)) / 2,
             "trace of the square": lambda p: 2 * float(_powers(p).sum()),
         },
-        quantity="variance of the quadratic form",
     ),
     Claim(
         id="granziol2022/probe-overlap",

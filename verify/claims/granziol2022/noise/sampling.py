@@ -14,6 +14,7 @@ from simulate.monte_carlo import Block, Point
 from theory import batch_hessian
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, scale
 from verify.model import (
     OURS,
     Arrays,
@@ -36,9 +37,8 @@ RATIONAL = "computed in whole numbers and rationals, rounded once"
 
 def fluctuation_of(variance: Any, batch_size: Any, dataset_size: Any) -> Array:
     """Variance of an element of the noise, of that of the samples."""
-    return batch_hessian.element_fluctuation(
-        variance=variance, batch_size=batch_size, dataset_size=dataset_size
-    )
+    sizes = {"batch_size": batch_size, "dataset_size": dataset_size}
+    return batch_hessian.element_fluctuation(variance=variance, **sizes)
 
 
 def inverse_batch(batch_size: float, dataset_size: float) -> float:
@@ -82,7 +82,11 @@ def batch_and_rest(rng: np.random.Generator, point: Point) -> Arrays:
 
 def against_the_true_mean(rng: np.random.Generator, point: Point) -> Arrays:
     """The same about the mean of what the populations are drawn from."""
-    values, drawn, variance = _redrawn(rng, point)
+    values = whole_numbers(rng, point.outcomes)
+    drawn, variance = (
+        populations.redrawn(values, point.dataset_size),
+        float(central_moment(values, 2, point.outcomes)),
+    )
     total, size = point.dataset_size, point.batch_size
     truth = Fraction(int(values.sum()), point.outcomes)
     return {
@@ -91,16 +95,6 @@ def against_the_true_mean(rng: np.random.Generator, point: Point) -> Arrays:
         "(1/B - 1/N) Var": fluctuation_of(variance, size, total),
         "with N/(N - 1)": total / (total - 1) * fluctuation_of(variance, size, total),
     }
-
-
-def _redrawn(rng: np.random.Generator, point: Point) -> tuple[Any, Any, float]:
-    """The values, every population that can be drawn from them, and their variance."""
-    values = whole_numbers(rng, point.outcomes)
-    return (
-        values,
-        populations.redrawn(values, point.dataset_size),
-        float(central_moment(values, 2, point.outcomes)),
-    )
 
 
 def effective_sizes(rng: np.random.Generator, point: Point) -> Arrays:
@@ -116,9 +110,6 @@ def effective_sizes(rng: np.random.Generator, point: Point) -> Arrays:
         "variance of divisor N": [float((total - 1) * variance / (total * square)) for square in squares],
         "B / (1 + B/N)": sizes / (1 + sizes / total),
     }
-
-
-SIZES = tuple(Point(dataset_size=n, batch_size=b) for n, b in ((5, 2), (7, 3), (8, 5), (8, 7)))
 
 
 # --- lemma 2: how near the noise is to normal ----------------------------------------------------------------
@@ -172,8 +163,7 @@ EXPONENTIAL = Experiment(
 
 def _skewness(p: Point) -> Any:
     """Exponential elements have skewness 2."""
-    sizes = {"batch_size": p.batch_size, "dataset_size": p.dataset_size}
-    return batch_hessian.element_skewness(2.0, **sizes)
+    return batch_hessian.element_skewness(2.0, batch_size=p.batch_size, dataset_size=p.dataset_size)
 
 
 SAMPLING_CLAIMS = (
@@ -311,11 +301,10 @@ NESTED = Experiment(
 )
 
 
-def theorem_4(p: Any, eigenvalue: Any, batch_size: float, dataset_size: float) -> Any:
+def _theorem_4(p: Any, eigenvalue: Any, batch_size: float, dataset_size: float) -> Any:
     """The largest eigenvalue of a batch."""
-    return batch_hessian.batch_eigenvalue(
-        eigenvalue, sigma=p.sigma, dim=p.dim, batch_size=batch_size, dataset_size=dataset_size
-    )
+    sizes = {"dim": p.dim, "batch_size": batch_size, "dataset_size": dataset_size}
+    return batch_hessian.batch_eigenvalue(eigenvalue, sigma=p.sigma, **sizes)
 
 
 def _composed(p: Any) -> Any:
@@ -339,7 +328,7 @@ TRUE_RISK_CLAIMS = (
         score="batch",
         inputs={"full_eigenvalue": 5.007},
         predict=_composed,
-        printed=lambda p: theorem_4(p, p.full_eigenvalue, *p.samples),
+        printed=lambda p: _theorem_4(p, p.full_eigenvalue, *p.samples),
         reads=r"\lambda'_1 = \lambda_1 + \frac Pb \frac{\sigma_\epsilon^2}{\lambda_1} \text{ if } \lambda_1 > "
         r"\sqrt{\tfrac Pb} \sigma_\epsilon",
         finding="Outside the assumption, where the full matrix itself carries noise of size P sigma^2 / "
@@ -349,10 +338,10 @@ TRUE_RISK_CLAIMS = (
         margin_reason="finite size is O(1/P); at most 1 % for random matrices",
         rivals={
             "no broadening": lambda p: p.full_eigenvalue,
-            "B for b, at the eigenvalue of the full matrix": lambda p: theorem_4(
+            "B for b, at the eigenvalue of the full matrix": lambda p: _theorem_4(
                 p, p.full_eigenvalue, p.samples[0], math.inf
             ),
-            "b, at the true eigenvalue": lambda p: theorem_4(p, p.eigenvalue, *p.samples),
+            "b, at the true eigenvalue": lambda p: _theorem_4(p, p.eigenvalue, *p.samples),
         },
         quantity="largest eigenvalue of the batch matrix, first-order noise (mean 0) left out",
     ),
@@ -367,17 +356,17 @@ TRUE_RISK_CLAIMS = (
         experiment=NESTED,
         score="top",
         along="samples",
-        predict=lambda p: theorem_4(p, p.eigenvalue, p.samples, math.inf),
+        predict=lambda p: _theorem_4(p, p.eigenvalue, p.samples, math.inf),
         margin=0.01,
         margin_reason="finite size is O(1/P); at most 1 % for random matrices",
         rivals={
-            "no change": lambda p: theorem_4(p, p.eigenvalue, 90, math.inf),
+            "no change": lambda p: _theorem_4(p, p.eigenvalue, 90, math.inf),
             "true eigenvalue": lambda p: p.eigenvalue,
             "inverse root of n": lambda p: (
                 p.eigenvalue + p.sigma**2 * math.sqrt(p.dim / p.samples) / p.eigenvalue
             ),
             "twice the broadening": lambda p: (
-                2 * theorem_4(p, p.eigenvalue, p.samples, math.inf) - p.eigenvalue
+                2 * _theorem_4(p, p.eigenvalue, p.samples, math.inf) - p.eigenvalue
             ),
         },
         quantity="largest eigenvalue of the mean of n samples, first-order noise (mean 0) left out",
@@ -443,10 +432,9 @@ SCATTER_CLAIMS = (
 
 def edges_of_batches(block: Block, point: Point) -> Arrays:
     """Largest eigenvalue at three batch sizes, with a weak spike: at the middle one, and the mean of the others."""
-    spread = point.sigma * np.sqrt(point.dim * (1 / np.array(point.batch_sizes) - 1 / point.dataset_size))
     low, middle, high = (
         s * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.eigenvalue / s)
-        for s in spread.tolist()
+        for s in (scale(point, size) for size in point.batch_sizes)
     )
     return {"middle": middle, "ends": (low + high) / 2}
 
@@ -455,7 +443,7 @@ EDGES = Experiment(
     id="granziol2022/edges-of-batches",
     replicate="one noise matrix with one direction at each batch size",
     simulate=edges_of_batches,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    on_host=TRIDIAGONAL,
     points=(Point(dim=1500, eigenvalue=0.08, sigma=0.07, batch_sizes=(10, 35, 60), dataset_size=96),),
     budget=1024,
     seconds=0.029,
@@ -478,7 +466,7 @@ SHAPE_CLAIM = Claim(
     experiment=EDGES,
     kind=Kind.RATIO,
     score=("middle", "ends"),
-    predict=lambda p: _middle_over_ends(p, lambda b: theorem_4(p, p.eigenvalue, b, p.dataset_size)),
+    predict=lambda p: _middle_over_ends(p, lambda b: _theorem_4(p, p.eigenvalue, b, p.dataset_size)),
     margin=0.01,
     margin_reason="finite size takes 1 % from each edge and cancels in the ratio",
     rivals={
@@ -493,10 +481,4 @@ SHAPE_CLAIM = Claim(
     quantity="largest eigenvalue at the middle batch size over the mean of the outer ones",
 )
 
-SCATTER_CLAIMS = (*TRUE_RISK_CLAIMS, *SCATTER_CLAIMS, SHAPE_CLAIM)
-
-
-CLAIMS = (
-    *SAMPLING_CLAIMS,
-    *SCATTER_CLAIMS,
-)
+CLAIMS = (*SAMPLING_CLAIMS, *TRUE_RISK_CLAIMS, *SCATTER_CLAIMS, SHAPE_CLAIM)

@@ -11,6 +11,7 @@ from simulate.monte_carlo import Block, Point
 from theory import finite_size, outliers
 from theory.rmt import MarchenkoPastur
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.outliers import ABOVE, THEOREM_7, TRIDIAGONAL
 from verify.judging.estimands import variance
 from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, Passage, Prediction, Standing, Tier
 
@@ -39,7 +40,7 @@ RECTANGULAR = Experiment(
     id="granziol2022/rectangular-noise",
     replicate="one rectangular Gaussian noise matrix with one direction, in each of three models",
     simulate=rectangular,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    on_host=TRIDIAGONAL,
     points=(
         Point(spike=1.84, variance=2.6, dim=1200, samples=9900),
         Point(spike=5.4, variance=2.6, dim=2100, samples=6700),
@@ -54,7 +55,7 @@ WISHART_EDGE = Experiment(
     id="granziol2022/wishart-edge",
     replicate="one Wishart matrix with one weak direction",
     simulate=drowned_in_wishart,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    on_host=TRIDIAGONAL,
     points=(
         Point(spike=0.07, variance=2.6, dim=100, samples=60),  # few: one sample more shifts it
         Point(spike=0.32, variance=2.6, dim=300, samples=1100),
@@ -154,9 +155,7 @@ RECTANGULAR_CLAIMS = (
         axis="spike",
         predict=lambda p: outlier_of("additive", p).eigenvalue,
         printed=_theorem_7,
-        reads=r"\lambda'_1 = \frac{\lambda_1 + \sigma^2 (1 - \frac Pb)}{1 - \frac{P \sigma^2}{\lambda_1 b}}\text{ "
-        r"if } \lambda_1 > \sigma^2 \big(1 + \tfrac Pb\big),\quad 2 \sigma^2 \big(1 + \tfrac Pb\big) \text{ "
-        r"otherwise}",
+        reads=THEOREM_7,
         finding="The threshold sigma^2 (1 + beta), put into the formula, gives the edge that stands beside it: "
         "consistent, and wrong. At beta = 0.12 a spike of 0.7 sigma^2 would have no outlier, and the edge "
         "2 sigma^2 (1 + beta) lies 17 % beyond the one it has.",
@@ -206,9 +205,7 @@ RECTANGULAR_CLAIMS = (
         axis="spike",
         predict=_finite_wishart_edge,
         printed=_theorem_7,
-        reads=r"\lambda'_1 = \frac{\lambda_1 + \sigma^2 (1 - \frac Pb)}{1 - \frac{P \sigma^2}{\lambda_1 b}}\text{ "
-        r"if } \lambda_1 > \sigma^2 \big(1 + \tfrac Pb\big),\quad 2 \sigma^2 \big(1 + \tfrac Pb\big) \text{ "
-        r"otherwise}",
+        reads=THEOREM_7,
         finding="The edge 2 sigma^2 (1 + beta), which is what the formula gives at the threshold beside it, lies 10 % "
         "above that of Marchenko-Pastur noise at beta = 0.27, 13 % at 4.5; between the threshold sigma^2 (1 + beta) "
         "and the true one it has an outlier where there is none.",
@@ -243,8 +240,7 @@ RECTANGULAR_CLAIMS = (
         axis="spike",
         predict=lambda p: outlier_of("information", p).eigenvalue,
         printed=_theorem_7,
-        reads=r"\lambda'_1 = \frac{\lambda_1 + \sigma^2 (1 - \frac Pb)}{1 - \frac{P \sigma^2}{\lambda_1 b}}\text{ "
-        r"if } \lambda_1 > \sigma^2 \big(1 + \tfrac Pb\big)",
+        reads=ABOVE,
         finding="Theorem 7 adds the noise to J J', which Eq 15 does in the mean; one draw of the matrix "
         "of Eq 14, from which it starts, has cross terms of J and X, which lift the outlier further.",
         margin=0.01,
@@ -337,7 +333,7 @@ SCATTERED = Experiment(
     id="granziol2022/rectangular-scatter",
     replicate="one rectangular Gaussian noise matrix with one direction, in each of three models",
     simulate=rectangular,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    on_host=TRIDIAGONAL,
     points=(
         Point(spike=0.56, variance=0.37, dim=4500, samples=9100),
         Point(spike=29.0, variance=2.7, dim=13000, samples=2100),
