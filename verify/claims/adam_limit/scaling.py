@@ -168,7 +168,7 @@ SCALING_CLAIMS = (
         statement=r"\mathbb{E}\, x^2\ \text{after as many samples is the same at } B \text{ and } "
         rf"\kappa B:\quad {MOMENTS}",
         says="On a quadratic whose gradients are mostly noise, Adam by the square root rule has the same mean square "
-        "of the weights at four and at sixteen times the batch size as the limit that its setting is for.",
+        "of the weights at 4 and 16 times the batch size as its limit.",
         experiment=LOUD,
         score="square",
         predict=lambda p: _moments(p).square,
@@ -192,8 +192,8 @@ SCALING_CLAIMS = (
         ),
         statement=rf"\mathbb{{E}}\, x\ \text{{after as many samples is the same at }} B \text{{ and }} \kappa B:"
         rf"\quad {MOMENTS}\quad (\text{{gradients above their noise}})",
-        says="Where gradients are mostly signal, Adam by the square root rule has the same mean of the weights at "
-        "sixteen times the batch size.",
+        says="Where gradients are mostly signal, Adam by the square root rule has the same mean of the weights at 16 "
+        "times the batch size.",
         experiment=QUIET,
         score="mean",
         predict=lambda p: p.base_mean,
@@ -217,8 +217,8 @@ SCALING_CLAIMS = (
         ),
         statement=r"\mathrm{corr}(v_t, v_{t + k}) = 2^{-n/n_{1/2}}\ \text{after } n = k B \text{ samples, the same at "
         r"every } B:\quad \beta_2 \to \beta_2^{B'/B}",
-        says="With beta 2 to the power of the ratio of the batch sizes, what Adam's average of squares held is left to "
-        "the same share after as many samples, at larger and at smaller batches.",
+        says="With beta 2 to the power of the ratio of batch sizes, Adam's average of squares keeps the same share "
+        "after as many samples, at larger and smaller batches.",
         experiment=KEPT,
         kind=Kind.RATIO,
         score=("product", "square"),
@@ -293,7 +293,7 @@ NETWORKS_CLAIMS = (
         statement=r"\mathbb{E} \ln L_{4B} - \mathbb{E} \ln L_B \approx 0\ \text{after as many epochs}:\quad "
         r"\eta \to 2 \eta,\ 1 - \beta \to 4 (1 - \beta),\ \epsilon \to \epsilon / 2",
         says="On small perceptrons, Adam at batches of eight by the square root rule comes within a factor of 1.3 of "
-        "the loss that batches of two reach in as many epochs.",
+        "the loss at batches of two.",
         experiment=TWO_SIZES,
         score="log ratio",
         predict=lambda _: 0.0,

@@ -121,8 +121,8 @@ CLAIMS = (
         entries=("I3",),
         source=f"{LI}, before the error function is expanded",
         statement=EXACT,
-        says="On a quadratic with independent normal noise, the rate that lowers the mean loss of one step of sign "
-        "descent most follows from error functions, whatever the batch size.",
+        says="On a quadratic with independent normal noise, the best rate of one step of sign descent follows from "
+        "error functions, at any batch size.",
         experiment=BEYOND,
         score="rate",
         predict=_exact,
@@ -142,8 +142,8 @@ CLAIMS = (
         source=LI,
         passage=Passage(Standing.AS_STATED, RISES, "abstract"),
         statement=SURGE + r"\quad (\sqrt{B}\, g_i \ll \sigma_i)",
-        says="While gradients are small against the noise of their batch, the best rate of one step of sign descent "
-        "rises with the batch size up to a noise scale and falls beyond it.",
+        says="While gradients are small against their batch's noise, the best rate of one step of sign descent rises "
+        "with the batch size up to a noise scale, then falls.",
         experiment=STEPS,
         score="rate",
         predict=_surge,
@@ -167,8 +167,8 @@ CLAIMS = (
             "caption of Figure 1, as an account of the paper has it",
         ),
         statement=SURGE,
-        says="The best rate of one step of sign descent falls beyond the noise scale also where gradients are no "
-        "longer small against the noise of their batch.",
+        says="The best rate of one step of sign descent falls beyond the noise scale also where gradients are not "
+        "small against their batch's noise.",
         experiment=BEYOND,
         score="rate",
         predict=_surge,

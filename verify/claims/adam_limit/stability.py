@@ -115,8 +115,8 @@ CLAIMS = (
         ),
         statement=r"\max |\mathrm{spec}| = 1 \text{ for } m' = \beta_1 m + (1-\beta_1) H x,\ x' = x - \eta P^{-1} m'"
         r"\ \text{at } \lambda_1(P^{-1} H) = \frac{2 + 2 \beta_1}{(1 - \beta_1) \eta}",
-        says="On a quadratic, Adam with a preconditioner that stands still is stable as long as the largest eigenvalue "
-        "of the preconditioned Hessian is below a threshold set by the rate and beta 1.",
+        says="On a quadratic, Adam with a fixed preconditioner is stable while the preconditioned Hessian's largest "
+        "eigenvalue is below a threshold set by rate and beta 1.",
         domain=ANY,
         violation=off_the_edge,
         examples=(Point(dim=3, momentum=0.9, rate=0.013), Point(dim=2, momentum=0.37, rate=0.17)),
@@ -138,8 +138,8 @@ CLAIMS = (
         passage=HOVERS,
         statement=r"\eta\, \overline{\lambda_1(P^{-1} H)} = \frac{2 + 2 \beta_1}{1 - \beta_1} "
         r"\quad\text{under full-batch Adam},\ P = \mathrm{diag}(\sqrt{v} + \epsilon)",
-        says="Late in training by full-batch Adam, the largest eigenvalue of the preconditioned Hessian of small "
-        "networks is on average that at which Adam with that preconditioner would lose its stability.",
+        says="Late in training by full-batch Adam, the preconditioned Hessian's largest eigenvalue on small networks "
+        "is on average where Adam so preconditioned loses its stability.",
         experiment=ADAM,
         score="level",
         predict=lambda p: adam.adaptive_edge(p.rate, momentum=p.momentum) * p.rate,

@@ -187,8 +187,8 @@ PROPERTIES = (
         source=f"{MULAYOFF}, here as a largest Rayleigh quotient",
         statement=r"\alpha_{\rm ms} = 1/\rho,\ \rho = \max_M \frac{\mathbb{E}\,\mathrm{tr}\, M H_B M H_B}"
         r"{2\, \mathrm{tr}\, M^2 H}:\quad \text{second moments decay below it and grow above}",
-        says="Over all batches, the second moment of the weights under SGD decays at rates below the mean-square "
-        "limit and grows above it.",
+        says="Over all batches, the second moment of the weights under SGD decays below the mean-square limit of the "
+        "rate and grows above it.",
         passage=KNOWN,
         domain=POPULATIONS,
         violation=wrong_growth,
@@ -212,7 +212,7 @@ PROPERTIES = (
         r"\min_{|u| = 1} \frac{2 u^\top H u}{(u^\top H u)^2 + \mathrm{Var}_i(u^\top H_i u)/b}\quad "
         r"(\text{equal for one parameter})",
         says="The mean-square limit of the rate lies between a bound from the mean squared batch Hessian and one "
-        "from quadratic forms in trial vectors.",
+        "from quadratic forms.",
         passage=OURS,
         domain=POPULATIONS,
         violation=outside,
@@ -235,8 +235,8 @@ PROPERTIES = (
         source=f"ours; that the limit never falls with B is in {MULAYOFF}",
         statement=r"\alpha_{\rm ms}(b) \le \alpha_{\rm ms}(b') \le \tfrac{b'}{b} \alpha_{\rm ms}(b)\ (b < b'),\quad "
         r"\alpha_{\rm ms}(b) \ge \frac{2}{\lambda_1} \frac{1}{1 + b^*/b} \text{ through } B = 1",
-        says="The mean-square limit never falls with the batch size, grows at most linearly, and stays above the "
-        "linear-then-flat curve through both ends.",
+        says="The mean-square limit never falls with the batch size, grows at most linearly, and stays above "
+        "linear-then-flat through both ends.",
         passage=OURS,
         domain=POPULATIONS,
         violation=off_the_curve,
@@ -256,8 +256,8 @@ PROPERTIES = (
         source=f"ours; the limit is that of {MULAYOFF}",
         statement=r"\frac{d \log \alpha}{d \log b} = \frac{1}{1 + b/b^*},\quad "
         r"b^* = \frac{\mathrm{Var}_i\, h_i}{\lambda^2} \quad (\text{one direction})",
-        says="Along one direction, the slope of SGD's largest stable rate in the mean square, on logarithmic axes, "
-        "falls from one to zero as the batch size passes its crossover.",
+        says="Along one direction, the log-log slope of SGD's largest mean-square stable rate falls from one to zero "
+        "as the batch size passes its crossover.",
         passage=OURS,
         domain=SCALARS,
         violation=exponent_error,
@@ -432,8 +432,8 @@ ANY_RATE_CLAIMS = (
         passage=OURS,
         statement=r"\text{a step of SGD from the moment that } \alpha_{\rm ms} \text{ keeps: } 1 - a/\alpha_{\rm ms};\ "
         r"\text{exponents, moments of Adam and largest eigenvalues as theory has them}",
-        says="Over ranges of rate, batch size and population, steps of SGD and of Adam move what they move in theory, "
-        "and exponents and largest eigenvalues come out as there.",
+        says="At any rate, batch size and population, steps of SGD and Adam, exponents and largest eigenvalues come "
+        "out as in theory.",
         domain={
             "case": OneOf(*CASES),
             "samples": Between(4, 9),

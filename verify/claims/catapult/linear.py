@@ -95,8 +95,8 @@ STEP = ExactProperty(
     source=f"{SOURCE}, the update of f and of lambda",
     statement=r"f' = f (1 - \eta\lambda + \eta^2 f^2/n),\quad "
     r"\lambda' = \lambda + \frac{\eta f^2}{n} (\eta\lambda - 4)",
-    says="One step of gradient descent on a linear network with one hidden layer and one sample changes its output "
-    "and its curvature by two formulas in these two numbers, the rate and the width.",
+    says="One step of descent on a linear network with one hidden layer and one sample changes output and curvature "
+    "by two formulas in these, the rate and the width.",
     domain={"width": Between(1, 300), "product": Between(0.1, 6.0), "scale": Between(0.3, 2.0)},
     violation=_step,
     examples=(Point(width=7, product=3.3, scale=1.3),),
@@ -244,8 +244,8 @@ CLAIMS = (
         entries=("F2",),
         source=f"{SOURCE}, the three phases",
         statement=r"P(L_1 > L_0) = 1 \text{ if } \eta\lambda_0 > 2,\ 0 \text{ if } \eta\lambda_0 < 2",
-        says="In a wide linear network the first step raises the loss if the rate is above two over the curvature, "
-        "and lowers it otherwise.",
+        says="In a wide linear network the first step raises the loss at rates above two over the curvature, and "
+        "lowers it below.",
         experiment=PHASES,
         kind=Kind.PROPORTION,
         score="grew",
@@ -263,8 +263,8 @@ CLAIMS = (
         source=f"{SOURCE}, the largest rate; at every width, up to about it, Wang et al. (2022), arXiv 2110.03677",
         passage=SAID,
         statement=r"\eta_{\max} \lambda_0 = 4",
-        says="A linear network with one hidden layer and one sample converges up to a rate of four over its "
-        "curvature at the start.",
+        says="A linear network with one hidden layer and one sample converges up to a rate of four over its initial "
+        "curvature.",
         experiment=RATES,
         score="largest",
         predict=lambda _: catapult.largest_product(),
@@ -301,8 +301,7 @@ CLAIMS = (
         passage=KNOWN,
         statement=r"\mathbb{E}\, \eta\lambda_{end} = \mathbb{E}\, a_\infty(\eta\lambda_0 (b - 1/2)),\quad "
         r"b \sim \mathrm{Beta}(n/2, n/2),\ z' = z |1 - a + z^2|,\ a' = a - z^2 (4 - a)",
-        says="The mean curvature at which linear networks end after a catapult follows from two coupled steps in "
-        "place of the network.",
+        says="The mean curvature at which linear networks end after a catapult follows from two coupled steps.",
         experiment=ENDS,
         score="end",
         predict=lambda p: catapult.mean_final_product(p.product, width=p.width),
@@ -321,8 +320,8 @@ CLAIMS = (
         entries=("F6",),
         source=f"{SOURCE}, where the time is of order log n; the constant is ours",
         statement=r"\mathbb{E}\,(t_{rn} - t_n) = \frac{\log r}{2 \log(\eta\lambda_0 - 1)}",
-        says="In a linear network that is some times as wide, the loss is highest later by the logarithm of that "
-        "number over twice the logarithm of the growth in a step.",
+        says="In a linear network that is wider by a factor, the loss peaks later by that factor's logarithm over "
+        "twice that of the growth in a step.",
         experiment=GROWTH,
         score="delay",
         predict=lambda p: catapult.growth_steps(p.product, ratio=p.wider),
@@ -343,8 +342,8 @@ CLAIMS = (
         source=f"{SOURCE}, where the change is of order 1/n; the constant is ours",
         statement=r"\frac{n}{\eta^2 f_0^2} (1 - \lambda_{end}/\lambda_0) = "
         r"\frac{4 - \eta\lambda_0}{(2 - \eta\lambda_0)\, (\eta\lambda_0)^2} \text{ to first order in } 1/n",
-        says="At rates below two over the curvature, descent takes off a share of a linear network's curvature that "
-        "goes like its squared output over the width.",
+        says="At rates below two over the curvature, descent takes a share off a linear network's curvature that "
+        "goes as squared output over width.",
         experiment=LAZY,
         score="drop",
         predict=lambda p: catapult.curvature_drop(1.0, p.product),

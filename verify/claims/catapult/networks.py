@@ -120,7 +120,7 @@ CLAIMS = (
         statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 12 "
         r"\quad\text{ReLU, two and three hidden layers}",
         says="Perceptrons with ReLU and two or three hidden layers train up to a rate of about twelve over the "
-        "curvature at the start.",
+        "initial curvature.",
         experiment=DEEP,
         score="decades",
         predict=lambda _: float(np.log10(12)),
@@ -144,8 +144,8 @@ CLAIMS = (
         passage=NARROWER,
         statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 12 "
         r"\quad\text{ReLU, one hidden layer, inputs of mean 0}",
-        says="Perceptrons with ReLU and one hidden layer, on inputs of mean 0, train up to a rate of about twelve "
-        "over the curvature at the start.",
+        says="Perceptrons with ReLU and one hidden layer, on inputs of mean 0, train up to about twelve over the "
+        "initial curvature.",
         experiment=CENTRED,
         score="decades",
         predict=lambda _: float(np.log10(12)),

@@ -70,8 +70,8 @@ CLAIMS = (
         passage=OURS,
         statement=r"\overline{x^2} = 2\alpha/\beta \quad\text{for } x' = -(1 + \eta y) x + \eta n,\ "
         r"y' = y + \eta(\alpha - \beta x^2/2)",
-        says="In the two-variable model of the edge of stability, the mean squared oscillation along the top "
-        "eigenvector is twice the progressive sharpening over the self-stabilisation, whatever the noise.",
+        says="In the two-variable model, the mean squared oscillation along the top eigenvector is twice the "
+        "sharpening over the self-stabilisation, whatever the noise.",
         experiment=MODEL,
         kind=Kind.RATIO,
         score=("square", "one"),
@@ -90,8 +90,8 @@ CLAIMS = (
         source=f"{LIAO}, abstract, as a mean with weights x^2",
         passage=Passage(Standing.AS_STATED, "we derive a closed-form equilibrium sharpness gap", "abstract"),
         statement=r"-\overline{y x^2} / \overline{x^2} = \frac{\eta \beta \sigma^2}{4 \alpha} + O(\eta y^2)",
-        says="In the two-variable model, gradient noise holds the largest eigenvalue below two over the rate by the "
-        "rate times the self-stabilisation times the variance of the noise, over four times the sharpening.",
+        says="In the two-variable model, noise holds the largest eigenvalue below two over the rate by rate times "
+        "self-stabilisation times noise variance, over four times the sharpening.",
         experiment=MODEL,
         kind=Kind.RATIO,
         score=("weighted", "square"),

@@ -265,8 +265,8 @@ NETWORKS_CLAIMS = (
         ),
         statement=r"P\big(|\overline{\lambda_1} \cdot \eta / 2 - 1| < 0.1\big) = 1 "
         r"\quad\text{under full-batch gradient descent}",
-        says="Late in training by full-batch gradient descent, the largest eigenvalue of the Hessian of small "
-        "networks is, in the mean over time, within a tenth of two over the rate, at each of two rates.",
+        says="Late in full-batch gradient descent, the largest eigenvalue of the Hessian of small networks is, in "
+        "the mean over time, within a tenth of two over the rate, at each of two rates.",
         experiment=WHOLE,
         kind=Kind.PROPORTION,
         score="at the edge",
@@ -321,8 +321,8 @@ NETWORKS_CLAIMS = (
             "abstract of the first version",
         ),
         statement=r"\overline{\mathbb{E}\, \lambda_1(H_B)} = 2/\eta \quad\text{under SGD with batches of } B",
-        says="Where curvature has come to rest under SGD, the largest eigenvalue of a batch Hessian is on average two "
-        "over the rate, within a fifth, at each of two rates.",
+        says="Where curvature is at rest under SGD, the largest eigenvalue of a batch Hessian is on average two over "
+        "the rate, within a fifth, at each of two rates.",
         score="batch",
         margin_reason=f"the paper names no accuracy; {FIFTH}",
         expected=Verdict.DISAGREES,
@@ -342,8 +342,8 @@ NETWORKS_CLAIMS = (
         ),
         statement=r"\overline{\mathbb{E}\, \frac{g_B^\top H_B\, g_B}{g_B^\top g_B}} = 2/\eta "
         r"\quad\text{under SGD with batches of } B",
-        says="Where curvature has come to rest under SGD, the curvature of a batch along its own gradient is on "
-        "average two over the rate, within a fifth, at each of two rates.",
+        says="Where curvature is at rest under SGD, the curvature of a batch along its own gradient is on average "
+        "two over the rate, within a fifth, at each of two rates.",
         score="along",
         margin_reason=f"the paper names no accuracy; {FIFTH}",
         quantity="mean curvature of batches along their gradients, mean over time",
@@ -355,8 +355,8 @@ NETWORKS_CLAIMS = (
         source=f"{COHEN}, abstract, read under SGD",
         passage=Passage(Standing.OUTSIDE, "full-batch gradient descent", "abstract"),
         statement=r"\overline{\lambda_1(H)} = 2/\eta \quad\text{under SGD with batches of } B",
-        says="Where curvature has come to rest under SGD, the largest eigenvalue of the Hessian of all samples is two "
-        "over the rate, within a fifth, at each of two rates.",
+        says="Where curvature is at rest under SGD, the largest eigenvalue of the whole Hessian is two over the "
+        "rate, within a fifth, at each of two rates.",
         score="whole",
         margin_reason=FIFTH,
         expected=Verdict.DISAGREES,
@@ -375,8 +375,8 @@ NETWORKS_CLAIMS = (
             r"\rho": "rate that is tried at frozen parameters",
             "G_{B_s}": "Gauss-Newton matrix of the batch of step s",
         },
-        says="Where curvature has come to rest under SGD, the rate at which SGD linearised there turns unstable is the "
-        "one in use, within 15 %, for batches of 4 and 16 and at each of two rates.",
+        says="Where curvature is at rest under SGD, the rate at which SGD linearised there turns unstable is the one "
+        "in use, within 15 %, at batches of 4 and 16 and two rates.",
         experiment=SOME,
         score="unstable",
         along="rate",

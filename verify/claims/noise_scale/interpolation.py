@@ -134,7 +134,7 @@ CLAIMS = (
         statement=r"\eta^*(m) = \frac{m}{\beta + (m-1) \lambda_n}\ (m \le m^*),\quad "
         r"\frac{2 m}{\beta + (m-1)(\lambda_1 + \lambda_n)}\ (m \ge m^*),\quad "
         r"m^* = \frac{\beta}{\lambda_1 - \lambda_n} + 1",
-        says="Where one set of weights fits every sample, the best learning rate of SGD on least squares grows almost "
+        says="Where one set of weights fits every sample, the best rate of SGD on least squares grows almost "
         "linearly up to a critical batch size and then saturates.",
         experiment=STEPS,
         score="rate",
@@ -161,8 +161,8 @@ CLAIMS = (
         ),
         statement=r"1 - g(m) = \frac{m \lambda_n}{\beta + (m-1) \lambda_n}\ (m \le m^*),\quad "
         r"\frac{4 m (m-1) \lambda_1 \lambda_n}{(\beta + (m-1)(\lambda_1 + \lambda_n))^2}\ (m \ge m^*)",
-        says="What the slowest direction loses in a step of SGD at the best rate is almost linear in the batch size "
-        "up to the critical one, and beyond it tends to what a full gradient takes off.",
+        says="What the slowest direction loses in a step of SGD at the best rate is almost linear up to the critical "
+        "batch size, then tends to a full gradient's.",
         experiment=STEPS,
         score="gain",
         predict=lambda p: _gain(p, p.batch_size),
@@ -188,7 +188,7 @@ CLAIMS = (
         statement=r"\mathbb{E}\, (I - \eta H_B) M (I - \eta H_B) = (1-p)(I - \eta H) M (I - \eta H) + "
         r"p\, \mathbb{E}_i (I - \eta H_i) M (I - \eta H_i),\quad p = \frac{N - B}{B (N - 1)}",
         says="Over all batches of a size, second moments move exactly as over full steps mixed with single-sample "
-        "steps, at every rate, so that both are stable up to the same rate.",
+        "steps, so that both are stable up to one rate.",
         domain=ANY,
         violation=off_the_mixture,
         examples=(

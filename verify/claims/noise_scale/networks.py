@@ -197,8 +197,8 @@ CLAIMS = (
         source=f"{MCCANDLISH}, section 2.2",
         passage=Passage(Standing.AS_STATED, WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, at the start})",
-        says="On small perceptrons at the start, the learning rate that lowers the mean loss of one step most is on "
-        "average within a factor of one and a half of what the noise scale gives.",
+        says="On small perceptrons at the start, the best rate of one step is on average within a factor of one and "
+        "a half of what the noise scale gives.",
         experiment=START,
         score="log rate",
         predict=_log_rate,
@@ -217,8 +217,8 @@ CLAIMS = (
         source=f"{MCCANDLISH}, section 2.2",
         passage=Passage(Standing.AS_STATED, WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, later in training, } B \text{ and } 4B)",
-        says="On small perceptrons later in training, the learning rate that lowers the mean loss of one step most is "
-        "on average within a quarter of what the noise scale gives, for a batch and one four times as large.",
+        says="On small perceptrons later in training, the best rate of one step is on average within a quarter of "
+        "what the noise scale gives, at a batch size and four times it.",
         experiment=TRAINED,
         score="log rates",
         along="times",
@@ -252,8 +252,8 @@ CLAIMS = (
         ),
         statement=r"\mathrm{argmin}_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm simple} (1/B - 1/N)}\quad (\text{networks, later in training})",
-        says="On small perceptrons later in training, the simple scale, which leaves the Hessian out, gives the best "
-        "learning rate of one step within a factor of one and a half.",
+        says="On small perceptrons later in training, the simple scale, without the Hessian, gives the best rate of "
+        "one step within a factor of one and a half.",
         experiment=TRAINED,
         score="log rate",
         predict=_simple,

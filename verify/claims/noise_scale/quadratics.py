@@ -162,8 +162,8 @@ QUADRATICS_CLAIMS = (
         statement=r"\mathrm{argmin}_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm noise} (1/B - 1/N)},\quad "
         r"B_{\rm noise} = \frac{\mathrm{tr}\, H S}{g^\top H g}",
-        says="On a quadratic, the learning rate that lowers the mean loss of one step most grows with the batch size "
-        "as one over one plus the noise scale over the batch size.",
+        says="On a quadratic, the best rate of one step grows with the batch size as one over one plus the noise "
+        "scale over it.",
         experiment=ONE_STEP,
         score="rate",
         predict=_rate,
@@ -184,8 +184,7 @@ QUADRATICS_CLAIMS = (
         source=f"{MCCANDLISH}, section 2.2",
         statement=r"L(w) - \min_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^4 / (2 g^\top H g)}{1 + B_{\rm noise} (1/B - 1/N)}",
-        says="On a quadratic, the best step lowers the mean loss by the same share of what a step with the full "
-        "gradient does.",
+        says="On a quadratic, the best step lowers the mean loss by the same share of a full gradient's decrease.",
         experiment=ONE_STEP,
         score="decrease",
         predict=_decrease,
@@ -208,7 +207,7 @@ QUADRATICS_CLAIMS = (
         r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm simple} (1/B - 1/N)},\quad "
         r"B_{\rm simple} = \frac{\mathrm{tr}\, S}{|g|^2}\quad (H \propto I)",
         says="Where the Hessian is a multiple of the identity, the trace of the gradient's covariance over its "
-        "squared length does for the noise scale.",
+        "squared length is the noise scale.",
         experiment=ISOTROPIC,
         score="rate",
         predict=_simple,

@@ -59,8 +59,8 @@ UNIFORM = ExactProperty(
     source=f"ours, in the setting of {SOURCE}",
     passage=OURS,
     statement=r"\lVert H_{ij} \rVert / \lVert H_{ii} \rVert = \frac1{C - 1} \text{ at } p_i = 1/C",
-    says="Where a softmax classifier gives all classes one probability, the block of the Hessian between two classes "
-    "is that of one class over the number of the others.",
+    says="Where a softmax classifier gives all classes one probability, the Hessian's block between two classes is "
+    "that of one over the number of the others.",
     domain={
         "classes": Between(2, 25),
         "dim": Between(1, 12),
@@ -157,8 +157,8 @@ CLASSES_CLAIMS = (
         source=SOURCE,
         passage=SAID,
         statement=r"\frac{d}{d \log C} \log \frac{\lVert H_{ij} \rVert_F}{\lVert H_{ii} \rVert_F} = -1",
-        says="In a softmax classifier with random weights, blocks of the Hessian between two classes fall like one "
-        "over the number of classes against those of one class.",
+        says="In a softmax classifier with random weights, blocks of the Hessian between two classes fall as the "
+        "inverse number of classes against those of one.",
         experiment=CLASS_NUMBERS,
         score="power",
         predict=lambda _: -1.0,
@@ -180,8 +180,8 @@ CLASSES_CLAIMS = (
         r"\frac{(d + 2)\, \mathbb{E} a_{ij}^2 + (N - 1) (\mathbb{E} a_{ij})^2}"
         r"{(d + 2)\, \mathbb{E} a_{ii}^2 + (N - 1) (\mathbb{E} a_{ii})^2},\quad "
         r"a_{ij} = p_i p_j,\ a_{ii} = p_i (1 - p_i)",
-        says="In a softmax classifier with random weights, the squared norms of blocks between classes follow from "
-        "moments of the probabilities, and exceed the uniform value only as far as samples are few for the dimension.",
+        says="In a softmax classifier with random weights, squared norms of blocks between classes follow from "
+        "moments of the probabilities, and exceed the uniform value only where samples are few for the dimension.",
         experiment=CLASSIFIERS,
         kind=Kind.RATIO,
         score=("off", "on"),
@@ -290,8 +290,8 @@ NEURONS_CLAIMS = (
         passage=SAID,
         statement=r"\frac{d}{d \log C} \log \frac{\lVert H_{ij} \rVert_F}{\lVert H_{ii} \rVert_F} = -\frac12 "
         r"\quad\text{for the weights into hidden neurons } i,\ j",
-        says="In a perceptron with random weights, blocks of the Hessian between two hidden neurons fall like one over "
-        "the root of the number of classes against those of one neuron.",
+        says="In a perceptron with random weights, blocks of the Hessian between two hidden neurons fall as the "
+        "inverse root of the number of classes against those of one.",
         experiment=NEURON_NUMBERS,
         score="power",
         predict=lambda _: -0.5,
@@ -313,8 +313,8 @@ NEURONS_CLAIMS = (
         r"\frac{1}{C + 2} \cdot \frac{(d + 2)/4 + (N - 1) s}{(d + 2)/2 + (N - 1)/4} \text{ for the squared error},\ "
         r"s = d\, \mathbb{E}\, c^2 \Big(\frac14 + \frac{\arcsin c}{2 \pi}\Big)^2,\ "
         r"C + 1 \text{ in place of } C + 2 \text{ for cross-entropy at } p_i = 1/C",
-        says="In a perceptron of ReLU with random weights, the squared norms of blocks between hidden neurons follow "
-        "from the number of classes, the dimension and the number of samples; c is the cosine between two inputs.",
+        says="In a ReLU perceptron with random weights, squared norms of blocks between hidden neurons follow from "
+        "classes, dimension and samples; c is the cosine between two inputs.",
         experiment=PERCEPTRONS,
         kind=Kind.RATIO,
         score=("off", "on"),

@@ -132,8 +132,8 @@ CLAIMS = (
         ),
         no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \lambda_1(4M, t) - \log \lambda_1(M, t)}{\log 4} = 0 \quad (\mu P)",
-        says="Under muP the largest eigenvalue of the Hessian, at the start and through training, does not go with the "
-        "width of the network.",
+        says="Under muP the largest eigenvalue of the Hessian, at the start and through training, does not go with "
+        "the width.",
         experiment=UNDER_MUP,
         score="exponent",
         along="looks",
@@ -153,7 +153,7 @@ CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \lambda_1(4M, t) - \log \lambda_1(M, t)}{\log 4} = 1 \quad \text{(standard)}",
         says="Under the standard parametrisation, with a rate in proportion to one over the width, the largest "
-        "eigenvalue of the Hessian goes in proportion to the width, at the start and through training.",
+        "eigenvalue of the Hessian is proportional to the width through training.",
         experiment=UNDER_STANDARD,
         score="exponent",
         along="looks",
@@ -174,8 +174,7 @@ CLAIMS = (
         ),
         no_theory=NoTheory.CONSTANT,
         statement=r"\lambda_1(t) / \lambda_1(0) \ge 1.5 \quad (\mu P,\ t = 80)",
-        says="Under muP training raises the largest eigenvalue of the Hessian by half and more, also where "
-        "they are 256 wide.",
+        says="Under muP training raises the largest eigenvalue of the Hessian by half and more, also at width 256.",
         experiment=UNDER_MUP,
         kind=Kind.AT_LEAST,
         score="sharpening",
@@ -196,7 +195,7 @@ CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\lambda_1(t) / \lambda_1(0) \le 1.15 \quad \text{(standard, } t = 80\text{, every network)}",
         says="Under the standard parametrisation, with a rate in proportion to one over the width, training raises "
-        "the largest eigenvalue of the Hessian of no network of width 256 by more than 15 %.",
+        "no Hessian's largest eigenvalue at width 256 by more than 15 %.",
         experiment=UNDER_STANDARD,
         kind=Kind.NEVER_ABOVE,
         score="sharpening",

@@ -144,8 +144,8 @@ GAUSS_NEWTON_CLAIMS = (
         finding="As our copy reads, the second term has no derivative by the output, and no meaning.",
         statement=r"H = J^\top \frac{\partial^2 \ell}{\partial f^2} J + "
         r"\sum_{k=1}^{d_y} \frac{\partial \ell}{\partial f_k} \nabla^2 f_k",
-        says="The Hessian of the loss is the Gauss-Newton matrix plus each output's curvature, weighted by the "
-        "derivative of the loss by that output.",
+        says="The Hessian of the loss is the Gauss-Newton matrix plus each output's curvature times the loss's "
+        "derivative by it.",
         routes=split_terms,
         points=(Point(images="digits", samples=7, hidden=5),),
         tolerance=1e-12,
@@ -176,7 +176,7 @@ GAUSS_NEWTON_CLAIMS = (
         source=f"{PAPER}, eq. (13)",
         statement=r"G_i = J_* J_*^\top,\quad J_* = J^\top \big(\mathrm{diag}(p) - p p^\top\big)^{1/2}",
         says="One sample's Gauss-Newton matrix is a factor times its transpose, with the matrix root of the output "
-        "curvature in the factor.",
+        "curvature.",
         routes=_root,
         points=tuple(Point(inputs=4, hidden=17, classes=k) for k in (3, 5, 8)),
         tolerance=1e-12,
@@ -191,8 +191,8 @@ GAUSS_NEWTON_CLAIMS = (
         source=f"{PAPER}, eq. (20)",
         statement=r"\nabla^2 \ell = -\nabla^2 h_c + \sum_i p_i (\nabla^2 h_i + \nabla h_i \nabla h_i^\top) - "
         r"\Big(\sum_i p_i \nabla h_i\Big) \Big(\sum_i p_i \nabla h_i\Big)^\top",
-        says="The Hessian of the cross-entropy follows exactly from the logits' first and second derivatives and "
-        "the softmax probabilities.",
+        says="The Hessian of the cross-entropy follows exactly from the logits' derivatives and the softmax "
+        "probabilities.",
         domain={
             "widths": Either(
                 Each(Between(2, 4), Between(2, 5), Between(2, 4), Between(2, 5)),
@@ -339,8 +339,8 @@ PATH_CLAIMS = (
         finding="As our copy reads, the activations on the left leave no gate on the right.",
         statement=r"f_k(x) = \sum_{\text{paths to } k} x_{i_0} \prod_l W^{(l)}_{i_l i_{l-1}}\, "
         r"\mathbb{1}[\text{all units of the path active}]",
-        says="The output of a ReLU network is a sum over paths of input times weights, in which only paths with "
-        "all units active count.",
+        says="The output of a ReLU network is a sum over paths of input times weights, of those with all units "
+        "active.",
         domain=SMALL_NETWORKS,
         violation=_forward_against(path_sum),
         examples=SMALL,
@@ -361,8 +361,8 @@ PATH_CLAIMS = (
         finding="As our copy reads, no path has a gate, as in the sum that is differentiated.",
         statement=r"\frac{\partial^2 f_k}{\partial w_a \partial w_b} = \sum_{\text{active paths through } a, b} "
         r"x_{i_0} \prod_{w \ne w_a, w_b} w,\qquad \frac{\partial^2 f_k}{\partial w_a^2} = 0",
-        says="Within fixed gates, second derivatives of a ReLU network's output are sums over the active paths "
-        "through both weights, and vanish on the diagonal.",
+        says="Within fixed gates, second derivatives of a ReLU network's output are sums over active paths through "
+        "both weights, 0 on the diagonal.",
         domain=SMALL_NETWORKS,
         violation=_autodiff_against(path_sum_curvature),
         examples=SMALL,
@@ -434,7 +434,7 @@ SMALL_LOSS = Identity(
     statement=r"\nabla^2 \ell \to \sum_{m \ne c} e^{u_m} \big(\nabla^2 u_m + \nabla u_m \nabla u_m^\top\big),\quad "
     r"u_m = h_m - h_c,\ \ell \to 0",
     says="At small loss the Hessian of the cross-entropy is a positive sum over wrong classes, weighted "
-    "exponentially in their logits relative to the label's.",
+    "exponentially in their logits less the label's.",
     passage=Passage(Standing.MISPRINT, "→ − ∑ m 6=c exp(hm)", "Eq 18"),
     routes=small_loss,
     points=(Point(images="digits", samples=9, hidden=5),),
@@ -537,8 +537,8 @@ RANK_CLAIMS = (
         source=f"{PAPER}, section 7; the rank is ours",
         statement=r"\mathrm{rank}\, H = P - N_1 \text{ for a ReLU network } d_x\text{-}N_1\text{-}2 "
         r"\text{ and many samples}",
-        says="With many samples the Hessian of a two-class ReLU network has full rank but for one direction for "
-        "each hidden unit.",
+        says="With many samples the Hessian of a two-class ReLU network lacks one direction per hidden unit of full "
+        "rank.",
         passage=Passage(
             Standing.AS_STATED, "and thence a rank bound of 4dy( ∑ lNl + dx)", "Section 7.1, after Eq 20"
         ),
@@ -563,8 +563,8 @@ RANK_CLAIMS = (
         source=f"{PAPER}, section 7, of one sample; the first bound is ours",
         statement=r"\mathrm{rank}\, H_i \le \min\Big(2 \sum_{l < L} N_l + d_y - L,\ "
         r"4 d_y \big(\sum_l N_l + d_x\big)\Big)\quad\text{for every sample}",
-        says="The Hessian of a single sample keeps to the rank bound of Section 7 and to a sharper one that counts "
-        "hidden units and classes.",
+        says="The Hessian of a single sample keeps to the rank bound of Section 7 and to a sharper one in hidden "
+        "units and classes.",
         domain=ANY_DEPTH,
         violation=_of_samples(lambda p: _sharp_bound(p.widths)),
         examples=(
@@ -586,8 +586,8 @@ RANK_CLAIMS = (
         source="ours, beside section 7 of the same paper; of linear networks Singh et al. (2021), arXiv 2106.16225",
         statement=r"\mathrm{rank}\, H \le \min\big(\textstyle\sum_i \mathrm{rank}\, H_i,\ P - N_1,\ "
         r"(N + 2 N_1)(d_y - 1)\big) \text{ for a ReLU network } d_x\text{-}N_1\text{-}d_y",
-        says="With one hidden ReLU layer, the rank of a data set's Hessian is at most the samples' ranks together, "
-        "and is limited by parameters, samples and units.",
+        says="With one hidden ReLU layer, the rank of a data set's Hessian is at most the samples' together, and "
+        "limited by parameters, samples and units.",
         passage=OURS,
         domain={
             "widths": Each(Between(3, 9), Between(2, 7), Between(2, 4)),

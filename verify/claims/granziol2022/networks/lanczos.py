@@ -171,7 +171,7 @@ BOUND_CLAIM = ExactProperty(
     statement=r"\lambda_1 \ge \theta_1 \ge \lambda_1 - \frac{(\lambda_1 - \lambda_n) \tan^2 \phi_1}"
     r"{c_{k-1}^2(1 + 2\rho_1)},\quad \phi_1 = \arccos |q_1^\top z_1|,\ "
     r"\rho_1 = \frac{\lambda_1 - \lambda_2}{\lambda_2 - \lambda_n};\ \text{likewise from below}",
-    says="The extreme Ritz values lie within the spectrum, and no further from its ends than the Kaniel-Paige-Saad "
+    says="The extreme Ritz values lie within the spectrum, no further from its ends than the Kaniel-Paige-Saad "
     "bounds allow.",
     symbols={
         r"\lambda_1": "largest eigenvalue",
@@ -247,8 +247,8 @@ DEGENERACY_CLAIMS = (
         source=f"{PAPER}, section 7.2",
         statement=r"\mathbb{E}\, w(\theta \text{ nearest } 0) = \frac{\#\{\lambda_i = 0\}}{P}\quad "
         r"\text{where no other eigenvalue is near } 0",
-        says="Where no other eigenvalue is near zero, the mean weight of the Ritz value nearest zero is the share "
-        "of zero eigenvalues.",
+        says="Where no other eigenvalue is near zero, the mean weight of the Ritz value nearest zero is the share of "
+        "zeros.",
         experiment=EXACT_ZEROS,
         score="weight",
         predict=_share,

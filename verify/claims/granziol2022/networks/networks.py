@@ -108,7 +108,7 @@ NETWORKS_CLAIMS = (
         statement=r"\mathbb{E}\,\lambda_1(H_B) = \lambda_1 + \frac{P \sigma^2}{b \lambda_1}\ (\lambda_1 > s),"
         r"\quad 2 s \text{ else}",
         says="Theorem 4, with one variance for all elements, gives the mean top eigenvalue of small networks' "
-        "batches even of a few images, outside its limit.",
+        "batches of a few images, outside its limit.",
         passage=Passage(Standing.OUTSIDE, "our results are in the limit of P,B →∞", "Section 8.2.1"),
         expected=Verdict.DISAGREES,
         finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 4 is low: on "
@@ -132,8 +132,8 @@ NETWORKS_CLAIMS = (
         source=f"{PAPER}, theorem 7, eq. (16), repaired, on networks (section 8)",
         statement=r"\mathbb{E}\,\lambda_1(G_B) = \theta + \frac{\sigma^2 \theta}{\theta - (P/b) \sigma^2},\quad "
         r"\theta = \lambda_1 - \sigma^2",
-        says="Theorem 7, its threshold and shift repaired, gives the mean top eigenvalue of small networks' "
-        "batches even of a few images, outside its limit.",
+        says="Theorem 7, threshold and shift repaired, gives the mean top eigenvalue of small networks' batches of a "
+        "few images, outside its limit.",
         passage=Passage(Standing.OUTSIDE, "our results are in the limit of P,B →∞", "Section 8.2.1"),
         expected=Verdict.DISAGREES,
         finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 7 is high for the "
@@ -159,8 +159,8 @@ NETWORKS_CLAIMS = (
         source="ours, docs/claims/beyond.md, D1",
         statement=r"\mathbb{E}\,\lambda_1(H_B) = \mathbb{E}_S\,\max\{\lambda : \lambda = "
         r"\lambda_{\max}(F_S(\lambda))\}",
-        says="From statistics of single samples alone, the own-direction law gives the mean top eigenvalue of "
-        "batches of small networks with real images.",
+        says="From statistics of single samples, the own-direction law gives the mean top eigenvalue of small "
+        "networks' batches of real images.",
         passage=OURS,
         experiment=BATCHES,
         along="batch_size",
@@ -311,8 +311,8 @@ EXACT_CLAIMS = (
         source="ours, docs/claims/beyond.md, D1",
         statement=r"\mathbb{E}\,\lambda_1(H_B) \text{ with } T_i \text{ sample by sample, over all batches of a "
         r"population that cancels in pairs}",
-        says="Where a few samples couple to the top direction far more than others, the own-direction law holds "
-        "with each sample's coupling kept.",
+        says="Where a few samples couple to the top direction far more than others, the own-direction law holds with "
+        "each one's coupling kept.",
         passage=OURS,
         routes=uneven_coupling,
         points=(Point(pairs=20, heavy=3, batch_size=2, rest=4.0, own=6.0),),
@@ -326,8 +326,8 @@ EXACT_CLAIMS = (
         source="ours, beside theorem 4 on networks",
         statement=r"B \to N:\quad b\,\big(\mathbb{E}\,\lambda_1(H_B) - \lambda_1\big) \to "
         r"\sum_{k > 1} \frac{\mathrm{Var}_i(v_k^\top H_i v_1)}{\lambda_1 - \lambda_k}",
-        says="As the batch nears the data set, the shift of a network's top eigenvalue over the inverse effective "
-        "batch size is that of second-order perturbation theory.",
+        says="As the batch nears the data set, the shift of a network's top eigenvalue is that of second-order "
+        "perturbation theory.",
         passage=OURS,
         routes=all_but_one,
         points=(
@@ -346,8 +346,8 @@ EXACT_CLAIMS = (
         source=f"{PAPER}, section 8.2",
         statement=r"\mathbb{E}\,\varepsilon_{jk}^2 = \Big(\frac1B - \frac1N\Big) \mathrm{Var}_i\,(H_i)_{jk}\quad "
         r"\text{element by element}",
-        says="On networks with real images, each noise element has a mean square of its own variance over the "
-        "samples divided by the effective batch size.",
+        says="On networks with real images, each noise element has its own variance over the samples, divided by the "
+        "effective batch size.",
         routes=all_elements,
         points=(
             Point(matrix="hessian", steps=0, samples=8, batch_size=3, images="digits", directions=4),
@@ -365,8 +365,8 @@ EXACT_CLAIMS = (
         statement=r"\lambda_{\max}\Big(\frac1B \sum_{i \in S} V^\top H_i V\Big) \le \lambda_1(H_S) \le "
         r"\frac1B \sum_{i \in S} \lambda_1(H_i),\quad \lambda_1(H_S) \ge \frac1B \max_{i \in S} \lambda_1(H_i)\ "
         r"(H_i \succeq 0)",
-        says="For every batch the top eigenvalue lies between that of its samples restricted to a few directions "
-        "and the mean of the samples' own.",
+        says="The top eigenvalue of every batch lies between that of its samples restricted to a few directions and "
+        "the mean of the samples' own.",
         passage=OURS,
         domain={
             "samples": Between(2, 7),
@@ -593,8 +593,8 @@ ALGORITHM_1_CLAIMS = (
         source=f"{PAPER}, algorithm 1",
         statement=r"\mathbb{E}_v\Big[\frac1N \sum_i \lVert H_i v\rVert^2 - \lVert \bar H v\rVert^2\Big] = "
         r"\frac1P \sum_{jk} \mathrm{Var}_i\,(H_i)_{jk} = P \sigma^2",
-        says="With the sum divided by the number of samples and the squared norm of the mean product taken off, "
-        "Algorithm 1 estimates the noise of a network's Hessians without bias.",
+        says="With the sum over the number of samples and the squared norm of the mean product taken off, Algorithm "
+        "1 estimates the noise without bias.",
         passage=Passage(Standing.MISPRINT, "σ2 ← σ2 + vTH2 i v", "Algorithm 1, line 6"),
         experiment=ALGORITHM_1,
         score="corrected",
@@ -618,8 +618,8 @@ ALGORITHM_1_CLAIMS = (
         entries=("B37",),
         source=f"{PAPER}, algorithm 1",
         statement=r"\mathbb{E}_v\Big[\frac1N \sum_i \lVert H_i v\rVert^2 - (v^\top \bar H v)^2\Big] = P \sigma^2",
-        says="With the square of the mean quadratic form as the term taken off, Algorithm 1 estimates the noise of "
-        "a network's per-sample Hessians.",
+        says="With the square of the mean quadratic form taken off, Algorithm 1 estimates the noise of a network's "
+        "per-sample Hessians.",
         passage=Passage(Standing.AS_STATED, "[vT (1/N ∑N j=1Hj)v] 2", "Algorithm 1, line 9"),
         expected=Verdict.DISAGREES,
         finding="The second term, here with the factor 1/N of line 6 restored, is the square of the quadratic form; "

@@ -48,8 +48,7 @@ MEAN_INVERSE = ExactProperty(
     entries=("B2",),
     source=f"{PAPER}, section 2; the order is ours",
     statement=r"\mathbb{E}\,H_i^{-1} \succeq (\mathbb{E}\,H_i)^{-1}\quad (H_i \succ 0)",
-    says="The mean of the inverses of positive definite matrices is, in the matrix order, at least the inverse of "
-    "their mean.",
+    says="The mean inverse of positive definite matrices is, in the matrix order, at least the inverse of their mean.",
     domain={"dataset_size": Between(2, 6), "dim": Between(1, 6), "least": Between(0.05, 3.0)},
     violation=lambda rng, point: max(0.0, -float(_inverse_gaps(rng, point)[0])),
     examples=(Point(dataset_size=5, dim=4, least=0.3), Point(dataset_size=2, dim=1, least=0.7)),
@@ -88,8 +87,7 @@ LIPSCHITZ = Identity(
     entries=("B2",),
     source=f"{PAPER}, section 2.1",
     statement=r"\sup_{w, w'} \frac{|\nabla R(w) - \nabla R(w')|}{|w - w'|} = \sup_w \max_i |\lambda_i(\nabla^2 R(w))|",
-    says="The Lipschitz constant of the gradient is the supremum over the domain of the Hessian's largest absolute "
-    "eigenvalue.",
+    says="The Lipschitz constant of the gradient is the supremum of the Hessian's largest absolute eigenvalue.",
     passage=Passage(
         Standing.MISPRINT,
         "which is the infimum of the eigenvalues of the Hessian in the weight manifold",
@@ -149,8 +147,8 @@ EVERY_BATCH = ExactProperty(
     source=f"{PAPER}, abstract and sections 1, 8.1 and 12 to 14; that it never grows with B is ours",
     statement=r"\mathbb{E}\,\lambda_1(H_B) \ge \mathbb{E}\,\lambda_1(H_{B+1}) \ge \dots \ge \lambda_1(H),\quad "
     r"\mathbb{E}\,\lambda_P(H_B) \le \dots \le \lambda_P(H),\quad \mathbb{E}\,\mathrm{tr}\,H_B = \mathrm{tr}\,H",
-    says="Over all batches the mean top eigenvalue never grows with the batch size and the mean lowest one never "
-    "falls, while the mean trace stays.",
+    says="Over all batches the mean top eigenvalue never grows with the batch size, the mean lowest one never falls, "
+    "the mean trace stays.",
     domain=SYMMETRIC_POPULATIONS,
     violation=_not_monotone,
     examples=(Point(dataset_size=8, dim=5), Point(dataset_size=6, dim=3)),
@@ -190,8 +188,8 @@ FROBENIUS = Claim(
     source=f"{PAPER}, eq. (6), for independent elements, where the quarter is ours",
     statement=r"\frac{\mathbb{E}\,\lVert\varepsilon\rVert_F^2}{P\,\mathbb{E}\,\lVert\varepsilon\rVert_2^2} "
     r"\to \tfrac14 \le 1",
-    says="For noise with independent elements, the squared Frobenius norm is a quarter of the dimension times the "
-    "squared spectral norm, which bounds it.",
+    says="For noise with independent elements, the squared Frobenius norm is a quarter of its bound, dimension times "
+    "squared spectral norm.",
     experiment=NORMS,
     kind=Kind.RATIO,
     score=("frobenius", "spectral"),
@@ -258,8 +256,8 @@ INEQUALITIES = (
         source=f"{PAPER}, proof of theorem 3, second argument",
         statement=r"|H_i| \le L:\quad \frac1{P^2} \sum_{jk} \mathbb{E}\,\varepsilon_{jk}^2 \le "
         r"\frac{4 L^2}{P} (1 - B/N)^2 \to 0",
-        says="If the curvature of every sample is bounded, the mean square of the noise elements is at most a "
-        "constant over the dimension, and so vanishes.",
+        says="If every sample's curvature is bounded, the mean square of the noise elements is at most a constant "
+        "over the dimension.",
         domain=BOUNDED_POPULATIONS,
         violation=_mean_square_excess,
         examples=BOUNDED,
@@ -330,8 +328,8 @@ VGG = Identity(
     source=f"{PAPER}, section 7",
     statement=r"1 - \frac{4 d_y (\sum_l N_l + d_x)}{P} = 0.9781\quad "
     r"(d_y = 10,\ \textstyle\sum_l N_l = 5258,\ d_x = 3072,\ P = 15\,245\,130)",
-    says="The rank bound, with units, colours and parameters of the ten-class VGG-16 counted on the network "
-    "itself, gives the share of zero eigenvalues.",
+    says="The rank bound, with units, colours and parameters counted on the ten-class VGG-16, gives the share of "
+    "zero eigenvalues.",
     passage=Passage(Standing.AS_STATED, "total number of neurons is 13, 416", "Section 7.1"),
     routes=vgg_16,
     points=(Point(classes=10),),

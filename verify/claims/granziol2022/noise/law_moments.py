@@ -65,8 +65,8 @@ MOMENT_CLAIMS = (
         entries=("B13", "B-B4"),
         source=f"{PAPER}, theorem 3 and eq. (52)",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^k \to \int x^k\, dF(x)",
-        says="For large dimension the moments of Gaussian and Wishart spectra are those of the semicircle and of "
-        "the Marchenko-Pastur law.",
+        says="For large dimension the moments of Gaussian and Wishart spectra are those of the semicircle and the "
+        "Marchenko-Pastur law.",
         experiment=MOMENTS,
         score="moment",
         along="order",
@@ -86,8 +86,8 @@ MOMENT_CLAIMS = (
         source=f"{PAPER}, theorem 3 and eq. (52)",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^2 - \Big(\frac1P \mathrm{tr}\,\varepsilon\Big)^2 \to "
         r"\sigma^2,\ \beta \sigma^4",
-        says="For large dimension the variance of the spectrum is that of the semicircle for Gaussian noise and of "
-        "the Marchenko-Pastur law for Wishart matrices.",
+        says="For large dimension the variances of Gaussian and Wishart spectra are those of the semicircle and the "
+        "Marchenko-Pastur law.",
         experiment=MOMENTS,
         score="spread",
         predict=lambda p: _law(p).var(),
@@ -195,7 +195,7 @@ EDGE_CLAIMS = (
         source=f"Tracy and Widom (1996), beside theorem 3 of {PAPER}; the centring by Johnstone and Ma (2012)",
         statement=r"\frac{\lambda_{\max}(\varepsilon) \sqrt P/\sigma - 2 \sqrt{P - 1/2}}{(P - 1/2)^{-1/6}} \sim F_1",
         says="Centred and scaled, the largest eigenvalue of Gaussian noise follows the Tracy-Widom law of real "
-        "symmetric matrices.",
+        "matrices.",
         passage=KNOWN,
         experiment=LAW_OF_THE_EDGE,
         kind=Kind.DISTRIBUTION,
@@ -215,8 +215,8 @@ EDGE_CLAIMS = (
         entries=("B39",),
         source=f"Capitaine, Donati-Martin and Feral (2012), beside section 8.2.1 of {PAPER}",
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{P} \Big(1 - \frac{\sigma^2}{\lambda_1^2}\Big)",
-        says="The variance of an outlier in Gaussian noise is two noise variances over the dimension, less the "
-        "nearer the spike lies to the threshold.",
+        says="The variance of an outlier in Gaussian noise is two noise variances over the dimension, and less near "
+        "the threshold.",
         passage=KNOWN,
         experiment=OUTLIER_SCATTER,
         score="small",
@@ -236,8 +236,8 @@ EDGE_CLAIMS = (
         entries=("B39",),
         source=f"Tracy and Widom (1996), beside section 8.2.1 of {PAPER}",
         statement=r"\mathrm{Var}\,\lambda_{\max}(\varepsilon) = 1.6078\, \sigma^2 P^{-1} (P - \tfrac12)^{-1/3}",
-        says="The variance of the largest eigenvalue of Gaussian noise is that of the Tracy-Widom law on the scale "
-        "of the dimension.",
+        says="The variance of the largest eigenvalue of Gaussian noise is that of the Tracy-Widom law, scaled by the "
+        "dimension.",
         passage=KNOWN,
         experiment=EDGE_SCATTER,
         score="small",
@@ -257,8 +257,8 @@ EDGE_CLAIMS = (
         source="Capitaine, Donati-Martin and Feral (2009), on the fluctuations of the outlier",
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{\sigma^2}{P} (1 - m)^2 \Big(1 - 2 m + \frac{2 m}{1 - m}\Big),"
         r"\quad m = \sigma^2/\lambda_1^2\quad (\text{noise of signs, } v_1 = e_1)",
-        says="In noise of random signs, a spike along one coordinate has an outlier whose variance depends on the "
-        "law of the elements, unlike a spread-out one.",
+        says="In noise of signs, the variance of the outlier of a spike along one coordinate depends on the law of "
+        "the elements.",
         passage=KNOWN,
         experiment=AXIS,
         kind=Kind.GROUPS,

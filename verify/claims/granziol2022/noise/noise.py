@@ -118,8 +118,8 @@ SPECTRUM_CLAIMS = (
         source=f"{PAPER}, theorem 3",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to \int_{-2s}^{x} "
         r"\frac{\sqrt{4 s^2 - t^2}}{2 \pi s^2}\, dt,\quad s = \sqrt{P/b}\,\sigma,\ \text{independent elements}",
-        says="The spectrum of batch noise with independent elements follows the semicircle, with the width that "
-        "element variance, dimension and effective batch size set.",
+        says="The spectrum of batch noise with independent elements follows the semicircle, its width set by element "
+        "variance, dimension and effective batch size.",
         experiment=WIGNER_SPECTRUM,
         predict=lambda p: Semicircle(sigma=scale(p)).cdf(p.x),
         margin_reason="finite size is O(1/P), below 0.003 at P = 160",
@@ -136,8 +136,8 @@ SPECTRUM_CLAIMS = (
         source=f"{PAPER}, eq. (52), for averages of rank-one samples, less their mean",
         statement=r"\frac1P \#\{i: \lambda_i(\tfrac1B \textstyle\sum g g^\top - \sigma^2 I) \le x\} \to "
         r"F_{\mathrm{MP}}(x + \sigma^2),\ \beta = P/B",
-        says="Averages of rank-one samples, less their mean, have a Marchenko-Pastur spectrum at the ratio of "
-        "dimension to batch size.",
+        says="Averages of rank-one samples, less their mean, have a Marchenko-Pastur spectrum of ratio dimension to "
+        "batch size.",
         passage=Passage(Standing.MISPRINT, "4βσ2y − (y + σ2(1− β))2 2βσ2y", "Eq 52"),
         experiment=LOW_RANK_SPECTRUM,
         predict=lambda p: _low_rank_law(p).cdf(p.x + p.variance),
@@ -186,8 +186,8 @@ EDGE_ORDER = Claim(
     entries=("B13",),
     source=f"ours, beside theorem 3 of {PAPER}; the centring by Johnstone and Ma (2012)",
     statement=r"2 - \mathbb{E}\,\sqrt{\tfrac{P}{P - 1/2}}\,\lambda_{\max}(\varepsilon) / s \sim P^{-2/3}",
-    says="The largest eigenvalue of Gaussian noise, rescaled as at half a dimension less, approaches the edge like "
-    "the dimension to the power minus two thirds.",
+    says="The largest eigenvalue of Gaussian noise, rescaled for half a dimension less, nears the edge like the "
+    "dimension to the power -2/3.",
     passage=OURS,
     experiment=EDGE,
     kind=Kind.EXPONENT,
@@ -209,8 +209,8 @@ EDGE_CLAIMS = (
         entries=("B13", "B15"),
         source=f"{PAPER}, theorem 3 and lemma 5, eq. (10), without a spike",
         statement=r"\lim_{P \to \infty} \mathbb{E}\,\lambda_{\max}(\varepsilon) / s = 2",
-        says="As the dimension grows, the largest eigenvalue of Gaussian noise tends to twice the standard "
-        "deviation of its spectrum.",
+        says="As the dimension grows, the largest eigenvalue of Gaussian noise tends to twice the deviation of its "
+        "spectrum.",
         experiment=EDGE,
         kind=Kind.LIMIT,
         score="edge",
@@ -305,8 +305,8 @@ OTHER_SPECTRA = (
         source=f"{PAPER}, theorem 3",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F_{\mathrm{sc}}(x),\ s = \sqrt{P/b}\,\sigma\quad "
         r"(t_5,\ \text{70 entries a row},\ \text{variances 19 to 1 with equal row sums})",
-        says="Divided by the root of the dimension, noise with heavy-tailed, sparse or unequal elements has a "
-        "semicircle spectrum, as long as row variances are equal.",
+        says="Over the root of the dimension, noise with heavy-tailed, sparse or unequal elements has a semicircle "
+        "spectrum if row variances are equal.",
         passage=Passage(
             Standing.MISPRINT,
             "the limiting spectral density p(λ) of ε(w) ∈ RP×P satisfies the semicircle law",
@@ -335,8 +335,7 @@ OTHER_SPECTRA = (
         source=f"compound free Poisson laws, Nica and Speicher (2006), beside theorem 3 of {PAPER}",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F(x),\quad R(w) = \frac{\rho a^2 w}{1 - a^2 w^2},"
         r"\ \rho = B r / P,\ a = P \tau^2 / B",
-        says="The spectrum of an average of few signed low-rank samples follows a compound free Poisson law in "
-        "place of the semicircle.",
+        says="The spectrum of an average of few signed low-rank samples follows a compound free Poisson law.",
         passage=KNOWN,
         experiment=SIGNED_SPECTRUM,
         predict=lambda p: _free_poisson(p).cdf(p.x),
@@ -450,7 +449,7 @@ MOMENT_CLAIMS = (
         r"\sigma^4\quad "
         r"(\text{variances } v_i v_j \sigma^2 / P,\ v = 1 \pm c)",
         says="Where rows of the noise have unequal variances, the fourth moment of its spectrum exceeds the "
-        "semicircle's by what the contrast of the rows predicts.",
+        "semicircle's as their contrast predicts.",
         passage=Passage(
             Standing.OUTSIDE,
             "there cannot be too much variation in the variances per element",
@@ -473,8 +472,8 @@ MOMENT_CLAIMS = (
         source=f"ours, beside Lindeberg's condition in the proof of theorem 3 of {PAPER}",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \big(2 + \tfrac1k - \tfrac2P\big) \sigma^4\quad "
         r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
-        says="With a fixed mean number of non-zero entries in a row, the fourth moment of the spectrum stays above "
-        "the semicircle's by about the inverse of that number.",
+        says="With a fixed mean number of entries in a row, the fourth moment of the spectrum stays above the "
+        "semicircle's by about its inverse.",
         passage=Passage(
             Standing.OUTSIDE,
             "the tails of the normal distribution decay sufficiently rapidly",
@@ -497,8 +496,8 @@ MOMENT_CLAIMS = (
         source=f"ours, beside theorem 3 of {PAPER}",
         statement=r"\frac{m_4}{m_2^2} = \frac{P}{B r} + \Big(1 - \frac1{B r}\Big)\Big(2 + \frac3{P + 2}\Big),\quad "
         r"m_2 = P \sigma^2 / B,\ \sigma^2 = r \tau^4",
-        says="The fourth moment of noise from few low-rank samples exceeds the semicircle's by the dimension over "
-        "batch size times rank, up to known finite-size terms.",
+        says="The fourth moment of noise of few low-rank samples exceeds the semicircle's by dimension over batch "
+        "size times rank.",
         passage=Passage(
             Standing.OUTSIDE,
             "the dependence between the elements cannot be too large",
@@ -599,8 +598,8 @@ ANY_NOISE_CLAIMS = (
         passage=OURS,
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^k,\ k = 2, 4,\quad "
         r"\mathbb{E}\,\lVert H_B - H\rVert_F^2 \propto \tfrac1B - \tfrac1N",
-        says="At any size and shape, noise of every kind has the second or fourth moment of theory, and means over "
-        "batches have the spread of the effective batch size.",
+        says="At any size and shape, noise of every kind has the moment of theory, and means over batches the spread "
+        "of the effective batch size.",
         domain={
             "case": OneOf(*CASES),
             "dim": Between(4, 40),

@@ -50,8 +50,8 @@ BOUND_CLAIMS = (
         entries=("B1",),
         source=f"{PAPER}, abstract and sections 1 and 8.1, read as a statement on every batch",
         statement=r"\lambda_1(H_B) \ge \lambda_1(H)\quad\text{for every batch}",
-        says="Read as a statement on every batch, and not on their mean, the top eigenvalue of a batch is at least "
-        "that of its population.",
+        says="Read as a statement on every batch, not on their mean, the top eigenvalue of a batch is at least its "
+        "population's.",
         passage=Passage(
             Standing.OUTSIDE,
             "in expectation, the main effect of sub-sampling is a broadening of the spectrum",
@@ -162,8 +162,7 @@ PROBE_CLAIMS = (
         entries=("B64",),
         source=f"{PAPER}, appendix D, eq. (56)",
         statement=r"\mathbb{E}\,v^\top H^m v = \sum_i \lambda_i^m",
-        says="The mean quadratic form of a matrix power in random probe vectors is the sum of that power of the "
-        "eigenvalues.",
+        says="The mean quadratic form of a matrix power in random probes is the sum of that power of the eigenvalues.",
         passage=Passage(Standing.MISPRINT, "Tr(Hm) = N∑ i=1 λi", "Eq 56"),
         experiment=PROBES,
         score="signs",
@@ -181,8 +180,8 @@ PROBE_CLAIMS = (
         id="granziol2022/gaussian-probe-variance",
         **OF_PROBES,
         statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2,\quad v \sim N(0, I)",
-        says="With Gaussian probes the variance of the quadratic form of a matrix power is twice the power's "
-        "squared Frobenius norm.",
+        says="With Gaussian probes the variance of the quadratic form of a matrix power is twice its squared "
+        "Frobenius norm.",
         score="gaussian",
         predict=_gaussian_variance,
         rivals={
@@ -196,8 +195,8 @@ PROBE_CLAIMS = (
         **OF_PROBES,
         statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2 - 2 \textstyle\sum_i (H^m)_{ii}^2,\quad "
         r"v_i = \pm 1",
-        says="With probes of random signs the variance of the quadratic form is twice the sum of squares of the "
-        "matrix power's elements off the diagonal.",
+        says="With probes of signs the variance of the quadratic form is twice the sum of squares of the matrix "
+        "power off the diagonal.",
         score="signs",
         predict=_sign_variance,
         rivals={
@@ -212,8 +211,8 @@ PROBE_CLAIMS = (
         source=f"{PAPER}, appendix D; directions on the sphere, Fang, Kotz and Ng (1990)",
         statement=r"n\,|v^\top \phi|^2 \sim n\,\mathrm{Beta}\big(\tfrac12, \tfrac{n - 1}{2}\big)\quad "
         r"\text{for a random unit vector } v",
-        says="The squared overlap of a random unit vector with an eigenvector has a Beta law, whose mean is the "
-        "inverse dimension but around which it does not concentrate.",
+        says="The squared overlap of a random unit vector with an eigenvector has a Beta law, which does not "
+        "concentrate at its mean, the inverse dimension.",
         passage=Passage(Standing.AS_STATED, "|vTφi|2 ≈ 1 N ∀i, with high probability", "Appendix D"),
         experiment=PROBES,
         kind=Kind.DISTRIBUTION,
@@ -284,8 +283,8 @@ GRADIENT_NOISE_CLAIMS = (
         entries=("B59",),
         source=f"{PAPER}, section 11.2; McCandlish et al. (2018), arXiv 1812.06162, appendix A",
         statement=r"\mathbb{E}\,|g_B|^2 = |g|^2 + \mathrm{tr}\,C / B",
-        says="The mean squared norm of a batch gradient is that of the full gradient plus the trace of the "
-        "samples' covariance over the batch size.",
+        says="The mean squared norm of a batch gradient is the full gradient's plus the trace of the samples' "
+        "covariance over the batch size.",
         passage=Passage(
             Standing.AS_STATED,
             "whilst the value of the change in loss remains unchanged in expectation",
@@ -317,8 +316,8 @@ GRADIENT_NOISE_CLAIMS = (
         source=f"{PAPER}, section 11.2; moments of normal variables, Isserlis (1918)",
         statement=r"\mathrm{Var}\,|g_B|^2 = \frac4B g^\top C g + \frac2{B^2} \mathrm{tr}\,C^2\quad "
         r"\text{(normal gradients)}",
-        says="For normal gradients the variance of the batch gradient's squared norm has a term that falls as the "
-        "inverse batch size beside one that falls as its square.",
+        says="For normal gradients the variance of the batch gradient's squared norm has a term in the inverse batch "
+        "size and one in its square.",
         passage=Passage(Standing.AS_STATED, "the variance changes as", "Section 11.2"),
         experiment=GRADIENTS,
         score="variance",

@@ -174,8 +174,7 @@ SAMPLING_CLAIMS = (
         source=f"{PAPER}, eqs. (4) and (5), first line",
         statement=r"\varepsilon = \left(\frac1B - \frac1N\right) \sum_{i \in \text{batch}} H_i - "
         r"\frac1N \sum_{i \notin \text{batch}} H_i",
-        says="The noise of every batch is a positive weight on the samples inside it and a negative one on the "
-        "samples outside.",
+        says="The noise of every batch weighs the samples inside it positively and those outside negatively.",
         routes=batch_and_rest,
         points=(Point(dataset_size=8, batch_size=3, dim=4), Point(dataset_size=7, batch_size=5, dim=3)),
         tolerance=1e-13,
@@ -189,8 +188,8 @@ SAMPLING_CLAIMS = (
         entries=("B11",),
         source=f"{PAPER}, remark 6, eq. (11)",
         statement=r"\mathbb{E}\,(H_B - H_{\text{true}})_{jk}^2 = \mathrm{Var}_\psi\,(H)_{jk} / B",
-        says="Measured from the Hessian of the true risk, an element of the batch Hessian has the variance of its "
-        "source over the batch size itself.",
+        says="Measured from the true risk's Hessian, an element of the batch Hessian has its source's variance over "
+        "the batch size itself.",
         routes=against_the_true_mean,
         points=(
             Point(outcomes=3, dataset_size=6, batch_size=2),
@@ -207,7 +206,7 @@ SAMPLING_CLAIMS = (
         source=f"{PAPER}, theorem 4 and its footnote; the noise scale of section 2.2",
         statement=r"\frac{S_{jk}^2}{\mathbb{E}\,\varepsilon_{jk}^2} = b = \frac{B}{1 - B/N} = \frac{N B}{N - B}",
         says="The sample variance over the mean square of the noise is the effective batch size, for every batch "
-        "smaller than the data set.",
+        "below the data set.",
         routes=effective_sizes,
         points=(Point(dataset_size=6), Point(dataset_size=8)),
         tolerance=1e-14,
@@ -221,8 +220,8 @@ SAMPLING_CLAIMS = (
         source=f"{PAPER}, lemma 2, eq. (7)",
         statement=r"z_B = \varepsilon_{jk} \big/ \sqrt{\mathbb{E}\,\varepsilon_{jk}^2}:\quad "
         r"\mathbb{E}\,(z_B - z_{B'})^2 = 2 - 2 \sqrt{b / b'}\quad (\text{batch } B \subset B')",
-        says="From a batch to a larger one around it, the normalised noise keeps moving by an amount set by the "
-        "ratio of effective sizes: it does not settle.",
+        says="From a batch to a larger one around it, the normalised noise keeps moving by an amount set by their "
+        "effective sizes: it does not settle.",
         passage=Passage(
             Standing.MISPRINT,
             "converges element-wise to a zero mean, normal random variable",
@@ -250,8 +249,8 @@ SAMPLING_CLAIMS = (
         source=f"ours, beside lemma 2, eq. (7), of {PAPER}: the rate",
         statement=r"\mathrm{skew}(\varepsilon_{jk}) = \kappa_3 \left(\frac1B - \frac2N\right) \Big/ "
         r"\sqrt{\frac1B - \frac1N}\ \sim B^{-1/2}\quad (\text{elements of variance } 1)",
-        says="For exponential elements the skewness of a noise element falls as the inverse square root of the "
-        "batch size, at a fixed share of the data.",
+        says="For exponential elements the skewness of a noise element falls as the inverse root of the batch size, "
+        "at a fixed share of the data.",
         passage=OURS,
         experiment=EXPONENTIAL,
         score="skewness",
@@ -321,8 +320,8 @@ TRUE_RISK_CLAIMS = (
         source=f"{PAPER}, remark 6, eq. (11); the composition is ours",
         statement=r"\lambda_1' = \lambda + \frac{P \sigma^2}{B \lambda},\quad \lambda + "
         r"\frac{P \sigma^2}{N \lambda} = \lambda_1(H)\quad(\text{both less their noise of first order})",
-        says="Where the full Hessian is noisy itself, taking its noise off and adding that of the batch gives the "
-        "top eigenvalue of the batch.",
+        says="Where the full Hessian is noisy itself, taking its noise off and adding the batch's gives the batch's "
+        "top eigenvalue.",
         passage=Passage(Standing.OUTSIDE, "Under the assumption that Hemp is of low-rank", "Theorem 4"),
         experiment=NESTED,
         score="batch",
@@ -351,8 +350,8 @@ TRUE_RISK_CLAIMS = (
         source=f"{PAPER}, remark 6, eq. (11); sections 12 to 14",
         statement=r"\mathbb{E}\,\lambda_1\Big(\frac1n \sum_{i \le n} H_i\Big) = \lambda + "
         r"\frac{P \sigma^2}{n \lambda}\quad (\lambda \text{ of the true Hessian})",
-        says="The top eigenvalue of a mean of Gaussian samples exceeds that of the true Hessian by an amount "
-        "inversely proportional to their number.",
+        says="The top eigenvalue of a mean of Gaussian samples exceeds the true Hessian's by an amount in the "
+        "inverse of their number.",
         experiment=NESTED,
         score="top",
         along="samples",
@@ -406,7 +405,7 @@ SCATTER_CLAIMS = (
         source=f"{PAPER}, section 8.2.1",
         statement=r"\sup_x |F_P(x) - F(x)| \sim P^{-1/4}\ (P = 40 \text{ to } 160)",
         says="As the paper cites it, the largest distance of a Gaussian spectrum from the semicircle scales as the "
-        "dimension to the power minus one quarter.",
+        "dimension to the power -1/4.",
         passage=Passage(
             Standing.AS_STATED,
             "corrections for finite B scale as B−1/4 for matrices with finite 4th moments",
@@ -461,8 +460,8 @@ SHAPE_CLAIM = Claim(
     source=f"{PAPER}, theorem 4 below its threshold, footnote 6",
     statement=r"\frac{2 \lambda_1'(B_2)}{\lambda_1'(B_1) + \lambda_1'(B_3)} = "
     r"\frac{2 \sqrt{1/B_2 - 1/N}}{\sqrt{1/B_1 - 1/N} + \sqrt{1/B_3 - 1/N}}\quad (B_i < B_c)",
-    says="Where noise drowns the spike, the top eigenvalue at a middle batch size lies below the straight line "
-    "through a smaller and a larger one.",
+    says="Where noise drowns the spike, the top eigenvalue at a middle batch size lies below the line through a "
+    "smaller and a larger one.",
     experiment=EDGES,
     kind=Kind.RATIO,
     score=("middle", "ends"),

@@ -135,7 +135,7 @@ WIGNER_CLAIMS = (
         source=f"{PAPER}, theorem 10, eq. (44); lemma 11, eq. (45)",
         statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - \frac{P}{b} \frac{\sigma^2}{\lambda_1^2}\quad "
         r"(\lambda_1 > \sqrt{P/b}\,\sigma)",
-        says="In Wigner noise, above the threshold, the squared overlap of batch and full top eigenvectors is one "
+        says="In Wigner noise above the threshold, the squared overlap of batch and full top eigenvectors is one "
         "less the squared noise scale over eigenvalue.",
         passage=Passage(Standing.MISPRINT, "if λ1 > 2σε", "Lemma 11, Eq 45"),
         experiment=WIGNER,
@@ -193,8 +193,8 @@ WISHART_CLAIMS = (
         source=f"{PAPER}, theorem 7, eq. (16), for batches of a data set",
         statement=r"\lambda_1' = \theta + \frac{\sigma^2 \theta}{\theta - \sigma^2 P/b},\quad "
         r"\theta = \lambda_1 - \sigma^2,\ \lambda_1 \text{ of the full matrix},\ P \ll N",
-        says="With far more samples than parameters, Theorem 7 gives the top eigenvalue of a data set's batches, once "
-        "the noise's mean is taken off the full one.",
+        says="With far more samples than parameters, Theorem 7 gives the top eigenvalue of batches, once the noise's "
+        "mean is taken off the full one.",
         passage=Passage(
             Standing.AS_STATED, "where Gemp has extremal eigenvalue λ1, is given by", "Theorem 7"
         ),
@@ -307,7 +307,7 @@ OUTLIERS_CLAIMS = (
         statement=r"\lambda_i' = \lambda_i + \sigma^2/\lambda_i\quad (|\lambda_i| > \sigma,\ "
         r"\text{each of several, at both ends})",
         says="Each of several spikes above the threshold, at either end of the spectrum, moves outwards by the noise "
-        "variance over its own strength.",
+        "variance over its strength.",
         passage=Passage(Standing.MISPRINT, "The same proof also holds for λP < −2σε", "Appendix A.2"),
         experiment=SEVERAL,
         score="eigenvalue",
@@ -335,8 +335,8 @@ OUTLIERS_CLAIMS = (
         source=f"{PAPER}, theorem 4, eq. (9)",
         statement=r"\lambda_1' = \lambda_1 + \frac{P}{b} \frac{\sigma^2}{\lambda_1}\quad "
         r"(\text{batches of 0.4 and 0.7 } N,\ \text{drawn from a data set})",
-        says="For batches drawn without replacement from a few noisy Hessians, Theorem 4 holds with the effective "
-        "batch size and the unbiased variance.",
+        says="For batches drawn without replacement from a few noisy Hessians, Theorem 4 holds with effective batch "
+        "size and unbiased variance.",
         experiment=BATCHES,
         score="eigenvalue",
         axis="batch_size",
@@ -360,7 +360,7 @@ OUTLIERS_CLAIMS = (
         source=f"{PAPER}, theorem 4, eq. (9), below its threshold; finite P by Johnstone and Ma (2012)",
         statement=r"\mathbb{E}\,\lambda_1' = 2 s \sqrt{1 - \tfrac{1}{2P}}\, \big(1 - \tfrac{1.2065}{2} "
         r"(P - \tfrac12)^{-2/3}\big)\quad (\lambda_1 \ll s = \sqrt{P/b}\,\sigma)",
-        says="A spike far below the threshold leaves the top eigenvalue at the edge of the noise, as corrected for "
+        says="A spike far below the threshold leaves the top eigenvalue at the edge of the noise, corrected for "
         "finite dimension.",
         experiment=DROWNED,
         score="eigenvalue",
@@ -479,8 +479,8 @@ OTHER_NOISE_CLAIMS = (
         source=f"ours, beside theorem 4, eq. (9), of {PAPER}",
         statement=r"\lambda_1' = \lambda_1 + \frac{s^2 \lambda_1}{\lambda_1^2 - a^2},\quad s^2 = P \sigma^2 / B,\ "
         r"a = P \tau^2 / B,\ \sigma^2 = r \tau^4\quad (B r \ll P,\ \text{signed samples of rank } r)",
-        says="In a batch of few signed low-rank samples, the top eigenvalue lies above that of Theorem 4, where "
-        "the compound free Poisson law puts it.",
+        says="In a batch of few signed low-rank samples, the top eigenvalue lies above Theorem 4, where the compound "
+        "free Poisson law has it.",
         passage=Passage(
             Standing.OUTSIDE,
             "the dependence between the elements cannot be too large",

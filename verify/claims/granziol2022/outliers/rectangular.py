@@ -147,8 +147,8 @@ RECTANGULAR_CLAIMS = (
         source=f"{PAPER}, theorem 7, eq. (16); the threshold by Benaych-Georges and Nadakuditi (2011)",
         statement=r"\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1 - \beta\sigma^2}\quad "
         r"(\lambda_1 > \sigma^2 \sqrt\beta\,(1 + \sqrt\beta),\ \beta \text{ from 0.12 to 19})",
-        says="At dimensions from far below to far above the number of samples, added Wishart noise lifts a spike "
-        "above the Marchenko-Pastur threshold to the outlier of Theorem 7.",
+        says="At dimensions from far below to far above the number of samples, added Wishart noise lifts a spike as "
+        "Theorem 7 says, above the Marchenko-Pastur threshold.",
         passage=Passage(Standing.AS_STATED, "if λ1 > σ2(1 + P b )", "Theorem 7, Eq 16"),
         experiment=RECTANGULAR,
         score="additive",
@@ -174,8 +174,8 @@ RECTANGULAR_CLAIMS = (
         entries=("B25",),
         source=f"Benaych-Georges and Nadakuditi (2011), beside theorem 7, eq. (16), of {PAPER}",
         statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - \frac{\beta \sigma^4}{(\lambda_1 - \beta \sigma^2)^2}",
-        says="Under added Wishart noise the squared overlap of the top eigenvectors is the derivative of Theorem "
-        "7's outlier by the spike.",
+        says="Under added Wishart noise the squared overlap of the top eigenvectors is the derivative of Theorem 7's "
+        "outlier.",
         passage=KNOWN,
         experiment=RECTANGULAR,
         score="additive_overlap",
@@ -198,7 +198,7 @@ RECTANGULAR_CLAIMS = (
         statement=r"\mathbb{E}\,\lambda_1' = \frac{\sigma^2}{n} (\sqrt{P'} + \sqrt{n'})\big[\sqrt{P'} + \sqrt{n'} "
         r"- 1.2065\,(P'^{-1/2} + n'^{-1/2})^{1/3}\big],\quad P' = P - \tfrac12,\ n' = n - \tfrac12",
         says="A spike below the threshold leaves the top eigenvalue under added Wishart noise at the "
-        "Marchenko-Pastur edge, with its known correction for finite size.",
+        "Marchenko-Pastur edge, corrected for finite size.",
         passage=Passage(Standing.AS_STATED, "2σ2(1 + P b ), otherwise", "Theorem 7, Eq 16"),
         experiment=WISHART_EDGE,
         score="eigenvalue",
@@ -228,8 +228,8 @@ RECTANGULAR_CLAIMS = (
         source=f"{PAPER}, the model of eqs. (14), (15); Benaych-Georges and Nadakuditi (2012)",
         statement=r"\lambda_1' = \frac{(\lambda_1 + \sigma^2)(\lambda_1 + \beta \sigma^2)}{\lambda_1}\quad "
         r"\text{of } (J + X)(J + X)^\top",
-        says="With noise inside the factor in place of added, cross terms lift the top eigenvalue beyond Theorem "
-        "7, to the outlier of the information-plus-noise model.",
+        says="With noise inside the factor, cross terms lift the top eigenvalue beyond Theorem 7, to the "
+        "information-plus-noise model's outlier.",
         passage=Passage(
             Standing.AS_STATED,
             "we consider the finite rank perturbation of the Marchenko-Pastur density",
@@ -260,8 +260,8 @@ RECTANGULAR_CLAIMS = (
         entries=("B24",),
         source="Benaych-Georges and Nadakuditi (2012), section 3.1",
         statement=r"|(\phi_1')^\top \phi_1|^2 = \frac{1 - \beta \sigma^4/\lambda_1^2}{1 + \beta \sigma^2/\lambda_1}",
-        says="With noise inside the factor, the squared overlap of the top left singular vectors is that of the "
-        "information-plus-noise model, not of added noise.",
+        says="With noise inside the factor, the squared overlap of the top left singular vectors is the "
+        "information-plus-noise model's.",
         passage=KNOWN,
         experiment=RECTANGULAR,
         score="information_overlap",
@@ -285,8 +285,8 @@ RECTANGULAR_CLAIMS = (
         source="Baik and Silverstein (2006), for the samples of eqs. (14), (15) with a random J of rank one",
         statement=r"\lambda_1' = \frac{(\theta + \sigma^2)(\theta + \beta \sigma^2)}{\theta}\quad "
         r"\text{for samples of } N(0, \sigma^2 I + \theta u u^\top)",
-        says="Gaussian samples with one direction of extra variance have a sample covariance whose top eigenvalue "
-        "is the outlier of the information-plus-noise model.",
+        says="Gaussian samples with one direction of extra variance have a covariance with the "
+        "information-plus-noise model's outlier.",
         passage=KNOWN,
         experiment=RECTANGULAR,
         score="covariance",
@@ -308,8 +308,8 @@ RECTANGULAR_CLAIMS = (
         statement=r"\mathbb{E}\,v^\top (J + X)(J + X)^\top v = \lambda (u^\top v)^2 + \sigma^2\quad "
         r"(J J^\top = \lambda u u^\top,\ |v| = 1,\ \text{independent elements of } X \text{ of variance } "
         r"\sigma^2/n)",
-        says="Independent noise of mean zero inside a factor raises the mean of the factor's square by exactly the "
-        "noise variance, along its direction and across it.",
+        says="Independent noise of mean zero inside a factor raises the mean of its square by the noise variance, in "
+        "every direction.",
         experiment=FACTORS,
         score="elements",
         along="squared_cosines",

@@ -151,7 +151,7 @@ FREENESS = (
         source=f"{PAPER}, eqs. (27) to (29), definition 8, theorem 9, eq. (33)",
         statement=r"R(w) = S^{-1}(w) - \frac1w = \sigma^2 w \ \text{(semicircle)},\ "
         r"\frac{\sigma^2}{1 - \beta\sigma^2 w} \ \text{(Wishart)}",
-        says="The inverse of the Stieltjes transform, less one over its argument, is the known R transform of the "
+        says="The inverse Stieltjes transform, less one over its argument, is the known R transform of the "
         "semicircle and of Wishart noise.",
         routes=blue_function,
         points=LAWS,
@@ -165,8 +165,8 @@ FREENESS = (
         entries=("B-A3",),
         source=f"{PAPER}, appendix A.2, after eq. (40)",
         statement=r"\mathcal B'(S(z)) = 1 / S'(z)",
-        says="The derivative of the inverse Stieltjes transform is one over the derivative of the transform "
-        "itself, everywhere beyond the spectrum.",
+        says="The derivative of the inverse Stieltjes transform is one over that of the transform, everywhere beyond "
+        "the spectrum.",
         passage=Passage(
             Standing.MISPRINT, "using that B′ε(Sε)(z)) = 1 Sε(z)", "Appendix A.2, before Eq 41", slip=True
         ),
@@ -186,8 +186,8 @@ FREENESS = (
         entries=("B-A3",),
         source=f"{PAPER}, eq. (40)",
         statement=r"S_M(z) = S_A(u):\quad z = u + \mathcal B_\varepsilon(S_M(z)) - \frac{1}{S_M(z)}",
-        says="The Stieltjes transform of a free sum is that of the signal at an argument from which the R "
-        "transform of the noise is taken off.",
+        says="The Stieltjes transform of a free sum is the signal's at an argument from which the noise's R "
+        "transform is taken off.",
         passage=Passage(Standing.MISPRINT, "z = BA(SM (z)) +", "Eq 40"),
         routes=subordination,
         points=(Point(signal=0.7, noise=1.3), Point(signal=2.6, noise=0.4)),
@@ -206,8 +206,8 @@ FREENESS = (
         source=f"{PAPER}, eqs. (34) and (35); the value at finite size is ours",
         statement=r"\psi(A^2 B^2 A^2 B^2) = \psi(A^4)\psi(B^2)^2 + \psi(A^2)^2\psi(B^4) - \psi(A^2)^2\psi(B^2)^2 "
         r"= 3\,\sigma_A^4\sigma_B^4 + \tfrac{15}{P}\,\sigma_A^4\sigma_B^4 + O(P^{-2})",
-        says="The alternating moment of the squares of two independent Gaussian matrices is that of free matrices, "
-        "with its exact correction for finite dimension.",
+        says="The alternating moment of squares of two independent Gaussian matrices is that of free ones, exactly "
+        "corrected for finite dimension.",
         passage=Passage(Standing.AS_STATED, "if they satisfy for any integers n1..nk", "Eq 35"),
         experiment=MIXED,
         score="moment",
@@ -289,8 +289,8 @@ SPIKE_CLAIMS = (
         entries=("B-A3",),
         source=f"{PAPER}, eqs. (37) and (38)",
         statement=r"S_A(u) = \frac1u \Big[1 + \frac1N \frac{\lambda/u}{1 - \lambda/u}\Big]",
-        says="The Stieltjes transform of a rank-one matrix differs from one over its argument by a relative "
-        "correction of one over the dimension.",
+        says="The Stieltjes transform of a rank-one matrix differs from one over its argument by a share of one over "
+        "the dimension.",
         passage=Passage(Standing.MISPRINT, "1 u [ 1 + 1 N λ1 1− u−1λ1 ]", "Eq 38"),
         routes=rank_one_transform,
         points=(Point(dim=40, spike=1.7, u=(2.3, 0.7)), Point(dim=12, spike=-0.9, u=(0.6, -1.2))),
@@ -309,8 +309,8 @@ SPIKE_CLAIMS = (
         source=f"{PAPER}, eqs. (39) to (42)",
         statement=r"\mathrm{Re}:\quad P\,(S_M(z) - S_\varepsilon(z)) \to "
         r"\frac{-\lambda S_\varepsilon'(z)}{1 - \lambda S_\varepsilon(z)}",
-        says="For large dimension a spike moves the real part of the noise's Stieltjes transform by one over "
-        "the dimension times a closed form with its pole at the outlier.",
+        says="For large dimension a spike moves the real part of the noise's Stieltjes transform by a closed form, "
+        "with its pole at the outlier, over the dimension.",
         experiment=SPIKED,
         score="real",
         predict=lambda p: _spike_in_transform(p).real,
@@ -486,8 +486,8 @@ WISHART_TRANSFORMS_CLAIMS = (
         source=f"{PAPER}, eqs. (46) to (49)",
         statement=r"s z^2 + (1 - s\lambda) z - \lambda(1 - 1/P) = 0,\quad \lambda = \beta\sigma^2,\ "
         r"W^s = \frac{r r^\top}{N}",
-        says="The inverse Stieltjes transform of one rank-one term of a Wishart matrix solves a quadratic "
-        "equation, exactly at finite dimension.",
+        says="The inverse Stieltjes transform of one rank-one term of a Wishart matrix solves a quadratic equation, "
+        "exactly at finite dimension.",
         routes=rank_one_root,
         points=TERMS,
         tolerance=1e-10,
@@ -501,8 +501,8 @@ WISHART_TRANSFORMS_CLAIMS = (
         source=f"{PAPER}, eq. (49)",
         statement=r"z = \frac{1}{2 s}\Big[s\lambda - 1 - (s\lambda + 1) + \frac1P \frac{2 s\lambda}{s\lambda + 1}\Big] "
         r"= -\frac1s + \frac{\lambda}{P (s\lambda + 1)}",
-        says="For large dimension the inverse Stieltjes transform of one rank-one term is its leading pole plus a "
-        "correction of one over the dimension.",
+        says="For large dimension the inverse Stieltjes transform of one rank-one term is its pole plus a correction "
+        "of one over the dimension.",
         passage=Passage(Standing.MISPRINT, "P (sβσ2 − 1)− P (sβσ2 + 1)− 2Psβσ2 sβσ2+1", "Eq 49"),
         routes=expanded_roots,
         points=TERMS,
@@ -543,8 +543,8 @@ WISHART_TRANSFORMS_CLAIMS = (
         source=f"{PAPER}, eq. (51)",
         statement=r"\mathrm{Re}\ S(z),\quad S(z) = \frac{z - \sigma^2(1 - \beta) - "
         r"\sqrt{(z - \sigma^2(1 - \beta))^2 - 4\beta\sigma^2 z}}{2\beta\sigma^2 z}",
-        says="For large dimension the real part of a Wishart matrix's Stieltjes transform is that of the "
-        "Marchenko-Pastur law at its ratio of dimension to samples.",
+        says="For large dimension the real part of a Wishart matrix's Stieltjes transform is the Marchenko-Pastur "
+        "law's.",
         passage=Passage(Standing.MISPRINT, "−(z + σ2(1− β)) +", "Eq 51"),
         experiment=WISHART,
         score="real",
@@ -571,8 +571,8 @@ WISHART_TRANSFORMS_CLAIMS = (
         entries=("B-B5",),
         source=f"{PAPER}, eq. (53)",
         statement=r"T(z) = z S(z) - 1:\quad T^{-1}(1/\theta) = \sigma^2 (1 + \theta)(1 + \beta/\theta)",
-        says="The inverse of the T transform of Wishart noise gives the outlier of the multiplicative model, not "
-        "of the additive one.",
+        says="The inverse T transform of Wishart noise gives the outlier of the multiplicative model, not of the "
+        "additive one.",
         passage=Passage(Standing.MISPRINT, "λ′i = T ( 1 λi )", "Appendix B, before Eq 53"),
         routes=t_transform,
         points=(

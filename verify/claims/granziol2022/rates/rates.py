@@ -315,8 +315,8 @@ RATES_CLAIMS = (
         source=f"{PAPER}, section 11, third line of eq. (26)",
         statement=r"\frac{\lambda_j'}{\lambda_{\rm edge}} = \frac12 \Big(x + \frac1x\Big) > 1,\quad "
         r"x = \frac{\lambda_j \sqrt b}{\sqrt P \sigma} > 1",
-        says="An outlier over the edge of the noise is half the sum of its spike over the threshold and the inverse of "
-        "that, hence above one.",
+        says="An outlier over the edge of the noise is half the sum of its spike over the threshold and the inverse "
+        "of that.",
         passage=Passage(Standing.MISPRINT, "√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
         experiment=OUTLIERS,
         kind=Kind.RATIO,
@@ -342,7 +342,7 @@ RATES_CLAIMS = (
         source=f"{PAPER}, section 11",
         statement=r"\alpha_0 = \frac{\sqrt b\, \kappa}{\sqrt P \sigma} = \frac{2 \kappa}{\lambda_{\rm edge}}",
         says="For a preconditioned step along the edge of a batch's noise, the largest rate grows as the root of the "
-        "effective batch size over the noise of single samples.",
+        "effective batch size over single samples' noise.",
         experiment=BATCHES,
         score="adaptive",
         inputs={"sigma": math.sqrt(0.5)},
@@ -422,8 +422,8 @@ LEAST_SQUARES_CLAIMS = (
         statement=r"\frac{2\, \mathbb{E}\, \mathrm{tr}\, H_B}{\mathbb{E}\, \mathrm{tr}\, H_B^2} = "
         r"\frac{2B}{B + P + 1}\quad "
         r"\text{for inputs } x \sim N(0, I_P): \text{linear, then flat}",
-        says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stands still "
-        "grows linearly with the batch size, then levels off.",
+        says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stands still is "
+        "linear in the batch size, then flat.",
         passage=KNOWN,
         experiment=LEAST_SQUARES,
         kind=Kind.RATIO,
@@ -447,8 +447,8 @@ LEAST_SQUARES_CLAIMS = (
         source=LEAST_SQUARES_ELSEWHERE,
         statement=r"\frac{\mathbb{E}\,|w_t|^2}{|w_0|^2} = \Big[(1 - a)^2 + a^2 \frac{P + 1}{B}\Big]^t\quad "
         r"\text{for inputs } x \sim N(0, I_P)",
-        says="For least squares on Gaussian inputs, each step multiplies the mean squared distance by descent's factor "
-        "plus a noise term in dimension over batch size.",
+        says="For least squares on Gaussian inputs, each step multiplies the mean squared distance by descent's "
+        "factor plus noise in dimension over batch size.",
         passage=KNOWN,
         experiment=LEAST_SQUARES,
         score="growth",

@@ -143,7 +143,7 @@ STEP_CLAIMS = (
         source=f"{PAPER}, eq. (22)",
         statement=r"\Delta L = -a |g|^2 \Big(1 - \frac a2 \sum_i \lambda_i \frac{(\phi_i^\top g)^2}{|g|^2}\Big)",
         says="A gradient step changes a quadratic loss by its first-order gain, times one less half the rate times "
-        "the curvature along the gradient.",
+        "the curvature along it.",
         passage=Passage(Standing.MISPRINT, "α ∑P i λi||φig(w)||2", "Eq 22"),
         routes=plain_step,
         points=STEPS,
@@ -181,7 +181,7 @@ STEP_CLAIMS = (
         statement=r"a \le \frac{2\, \mathbb{E}|g_B|^2}{\mathbb{E}(|g_B|^2 \lambda_1(H_B))} \implies "
         r"\mathbb{E}\,\Delta L \le 0,\quad \text{but not } a \le 2 / \mathbb{E} \lambda_1(H_B)",
         says="The mean batch loss never grows at rates up to a limit that weights top eigenvalues by squared "
-        "gradients; two over their plain mean is no such limit.",
+        "gradients, as it may below two over their mean.",
         passage=OURS,
         domain={"scales": Many(Between(0.1, 9.0), 4, 7), "batch_size": Between(1, 4)},
         violation=lambda _, p: expected_ascent(p, guaranteed=True),
@@ -199,8 +199,8 @@ STEP_CLAIMS = (
         entries=("B52",),
         source=f"{PAPER}, section 11, first line of eq. (26)",
         statement=r"\Delta L = -a\, g^\top A^{-1} g + \frac{a^2}{2} g^\top A^{-1} H A^{-1} g",
-        says="A preconditioned step changes a quadratic loss by a negative first-order term plus one of second order "
-        "with the Hessian between two inverse preconditioners.",
+        says="A preconditioned step changes a quadratic loss by a negative first-order term plus one with the "
+        "Hessian between two inverse preconditioners.",
         passage=Passage(Standing.MISPRINT, "L(wk−αB−1∇L(wk))−L(w) = α∇L(wk)", "first Eq 26"),
         routes=preconditioned_step,
         points=STEPS,
@@ -219,8 +219,8 @@ STEP_CLAIMS = (
         statement=r"\mathbb{E}_\pm \Delta L = -\sum_i \frac{a (\phi_i^\top g)^2}{\eta_i + \delta} "
         r"\Big(1 - \frac{a}{2 (\eta_i + \delta)} \sum_\mu \lambda_\mu (\psi_\mu^\top \phi_i)^2\Big),\quad "
         r"A = \sum_i (\eta_i + \delta) \phi_i \phi_i^\top,\ H = \sum_\mu \lambda_\mu \psi_\mu \psi_\mu^\top",
-        says="Averaged over the signs of the gradient along the preconditioner's eigenvectors, the change of a "
-        "quadratic loss is a single negative sum over them.",
+        says="Averaged over the gradient's signs along the preconditioner's eigenvectors, the change of a quadratic "
+        "loss is one negative sum over them.",
         passage=Passage(Standing.MISPRINT, "α0|φTi ∇L(w)|2 ηi + δ ( 1− α0 2(ηi + δ)", "second Eq 26"),
         routes=averaged_step,
         points=STEPS,
@@ -326,8 +326,8 @@ MOMENTUM_CLAIMS = (
         source=f"{PAPER}, section 10.2, eqs. (24) and (25)",
         statement=r"\alpha = \Big(\frac{2}{\sqrt L + \sqrt\mu}\Big)^2,\ \rho = \Big(\frac{\sqrt L - \sqrt\mu}"
         r"{\sqrt L + \sqrt\mu}\Big)^2:\quad \text{contraction } \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}",
-        says="Momentum descent with Polyak's rate, squared, contracts by the difference over the sum of the roots of "
-        "the largest and smallest eigenvalue.",
+        says="Momentum descent with Polyak's rate, squared, contracts by difference over sum of the roots of the "
+        "largest and smallest eigenvalue.",
         passage=Passage(Standing.MISPRINT, "αPolyak = 2√ λ1 +√ λP", "Eq 24"),
         routes=_polyak,
         printed="heavy ball as our copy reads",
@@ -341,8 +341,8 @@ MOMENTUM_CLAIMS = (
         source=f"{PAPER}, section 10.2, eqs. (24) and (25)",
         statement=r"\alpha = \frac1L,\ \rho = \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}:\quad "
         r"\text{contraction } 1 - \sqrt{\mu/L}",
-        says="Nesterov's method with a rate of one over the largest eigenvalue contracts by one less the square "
-        "root of smallest over largest eigenvalue.",
+        says="Nesterov's method at one over the largest eigenvalue contracts by one less the root of smallest over "
+        "largest eigenvalue.",
         passage=Passage(Standing.MISPRINT, "αNesterov = √ λP λ1", "Eq 24"),
         routes=_nesterov,
         printed="Nesterov as our copy reads",
@@ -356,8 +356,8 @@ MOMENTUM_CLAIMS = (
         source=f"beside {PAPER}, eq. (25): Lessard, Recht and Packard (2016), proposition 1",
         statement=r"\alpha = \frac{4}{3L + \mu},\ \rho = \frac{\sqrt{3\kappa + 1} - 2}{\sqrt{3\kappa + 1} + 2}:\quad "
         r"\text{contraction } 1 - \frac{2}{\sqrt{3\kappa + 1}},\ \kappa = L/\mu",
-        says="With the best constant rate and momentum, Nesterov's method contracts by one less two over the root "
-        "of three times the condition number plus one.",
+        says="With the best constants, Nesterov's method contracts by one less two over the root of three times the "
+        "condition number plus one.",
         passage=KNOWN,
         routes=_best_nesterov,
     ),
@@ -367,8 +367,8 @@ MOMENTUM_CLAIMS = (
         entries=("B51",),
         source=f"Polyak (1964), beside {PAPER}, eqs. (24) and (25)",
         statement=r"\text{contraction} = \max_{h \in \{\mu, L\}} \max\{|x| : x^2 - \tau_h x + \delta_h = 0\}",
-        says="With any constant rate and momentum, the contraction on a quadratic is the largest root modulus at "
-        "its smallest or its largest eigenvalue.",
+        says="With any rate and momentum, the contraction on a quadratic is the largest root modulus at its smallest "
+        "or largest eigenvalue.",
         passage=KNOWN,
         domain={
             "look_ahead": OneOf(False, True),

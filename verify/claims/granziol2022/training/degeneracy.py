@@ -161,8 +161,8 @@ DEGENERACY_CLAIMS = (
         ),
         no_theory=NoTheory.CONSTANT,
         statement=r"P\big(|w(\theta \text{ nearest } 0) - \tfrac1P \#\{i: |\lambda_i| \le 10^{-7}\}| \le 0.1\big) = 1",
-        says="Where the samples are few for the parameters, the weight of the Ritz value nearest zero is within a "
-        "tenth the share of zero eigenvalues of a trained network's Gauss-Newton matrix.",
+        says="Where samples are few for the parameters, the weight of the Ritz value nearest zero is within a tenth "
+        "the share of zeros of a trained network's Gauss-Newton matrix.",
         experiment=GGN_OF_FEW,
         kind=Kind.PROPORTION,
         score="near",
@@ -186,8 +186,8 @@ DEGENERACY_CLAIMS = (
         no_theory=NoTheory.MEASURED,
         statement=r"\mathbb{E}\, w(\theta \text{ nearest 0}) = \frac1P\, "
         r"\mathbb{E}\, \#\{i: |\lambda_i| \le 10^{-7}\}",
-        says="Where the samples are many for the parameters too, the weight of the Ritz value nearest zero is the "
-        "share of zero eigenvalues of a trained network's Gauss-Newton matrix.",
+        says="Where samples are many too, the weight of the Ritz value nearest zero is the share of zeros of a "
+        "trained network's Gauss-Newton matrix.",
         experiment=GGN_OF_MANY,
         score="one",
         inputs={"zero": 0.7, "small": 0.9},
@@ -210,7 +210,7 @@ DEGENERACY_CLAIMS = (
         no_theory=NoTheory.MEASURED,
         statement=r"w_1 \ge \sum_{i:\, \lambda_i = 0} (q^\top v_i)^2 \quad (G \succeq 0,\ \theta_1 < \theta_2 < \dots)",
         says="Of a Gauss-Newton matrix the weight of the smallest Ritz value is never below what its start has along "
-        "the eigenvectors of zero: zeros do not split.",
+        "the zeros: they do not split.",
         experiment=GGN_OF_MANY,
         kind=Kind.NEVER_BELOW,
         score="slack",
@@ -331,7 +331,7 @@ VARIANCE_CLAIMS = (
         "five times before the rate falls (2.6 times with labels drawn anew), and while it falls by nothing (by 30 %).",
         statement=r"\mathbb{E} \log \frac{\sigma^2(0.9\, T)}{\sigma^2(0.54\, T)} \ge "
         r"\mathbb{E} \log \frac{\sigma^2(0.54\, T)}{\sigma^2(0)}",
-        says="The variance of the Hessian over the samples grows by more while the learning rate falls than before.",
+        says="The variance of the Hessian over the samples grows by more while the rate falls than before.",
         experiment=VARIANCES,
         kind=Kind.AT_LEAST,
         score="later",

@@ -182,8 +182,8 @@ RATES_OF_BATCHES_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \alpha_{\max}(8) - \log \alpha_{\max}(1)}{\log 8} = 1\quad "
         r"(\alpha_{\max}: \text{ largest rate after which SGD ends below the best constant output})",
-        says="Where most labels are noise, the largest learning rate at which SGD trains a perceptron grows in "
-        "proportion to the batch size from one sample to eight.",
+        says="Where most labels are noise, the largest rate at which SGD trains a perceptron grows in proportion to "
+        "the batch size from 1 to 8.",
         experiment=SGD_NOISY,
         score="small",
         predict=lambda _: 1.0,
@@ -202,8 +202,8 @@ RATES_OF_BATCHES_CLAIMS = (
         passage=OURS,
         statement=r"\frac{1}{\alpha_{\max}(B)} \text{ is linear in } 1/b:\quad "
         r"\alpha_{\max} \propto \frac{1}{1 + b^*/b} \text{ through } B = 1, 64 \text{ holds at } B = 8",
-        says="The largest rate at which SGD trains goes with the batch size as one over one plus a crossover over it: "
-        "those at 1 and 64 give the one at 8, with clean labels.",
+        says="The largest rate at which SGD trains goes as one over one plus a crossover over the batch size: those "
+        "at 1 and 64 give the one at 8, with clean labels.",
         experiment=SGD_CLEAN,
         score="small",
         inputs={"whole": 0.5},
@@ -231,8 +231,8 @@ RATES_OF_BATCHES_CLAIMS = (
         ),
         no_theory=NoTheory.CONSTANT,
         statement=r"P\big(0.8\, \alpha_{\max}(8) / \sqrt 8 < \alpha_{\max}(1)\big) = 0 \quad\text{(SGD)}",
-        says="Where most labels are noise, SGD does not train with one sample a step at a rate that was reduced by "
-        "the square root of the batch size from a good one at eight.",
+        says="Where most labels are noise, SGD does not train on single samples at a rate reduced by the root of the "
+        "batch size from a good one at 8.",
         experiment=SGD_NOISY,
         kind=Kind.PROPORTION,
         score="by the root",
@@ -253,8 +253,8 @@ RATES_OF_BATCHES_CLAIMS = (
         ),
         no_theory=NoTheory.CONSTANT,
         statement=r"P\big(0.8\, \alpha_{\max}(8) / 8 < \alpha_{\max}(1)\big) = 1 \quad\text{(SGD)}",
-        says="With clean labels, SGD trains with one sample a step at a rate that was reduced in "
-        "proportion to the batch size from a good one at eight.",
+        says="With clean labels, SGD trains on single samples at a rate reduced in proportion to the batch size from "
+        "a good one at 8.",
         experiment=SGD_CLEAN,
         kind=Kind.PROPORTION,
         score="by the size",
@@ -277,8 +277,8 @@ RATES_OF_BATCHES_CLAIMS = (
         ),
         no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \alpha_{\max}(8) - \log \alpha_{\max}(1)}{\log 8} = \tfrac12 \quad\text{(Adam)}",
-        says="Where most labels are noise, the largest learning rate at which Adam trains a perceptron grows as the "
-        "square root of the batch size from one sample to eight.",
+        says="Where most labels are noise, the largest rate at which Adam trains a perceptron grows as the root of "
+        "the batch size from 1 to 8.",
         experiment=ADAM_NOISY,
         score="small",
         predict=lambda _: 0.5,
@@ -300,8 +300,8 @@ RATES_OF_BATCHES_CLAIMS = (
         ),
         no_theory=NoTheory.CONSTANT,
         statement=r"P\big(0.8 \cdot 64\, \alpha_{\max}(1) < \alpha_{\max}(64)\big) = 0 \quad\text{(Adam)}",
-        says="Where most labels are noise, Adam does not train with 64 samples a step at a rate that was raised in "
-        "proportion to the batch size from a good one at one.",
+        says="Where most labels are noise, Adam does not train on 64 samples a step at a rate raised in proportion "
+        "to the batch size from a good one at 1.",
         experiment=ADAM_NOISY,
         kind=Kind.PROPORTION,
         score="raised by the size",
@@ -321,8 +321,8 @@ RATES_OF_BATCHES_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E} \log_{10} \frac{\alpha_{\max}(\text{Adam}, \delta = 1)}{\alpha_{\max}(\text{momentum } "
         r"0.9)} \ge \log_{10} 3",
-        says="With unit damping the largest learning rate at which Adam trains a perceptron is at least three times "
-        "that of gradient descent with momentum.",
+        says="With unit damping the largest rate at which Adam trains a perceptron is at least three times "
+        "momentum's.",
         experiment=RATES,
         kind=Kind.AT_LEAST,
         score="adam over momentum",
@@ -350,8 +350,8 @@ RATES_OF_BATCHES_CLAIMS = (
         "rate of plain descent: what multiplies the rate of Adam at unit damping is that its momentum averages "
         "gradients where that of SGD sums them.",
         statement=r"\mathbb{E} \log_{10} \frac{\alpha_{\max}(g / (1 + \sqrt v))}{\alpha_{\max}(g)} \ge \log_{10} 3",
-        says="Dividing by Adam's squared gradients with unit damping, without momentum, multiplies the largest rate "
-        "of plain descent by three or more, as it would if they estimated sharp curvature.",
+        says="Dividing by Adam's squared gradients with unit damping, without momentum, multiplies descent's largest "
+        "rate by three or more, as if they estimated sharp curvature.",
         experiment=RATES,
         kind=Kind.AT_LEAST,
         score="squares over plain",
