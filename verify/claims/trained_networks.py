@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DECAY",
+    "SINGLE",
     "VGG_16",
     "Classifier",
     "batches_of",
@@ -40,6 +41,8 @@ VGG_16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512
 
 DECAY = 0.0005
 """Weight decay of section 8 of Granziol et al. (2022)."""
+
+SINGLE = "its networks are trained in single precision"
 
 LAST = 0.01
 """Last rate over the first, there."""

@@ -36,6 +36,9 @@ from verify.model.kinds import (
     Standing,
     Tier,
     Verdict,
+    as_stated,
+    misprint,
+    out_of_scope,
     raised,
 )
 
@@ -63,6 +66,9 @@ __all__ = [
     "StatisticalProperty",
     "Tier",
     "Verdict",
+    "as_stated",
+    "misprint",
+    "out_of_scope",
     "raised",
     "real_or_nan",
 ]

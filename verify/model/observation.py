@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from simulate.monte_carlo import Point
 from verify.model import Simulator, Tier
 
-__all__ = ["CLASSES", "FLOPS", "LAUNCH", "Column", "Cost", "Observation", "classes_of", "on_a_gpu"]
+__all__ = ["CLASSES", "FLOPS", "LAUNCH", "Column", "Cost", "Observation", "classes_of", "columns", "on_a_gpu"]
 
 FLOPS = 2e13
 """Floating point operations in a second that estimates count with, whatever the precision: a third of what the data
@@ -75,6 +75,15 @@ class Column:
     score: str
     heading: str
     ratio: bool = False
+
+
+def columns(headings: Mapping[str, str], *ratios: str) -> tuple[Column, ...]:
+    """Columns by score, of which these are predicted over measured.
+
+    >>> columns({"top": "largest eigenvalue", "law": "the law"}, "law")[1]
+    Column(score='law', heading='the law', ratio=True)
+    """
+    return tuple(Column(score=name, heading=text, ratio=name in ratios) for name, text in headings.items())
 
 
 @dataclass(frozen=True, kw_only=True)

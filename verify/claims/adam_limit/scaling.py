@@ -9,8 +9,17 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks
 from theory.learning_rates import adam
-from verify.claims.trained_networks import batches_of, small_networks
-from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
+from verify.claims.trained_networks import SINGLE, batches_of, small_networks
+from verify.model import (
+    Arrays,
+    Claim,
+    Experiment,
+    Kind,
+    NoTheory,
+    Verdict,
+    as_stated,
+    out_of_scope,
+)
 
 MALLADI = "Malladi, Lyu, Panigrahi and Arora (2022), arXiv 2205.10287"
 MAREK = "Marek et al. (2025), arXiv 2507.07101"
@@ -151,8 +160,7 @@ def _kept(p: Any) -> float:
     return 2.0 ** -float(p.lag / adam.half_life(p.second, batch_size=p.known))
 
 
-RULE = Passage(
-    Standing.AS_STATED,
+RULE = as_stated(
     "a square root scaling rule to adjust the optimization hyperparameters of RMSprop and Adam when changing batch "
     "size",
     "abstract",
@@ -185,8 +193,7 @@ SCALING_CLAIMS = (
         id="adam_limit/quiet-gradients",
         entries=("I1",),
         source=MALLADI,
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "derives the SDE approximations for RMSprop and Adam",
             "abstract; such an equation keeps the noise of the gradients, and the rule is derived from it",
         ),
@@ -212,9 +219,7 @@ SCALING_CLAIMS = (
         id="adam_limit/half-life",
         entries=("I4",),
         source=MAREK,
-        passage=Passage(
-            Standing.AS_STATED, "we propose to hold its half-life fixed in terms of tokens", "abstract"
-        ),
+        passage=as_stated("we propose to hold its half-life fixed in terms of tokens", "abstract"),
         statement=r"\mathrm{corr}(v_t, v_{t + k}) = 2^{-n/n_{1/2}}\ \text{after } n = k B \text{ samples, the same at "
         r"every } B:\quad \beta_2 \to \beta_2^{B'/B}",
         says="With beta 2 to the power of the ratio of batch sizes, Adam's average of squares keeps the same share "
@@ -274,7 +279,7 @@ TWO_SIZES = Experiment(
     id="adam_limit/two-batch-sizes",
     replicate="one perceptron with its images, trained by Adam at two batch sizes for as many epochs",
     simulate=two_batch_sizes,
-    single="its networks are trained in single precision",
+    single=SINGLE,
     points=(
         Point(activation="relu", hidden=(24,), **SHARED),
         Point(activation="tanh", hidden=(16, 12), **SHARED),
@@ -289,7 +294,7 @@ NETWORKS_CLAIMS = (
         id="adam_limit/loss-after-equal-epochs",
         entries=("I2",),
         source=f"{MALLADI}, abstract",
-        passage=Passage(Standing.AS_STATED, "its empirical validation in deep learning settings", "abstract"),
+        passage=as_stated("its empirical validation in deep learning settings", "abstract"),
         statement=r"\mathbb{E} \ln L_{4B} - \mathbb{E} \ln L_B \approx 0\ \text{after as many epochs}:\quad "
         r"\eta \to 2 \eta,\ 1 - \beta \to 4 (1 - \beta),\ \epsilon \to \epsilon / 2",
         says="On small perceptrons, Adam at batches of eight by the square root rule comes within a factor of 1.3 of "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point, fixture
 from theory.learning_rates import adam
 from verify.claims.noise_scale.quadratics import lowest
-from verify.model import Arrays, Claim, Experiment, Passage, Standing, Verdict
+from verify.model import Arrays, Claim, Experiment, Verdict, as_stated, out_of_scope
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -140,7 +140,7 @@ CLAIMS = (
         id="adam_limit/surge",
         entries=("I3",),
         source=LI,
-        passage=Passage(Standing.AS_STATED, RISES, "abstract"),
+        passage=as_stated(RISES, "abstract"),
         statement=SURGE + r"\quad (\sqrt{B}\, g_i \ll \sigma_i)",
         says="While gradients are small against their batch's noise, the best rate of one step of sign descent rises "
         "with the batch size up to a noise scale, then falls.",
@@ -161,8 +161,7 @@ CLAIMS = (
         id="adam_limit/surge-of-large-gradients",
         entries=("I3",),
         source=LI,
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "converge to a non-zero value when the batch size is large enough",
             "caption of Figure 1, as an account of the paper has it",
         ),

@@ -10,8 +10,8 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules, stacks
 from theory.learning_rates import adam
-from verify.claims.trained_networks import small_networks
-from verify.model import Arrays, Claim, ExactProperty, Experiment, Passage, Standing
+from verify.claims.trained_networks import SINGLE, small_networks
+from verify.model import Arrays, Claim, ExactProperty, Experiment, as_stated
 from verify.model.domains import Between, Domain
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ ADAM = Experiment(
     id="adam_limit/full-batch",
     replicate="one perceptron with its images, trained on the squared error for 600 full-batch steps of Adam",
     simulate=full_batch_adam,
-    single="its networks are trained in single precision",
+    single=SINGLE,
     points=(
         Point(activation="tanh", hidden=(16, 16), rate=0.01, momentum=0.9, **LATE),
         Point(activation="relu", hidden=(32,), rate=0.002, momentum=0.45, **LATE),
@@ -96,8 +96,7 @@ ANY: Domain = {
     "momentum": Between(0.0, 0.98),
     "rate": Between(0.001, 0.3),
 }
-HOVERS = Passage(
-    Standing.AS_STATED,
+HOVERS = as_stated(
     "the maximum eigenvalue of the preconditioned Hessian typically equilibrates at a certain numerical value -- the "
     "stability threshold",
     "abstract",
@@ -108,8 +107,7 @@ CLAIMS = (
         id="adam_limit/adaptive-edge",
         entries=("I5",),
         source=COHEN,
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "For Adam with step size and beta_1 = 0.9, this stability threshold is 38/eta",
             "abstract, without its letters",
         ),

@@ -16,7 +16,7 @@ from theory import batch_hessian, learning_rates, own_direction
 from theory.batch_hessian import batch_ggn
 from verify.claims.granziol2022 import PAPER
 from verify.model import Arrays, Tier
-from verify.model.observation import Column, Observation
+from verify.model.observation import Observation, columns
 
 __all__ = [
     "OBSERVATIONS",
@@ -332,20 +332,30 @@ WIDE_STATES = tuple(
     for matrix in ("hessian", "gauss-newton")
 )  # fmt: skip
 
-BATCH_COLUMNS = (
-    Column(score="measured", heading="mean top eigenvalue of a batch"),
-    Column(score="broadening", heading="over that of the data set, lambda_1"),
-    Column(score="theorem_4", heading="theorem 4", ratio=True),
-    Column(score="theorem_7_read", heading="theorem 7 as our copy reads", ratio=True),
-    Column(score="theorem_7", heading="theorem 7 repaired", ratio=True),
-    Column(score="factor", heading="information plus noise", ratio=True),
-    Column(score="second_order", heading="second order in the noise", ratio=True),
-    Column(score="own_5", heading="own directions, k = 5", ratio=True),
-    Column(score="own_10", heading="own directions, k = 10", ratio=True),
-    Column(score="disjoint", heading="disjoint batches, 15 Lanczos steps", ratio=True),
-    Column(score="total", heading="P sigma^2"),
-    Column(score="concentration", heading="noise along v_1 over P sigma^2"),
-    Column(score="crossover", heading="P sigma^2 / lambda_1^2, the b where theorem 4 turns"),
+BATCH_COLUMNS = columns(
+    {
+        "measured": "mean top eigenvalue of a batch",
+        "broadening": "over that of the data set, lambda_1",
+        "theorem_4": "theorem 4",
+        "theorem_7_read": "theorem 7 as our copy reads",
+        "theorem_7": "theorem 7 repaired",
+        "factor": "information plus noise",
+        "second_order": "second order in the noise",
+        "own_5": "own directions, k = 5",
+        "own_10": "own directions, k = 10",
+        "disjoint": "disjoint batches, 15 Lanczos steps",
+        "total": "P sigma^2",
+        "concentration": "noise along v_1 over P sigma^2",
+        "crossover": "P sigma^2 / lambda_1^2, the b where theorem 4 turns",
+    },
+    "theorem_4",
+    "theorem_7_read",
+    "theorem_7",
+    "factor",
+    "second_order",
+    "own_5",
+    "own_10",
+    "disjoint",
 )
 
 HOW = (
@@ -445,11 +455,13 @@ NETWORK_OBSERVATIONS_OBSERVATIONS = (
             ),
         ),
         along="distance",
-        columns=(
-            Column(score="top", heading="top eigenvalue"),
-            Column(score="outliers", heading="eigenvalues above the widest gap, of the first 21"),
-            Column(score="separation", heading="top eigenvalue over the tenth"),
-            Column(score="gap", heading="ninth over the tenth"),
+        columns=columns(
+            {
+                "top": "top eigenvalue",
+                "outliers": "eigenvalues above the widest gap, of the first 21",
+                "separation": "top eigenvalue over the tenth",
+                "gap": "ninth over the tenth",
+            }
         ),
         replicates=2,
         seconds=0.34,
@@ -473,12 +485,17 @@ NETWORK_OBSERVATIONS_OBSERVATIONS = (
             for state, steps in (("initialisation", 0), ("mid-training", 60), ("trained", 400))
         ),
         along="batch_size",
-        columns=(
-            Column(score="exact", heading="largest stable rate, exact"),
-            Column(score="of_flat", heading="over 2 / lambda_1"),
-            Column(score="lower", heading="lower bound over it", ratio=True),
-            Column(score="upper", heading="upper bound over it", ratio=True),
-            Column(score="mean_top", heading="2 / E lambda_1(B) over it", ratio=True),
+        columns=columns(
+            {
+                "exact": "largest stable rate, exact",
+                "of_flat": "over 2 / lambda_1",
+                "lower": "lower bound over it",
+                "upper": "upper bound over it",
+                "mean_top": "2 / E lambda_1(B) over it",
+            },
+            "lower",
+            "upper",
+            "mean_top",
         ),
         replicates=2,
         seconds=1.0,

@@ -8,7 +8,16 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.learning_rates import catapult
-from verify.model import KNOWN, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import (
+    KNOWN,
+    Arrays,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Kind,
+    NoTheory,
+    as_stated,
+)
 from verify.model.domains import Between
 
 if TYPE_CHECKING:
@@ -231,8 +240,7 @@ GROWTH = Experiment(
     seconds=0.87,
 )
 
-SAID = Passage(
-    Standing.AS_STATED,
+SAID = as_stated(
     "a narrow range of large, stable learning rates",
     "abstract; the bounds stand in section 2",
 )

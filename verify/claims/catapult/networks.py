@@ -7,8 +7,16 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from theory.learning_rates import catapult
-from verify.claims.trained_networks import drawn_images, training_sets
-from verify.model import Arrays, Claim, Experiment, NoTheory, Passage, Standing, Verdict
+from verify.claims.trained_networks import SINGLE, drawn_images, training_sets
+from verify.model import (
+    Arrays,
+    Claim,
+    Experiment,
+    NoTheory,
+    Verdict,
+    as_stated,
+    out_of_scope,
+)
 
 SOURCE = "Lewkowycz et al. (2020), section 1"
 
@@ -78,7 +86,7 @@ DEEP, CENTRED = (
         id=f"catapult/{name}",
         replicate="one perceptron with 16 digits, at each rate of a ladder",
         simulate=largest_rates_of_perceptrons,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=points,
         budget=256,
         seconds=seconds,
@@ -98,13 +106,11 @@ DEEP, CENTRED = (
     )
 )
 
-SAID = Passage(
-    Standing.AS_STATED,
+SAID = as_stated(
     "a narrow range of large, stable learning rates",
     "abstract; of the range in section 1, 12 for ReLU, other accounts were read",
 )
-NARROWER = Passage(
-    Standing.OUTSIDE,
+NARROWER = out_of_scope(
     "training dynamics in realistic deep learning settings",
     "abstract; of the number 12 and of networks with 2048 units in a layer, accounts by others",
 )

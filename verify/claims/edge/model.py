@@ -8,7 +8,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.learning_rates import edge_of_stability
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, Passage, Standing
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, as_stated
 
 DAMIAN = "Damian, Nichani and Lee (2023), Self-stabilization, arXiv 2209.15594"
 LIAO = "Liao, Kolomvaki and Kyrillidis (2026), arXiv 2604.21016"
@@ -88,7 +88,7 @@ CLAIMS = (
         id="edge/gap-in-the-model",
         entries=("E5",),
         source=f"{LIAO}, abstract, as a mean with weights x^2",
-        passage=Passage(Standing.AS_STATED, "we derive a closed-form equilibrium sharpness gap", "abstract"),
+        passage=as_stated("we derive a closed-form equilibrium sharpness gap", "abstract"),
         statement=r"-\overline{y x^2} / \overline{x^2} = \frac{\eta \beta \sigma^2}{4 \alpha} + O(\eta y^2)",
         says="In the two-variable model, noise holds the largest eigenvalue below two over the rate by rate times "
         "self-stabilisation times noise variance, over four times the sharpening.",

@@ -14,9 +14,20 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, lyapunov, stacks
 from theory.learning_rates import edge_of_stability
-from verify.claims.trained_networks import batches_of, drawn_images, perceptrons_drawn, training_sets
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
-from verify.model.observation import Column, Observation
+from verify.claims.trained_networks import SINGLE, batches_of, drawn_images, perceptrons_drawn, training_sets
+from verify.model import (
+    OURS,
+    Arrays,
+    Claim,
+    Experiment,
+    Kind,
+    NoTheory,
+    Tier,
+    Verdict,
+    as_stated,
+    out_of_scope,
+)
+from verify.model.observation import Column, Observation, columns
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -210,7 +221,7 @@ WHOLE = Experiment(
     id="edge/full-batch",
     replicate="one perceptron with its images and random labels, trained on the squared error at two rates",
     simulate=full_batch_share,
-    single="its networks are trained in single precision",
+    single=SINGLE,
     points=(
         Point(**SMALL | TANH | FULL | {"rate": (0.15, 0.3)}),
         Point(**SMALL | RELU | FULL | {"rate": (0.075, 0.15)}),
@@ -224,7 +235,7 @@ SOME = Experiment(
     id="edge/batches",
     replicate="one perceptron with its images and random labels, trained on the squared error at two rates",
     simulate=at_the_edge,
-    single="its networks are trained in single precision",
+    single=SINGLE,
     points=tuple(Point(**SMALL | TANH | few) for few in (FOUR, SIXTEEN)),
     budget=256,
     seconds=22.0,
@@ -260,9 +271,7 @@ NETWORKS_CLAIMS = (
         id="edge/full-batch",
         entries=("E1",),
         source=f"{COHEN}, abstract and section 3",
-        passage=Passage(
-            Standing.AS_STATED, "the sharpness rises to 2/eta and hovers just above it", "abstract, in short"
-        ),
+        passage=as_stated("the sharpness rises to 2/eta and hovers just above it", "abstract, in short"),
         statement=r"P\big(|\overline{\lambda_1} \cdot \eta / 2 - 1| < 0.1\big) = 1 "
         r"\quad\text{under full-batch gradient descent}",
         says="Late in full-batch gradient descent, the largest eigenvalue of the Hessian of small networks is, in "
@@ -315,8 +324,7 @@ NETWORKS_CLAIMS = (
         entries=("E2",),
         **LEVEL,
         source=FIRST,
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "the average over the batches of the largest eigenvalue of the Hessian of the mini batch",
             "abstract of the first version",
         ),
@@ -335,8 +343,7 @@ NETWORKS_CLAIMS = (
         entries=("E3",),
         **LEVEL,
         source=LATER,
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "the expected directional curvature of mini-batch Hessians along their corresponding stochastic gradients",
             "abstract of the third version",
         ),
@@ -353,7 +360,7 @@ NETWORKS_CLAIMS = (
         entries=("E1",),
         **LEVEL,
         source=f"{COHEN}, abstract, read under SGD",
-        passage=Passage(Standing.OUTSIDE, "full-batch gradient descent", "abstract"),
+        passage=out_of_scope("full-batch gradient descent", "abstract"),
         statement=r"\overline{\lambda_1(H)} = 2/\eta \quad\text{under SGD with batches of } B",
         says="Where curvature is at rest under SGD, the largest eigenvalue of the whole Hessian is two over the "
         "rate, within a fifth, at each of two rates.",
@@ -407,11 +414,13 @@ def levels(block: Block, point: Point) -> Arrays:
     }
 
 
-COLUMNS = (
-    Column(score="whole", heading="largest eigenvalue over 2 / rate"),
-    Column(score="batch", heading="mean largest eigenvalue of batches"),
-    Column(score="along", heading="batch sharpness"),
-    Column(score="counts", heading="share of runs that count by their trend"),
+COLUMNS = columns(
+    {
+        "whole": "largest eigenvalue over 2 / rate",
+        "batch": "mean largest eigenvalue of batches",
+        "along": "batch sharpness",
+        "counts": "share of runs that count by their trend",
+    }
 )
 SHARED = {
     "images": "digits",
@@ -438,7 +447,7 @@ LEVELS_OBSERVATIONS = (
         "instability reaches the largest one that is tried, 1.35. The trends alone do not tell such runs: some count.",
         replicate="one perceptron with its images, trained with batches of three sizes",
         simulate=levels,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=(
             *_points(TANH, "squared error", "random", 0.09, 0.18, 0.3),
             *_points(TANH, "squared error", "true", 0.09, 0.18, 0.3),
@@ -465,7 +474,7 @@ LEVELS_OBSERVATIONS = (
         "no run comes to rest.",
         replicate="one perceptron with its images, trained with batches of three sizes",
         simulate=levels,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=_points(TANH, "cross-entropy", "random", 0.115, 0.23),
         along="batch_size",
         columns=COLUMNS,

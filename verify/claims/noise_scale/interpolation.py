@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point
 from simulate.training import optimisers
 from theory.learning_rates import noise_scale
-from verify.model import Arrays, Claim, ExactProperty, Experiment, Passage, Standing
+from verify.model import Arrays, Claim, ExactProperty, Experiment, as_stated
 from verify.model.domains import Between, Domain
 
 MA = "Ma, Bassily and Belkin (2018), arXiv 1712.06559"
@@ -126,8 +126,7 @@ CLAIMS = (
         id="noise_scale/interpolating-rate",
         entries=("H6",),
         source=f"{MA}, on the quadratic loss",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "for the quadratic loss, we derive explicit expressions for the optimal mini-batch and step size",
             "abstract",
         ),
@@ -154,8 +153,7 @@ CLAIMS = (
         id="noise_scale/interpolating-gain",
         entries=("H7",),
         source=f"{MA}, on the quadratic loss",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "is nearly equivalent to m iterations of mini-batch size 1 (linear scaling regime)",
             "abstract",
         ),
@@ -180,8 +178,7 @@ CLAIMS = (
         id="noise_scale/mixture",
         entries=("H8",),
         source=MULAYOFF,
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "a full batch gradient step w.p. 1-p, and a single sample gradient step w.p. p",
             "abstract",
         ),

@@ -12,8 +12,8 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks
 from theory.learning_rates import noise_scale
 from verify.claims.noise_scale.quadratics import MCCANDLISH, lowest
-from verify.claims.trained_networks import batches_of, small_networks
-from verify.model import Arrays, Claim, Experiment, Passage, Standing, Verdict
+from verify.claims.trained_networks import SINGLE, batches_of, small_networks
+from verify.model import Arrays, Claim, Experiment, Verdict, as_stated, out_of_scope
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -132,7 +132,7 @@ START, TRAINED = (
         id=f"noise_scale/{name}",
         replicate="one perceptron with its images, and the rate at which the mean loss over 24 batches is least",
         simulate=best_rates,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=points,
         budget=512,
         seconds=1.5,
@@ -195,7 +195,7 @@ CLAIMS = (
         id="noise_scale/at-the-start",
         entries=("H4",),
         source=f"{MCCANDLISH}, section 2.2",
-        passage=Passage(Standing.AS_STATED, WORDS, "abstract"),
+        passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, at the start})",
         says="On small perceptrons at the start, the best rate of one step is on average within a factor of one and "
         "a half of what the noise scale gives.",
@@ -215,7 +215,7 @@ CLAIMS = (
         id="noise_scale/later",
         entries=("H5",),
         source=f"{MCCANDLISH}, section 2.2",
-        passage=Passage(Standing.AS_STATED, WORDS, "abstract"),
+        passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, later in training, } B \text{ and } 4B)",
         says="On small perceptrons later in training, the best rate of one step is on average within a quarter of "
         "what the noise scale gives, at a batch size and four times it.",
@@ -245,8 +245,7 @@ CLAIMS = (
         id="noise_scale/simple-scale-later",
         entries=("H3", "H5"),
         source=f"{MCCANDLISH}, section 2.2",
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "the Hessian is a multiple of the identity matrix",
             "section 2.2, as accounts of it have it",
         ),

@@ -10,7 +10,16 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.gauss_newton import class_blocks
-from verify.model import OURS, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import (
+    OURS,
+    Arrays,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Kind,
+    NoTheory,
+    as_stated,
+)
 from verify.model.domains import Between
 
 if TYPE_CHECKING:
@@ -133,8 +142,7 @@ CLASS_NUMBERS = Experiment(
     seconds=0.3,
 )
 
-SAID = Passage(
-    Standing.AS_STATED,
+SAID = as_stated(
     "the block-diagonal structure arises as C becomes large",
     "abstract; the powers in other accounts",
 )

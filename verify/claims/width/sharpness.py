@@ -8,9 +8,9 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
-from verify.claims.trained_networks import drawn_images, training_sets
+from verify.claims.trained_networks import SINGLE, drawn_images, training_sets
 from verify.claims.width import PAPER
-from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -102,7 +102,7 @@ UNDER_MUP, UNDER_STANDARD = (
         id=f"width/{name}",
         replicate="two perceptrons of unlike width on the same 32 images, trained by 80 steps of full-batch descent",
         simulate=through_training,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=(_point(parametrisation),),
         budget=384,
         seconds=7.0,
@@ -125,8 +125,7 @@ CLAIMS = (
         id="width/sharpness-under-mup",
         entries=("J1",),
         source=SOURCE,
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "largely independent of the size of the network, and remain consistent as training progresses",
             "abstract",
         ),
@@ -169,9 +168,7 @@ CLAIMS = (
         id="width/sharpening-under-mup",
         entries=("J3",),
         source=SOURCE,
-        passage=Passage(
-            Standing.AS_STATED, "the presence (for muP) ... of feature learning", "abstract, in short"
-        ),
+        passage=as_stated("the presence (for muP) ... of feature learning", "abstract, in short"),
         no_theory=NoTheory.CONSTANT,
         statement=r"\lambda_1(t) / \lambda_1(0) \ge 1.5 \quad (\mu P,\ t = 80)",
         says="Under muP training raises the largest eigenvalue of the Hessian by half and more, also at width 256.",
@@ -189,9 +186,7 @@ CLAIMS = (
         id="width/no-sharpening-under-standard",
         entries=("J3",),
         source=SOURCE,
-        passage=Passage(
-            Standing.AS_STATED, "progressive absence (for the NTK scaling) of feature learning", "abstract"
-        ),
+        passage=as_stated("progressive absence (for the NTK scaling) of feature learning", "abstract"),
         no_theory=NoTheory.CONSTANT,
         statement=r"\lambda_1(t) / \lambda_1(0) \le 1.15 \quad \text{(standard, } t = 80\text{, every network)}",
         says="Under the standard parametrisation, with a rate in proportion to one over the width, training raises "

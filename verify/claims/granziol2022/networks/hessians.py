@@ -26,7 +26,15 @@ from verify.claims.drawn_networks import (
     rank_of,
 )
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, Arrays, ExactProperty, Identity, NoTheory, Passage, Standing
+from verify.model import (
+    OURS,
+    Arrays,
+    ExactProperty,
+    Identity,
+    NoTheory,
+    as_stated,
+    misprint,
+)
 from verify.model.domains import Between, Domain, Each, Either, OneOf
 
 
@@ -140,7 +148,7 @@ GAUSS_NEWTON_CLAIMS = (
         id="granziol2022/hessian-split",
         entries=("B20",),
         source=f"{PAPER}, eq. (12), with the derivative by the output in its second term",
-        passage=Passage(Standing.MISPRINT, "∂σ(f(w)) ∂wk", "Eq 12"),
+        passage=misprint("∂σ(f(w)) ∂wk", "Eq 12"),
         finding="As our copy reads, the second term has no derivative by the output, and no meaning.",
         statement=r"H = J^\top \frac{\partial^2 \ell}{\partial f^2} J + "
         r"\sum_{k=1}^{d_y} \frac{\partial \ell}{\partial f_k} \nabla^2 f_k",
@@ -335,7 +343,7 @@ PATH_CLAIMS = (
         no_theory=NoTheory.MEASURED,
         entries=("B28",),
         source=f"{PAPER}, eq. (17), with the gates that our copy lacks",
-        passage=Passage(Standing.MISPRINT, "f(W T Hf(W T H−1....f(W1x))) =", "Eq 17"),
+        passage=misprint("f(W T Hf(W T H−1....f(W1x))) =", "Eq 17"),
         finding="As our copy reads, the activations on the left leave no gate on the right.",
         statement=r"f_k(x) = \sum_{\text{paths to } k} x_{i_0} \prod_l W^{(l)}_{i_l i_{l-1}}\, "
         r"\mathbb{1}[\text{all units of the path active}]",
@@ -355,9 +363,7 @@ PATH_CLAIMS = (
         no_theory=NoTheory.MEASURED,
         entries=("B30",),
         source=f"{PAPER}, eq. (19), within a region of fixed gates",
-        passage=Passage(
-            Standing.MISPRINT, "f(W T Hf(W T H−1....f(W1x))) =", "Eq 17, which Eq 19 differentiates"
-        ),
+        passage=misprint("f(W T Hf(W T H−1....f(W1x))) =", "Eq 17, which Eq 19 differentiates"),
         finding="As our copy reads, no path has a gate, as in the sum that is differentiated.",
         statement=r"\frac{\partial^2 f_k}{\partial w_a \partial w_b} = \sum_{\text{active paths through } a, b} "
         r"x_{i_0} \prod_{w \ne w_a, w_b} w,\qquad \frac{\partial^2 f_k}{\partial w_a^2} = 0",
@@ -435,7 +441,7 @@ SMALL_LOSS = Identity(
     r"u_m = h_m - h_c,\ \ell \to 0",
     says="At small loss the Hessian of the cross-entropy is a positive sum over wrong classes, weighted "
     "exponentially in their logits less the label's.",
-    passage=Passage(Standing.MISPRINT, "→ − ∑ m 6=c exp(hm)", "Eq 18"),
+    passage=misprint("→ − ∑ m 6=c exp(hm)", "Eq 18"),
     routes=small_loss,
     points=(Point(images="digits", samples=9, hidden=5),),
     printed="as our copy reads",
@@ -539,9 +545,7 @@ RANK_CLAIMS = (
         r"\text{ and many samples}",
         says="With many samples the Hessian of a two-class ReLU network lacks one direction per hidden unit of full "
         "rank.",
-        passage=Passage(
-            Standing.AS_STATED, "and thence a rank bound of 4dy( ∑ lNl + dx)", "Section 7.1, after Eq 20"
-        ),
+        passage=as_stated("and thence a rank bound of 4dy( ∑ lNl + dx)", "Section 7.1, after Eq 20"),
         routes=data_set_rank,
         points=(
             Point(inputs=21, hidden=20, samples=700),

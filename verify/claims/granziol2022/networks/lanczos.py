@@ -17,8 +17,7 @@ from verify.model import (
     ExactProperty,
     Experiment,
     NoTheory,
-    Passage,
-    Standing,
+    misprint,
 )
 from verify.model.domains import Between, Many
 
@@ -166,7 +165,7 @@ BOUND_CLAIM = ExactProperty(
     id="granziol2022/kaniel-paige-saad",
     entries=("B63",),
     source=f"{PAPER}, appendix D, theorem 12, with the angles and gaps that it needs",
-    passage=Passage(Standing.MISPRINT, "λn ≤ θk ≤ λm + (λ1 − λn) tan2(θ1)", "Eq 55"),
+    passage=misprint("λn ≤ θk ≤ λm + (λ1 − λn) tan2(θ1)", "Eq 55"),
     finding="As our copy reads, the tangent is of a Ritz value, which has a unit, and the bottom repeats the top.",
     statement=r"\lambda_1 \ge \theta_1 \ge \lambda_1 - \frac{(\lambda_1 - \lambda_n) \tan^2 \phi_1}"
     r"{c_{k-1}^2(1 + 2\rho_1)},\quad \phi_1 = \arccos |q_1^\top z_1|,\ "

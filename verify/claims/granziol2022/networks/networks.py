@@ -27,9 +27,10 @@ from verify.model import (
     Experiment,
     Identity,
     NoTheory,
-    Passage,
-    Standing,
     Verdict,
+    as_stated,
+    misprint,
+    out_of_scope,
 )
 from verify.model.domains import Between, OneOf
 
@@ -109,7 +110,7 @@ NETWORKS_CLAIMS = (
         r"\quad 2 s \text{ else}",
         says="Theorem 4, with one variance for all elements, gives the mean top eigenvalue of small networks' "
         "batches of a few images, outside its limit.",
-        passage=Passage(Standing.OUTSIDE, "our results are in the limit of P,B →∞", "Section 8.2.1"),
+        passage=out_of_scope("our results are in the limit of P,B →∞", "Section 8.2.1"),
         expected=Verdict.DISAGREES,
         finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 4 is low: on "
         "networks the noise is not spread evenly over the elements but sits along the directions of large "
@@ -134,7 +135,7 @@ NETWORKS_CLAIMS = (
         r"\theta = \lambda_1 - \sigma^2",
         says="Theorem 7, threshold and shift repaired, gives the mean top eigenvalue of small networks' batches of a "
         "few images, outside its limit.",
-        passage=Passage(Standing.OUTSIDE, "our results are in the limit of P,B →∞", "Section 8.2.1"),
+        passage=out_of_scope("our results are in the limit of P,B →∞", "Section 8.2.1"),
         expected=Verdict.DISAGREES,
         finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 7 is high for the "
         "smallest batches and low for larger ones, crossing the truth in between, with or without the "
@@ -460,7 +461,7 @@ ONE = "the one standard deviation of section 8.2.1, of the batches, as in figure
 
 NO_BATCH = "a batch of one sample"
 
-FAR_FROM_THE_LIMIT = Passage(Standing.OUTSIDE, "our results are in the limit of P,B →∞", "Section 8.2.1")
+FAR_FROM_THE_LIMIT = out_of_scope("our results are in the limit of P,B →∞", "Section 8.2.1")
 """Of networks of 226 parameters, whatever comes out there: the paper's words on B = 128 are of networks of millions."""
 
 
@@ -595,7 +596,7 @@ ALGORITHM_1_CLAIMS = (
         r"\frac1P \sum_{jk} \mathrm{Var}_i\,(H_i)_{jk} = P \sigma^2",
         says="With the sum over the number of samples and the squared norm of the mean product taken off, Algorithm "
         "1 estimates the noise without bias.",
-        passage=Passage(Standing.MISPRINT, "σ2 ← σ2 + vTH2 i v", "Algorithm 1, line 6"),
+        passage=misprint("σ2 ← σ2 + vTH2 i v", "Algorithm 1, line 6"),
         experiment=ALGORITHM_1,
         score="corrected",
         inputs={"noise_of_all_elements": 0.92, "squared_mean_product": 0.08},
@@ -620,7 +621,7 @@ ALGORITHM_1_CLAIMS = (
         statement=r"\mathbb{E}_v\Big[\frac1N \sum_i \lVert H_i v\rVert^2 - (v^\top \bar H v)^2\Big] = P \sigma^2",
         says="With the square of the mean quadratic form taken off, Algorithm 1 estimates the noise of a network's "
         "per-sample Hessians.",
-        passage=Passage(Standing.AS_STATED, "[vT (1/N ∑N j=1Hj)v] 2", "Algorithm 1, line 9"),
+        passage=as_stated("[vT (1/N ∑N j=1Hj)v] 2", "Algorithm 1, line 9"),
         expected=Verdict.DISAGREES,
         finding="The second term, here with the factor 1/N of line 6 restored, is the square of the quadratic form; "
         "the variance of the elements, which Section 8.2 infers from it, needs the squared norm of the mean product, "

@@ -22,8 +22,8 @@ from verify.model import (
     Identity,
     Kind,
     NoTheory,
-    Passage,
-    Standing,
+    as_stated,
+    misprint,
 )
 from verify.model.domains import Between, Domain, OneOf
 
@@ -88,8 +88,7 @@ LIPSCHITZ = Identity(
     source=f"{PAPER}, section 2.1",
     statement=r"\sup_{w, w'} \frac{|\nabla R(w) - \nabla R(w')|}{|w - w'|} = \sup_w \max_i |\lambda_i(\nabla^2 R(w))|",
     says="The Lipschitz constant of the gradient is the supremum of the Hessian's largest absolute eigenvalue.",
-    passage=Passage(
-        Standing.MISPRINT,
+    passage=misprint(
         "which is the infimum of the eigenvalues of the Hessian in the weight manifold",
         "Section 2.1",
     ),
@@ -330,7 +329,7 @@ VGG = Identity(
     r"(d_y = 10,\ \textstyle\sum_l N_l = 5258,\ d_x = 3072,\ P = 15\,245\,130)",
     says="The rank bound, with units, colours and parameters counted on the ten-class VGG-16, gives the share of "
     "zero eigenvalues.",
-    passage=Passage(Standing.AS_STATED, "total number of neurons is 13, 416", "Section 7.1"),
+    passage=as_stated("total number of neurons is 13, 416", "Section 7.1"),
     routes=vgg_16,
     points=(Point(classes=10),),
     printed="as our copy reads",

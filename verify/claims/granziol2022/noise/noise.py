@@ -24,10 +24,10 @@ from verify.model import (
     Claim,
     Experiment,
     Kind,
-    Passage,
-    Standing,
     StatisticalProperty,
     Tier,
+    misprint,
+    out_of_scope,
 )
 from verify.model.domains import Between, OneOf
 
@@ -138,7 +138,7 @@ SPECTRUM_CLAIMS = (
         r"F_{\mathrm{MP}}(x + \sigma^2),\ \beta = P/B",
         says="Averages of rank-one samples, less their mean, have a Marchenko-Pastur spectrum of ratio dimension to "
         "batch size.",
-        passage=Passage(Standing.MISPRINT, "4βσ2y − (y + σ2(1− β))2 2βσ2y", "Eq 52"),
+        passage=misprint("4βσ2y − (y + σ2(1− β))2 2βσ2y", "Eq 52"),
         experiment=LOW_RANK_SPECTRUM,
         predict=lambda p: _low_rank_law(p).cdf(p.x + p.variance),
         printed=_eq_52_as_read,
@@ -307,8 +307,7 @@ OTHER_SPECTRA = (
         r"(t_5,\ \text{70 entries a row},\ \text{variances 19 to 1 with equal row sums})",
         says="Over the root of the dimension, noise with heavy-tailed, sparse or unequal elements has a semicircle "
         "spectrum if row variances are equal.",
-        passage=Passage(
-            Standing.MISPRINT,
+        passage=misprint(
             "the limiting spectral density p(λ) of ε(w) ∈ RP×P satisfies the semicircle law",
             "Theorem 3",
         ),
@@ -450,8 +449,7 @@ MOMENT_CLAIMS = (
         r"(\text{variances } v_i v_j \sigma^2 / P,\ v = 1 \pm c)",
         says="Where rows of the noise have unequal variances, the fourth moment of its spectrum exceeds the "
         "semicircle's as their contrast predicts.",
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "there cannot be too much variation in the variances per element",
             "Section 4.2, on condition (ii)",
         ),
@@ -474,8 +472,7 @@ MOMENT_CLAIMS = (
         r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
         says="With a fixed mean number of entries in a row, the fourth moment of the spectrum stays above the "
         "semicircle's by about its inverse.",
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "the tails of the normal distribution decay sufficiently rapidly",
             "proof of Theorem 3",
         ),
@@ -498,8 +495,7 @@ MOMENT_CLAIMS = (
         r"m_2 = P \sigma^2 / B,\ \sigma^2 = r \tau^4",
         says="The fourth moment of noise of few low-rank samples exceeds the semicircle's by dimension over batch "
         "size times rank.",
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "the dependence between the elements cannot be too large",
             "Section 4.2, on condition (i)",
         ),

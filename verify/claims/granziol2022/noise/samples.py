@@ -13,7 +13,19 @@ from theory import loss_change, rmt
 from theory.gauss_newton import probes
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
-from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
+from verify.model import (
+    KNOWN,
+    Arrays,
+    Claim,
+    Experiment,
+    Kind,
+    NoTheory,
+    Tier,
+    Verdict,
+    as_stated,
+    misprint,
+    out_of_scope,
+)
 
 # --- bounds: Jensen's inequality ----------------------------------------------------------------------------
 
@@ -52,8 +64,7 @@ BOUND_CLAIMS = (
         statement=r"\lambda_1(H_B) \ge \lambda_1(H)\quad\text{for every batch}",
         says="Read as a statement on every batch, not on their mean, the top eigenvalue of a batch is at least its "
         "population's.",
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "in expectation, the main effect of sub-sampling is a broadening of the spectrum",
             "Section 11",
         ),
@@ -163,7 +174,7 @@ PROBE_CLAIMS = (
         source=f"{PAPER}, appendix D, eq. (56)",
         statement=r"\mathbb{E}\,v^\top H^m v = \sum_i \lambda_i^m",
         says="The mean quadratic form of a matrix power in random probes is the sum of that power of the eigenvalues.",
-        passage=Passage(Standing.MISPRINT, "Tr(Hm) = N∑ i=1 λi", "Eq 56"),
+        passage=misprint("Tr(Hm) = N∑ i=1 λi", "Eq 56"),
         experiment=PROBES,
         score="signs",
         predict=lambda p: float(_powers(p).sum()),
@@ -213,7 +224,7 @@ PROBE_CLAIMS = (
         r"\text{for a random unit vector } v",
         says="The squared overlap of a random unit vector with an eigenvector has a Beta law, which does not "
         "concentrate at its mean, the inverse dimension.",
-        passage=Passage(Standing.AS_STATED, "|vTφi|2 ≈ 1 N ∀i, with high probability", "Appendix D"),
+        passage=as_stated("|vTφi|2 ≈ 1 N ∀i, with high probability", "Appendix D"),
         experiment=PROBES,
         kind=Kind.DISTRIBUTION,
         score="overlap",
@@ -285,8 +296,7 @@ GRADIENT_NOISE_CLAIMS = (
         statement=r"\mathbb{E}\,|g_B|^2 = |g|^2 + \mathrm{tr}\,C / B",
         says="The mean squared norm of a batch gradient is the full gradient's plus the trace of the samples' "
         "covariance over the batch size.",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "whilst the value of the change in loss remains unchanged in expectation",
             "Section 11.2",
         ),
@@ -318,7 +328,7 @@ GRADIENT_NOISE_CLAIMS = (
         r"\text{(normal gradients)}",
         says="For normal gradients the variance of the batch gradient's squared norm has a term in the inverse batch "
         "size and one in its square.",
-        passage=Passage(Standing.AS_STATED, "the variance changes as", "Section 11.2"),
+        passage=as_stated("the variance changes as", "Section 11.2"),
         experiment=GRADIENTS,
         score="variance",
         predict=_gradient_variance,

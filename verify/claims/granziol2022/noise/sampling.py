@@ -23,9 +23,10 @@ from verify.model import (
     Identity,
     Kind,
     NoTheory,
-    Passage,
-    Standing,
     Verdict,
+    as_stated,
+    misprint,
+    out_of_scope,
 )
 
 # --- moments over all batches of a population of whole numbers, as rationals ---------------------------------
@@ -222,8 +223,7 @@ SAMPLING_CLAIMS = (
         r"\mathbb{E}\,(z_B - z_{B'})^2 = 2 - 2 \sqrt{b / b'}\quad (\text{batch } B \subset B')",
         says="From a batch to a larger one around it, the normalised noise keeps moving by an amount set by their "
         "effective sizes: it does not settle.",
-        passage=Passage(
-            Standing.MISPRINT,
+        passage=misprint(
             "converges element-wise to a zero mean, normal random variable",
             "Lemma 2, Eq 7",
         ),
@@ -322,7 +322,7 @@ TRUE_RISK_CLAIMS = (
         r"\frac{P \sigma^2}{N \lambda} = \lambda_1(H)\quad(\text{both less their noise of first order})",
         says="Where the full Hessian is noisy itself, taking its noise off and adding the batch's gives the batch's "
         "top eigenvalue.",
-        passage=Passage(Standing.OUTSIDE, "Under the assumption that Hemp is of low-rank", "Theorem 4"),
+        passage=out_of_scope("Under the assumption that Hemp is of low-rank", "Theorem 4"),
         experiment=NESTED,
         score="batch",
         inputs={"full_eigenvalue": 5.007},
@@ -406,8 +406,7 @@ SCATTER_CLAIMS = (
         statement=r"\sup_x |F_P(x) - F(x)| \sim P^{-1/4}\ (P = 40 \text{ to } 160)",
         says="As the paper cites it, the largest distance of a Gaussian spectrum from the semicircle scales as the "
         "dimension to the power -1/4.",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "corrections for finite B scale as B−1/4 for matrices with finite 4th moments",
             "Section 8.2.1",
         ),

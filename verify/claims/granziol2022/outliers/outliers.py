@@ -13,7 +13,16 @@ from theory import batch_hessian, finite_size, outliers
 from theory.batch_hessian import low_rank_noise
 from verify.claims.granziol2022 import PAPER
 from verify.judging.families import one
-from verify.model import KNOWN, Arrays, Claim, Experiment, Passage, Standing, StatisticalProperty
+from verify.model import (
+    KNOWN,
+    Arrays,
+    Claim,
+    Experiment,
+    StatisticalProperty,
+    as_stated,
+    misprint,
+    out_of_scope,
+)
 from verify.model.domains import Between, OneOf
 
 __all__ = ["ABOVE", "CLAIMS", "THEOREM_7", "TRIDIAGONAL", "noise_of_batch", "scale", "theorem_4"]
@@ -137,7 +146,7 @@ WIGNER_CLAIMS = (
         r"(\lambda_1 > \sqrt{P/b}\,\sigma)",
         says="In Wigner noise above the threshold, the squared overlap of batch and full top eigenvectors is one "
         "less the squared noise scale over eigenvalue.",
-        passage=Passage(Standing.MISPRINT, "if λ1 > 2σε", "Lemma 11, Eq 45"),
+        passage=misprint("if λ1 > 2σε", "Lemma 11, Eq 45"),
         experiment=WIGNER,
         score="overlap",
         predict=_theorem_10,
@@ -195,9 +204,7 @@ WISHART_CLAIMS = (
         r"\theta = \lambda_1 - \sigma^2,\ \lambda_1 \text{ of the full matrix},\ P \ll N",
         says="With far more samples than parameters, Theorem 7 gives the top eigenvalue of batches, once the noise's "
         "mean is taken off the full one.",
-        passage=Passage(
-            Standing.AS_STATED, "where Gemp has extremal eigenvalue λ1, is given by", "Theorem 7"
-        ),
+        passage=as_stated("where Gemp has extremal eigenvalue λ1, is given by", "Theorem 7"),
         experiment=SAMPLED,
         score="batch",
         inputs={"full_eigenvalue": 4.4},
@@ -308,7 +315,7 @@ OUTLIERS_CLAIMS = (
         r"\text{each of several, at both ends})",
         says="Each of several spikes above the threshold, at either end of the spectrum, moves outwards by the noise "
         "variance over its strength.",
-        passage=Passage(Standing.MISPRINT, "The same proof also holds for λP < −2σε", "Appendix A.2"),
+        passage=misprint("The same proof also holds for λP < −2σε", "Appendix A.2"),
         experiment=SEVERAL,
         score="eigenvalue",
         along="spikes",
@@ -481,8 +488,7 @@ OTHER_NOISE_CLAIMS = (
         r"a = P \tau^2 / B,\ \sigma^2 = r \tau^4\quad (B r \ll P,\ \text{signed samples of rank } r)",
         says="In a batch of few signed low-rank samples, the top eigenvalue lies above Theorem 4, where the compound "
         "free Poisson law has it.",
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "the dependence between the elements cannot be too large",
             "Section 4.2, on condition (i)",
         ),

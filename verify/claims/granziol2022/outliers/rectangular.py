@@ -13,7 +13,16 @@ from theory.rmt import MarchenkoPastur
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import ABOVE, THEOREM_7, TRIDIAGONAL
 from verify.judging.estimands import variance
-from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, Passage, Prediction, Standing, Tier
+from verify.model import (
+    KNOWN,
+    Arrays,
+    Claim,
+    Experiment,
+    Kind,
+    Prediction,
+    Tier,
+    as_stated,
+)
 
 
 def rectangular(block: Block, point: Point) -> Arrays:
@@ -149,7 +158,7 @@ RECTANGULAR_CLAIMS = (
         r"(\lambda_1 > \sigma^2 \sqrt\beta\,(1 + \sqrt\beta),\ \beta \text{ from 0.12 to 19})",
         says="At dimensions from far below to far above the number of samples, added Wishart noise lifts a spike as "
         "Theorem 7 says, above the Marchenko-Pastur threshold.",
-        passage=Passage(Standing.AS_STATED, "if λ1 > σ2(1 + P b )", "Theorem 7, Eq 16"),
+        passage=as_stated("if λ1 > σ2(1 + P b )", "Theorem 7, Eq 16"),
         experiment=RECTANGULAR,
         score="additive",
         axis="spike",
@@ -199,7 +208,7 @@ RECTANGULAR_CLAIMS = (
         r"- 1.2065\,(P'^{-1/2} + n'^{-1/2})^{1/3}\big],\quad P' = P - \tfrac12,\ n' = n - \tfrac12",
         says="A spike below the threshold leaves the top eigenvalue under added Wishart noise at the "
         "Marchenko-Pastur edge, corrected for finite size.",
-        passage=Passage(Standing.AS_STATED, "2σ2(1 + P b ), otherwise", "Theorem 7, Eq 16"),
+        passage=as_stated("2σ2(1 + P b ), otherwise", "Theorem 7, Eq 16"),
         experiment=WISHART_EDGE,
         score="eigenvalue",
         axis="spike",
@@ -230,8 +239,7 @@ RECTANGULAR_CLAIMS = (
         r"\text{of } (J + X)(J + X)^\top",
         says="With noise inside the factor, cross terms lift the top eigenvalue beyond Theorem 7, to the "
         "information-plus-noise model's outlier.",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "we consider the finite rank perturbation of the Marchenko-Pastur density",
             "Section 6, before Theorem 7",
         ),

@@ -15,7 +15,7 @@ from simulate.monte_carlo import Block, Point
 from theory import outliers, rmt
 from theory.rmt import MarchenkoPastur, Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import Arrays, Claim, Experiment, Identity, Passage, Standing
+from verify.model import Arrays, Claim, Experiment, Identity, as_stated, misprint
 
 Array = NDArray[Any]
 
@@ -167,9 +167,7 @@ FREENESS = (
         statement=r"\mathcal B'(S(z)) = 1 / S'(z)",
         says="The derivative of the inverse Stieltjes transform is one over that of the transform, everywhere beyond "
         "the spectrum.",
-        passage=Passage(
-            Standing.MISPRINT, "using that B′ε(Sε)(z)) = 1 Sε(z)", "Appendix A.2, before Eq 41", slip=True
-        ),
+        passage=misprint("using that B′ε(Sε)(z)) = 1 Sε(z)", "Appendix A.2, before Eq 41", slip=True),
         routes=inverse_derivative,
         points=LAWS,
         printed="1/S",
@@ -188,7 +186,7 @@ FREENESS = (
         statement=r"S_M(z) = S_A(u):\quad z = u + \mathcal B_\varepsilon(S_M(z)) - \frac{1}{S_M(z)}",
         says="The Stieltjes transform of a free sum is the signal's at an argument from which the noise's R "
         "transform is taken off.",
-        passage=Passage(Standing.MISPRINT, "z = BA(SM (z)) +", "Eq 40"),
+        passage=misprint("z = BA(SM (z)) +", "Eq 40"),
         routes=subordination,
         points=(Point(signal=0.7, noise=1.3), Point(signal=2.6, noise=0.4)),
         printed="B_A(S_M) - 1/S_M",
@@ -208,7 +206,7 @@ FREENESS = (
         r"= 3\,\sigma_A^4\sigma_B^4 + \tfrac{15}{P}\,\sigma_A^4\sigma_B^4 + O(P^{-2})",
         says="The alternating moment of squares of two independent Gaussian matrices is that of free ones, exactly "
         "corrected for finite dimension.",
-        passage=Passage(Standing.AS_STATED, "if they satisfy for any integers n1..nk", "Eq 35"),
+        passage=as_stated("if they satisfy for any integers n1..nk", "Eq 35"),
         experiment=MIXED,
         score="moment",
         predict=_mixed_moment,
@@ -291,7 +289,7 @@ SPIKE_CLAIMS = (
         statement=r"S_A(u) = \frac1u \Big[1 + \frac1N \frac{\lambda/u}{1 - \lambda/u}\Big]",
         says="The Stieltjes transform of a rank-one matrix differs from one over its argument by a share of one over "
         "the dimension.",
-        passage=Passage(Standing.MISPRINT, "1 u [ 1 + 1 N λ1 1− u−1λ1 ]", "Eq 38"),
+        passage=misprint("1 u [ 1 + 1 N λ1 1− u−1λ1 ]", "Eq 38"),
         routes=rank_one_transform,
         points=(Point(dim=40, spike=1.7, u=(2.3, 0.7)), Point(dim=12, spike=-0.9, u=(0.6, -1.2))),
         printed="1/u + correction",
@@ -503,7 +501,7 @@ WISHART_TRANSFORMS_CLAIMS = (
         r"= -\frac1s + \frac{\lambda}{P (s\lambda + 1)}",
         says="For large dimension the inverse Stieltjes transform of one rank-one term is its pole plus a correction "
         "of one over the dimension.",
-        passage=Passage(Standing.MISPRINT, "P (sβσ2 − 1)− P (sβσ2 + 1)− 2Psβσ2 sβσ2+1", "Eq 49"),
+        passage=misprint("P (sβσ2 − 1)− P (sβσ2 + 1)− 2Psβσ2 sβσ2+1", "Eq 49"),
         routes=expanded_roots,
         points=TERMS,
         printed="expanded, wrong sign and extra P",
@@ -522,7 +520,7 @@ WISHART_TRANSFORMS_CLAIMS = (
         source=f"{PAPER}, eq. (50)",
         statement=r"R = N\Big(z + \frac1s\Big) \to \frac{\sigma^2}{1 + s \beta\sigma^2}",
         says="The R transforms of many free rank-one terms add up to the R transform of Wishart noise.",
-        passage=Passage(Standing.MISPRINT, "N × ( z − 1 s )", "Eq 50"),
+        passage=misprint("N × ( z − 1 s )", "Eq 50"),
         routes=sum_of_terms,
         points=(
             Point(variance=1.7, ratio=0.6, s=(-0.3, 0.2, 1.1), dim=10**6),
@@ -545,7 +543,7 @@ WISHART_TRANSFORMS_CLAIMS = (
         r"\sqrt{(z - \sigma^2(1 - \beta))^2 - 4\beta\sigma^2 z}}{2\beta\sigma^2 z}",
         says="For large dimension the real part of a Wishart matrix's Stieltjes transform is the Marchenko-Pastur "
         "law's.",
-        passage=Passage(Standing.MISPRINT, "−(z + σ2(1− β)) +", "Eq 51"),
+        passage=misprint("−(z + σ2(1− β)) +", "Eq 51"),
         experiment=WISHART,
         score="real",
         along="x",
@@ -573,7 +571,7 @@ WISHART_TRANSFORMS_CLAIMS = (
         statement=r"T(z) = z S(z) - 1:\quad T^{-1}(1/\theta) = \sigma^2 (1 + \theta)(1 + \beta/\theta)",
         says="The inverse T transform of Wishart noise gives the outlier of the multiplicative model, not of the "
         "additive one.",
-        passage=Passage(Standing.MISPRINT, "λ′i = T ( 1 λi )", "Appendix B, before Eq 53"),
+        passage=misprint("λ′i = T ( 1 λi )", "Appendix B, before Eq 53"),
         routes=t_transform,
         points=(
             Point(variance=1.3, ratio=0.4, thetas=(0.9, 2.1, 4.7)),

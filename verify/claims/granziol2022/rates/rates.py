@@ -15,7 +15,18 @@ from theory import adaptive_rates, batch_hessian, finite_size, learning_rates
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, noise_of_batch, scale, theorem_4
-from verify.model import KNOWN, Arrays, Claim, Experiment, Identity, Kind, Passage, Standing, Tier, Verdict
+from verify.model import (
+    KNOWN,
+    Arrays,
+    Claim,
+    Experiment,
+    Identity,
+    Kind,
+    Tier,
+    Verdict,
+    as_stated,
+    misprint,
+)
 
 # --- rates from theorem 4: sections 10.1, 11 and 14 ----------------------------------------------------------
 
@@ -219,8 +230,7 @@ RATES_CLAIMS = (
         r"B_c = P \sigma^2 / \lambda_1^2",
         says="As Section 10.1 reads Theorem 4, the largest rate grows in proportion to the batch size for very small "
         "batches.",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "for very small batch sizes this ≈ Pσ2/Bλ1, hence increasing the batch size allows a proportional increase",
             "Section 10.1",
         ),
@@ -268,8 +278,7 @@ RATES_CLAIMS = (
         r"\text{also where the second term dominates}",
         says="As Eq 23 takes it, the outlier of Theorem 4 is the top eigenvalue also for batches so small that "
         "broadening dominates.",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "in the case where the broadening term dominates the value of the outliers",
             "Section 10.1, before Eq 23",
         ),
@@ -317,7 +326,7 @@ RATES_CLAIMS = (
         r"x = \frac{\lambda_j \sqrt b}{\sqrt P \sigma} > 1",
         says="An outlier over the edge of the noise is half the sum of its spike over the threshold and the inverse "
         "of that.",
-        passage=Passage(Standing.MISPRINT, "√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
+        passage=misprint("√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
         experiment=OUTLIERS,
         kind=Kind.RATIO,
         score=("here", "edge"),

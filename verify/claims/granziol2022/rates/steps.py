@@ -13,7 +13,7 @@ from simulate.monte_carlo import Point
 from simulate.training import momentum, optimisers
 from theory import learning_rates, loss_change
 from verify.claims.granziol2022 import PAPER
-from verify.model import KNOWN, OURS, Arrays, ExactProperty, Identity, Passage, Standing
+from verify.model import KNOWN, OURS, Arrays, ExactProperty, Identity, misprint
 from verify.model.domains import Between, Many, OneOf
 
 ROUNDING = "two routes in float64"
@@ -144,7 +144,7 @@ STEP_CLAIMS = (
         statement=r"\Delta L = -a |g|^2 \Big(1 - \frac a2 \sum_i \lambda_i \frac{(\phi_i^\top g)^2}{|g|^2}\Big)",
         says="A gradient step changes a quadratic loss by its first-order gain, times one less half the rate times "
         "the curvature along it.",
-        passage=Passage(Standing.MISPRINT, "α ∑P i λi||φig(w)||2", "Eq 22"),
+        passage=misprint("α ∑P i λi||φig(w)||2", "Eq 22"),
         routes=plain_step,
         points=STEPS,
         printed="as our copy reads",
@@ -201,7 +201,7 @@ STEP_CLAIMS = (
         statement=r"\Delta L = -a\, g^\top A^{-1} g + \frac{a^2}{2} g^\top A^{-1} H A^{-1} g",
         says="A preconditioned step changes a quadratic loss by a negative first-order term plus one with the "
         "Hessian between two inverse preconditioners.",
-        passage=Passage(Standing.MISPRINT, "L(wk−αB−1∇L(wk))−L(w) = α∇L(wk)", "first Eq 26"),
+        passage=misprint("L(wk−αB−1∇L(wk))−L(w) = α∇L(wk)", "first Eq 26"),
         routes=preconditioned_step,
         points=STEPS,
         printed="first term positive",
@@ -221,7 +221,7 @@ STEP_CLAIMS = (
         r"A = \sum_i (\eta_i + \delta) \phi_i \phi_i^\top,\ H = \sum_\mu \lambda_\mu \psi_\mu \psi_\mu^\top",
         says="Averaged over the gradient's signs along the preconditioner's eigenvectors, the change of a quadratic "
         "loss is one negative sum over them.",
-        passage=Passage(Standing.MISPRINT, "α0|φTi ∇L(w)|2 ηi + δ ( 1− α0 2(ηi + δ)", "second Eq 26"),
+        passage=misprint("α0|φTi ∇L(w)|2 ηi + δ ( 1− α0 2(ηi + δ)", "second Eq 26"),
         routes=averaged_step,
         points=STEPS,
         printed="as our copy reads",
@@ -328,7 +328,7 @@ MOMENTUM_CLAIMS = (
         r"{\sqrt L + \sqrt\mu}\Big)^2:\quad \text{contraction } \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}",
         says="Momentum descent with Polyak's rate, squared, contracts by difference over sum of the roots of the "
         "largest and smallest eigenvalue.",
-        passage=Passage(Standing.MISPRINT, "αPolyak = 2√ λ1 +√ λP", "Eq 24"),
+        passage=misprint("αPolyak = 2√ λ1 +√ λP", "Eq 24"),
         routes=_polyak,
         printed="heavy ball as our copy reads",
         reads=r"\alpha_{\rm Polyak} = \frac{2}{\sqrt{\lambda_1} + \sqrt{\lambda_P}}",
@@ -343,7 +343,7 @@ MOMENTUM_CLAIMS = (
         r"\text{contraction } 1 - \sqrt{\mu/L}",
         says="Nesterov's method at one over the largest eigenvalue contracts by one less the root of smallest over "
         "largest eigenvalue.",
-        passage=Passage(Standing.MISPRINT, "αNesterov = √ λP λ1", "Eq 24"),
+        passage=misprint("αNesterov = √ λP λ1", "Eq 24"),
         routes=_nesterov,
         printed="Nesterov as our copy reads",
         reads=r"\alpha_{\rm Nesterov} = \sqrt{\frac{\lambda_P}{\lambda_1}}",

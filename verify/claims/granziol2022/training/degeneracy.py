@@ -12,9 +12,19 @@ from simulate.perceptrons import sample_products
 from simulate.training import checkpoints, rules, stacks, trial_training
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import NoisyLabels, noisy_labels
-from verify.claims.trained_networks import DECAY, scheduled, steps_at, training_sets
-from verify.model import Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
-from verify.model.observation import Column, Observation
+from verify.claims.trained_networks import DECAY, SINGLE, scheduled, steps_at, training_sets
+from verify.model import (
+    Arrays,
+    Claim,
+    Experiment,
+    Kind,
+    NoTheory,
+    Tier,
+    Verdict,
+    as_stated,
+    out_of_scope,
+)
+from verify.model.observation import Observation, columns
 
 
 class Course(NamedTuple):
@@ -156,9 +166,7 @@ DEGENERACY_CLAIMS = (
         id="granziol2022/ggn-degeneracy-of-networks",
         entries=("B34",),
         source=f"{PAPER}, sections 7.2 and 7.3, figures 3 and 4, on small networks",
-        passage=Passage(
-            Standing.AS_STATED, "Rank degeneracy (proportion of zero eigenvalues)", "caption of Figure 3"
-        ),
+        passage=as_stated("Rank degeneracy (proportion of zero eigenvalues)", "caption of Figure 3"),
         no_theory=NoTheory.CONSTANT,
         statement=r"P\big(|w(\theta \text{ nearest } 0) - \tfrac1P \#\{i: |\lambda_i| \le 10^{-7}\}| \le 0.1\big) = 1",
         says="Where samples are few for the parameters, the weight of the Ritz value nearest zero is within a tenth "
@@ -179,7 +187,7 @@ DEGENERACY_CLAIMS = (
         id="granziol2022/ggn-degeneracy-with-many-samples",
         entries=("B34",),
         source=f"{PAPER}, sections 7.2 and 7.3, figures 2 to 5, on small networks",
-        passage=Passage(Standing.OUTSIDE, "take that as a proxy for the zero eigenvalue", "Section 7.2"),
+        passage=out_of_scope("take that as a proxy for the zero eigenvalue", "Section 7.2"),
         expected=Verdict.DISAGREES,
         finding="Outside networks with few samples for their parameters the weight counts small eigenvalues with the "
         "zeros: 0.57 where 0.28 of them are at most 1e-7.",
@@ -202,8 +210,7 @@ DEGENERACY_CLAIMS = (
         id="granziol2022/ggn-zeros-never-split",
         entries=("B34",),
         source=f"{PAPER}, section 7.2; a consequence of the Chebyshev-Markov-Stieltjes inequalities",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "This issue is not present in the calculation of the Generalised Gauss-Newton matrix",
             "Section 7.2",
         ),
@@ -240,7 +247,7 @@ DEGENERACY_OBSERVATIONS = (
         replicate="one perceptron 64-26-10 with its images, trained by the schedule of eq. (21)",
         simulate=degeneracy,
         on_host="matrices of the samples and their eigenvalues",
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=tuple(
             Point(
                 matrix=matrix,
@@ -256,14 +263,17 @@ DEGENERACY_OBSERVATIONS = (
             for matrix in ("gauss-newton", "hessian")
         ),
         along="done",
-        columns=(
-            Column(score="rounding", heading="zero but for rounding, share of the eigenvalues"),
-            Column(score="zero", heading="at most 1e-7 in modulus"),
-            Column(score="small", heading="at most a thousandth of the top"),
-            Column(score="one", heading="weight of the Ritz value nearest 0, of 100"),
-            Column(score="two", heading="of the two nearest 0"),
-            Column(score="node", heading="modulus of the nearest, over the top"),
-            Column(score="over", heading="share that is zero (1e-7) over that weight", ratio=True),
+        columns=columns(
+            {
+                "rounding": "zero but for rounding, share of the eigenvalues",
+                "zero": "at most 1e-7 in modulus",
+                "small": "at most a thousandth of the top",
+                "one": "weight of the Ritz value nearest 0, of 100",
+                "two": "of the two nearest 0",
+                "node": "modulus of the nearest, over the top",
+                "over": "share that is zero (1e-7) over that weight",
+            },
+            "over",
         ),
         replicates=1,
         seconds=4.0,
@@ -324,7 +334,7 @@ VARIANCE_CLAIMS = (
         id="granziol2022/variance-grows-as-the-rate-falls",
         entries=("B41",),
         source=f"{PAPER}, section 8.2 and figure 8, on small networks",
-        passage=Passage(Standing.OUTSIDE, "during SGD training for VGG-16 CIFAR-100", "caption of Figure 8"),
+        passage=out_of_scope("during SGD training for VGG-16 CIFAR-100", "caption of Figure 8"),
         no_theory=NoTheory.CONSTANT,
         expected=Verdict.DISAGREES,
         finding="Outside the network of figure 8, on small perceptrons, the order is the reverse: the variance grows "

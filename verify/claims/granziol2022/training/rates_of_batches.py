@@ -19,9 +19,19 @@ from verify.claims.granziol2022.training.perceptrons import (
     steps_of,
     tried,
 )
-from verify.claims.trained_networks import VGG_16, pass_cost, vgg_layers
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
-from verify.model.observation import Column, Cost, Observation, on_a_gpu
+from verify.claims.trained_networks import SINGLE, VGG_16, pass_cost, vgg_layers
+from verify.model import (
+    OURS,
+    Arrays,
+    Claim,
+    Experiment,
+    Kind,
+    NoTheory,
+    Tier,
+    Verdict,
+    as_stated,
+)
+from verify.model.observation import Cost, Observation, columns, on_a_gpu
 
 SIZES = (1, 8, 64)
 STEP = math.log(SIZES[1] / SIZES[0])
@@ -59,7 +69,7 @@ def _experiment(name: str, point: Point, budget: int, seconds: float, tier: Tier
         replicate="one perceptron with 512 images, some labels drawn anew, trained at a ladder of rates at three "
         "batch sizes",
         simulate=rates_of_batches,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=(point,),
         budget=budget,
         seconds=seconds,
@@ -146,7 +156,7 @@ RATES = Experiment(
     id="granziol2022/unit-damping",
     replicate="one perceptron with 512 images, trained by five rules at a ladder of rates each",
     simulate=rates_at_unit_damping,
-    single="its networks are trained in single precision",
+    single=SINGLE,
     points=(
         Point(
             images="digits", samples=512, noise=0.0, batch_size=128, steps=80, below=3, above=4,
@@ -161,8 +171,7 @@ RATES = Experiment(
     special="no label is drawn anew: the data as they are",
 )  # fmt: skip
 
-AS_STATED = Passage(
-    Standing.AS_STATED,
+AS_STATED = as_stated(
     "largest stable rates for SGD, Adam and KFAC are 0.01, 0.12, 0.32",
     "Section 11.1",
 )
@@ -174,8 +183,7 @@ RATES_OF_BATCHES_CLAIMS = (
         id="granziol2022/sgd-rate-in-training",
         entries=("B47",),
         source=f"{PAPER}, section 10.1 and figure 12",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "For small batch sizes the maximal learning rate is proportional to the batch size.",
             "Section 10.1",
         ),
@@ -224,8 +232,7 @@ RATES_OF_BATCHES_CLAIMS = (
         id="granziol2022/sgd-rate-by-the-root",
         entries=("B47",),
         source=f"{PAPER}, section 11 and figure 21",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "reducing the learning rate using square-root scaling, leads to poor training and divergence",
             "Section 11",
         ),
@@ -248,9 +255,7 @@ RATES_OF_BATCHES_CLAIMS = (
         id="granziol2022/sgd-rates-clean-by-the-size",
         entries=("B47",),
         source=f"{PAPER}, section 10.1 and figure 12: training stays stable below the batch size where it was tuned",
-        passage=Passage(
-            Standing.AS_STATED, "The training and validation accuracy remains stable", "caption of Figure 12"
-        ),
+        passage=as_stated("The training and validation accuracy remains stable", "caption of Figure 12"),
         no_theory=NoTheory.CONSTANT,
         statement=r"P\big(0.8\, \alpha_{\max}(8) / 8 < \alpha_{\max}(1)\big) = 1 \quad\text{(SGD)}",
         says="With clean labels, SGD trains on single samples at a rate reduced in proportion to the batch size from "
@@ -270,8 +275,7 @@ RATES_OF_BATCHES_CLAIMS = (
         id="granziol2022/adam-rate-in-training",
         entries=("B57",),
         source=f"{PAPER}, section 11 and figure 20",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "we would expect to be able to scale the learning only proportionally to the square root of the batch size",
             "Section 11",
         ),
@@ -293,8 +297,7 @@ RATES_OF_BATCHES_CLAIMS = (
         id="granziol2022/adam-rate-by-the-size",
         entries=("B57",),
         source=f"{PAPER}, section 11 and figure 22",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "Note that there is rapid divergence upon using a doubled batch size.",
             "Section 11",
         ),
@@ -339,8 +342,7 @@ RATES_OF_BATCHES_CLAIMS = (
         id="granziol2022/unit-damping-squares",
         entries=("B58",),
         source=f"{PAPER}, section 11.1: that the larger rate shows estimates of sharp directions",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "indicating that both KFAC and Adam are significantly better able to estimate sharp curvature",
             "Section 11.1",
         ),
@@ -446,16 +448,18 @@ BY_BATCH_SIZE = Observation(
     "Adam.",
     replicate="one perceptron with 512 images, trained at 26 rates at each batch size",
     simulate=rates_by_batch_size,
-    single="its networks are trained in single precision",
+    single=SINGLE,
     points=tuple(_observed_point(rule, noise) for rule in ("sgd", "adam") for noise in (0.0, 0.6)),
     along="batch_size",
-    columns=(
-        Column(score="largest", heading="largest rate that trains"),
-        Column(score="open", heading="share whose largest rate lies beyond those tried"),
-        Column(score="best", heading="best rate"),
-        Column(score="loss", heading="loss at the best rate"),
-        Column(score="by the root", heading="at the best of 64 scaled by the root"),
-        Column(score="by the size", heading="at the best of 64 scaled by the size"),
+    columns=columns(
+        {
+            "largest": "largest rate that trains",
+            "open": "share whose largest rate lies beyond those tried",
+            "best": "best rate",
+            "loss": "loss at the best rate",
+            "by the root": "at the best of 64 scaled by the root",
+            "by the size": "at the best of 64 scaled by the size",
+        }
     ),
     replicates=4,
     seconds=5.0,
@@ -498,7 +502,7 @@ OF_VGG = Observation(
     "best constant output; scaled down from 64 the root costs no more than the size under both.",
     replicate="one network with its images, trained at 14 rates at each batch size",
     simulate=rates_by_batch_size,
-    single="its networks are trained in single precision",
+    single=SINGLE,
     points=tuple(
         _convolutional(
             rule, stages=((4, 4), (8, 8), (16,)), head=(32,), samples=256, chunk=256, epochs=2, least=20,

@@ -16,6 +16,7 @@ from theory import batch_hessian, own_direction
 from verify.claims.beyond.networks import Noise, formulas, law_of
 from verify.claims.granziol2022 import PAPER
 from verify.claims.trained_networks import (
+    SINGLE,
     VGG_16,
     Classifier,
     lenet_at_start,
@@ -25,7 +26,7 @@ from verify.claims.trained_networks import (
     vgg_layers,
 )
 from verify.model import Arrays, Tier
-from verify.model.observation import Column, Cost, Observation, on_a_gpu
+from verify.model.observation import Column, Cost, Observation, columns, on_a_gpu
 
 DIRECTIONS = 5
 """Top eigenvectors that the own-direction law and the expansion to second order use."""
@@ -250,7 +251,7 @@ THROUGH_TRAINING_OBSERVATIONS = (
         "from there as the loss goes to 0.0025: in figure 8 it grows late.",
         replicate=f"{LENET}, followed through training",
         simulate=batches_through_training,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=tuple(
             Point(
                 images="digits",
@@ -285,7 +286,7 @@ THROUGH_TRAINING_OBSERVATIONS = (
         "is made by weights that hardly have a gradient.",
         replicate=f"{LENET}, trained by Adam",
         simulate=adam_scalings,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=(
             Point(
                 images="digits",
@@ -297,14 +298,16 @@ THROUGH_TRAINING_OBSERVATIONS = (
             ),
         ),
         along="done",
-        columns=(
-            Column(score="loss", heading="loss"),
-            Column(score="largest", heading="largest coefficient"),
-            Column(score="high", heading="99 % quantile"),
-            Column(score="middle", heading="median"),
-            Column(score="low", heading="1 % quantile"),
-            Column(score="decades", heading="decades from the 1 % quantile, or 1e-8, to the 99 %"),
-            Column(score="damped", heading="share below the damping 1e-8"),
+        columns=columns(
+            {
+                "loss": "loss",
+                "largest": "largest coefficient",
+                "high": "99 % quantile",
+                "middle": "median",
+                "low": "1 % quantile",
+                "decades": "decades from the 1 % quantile, or 1e-8, to the 99 %",
+                "damped": "share below the damping 1e-8",
+            }
         ),
         replicates=1,
         seconds=4.2,
@@ -325,7 +328,7 @@ THROUGH_TRAINING_OBSERVATIONS = (
         "their number.",
         replicate=f"{LENET}, trained on them as they are or varied",
         simulate=augmented_data,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=tuple(
             Point(
                 images="digits",
@@ -340,14 +343,18 @@ THROUGH_TRAINING_OBSERVATIONS = (
             for images in ("images as they are", "varied images")
         ),
         along="copies",
-        columns=(
-            Column(score="loss, plain", heading="loss on the images as they are"),
-            Column(score="loss", heading="loss on eight varied copies"),
-            Column(score="top", heading="largest eigenvalue on the copies"),
-            Column(score="of most", heading="over that on eight copies"),
-            Column(score="of plain", heading="over that on the images as they are"),
-            Column(score="theorem_4", heading="theorem 4 from eight copies", ratio=True),
-            Column(score="theorem_4, plain", heading="the same for the images as they are", ratio=True),
+        columns=columns(
+            {
+                "loss, plain": "loss on the images as they are",
+                "loss": "loss on eight varied copies",
+                "top": "largest eigenvalue on the copies",
+                "of most": "over that on eight copies",
+                "of plain": "over that on the images as they are",
+                "theorem_4": "theorem 4 from eight copies",
+                "theorem_4, plain": "the same for the images as they are",
+            },
+            "theorem_4",
+            "theorem_4, plain",
         ),
         replicates=1,
         seconds=14.4,
@@ -387,7 +394,7 @@ VGG = Observation(
     "order in the noise within 12 and 20 %, own directions within 1.5 %: as for LeNet-5.",
     replicate="one convolutional network with its images, followed through training",
     simulate=batches_through_training,
-    single="its networks are trained in single precision",
+    single=SINGLE,
     points=(
         Point(
             images="digits", matrix="gauss-newton", stages=((4, 4), (8,)), head=(16,), samples=192, chunk=192,
