@@ -28,6 +28,7 @@ __all__ = [
     "noise_of",
     "perceptron",
     "small_perceptron",
+    "stacked",
     "standardised",
     "theorem_7_as_our_copy_reads",
 ]
@@ -167,19 +168,20 @@ CLASSES = 10
 
 def small_network_batches(block: Block, point: Point) -> Arrays:
     """Top eigenvalues of batches of a small network beside every prediction for them."""
-    return _stacked(
+    return stacked(
         [_beside_predictions(small_perceptron(rng, point, block.device), rng, point) for rng in block.streams]
     )
 
 
 def wide_network_batches(block: Block, point: Point) -> Arrays:
     """The same for LeNet-300-100."""
-    return _stacked(
+    return stacked(
         [_beside_predictions(lenet_perceptron(rng, point, block.device), rng, point) for rng in block.streams]
     )
 
 
-def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Arrays by name from what each replicate has of them."""
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
@@ -281,7 +283,7 @@ def _images(rng: np.random.Generator, point: Point, distance: float) -> tuple[Fl
 
 def stable_rates(block: Block, point: Point) -> Arrays:
     """Lower bound, exact limit and upper bound of the mean-square stable rate, from all per-sample matrices."""
-    return _stacked([_rates(rng, point, block.device) for rng in block.streams])
+    return stacked([_rates(rng, point, block.device) for rng in block.streams])
 
 
 def _rates(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
@@ -117,54 +119,49 @@ NARROWER = out_of_scope(
 BETWEEN = "less than half-way from 12 to the 4 of linear networks, in decades: the paper says approximately"
 DECADES = "decades of the largest rate times the curvature at the start"
 
+AT_TWELVE: dict[str, Any] = {
+    "entries": ("F8",),
+    "source": SOURCE,
+    "score": "decades",
+    "predict": lambda _: float(np.log10(12)),
+    "margin": 0.2,
+    "relative": False,
+    "margin_reason": BETWEEN,
+    "no_theory": NoTheory.CONSTANT,
+    "quantity": DECADES,
+    "logarithm": "10",
+}
+
 CLAIMS = (
     Claim(
         id="catapult/relu-in-deeper-networks",
-        entries=("F8",),
-        source=SOURCE,
+        **AT_TWELVE,
         passage=SAID,
         statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 12 "
         r"\quad\text{ReLU, two and three hidden layers}",
         says="Perceptrons with ReLU and two or three hidden layers train up to a rate of about twelve over the "
         "initial curvature.",
         experiment=DEEP,
-        score="decades",
-        predict=lambda _: float(np.log10(12)),
-        margin=0.2,
-        relative=False,
-        margin_reason=BETWEEN,
         pilot="widths, samples, and that decades are judged: networks drawn first lay at 13 and 16",
         rivals={
             "that of linear networks": lambda _: float(np.log10(catapult.largest_product())),
             "2, as for a quadratic loss": lambda _: float(np.log10(2)),
             "forty": lambda _: float(np.log10(40)),
         },
-        no_theory=NoTheory.CONSTANT,
-        quantity=DECADES,
-        logarithm="10",
     ),
     Claim(
         id="catapult/relu-in-one-layer",
-        entries=("F8",),
-        source=SOURCE,
+        **AT_TWELVE,
         passage=NARROWER,
         statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 12 "
         r"\quad\text{ReLU, one hidden layer, inputs of mean 0}",
         says="Perceptrons with ReLU and one hidden layer, on inputs of mean 0, train up to about twelve over the "
         "initial curvature.",
         experiment=CENTRED,
-        score="decades",
-        predict=lambda _: float(np.log10(12)),
-        margin=0.2,
-        relative=False,
-        margin_reason=BETWEEN,
         rivals={"forty": lambda _: float(np.log10(40))},
         expected=Verdict.DISAGREES,
         finding="With one hidden layer and inputs of mean 0 the largest rate is about that of linear networks, 4 over "
         "the curvature at the start: the number is not one of the activation alone.",
         pilot="that it disagrees was seen on networks drawn first",
-        no_theory=NoTheory.CONSTANT,
-        quantity=DECADES,
-        logarithm="10",
     ),
 )

@@ -15,8 +15,15 @@ from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import per_sample, sample_products
 from theory import batch_hessian, own_direction
-from verify.claims.beyond import networks
-from verify.claims.beyond.networks import Noise, formulas, law_of, noise_of, perceptron
+from verify.claims.beyond.networks import (
+    Noise,
+    formulas,
+    law_of,
+    noise_of,
+    perceptron,
+    small_perceptron,
+    stacked,
+)
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import THEOREM_7
 from verify.model import (
@@ -42,12 +49,11 @@ def network_batches(block: Block, point: Point) -> Arrays:
 
     Every prediction is for the mean over the batches drawn; the own-direction law reads which samples are in them.
     """
-    rows = [_batches_of_one(rng, point, block.device) for rng in block.streams]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return stacked([_batches_of_one(rng, point, block.device) for rng in block.streams])
 
 
 def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
-    samples = networks.small_perceptron(rng, point, device)
+    samples = small_perceptron(rng, point, device)
     vectors = perceptrons.own_direction.top_eigenvectors(samples, point.directions)
     pairs = perceptrons.own_direction.sample_pairs(samples, tolerance=1e-4)
     law = law_of(perceptrons.own_direction.statistics(samples, vectors, pairs, rng))
@@ -98,64 +104,62 @@ INPUTS = {name: _typical(name) for name in ("own_directions", *FORMULAS)}
 
 WITHIN = "the largest error on four networks that the law had never seen was 12 %, on one of them at one batch size"
 
-FAR_OFF = "5 % of what the formula gives; it is off by a tenth at least, and by a factor of five at most"
-SMALLER = "the margin 5 %: half of the least error of the formula on the first networks drawn"
+OF_BATCHES: dict[str, Any] = {
+    "experiment": BATCHES,
+    "along": "batch_size",
+    "score": "measured",
+    "inputs": INPUTS,
+    "axis": "batch_size",
+    "quantity": "top eigenvalue of a batch",
+}
+
+FAR_FROM_THE_LIMIT = out_of_scope("our results are in the limit of P,B →∞", "Section 8.2.1")
+"""Of networks of 226 parameters, whatever comes out there: the paper's words on B = 128 are of networks of millions."""
+
+FAR_OFF: dict[str, Any] = OF_BATCHES | {
+    "passage": FAR_FROM_THE_LIMIT,
+    "expected": Verdict.DISAGREES,
+    "margin": 0.05,
+    "margin_reason": "5 % of what the formula gives; it is off by a tenth at least, and by a factor of five at most",
+    "pilot": "the margin 5 %: half of the least error of the formula on the first networks drawn",
+}
 
 NETWORKS_CLAIMS = (
     Claim(
         id="granziol2022/theorem-4-on-networks",
+        **FAR_OFF,
         entries=("B19", "B40"),
         source=f"{PAPER}, theorem 4, eq. (9), on networks (section 8)",
         statement=r"\mathbb{E}\,\lambda_1(H_B) = \lambda_1 + \frac{P \sigma^2}{b \lambda_1}\ (\lambda_1 > s),"
         r"\quad 2 s \text{ else}",
         says="Theorem 4, with one variance for all elements, gives the mean top eigenvalue of small networks' "
         "batches of a few images, outside its limit.",
-        passage=out_of_scope("our results are in the limit of P,B →∞", "Section 8.2.1"),
-        expected=Verdict.DISAGREES,
         finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 4 is low: on "
         "networks the noise is not spread evenly over the elements but sits along the directions of large "
         "curvature, where it is many times the average.",
-        experiment=BATCHES,
-        along="batch_size",
-        score="measured",
-        inputs=INPUTS,
         predict=lambda p: p.theorem_4,
-        margin=0.05,
-        margin_reason=FAR_OFF,
-        pilot=SMALLER,
         rivals={"own directions": lambda p: p.own_directions, "theorem 7": lambda p: p.theorem_7},
-        axis="batch_size",
-        quantity="top eigenvalue of a batch",
     ),
     Claim(
         id="granziol2022/theorem-7-on-networks",
+        **FAR_OFF,
         entries=("B26", "B40"),
         source=f"{PAPER}, theorem 7, eq. (16), repaired, on networks (section 8)",
         statement=r"\mathbb{E}\,\lambda_1(G_B) = \theta + \frac{\sigma^2 \theta}{\theta - (P/b) \sigma^2},\quad "
         r"\theta = \lambda_1 - \sigma^2",
         says="Theorem 7, threshold and shift repaired, gives the mean top eigenvalue of small networks' batches of a "
         "few images, outside its limit.",
-        passage=out_of_scope("our results are in the limit of P,B →∞", "Section 8.2.1"),
-        expected=Verdict.DISAGREES,
         finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 7 is high for the "
         "smallest batches and low for larger ones, crossing the truth in between, with or without the "
         "repairs of its threshold and shift.",
-        experiment=BATCHES,
-        along="batch_size",
-        score="measured",
-        inputs=INPUTS,
         predict=lambda p: p.theorem_7,
         printed=lambda p: p.theorem_7_read,
         reads=THEOREM_7,
-        margin=0.05,
-        margin_reason=FAR_OFF,
-        pilot=SMALLER,
         rivals={"theorem 4": lambda p: p.theorem_4, "own directions": lambda p: p.own_directions},
-        axis="batch_size",
-        quantity="top eigenvalue of a batch",
     ),
     Claim(
         id="beyond/own-directions",
+        **OF_BATCHES,
         entries=("D1", "granziol2022/B19"),
         source="ours, docs/claims/beyond.md, D1",
         statement=r"\mathbb{E}\,\lambda_1(H_B) = \mathbb{E}_S\,\max\{\lambda : \lambda = "
@@ -163,10 +167,6 @@ NETWORKS_CLAIMS = (
         says="From statistics of single samples, the own-direction law gives the mean top eigenvalue of small "
         "networks' batches of real images.",
         passage=OURS,
-        experiment=BATCHES,
-        along="batch_size",
-        score="measured",
-        inputs=INPUTS,
         predict=lambda p: p.own_directions,
         margin=0.15,
         margin_reason=WITHIN,
@@ -175,8 +175,6 @@ NETWORKS_CLAIMS = (
             "theorem 4": lambda p: p.theorem_4,
             "theorem 7 as our copy reads": lambda p: p.theorem_7_read,
         },
-        axis="batch_size",
-        quantity="top eigenvalue of a batch",
     ),
 )
 
@@ -396,12 +394,11 @@ def typical_batches(block: Block, point: Point) -> Arrays:
 
     Networks are trained, and matrices made, in single precision, at six tenths of the cost; see `ROUNDING`.
     """
-    rows = [_one_network(rng, point, block.device) for rng in block.streams]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return stacked([_one_network(rng, point, block.device) for rng in block.streams])
 
 
 def _one_network(rng: np.random.Generator, point: Point, device: str) -> dict[str, float]:
-    samples = networks.small_perceptron(rng, point, device, single=True)
+    samples = small_perceptron(rng, point, device, single=True)
     batches = perceptrons.own_direction.partitions(rng, samples.size, point.batch_size, 1)[: point.batches]
     if batches.size != samples.size:
         raise ValueError(f"batches must hold all {samples.size} samples, got {batches.size} in them")
@@ -460,9 +457,6 @@ THIRD = "the accuracy that section 8.2.1 gives for B = 128"
 ONE = "the one standard deviation of section 8.2.1, of the batches, as in figure 9"
 
 NO_BATCH = "a batch of one sample"
-
-FAR_FROM_THE_LIMIT = out_of_scope("our results are in the limit of P,B →∞", "Section 8.2.1")
-"""Of networks of 226 parameters, whatever comes out there: the paper's words on B = 128 are of networks of millions."""
 
 
 def _within_a_third(name: str, says: str, experiment: Experiment, **verdict: Any) -> Claim:
@@ -586,38 +580,40 @@ ALGORITHM_1 = Experiment(
     data="digits",
 )
 
+OF_ALGORITHM_1: dict[str, Any] = {
+    "no_theory": NoTheory.MEASURED,
+    "entries": ("B37",),
+    "source": f"{PAPER}, algorithm 1",
+    "experiment": ALGORITHM_1,
+    "inputs": {"noise_of_all_elements": 0.92, "squared_mean_product": 0.08},
+    "predict": lambda p: p.noise_of_all_elements,
+    "margin": 0.02,
+    "quantity": "noise of the per-sample Hessian, P sigma^2",
+}
+
 ALGORITHM_1_CLAIMS = (
     Claim(
         id="granziol2022/algorithm-1",
-        no_theory=NoTheory.MEASURED,
-        entries=("B37",),
-        source=f"{PAPER}, algorithm 1",
+        **OF_ALGORITHM_1,
         statement=r"\mathbb{E}_v\Big[\frac1N \sum_i \lVert H_i v\rVert^2 - \lVert \bar H v\rVert^2\Big] = "
         r"\frac1P \sum_{jk} \mathrm{Var}_i\,(H_i)_{jk} = P \sigma^2",
         says="With the sum over the number of samples and the squared norm of the mean product taken off, Algorithm "
         "1 estimates the noise without bias.",
         passage=misprint("σ2 ← σ2 + vTH2 i v", "Algorithm 1, line 6"),
-        experiment=ALGORITHM_1,
         score="corrected",
-        inputs={"noise_of_all_elements": 0.92, "squared_mean_product": 0.08},
-        predict=lambda p: p.noise_of_all_elements,
         printed="as_read",
         reads=r"\sigma^2 \leftarrow \sigma^2 + v^\top H_i^2 v,\quad \sigma^2 \leftarrow \sigma^2 - \Big[v^\top "
         r"\Big(\frac1N \sum_{j=1}^N H_j\Big) v\Big]^2",
         finding="As our copy reads the sum over the samples lacks the factor 1/N that the second term has.",
-        margin=0.02,
         margin_reason="an unbiased estimator; 2 % resolves the subtracted term, four times as large",
         rivals={
             "variance per element": lambda p: p.noise_of_all_elements / 226,
             "mean not subtracted": lambda p: p.noise_of_all_elements + p.squared_mean_product,
         },
-        quantity="noise of the per-sample Hessian, P sigma^2",
     ),
     Claim(
         id="granziol2022/algorithm-1-second-term",
-        no_theory=NoTheory.MEASURED,
-        entries=("B37",),
-        source=f"{PAPER}, algorithm 1",
+        **OF_ALGORITHM_1,
         statement=r"\mathbb{E}_v\Big[\frac1N \sum_i \lVert H_i v\rVert^2 - (v^\top \bar H v)^2\Big] = P \sigma^2",
         says="With the square of the mean quadratic form taken off, Algorithm 1 estimates the noise of a network's "
         "per-sample Hessians.",
@@ -626,14 +622,9 @@ ALGORITHM_1_CLAIMS = (
         finding="The second term, here with the factor 1/N of line 6 restored, is the square of the quadratic form; "
         "the variance of the elements, which Section 8.2 infers from it, needs the squared norm of the mean product, "
         "else most of the mean Hessian stays in the estimate. Nothing in the paper has it otherwise.",
-        experiment=ALGORITHM_1,
         score="with_form",
-        inputs={"noise_of_all_elements": 0.92, "squared_mean_product": 0.08},
-        predict=lambda p: p.noise_of_all_elements,
-        margin=0.02,
         margin_reason="as for the corrected estimator",
         rivals={"variance per element": lambda p: p.noise_of_all_elements / 226},
-        quantity="noise of the per-sample Hessian, P sigma^2",
     ),
 )
 

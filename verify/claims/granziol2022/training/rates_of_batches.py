@@ -34,7 +34,7 @@ from verify.model import (
 from verify.model.observation import Cost, Observation, columns, on_a_gpu
 
 SIZES = (1, 8, 64)
-STEP = math.log(SIZES[1] / SIZES[0])
+STEP = math.log(8)
 
 BASE = 0.8
 """The rate that is scaled to another batch size, over the largest at which a network trains."""
@@ -51,7 +51,7 @@ def rates_of_batches(block: Block, point: Point) -> Arrays:
     one, eight, many = (each.largest for each in found)
     return {
         "small": np.log(eight / one) / STEP,
-        "whole": np.log(many / one) / math.log(SIZES[2] / SIZES[0]),
+        "whole": np.log(many / one) / math.log(64),
         "by the size": (BASE * eight / 8 < one).astype(float),
         "by the root": (BASE * eight / math.sqrt(8) < one).astype(float),
         "raised by the size": (BASE * one * 64 < many).astype(float),
@@ -99,13 +99,13 @@ def _inverse_sizes(p: Any) -> list[float]:
 def _through_both_ends(p: Any) -> Any:
     """Exponent from 1 to 8 of the rule that is linear, then flat, through the rates at 1 and 64."""
     first, _, last = _inverse_sizes(p)
-    ratio = (SIZES[2] / SIZES[0]) ** np.asarray(p.whole)
+    ratio = 64 ** np.asarray(p.whole)
     linear = ratio * last >= first
     effective = np.maximum(ratio - 1, 0.0) / np.where(linear, 1.0, first - ratio * last)
     rates = learning_rates.linear_then_flat(
         1.0,
-        known=SIZES[0],
-        batch_size=SIZES[1],
+        known=1,
+        batch_size=8,
         crossover=np.where(linear, math.inf, effective / (1 + effective / p.samples)),
         dataset_size=p.samples,
     )
@@ -116,16 +116,22 @@ def _of_theorem_4(p: Any) -> Any:
     """Exponent from 1 to 8 of 2 / lambda_1' of theorem 4, with lambda_1 / sigma from the rates at 1 and 64."""
     first, _, last = _inverse_sizes(p)
     noise = math.sqrt(last)
-    top = math.sqrt(first) / (SIZES[2] / SIZES[0]) ** np.asarray(p.whole)
+    top = math.sqrt(first) / 64 ** np.asarray(p.whole)
     eigenvalue = np.where(top > noise, top + np.sqrt(np.maximum(top**2 - noise**2, 0.0)), noise)
     how = {"sigma": 1.0, "dim": 1, "dataset_size": p.samples}
-    large, small = (
-        learning_rates.sgd_limit(eigenvalue, batch_size=size, **how) for size in (SIZES[1], SIZES[0])
-    )
+    large, small = (learning_rates.sgd_limit(eigenvalue, batch_size=size, **how) for size in (8, 1))
     return np.log(large / small) / STEP
 
 
-EVENTS = "one in four; the readings at issue are always and never"
+EVENTS: dict[str, Any] = {
+    "kind": Kind.PROPORTION,
+    "margin": 0.25,
+    "relative": False,
+    "margin_reason": "one in four; the readings at issue are always and never",
+    "no_theory": NoTheory.CONSTANT,
+    "pilot": CENTRES,
+    "quantity": "share of networks that train at the scaled rate",
+}
 
 
 # --- section 11.1: Adam with unit damping, and momentum ------------------------------------------------------
@@ -171,11 +177,18 @@ RATES = Experiment(
     special="no label is drawn anew: the data as they are",
 )  # fmt: skip
 
-AS_STATED = as_stated(
-    "largest stable rates for SGD, Adam and KFAC are 0.01, 0.12, 0.32",
-    "Section 11.1",
-)
-DECADES = "a bound a factor of two or more below what was seen first, so that a quarter of that, 0.1, decides nothing"
+THREEFOLD: dict[str, Any] = {
+    "entries": ("B58",),
+    "experiment": RATES,
+    "kind": Kind.AT_LEAST,
+    "predict": lambda _: math.log10(3),
+    "margin": 0.1,
+    "relative": False,
+    "margin_reason": "a bound a factor of two or more below what was seen first: a quarter of that decides nothing",
+    "no_theory": NoTheory.CONSTANT,
+    "rivals": {"thirty times": lambda _: math.log10(30)},
+    "logarithm": "10",
+}
 
 
 RATES_OF_BATCHES_CLAIMS = (
@@ -230,46 +243,34 @@ RATES_OF_BATCHES_CLAIMS = (
     ),
     Claim(
         id="granziol2022/sgd-rate-by-the-root",
+        **EVENTS,
         entries=("B47",),
         source=f"{PAPER}, section 11 and figure 21",
         passage=as_stated(
             "reducing the learning rate using square-root scaling, leads to poor training and divergence",
             "Section 11",
         ),
-        no_theory=NoTheory.CONSTANT,
         statement=r"P\big(0.8\, \alpha_{\max}(8) / \sqrt 8 < \alpha_{\max}(1)\big) = 0 \quad\text{(SGD)}",
         says="Where most labels are noise, SGD does not train on single samples at a rate reduced by the root of the "
         "batch size from a good one at 8.",
         experiment=SGD_NOISY,
-        kind=Kind.PROPORTION,
         score="by the root",
         predict=lambda _: 0.0,
-        margin=0.25,
-        relative=False,
-        margin_reason=EVENTS,
-        pilot=CENTRES,
         rivals={"always": lambda _: 1.0},
-        quantity="share of networks that train at the scaled rate",
     ),
     Claim(
         id="granziol2022/sgd-rates-clean-by-the-size",
+        **EVENTS,
         entries=("B47",),
         source=f"{PAPER}, section 10.1 and figure 12: training stays stable below the batch size where it was tuned",
         passage=as_stated("The training and validation accuracy remains stable", "caption of Figure 12"),
-        no_theory=NoTheory.CONSTANT,
         statement=r"P\big(0.8\, \alpha_{\max}(8) / 8 < \alpha_{\max}(1)\big) = 1 \quad\text{(SGD)}",
         says="With clean labels, SGD trains on single samples at a rate reduced in proportion to the batch size from "
         "a good one at 8.",
         experiment=SGD_CLEAN,
-        kind=Kind.PROPORTION,
         score="by the size",
         predict=lambda _: 1.0,
-        margin=0.25,
-        relative=False,
-        margin_reason=EVENTS,
-        pilot=CENTRES,
         rivals={"never": lambda _: 0.0},
-        quantity="share of networks that train at the scaled rate",
     ),
     Claim(
         id="granziol2022/adam-rate-in-training",
@@ -295,58 +296,42 @@ RATES_OF_BATCHES_CLAIMS = (
     ),
     Claim(
         id="granziol2022/adam-rate-by-the-size",
+        **EVENTS,
         entries=("B57",),
         source=f"{PAPER}, section 11 and figure 22",
         passage=as_stated(
             "Note that there is rapid divergence upon using a doubled batch size.",
             "Section 11",
         ),
-        no_theory=NoTheory.CONSTANT,
         statement=r"P\big(0.8 \cdot 64\, \alpha_{\max}(1) < \alpha_{\max}(64)\big) = 0 \quad\text{(Adam)}",
         says="Where most labels are noise, Adam does not train on 64 samples a step at a rate raised in proportion "
         "to the batch size from a good one at 1.",
         experiment=ADAM_NOISY,
-        kind=Kind.PROPORTION,
         score="raised by the size",
         predict=lambda _: 0.0,
-        margin=0.25,
-        relative=False,
-        margin_reason=EVENTS,
-        pilot=CENTRES,
         rivals={"always": lambda _: 1.0},
-        quantity="share of networks that train at the scaled rate",
     ),
     Claim(
         id="granziol2022/unit-damping-adam",
-        entries=("B58",),
+        **THREEFOLD,
         source=f"{PAPER}, section 11.1, where the ratio is 12",
-        passage=AS_STATED,
-        no_theory=NoTheory.CONSTANT,
+        passage=as_stated("largest stable rates for SGD, Adam and KFAC are 0.01, 0.12, 0.32", "Section 11.1"),
         statement=r"\mathbb{E} \log_{10} \frac{\alpha_{\max}(\text{Adam}, \delta = 1)}{\alpha_{\max}(\text{momentum } "
         r"0.9)} \ge \log_{10} 3",
         says="With unit damping the largest rate at which Adam trains a perceptron is at least three times "
         "momentum's.",
-        experiment=RATES,
-        kind=Kind.AT_LEAST,
         score="adam over momentum",
-        predict=lambda _: float(np.log10(3)),
-        margin=0.1,
-        relative=False,
-        margin_reason=DECADES,
         pilot=f"the bound 3, half of what the first networks showed, and {CENTRES}",
-        rivals={"thirty times": lambda _: float(np.log10(30))},
         quantity="decades between the largest rates of Adam and momentum",
-        logarithm="10",
     ),
     Claim(
         id="granziol2022/unit-damping-squares",
-        entries=("B58",),
+        **THREEFOLD,
         source=f"{PAPER}, section 11.1: that the larger rate shows estimates of sharp directions",
         passage=as_stated(
             "indicating that both KFAC and Adam are significantly better able to estimate sharp curvature",
             "Section 11.1",
         ),
-        no_theory=NoTheory.CONSTANT,
         expected=Verdict.DISAGREES,
         finding="Adam without its momentum, which divides by 1 and the root of its squared gradients, trains up to the "
         "rate of plain descent: what multiplies the rate of Adam at unit damping is that its momentum averages "
@@ -354,17 +339,9 @@ RATES_OF_BATCHES_CLAIMS = (
         statement=r"\mathbb{E} \log_{10} \frac{\alpha_{\max}(g / (1 + \sqrt v))}{\alpha_{\max}(g)} \ge \log_{10} 3",
         says="Dividing by Adam's squared gradients with unit damping, without momentum, multiplies descent's largest "
         "rate by three or more, as if they estimated sharp curvature.",
-        experiment=RATES,
-        kind=Kind.AT_LEAST,
         score="squares over plain",
-        predict=lambda _: float(np.log10(3)),
-        margin=0.1,
-        relative=False,
-        margin_reason=DECADES,
         pilot=f"the bound 3, half of what Adam with its momentum showed, and {CENTRES}",
-        rivals={"thirty times": lambda _: float(np.log10(30))},
         quantity="decades between the largest rates with squared gradients and without",
-        logarithm="10",
     ),
 )
 
@@ -375,14 +352,11 @@ KNOWN = 64
 LOST = 10.0
 """In place of losses above it, over that of the best constant output, and of those that are no number."""
 
-RUNGS = 13
-"""Rates on either side of the middle of a ladder, a factor of 90."""
-
 
 def rates_by_batch_size(block: Block, point: Point) -> Arrays:
     """Largest and best rate at each batch size, and the losses at the best one and at those that two rules give."""
     setting = (convolutional_setting if "stages" in point else drawn_setting)(block, point)
-    rungs = point.get("rungs", RUNGS)
+    rungs = point.get("rungs", 13)  # on either side of the middle of a ladder, a factor of 90
     found = [
         tried(
             setting,
@@ -394,18 +368,18 @@ def rates_by_batch_size(block: Block, point: Point) -> Arrays:
         for size, centre in zip(point.batch_size, point.centres, strict=True)
     ]
     known = _best(found[point.batch_size.index(KNOWN)])
-    rows, constant = [], setting.constant.double().cpu().numpy()
-    for size, each in zip(point.batch_size, found, strict=True):
-        rows.append(
-            {
-                "largest": each.largest,
-                "open": (each.trains.all(1) | ~each.trains.any(1)).astype(float),
-                "best": _best(each),
-                "loss": each.losses.min(1) / constant,
-                "by the root": np.minimum(_loss_at(each, known * (size / KNOWN) ** 0.5) / constant, LOST),
-                "by the size": np.minimum(_loss_at(each, known * size / KNOWN) / constant, LOST),
-            }
-        )
+    constant = setting.constant.double().cpu().numpy()
+    rows = [
+        {
+            "largest": each.largest,
+            "open": (each.trains.all(1) | ~each.trains.any(1)).astype(float),
+            "best": _best(each),
+            "loss": each.losses.min(1) / constant,
+            "by the root": np.minimum(_loss_at(each, known * (size / KNOWN) ** 0.5) / constant, LOST),
+            "by the size": np.minimum(_loss_at(each, known * size / KNOWN) / constant, LOST),
+        }
+        for size, each in zip(point.batch_size, found, strict=True)
+    ]
     return {name: np.stack([row[name] for row in rows], 1) for name in rows[0]}
 
 
@@ -472,10 +446,6 @@ BY_BATCH_SIZE = Observation(
 # --- a network of the kind of VGG ------------------------------------------------------------------------------
 
 
-def _convolutional(rule: str, **size: Any) -> Point:
-    return Point(rule=rule, images="digits", **size)
-
-
 def cost_of_rates(point: Point) -> Cost:
     """All rates at once, twice a pass forth and back for each, as their own kernels are counted; Adam keeps copies."""
     forward, kept = pass_cost(point)
@@ -504,8 +474,9 @@ OF_VGG = Observation(
     simulate=rates_by_batch_size,
     single=SINGLE,
     points=tuple(
-        _convolutional(
-            rule, stages=((4, 4), (8, 8), (16,)), head=(32,), samples=256, chunk=256, epochs=2, least=20,
+        Point(
+            rule=rule, images="digits", stages=((4, 4), (8, 8), (16,)),
+            head=(32,), samples=256, chunk=256, epochs=2, least=20,
             batch_size=(16, 64), centres=centres, rungs=7,
         )
         for rule, centres in (("sgd", (0.1, 0.15)), ("adam", (0.02, 0.035)))
@@ -525,8 +496,9 @@ RATES_OBSERVED_OBSERVATIONS = (
     on_a_gpu(
         OF_VGG,
         points=tuple(
-            _convolutional(
-                rule, stages=VGG_16, head=(512, 512), samples=10_000, chunk=250, epochs=1, least=40,
+            Point(
+                rule=rule, images="digits", stages=VGG_16,
+                head=(512, 512), samples=10_000, chunk=250, epochs=1, least=40,
                 batch_size=(16, 64), centres=centres, rungs=6,
             )
             for rule, centres in (("sgd", (0.02, 0.05)), ("adam", (6e-4, 1e-3)))
