@@ -75,7 +75,7 @@ NOISY = {
 }
 LOUD = Experiment(
     id="adam_limit/noisy-paths",
-    replicate="192 paths of Adam on a quadratic in one weight, its gradients mostly noise",
+    replicate="192 paths of Adam on a quadratic in one weight, gradients mostly noise",
     simulate=adam_paths,
     points=tuple(Point(growth=growth, paths=192, **NOISY) for growth in (4, 16)),
     budget=1024,
@@ -86,7 +86,7 @@ QUIETER = {"noise": 0.31, "later_noise": 0.11, "damping": 0.03, "rate": 0.00047}
 
 QUIET = Experiment(
     id="adam_limit/quiet-paths",
-    replicate="96 paths of Adam on a quadratic in one weight, its gradients mostly signal, at two batch sizes",
+    replicate="96 paths of Adam on a quadratic in one weight, gradients mostly signal",
     simulate=adam_paths,
     points=(Point(growth=16, paths=96, compared=True, **NOISY | QUIETER),),
     budget=256,
@@ -210,8 +210,8 @@ SCALING_CLAIMS = (
         margin_reason="as where noise dominates",
         rivals={"a quarter as far": lambda p: p.start - (p.start - p.base_mean) / p.growth**0.5},
         expected=Verdict.DISAGREES,
-        finding="The rule comes from a stochastic differential equation, in which noise dominates the gradients. Where "
-        "it does not, Adam moves by its rate in every step, so that a sixteenth of the steps at four times the rate "
+        finding="The rule comes from a stochastic differential equation, in which noise dominates the gradients. "
+        "Where it does not, Adam moves by its rate in every step: a sixteenth of the steps at four times the rate "
         "goes about a quarter as far.",
         quantity="mean of the weight",
     ),
@@ -277,7 +277,7 @@ SHARED = {
 
 TWO_SIZES = Experiment(
     id="adam_limit/two-batch-sizes",
-    replicate="one perceptron with its images, trained by Adam at two batch sizes for as many epochs",
+    replicate="one perceptron with its images, trained by Adam at two batch sizes",
     simulate=two_batch_sizes,
     single=SINGLE,
     points=(
@@ -312,7 +312,7 @@ NETWORKS_CLAIMS = (
             "rate as it is": lambda p: 1.0 if p.activation == "relu" else 0.5,
         },
         no_theory=NoTheory.CONSTANT,
-        quantity="logarithm of the loss at four times the batch size over that at the batch size",
+        quantity="logarithm of the loss at four times the batch size over that at one",
         logarithm="e",
     ),
 )

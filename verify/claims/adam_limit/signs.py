@@ -66,7 +66,7 @@ LARGE = {"dim": 12, "coupling": 0.03, "size": 0.3, "draws": 256}
 STEPS, BEYOND = (
     Experiment(
         id=f"adam_limit/{name}",
-        replicate="256 steps along the signs of batch gradients, and the rate at which their mean loss is least",
+        replicate="256 steps along the signs of batch gradients, and the rate of least mean loss",
         simulate=sign_steps,
         points=tuple(Point(batch_size=batch, **setting) for batch in batches),
         budget=512,
@@ -176,7 +176,7 @@ CLAIMS = (
         rivals={"square root, without a fall": _monotone, "as plain descent": _as_plain},
         expected=Verdict.DISAGREES,
         finding="The rate settles where the batch is large enough for the signs to be sure, as the paper says too. "
-        "Where few or weakly coupled weights put the noise scale beyond that size, the rate settles at that of full "
+        "Where few or weakly coupled weights put the noise scale beyond that size, it settles at that of full "
         "gradients and never falls.",
         axis="batch_size",
         quantity="best rate of one step",

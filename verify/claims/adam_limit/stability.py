@@ -79,7 +79,7 @@ LATE = {
 
 ADAM = Experiment(
     id="adam_limit/full-batch",
-    replicate="one perceptron with its images, trained on the squared error for 600 full-batch steps of Adam",
+    replicate="one perceptron with its images, trained by 600 full-batch steps of Adam",
     simulate=full_batch_adam,
     single=SINGLE,
     points=(

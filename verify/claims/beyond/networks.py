@@ -415,11 +415,11 @@ NETWORK_OBSERVATIONS_OBSERVATIONS = (
         source=f"{PAPER}, section 13, figs 27 and 28",
         title="Outliers of the Hessian against the distance of ten classes",
         note="Section 13 expects outliers before and after training, further from the bulk the further the classes. "
-        "With relu units and balanced classes the widest gap comes after K - 1 = 9 eigenvalues once trained, at every "
-        "distance, even where classes overlap; the top eigenvalue over the tenth grows slowly, from 2.4 to 4. Before "
-        "training there is a gap of a few per cent at most places, and with tanh units, whose outputs have no mean, "
-        "none to speak of. Images have one outlier, which grows with the distance (there the factor by which class "
-        "means are moved apart). So outliers owe more to the mean of the hidden units than to the classes.",
+        "With relu units and balanced classes the widest gap comes after K - 1 = 9 eigenvalues once trained, at "
+        "every distance; the top eigenvalue over the tenth grows slowly, from 2.4 to 4. Before training there is a "
+        "gap of a few per cent at most places, and with tanh units, whose outputs have no mean, none to speak of. "
+        "Images have one outlier, which grows with the distance (the factor by which class means are moved apart). "
+        "So outliers owe more to the mean of the hidden units than to the classes.",
         replicate="one network with one hidden layer of 32, with 400 inputs",
         simulate=outliers_of_classes,
         points=(
@@ -475,10 +475,10 @@ NETWORK_OBSERVATIONS_OBSERVATIONS = (
         entries=("D2",),
         source="ours, docs/claims/beyond.md, D2; the limit is that of Mulayoff and Michaeli (2024), arXiv 2306.07850",
         title="Largest mean-square stable learning rate of a small network, between its bounds",
-        note="The rate is found exactly from all samples; the bounds need only quadratic forms along the ten top "
-        "eigenvectors and the twenty heaviest samples, and one whitened square. The upper bound is at most a third "
-        "high, the lower one a quarter low. The rate is linear in B at first and then flat. 2 / E lambda_1(B) is two "
-        "to six times too high for single samples and up to a quarter low for middling batches: the wrong shape.",
+        note="The rate is found exactly from all samples; the bounds need only quadratic forms along ten "
+        "eigenvectors and twenty heavy samples, and one whitened square. The upper bound is at most a third high, "
+        "the lower one a quarter low. The rate is linear in B, then flat. 2 / E lambda_1(B) is two to six times too "
+        "high for single samples and up to a quarter low for middling batches: the wrong shape.",
         replicate="one tanh network 16-8-10 with 96 images, each pixel standardised; Gauss-Newton matrices",
         simulate=stable_rates,
         on_host="stable rates and their bounds, in numpy",

@@ -363,6 +363,6 @@ CLAIMS = (
             "without the edge": lambda p: (4 - p.product) / (2 * p.product**2),
             "of order 1/n^2": lambda p: (4 - p.product) / ((2 - p.product) * p.product**2 * p.width),
         },
-        quantity="share of the curvature taken off, over the squared output at the start in its unit",
+        quantity="share of the curvature taken off, over the squared initial output",
     ),
 )

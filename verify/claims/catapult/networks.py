@@ -160,8 +160,8 @@ CLAIMS = (
         experiment=CENTRED,
         rivals={"forty": lambda _: float(np.log10(40))},
         expected=Verdict.DISAGREES,
-        finding="With one hidden layer and inputs of mean 0 the largest rate is about that of linear networks, 4 over "
-        "the curvature at the start: the number is not one of the activation alone.",
+        finding="With one hidden layer and inputs of mean 0 the largest rate is about that of linear networks, 4 "
+        "over the initial curvature: the number is not one of the activation alone.",
         pilot="that it disagrees was seen on networks drawn first",
     ),
 )

@@ -219,7 +219,7 @@ SIXTEEN = {
 
 WHOLE = Experiment(
     id="edge/full-batch",
-    replicate="one perceptron with its images and random labels, trained on the squared error at two rates",
+    replicate="one perceptron with its images and random labels, trained at two rates",
     simulate=full_batch_share,
     single=SINGLE,
     points=(
@@ -233,7 +233,7 @@ WHOLE = Experiment(
 
 SOME = Experiment(
     id="edge/batches",
-    replicate="one perceptron with its images and random labels, trained on the squared error at two rates",
+    replicate="one perceptron with its images and random labels, trained at two rates",
     simulate=at_the_edge,
     single=SINGLE,
     points=tuple(Point(**SMALL | TANH | few) for few in (FOUR, SIXTEEN)),
@@ -442,10 +442,10 @@ LEVELS_OBSERVATIONS = (
         source="ours, on the statements of Cohen et al. (2021) and Andreyev and Beneventano (2024)",
         title="Where curvature comes to rest under SGD, over 2 / rate",
         note="With random labels batch sharpness and the rate of instability follow the rate at every batch size, "
-        "while the whole Hessian falls with the batch and the mean of batches lies a quarter to two thirds above. With "
-        "true labels nothing lies at one level: the curves are flat because the loss is gone, and the rate of "
-        "instability reaches the largest one that is tried, 1.35. The trends alone do not tell such runs: some count.",
-        replicate="one perceptron with its images, trained with batches of three sizes",
+        "while the whole Hessian falls with the batch and the mean of batches lies a quarter to two thirds above. "
+        "With true labels nothing lies at one level: the curves are flat because the loss is gone, and the rate of "
+        "instability reaches the largest tried, 1.35. The trends alone do not tell such runs.",
+        replicate="one perceptron with its images, trained at three batch sizes",
         simulate=levels,
         single=SINGLE,
         points=(
@@ -472,7 +472,7 @@ LEVELS_OBSERVATIONS = (
         title="The same on the cross-entropy: outside of what the paper means, and never at rest",
         note="With random labels the curvature has passed the edge and is gone once the network is sure of its images; "
         "no run comes to rest.",
-        replicate="one perceptron with its images, trained with batches of three sizes",
+        replicate="one perceptron with its images, trained at three batch sizes",
         simulate=levels,
         single=SINGLE,
         points=_points(TANH, "cross-entropy", "random", 0.115, 0.23),

@@ -49,7 +49,7 @@ def interpolating_steps(block: Block, point: Point) -> Arrays:
 
 STEPS = Experiment(
     id="noise_scale/interpolating-steps",
-    replicate="many batches of inputs of one length, and the rate at which the slowest direction shrinks fastest",
+    replicate="many batches of inputs of one length, and the best rate for the slowest direction",
     simulate=interpolating_steps,
     on_host="all of it, in numpy",
     points=tuple(

@@ -130,7 +130,7 @@ LATER = {"steps": 250, "rate": 0.3, "trained_with": 10}
 START, TRAINED = (
     Experiment(
         id=f"noise_scale/{name}",
-        replicate="one perceptron with its images, and the rate at which the mean loss over 24 batches is least",
+        replicate="one perceptron with its images, and the rate of least mean loss over 24 batches",
         simulate=best_rates,
         single=SINGLE,
         points=points,
@@ -262,9 +262,9 @@ CLAIMS = (
         margin_reason=WITHIN,
         rivals={"the noise scale": _log_rate},
         expected=Verdict.DISAGREES,
-        finding="Once these networks are sure of most images, gradients of single samples lie along large eigenvalues "
-        "and the mean gradient does not: the simple scale is several times too small, and the rate from it four times "
-        "too large (3.5 to 5).",
+        finding="Once these networks are sure of most images, single samples' gradients lie along large eigenvalues "
+        "and the mean gradient does not: the simple scale is several times too small, and the rate from it four "
+        "times too large (3.5 to 5).",
         quantity="logarithm of the best rate of one step",
         logarithm="e",
     ),

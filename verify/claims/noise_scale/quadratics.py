@@ -139,7 +139,7 @@ def _decrease(p: Any, **changes: Any) -> Any:
 ONE_STEP, ISOTROPIC = (
     Experiment(
         id=f"noise_scale/{name}",
-        replicate="1024 batches of a fixed quadratic, and the rate at which their mean loss is least",
+        replicate="1024 batches of a fixed quadratic, and the rate of least mean loss",
         simulate=one_step,
         points=tuple(
             Point(samples=samples, dim=dim, batch_size=size, draws=1024, isotropic=isotropic)

@@ -100,7 +100,7 @@ def _point(parametrisation: str) -> Point:
 UNDER_MUP, UNDER_STANDARD = (
     Experiment(
         id=f"width/{name}",
-        replicate="two perceptrons of unlike width on the same 32 images, trained by 80 steps of full-batch descent",
+        replicate="two perceptrons of unlike width on the same 32 images, trained by full-batch descent",
         simulate=through_training,
         single=SINGLE,
         points=(_point(parametrisation),),

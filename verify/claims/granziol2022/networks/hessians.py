@@ -448,8 +448,8 @@ SMALL_LOSS = Identity(
     reads=r"\frac{\partial^2 \ell}{\partial w_{\phi,\kappa} \partial w_{\theta,\nu}} \to -\sum_{m \ne c} \exp(h_m) "
     r"\Big[\frac{\partial^2 h_m}{\partial w_{\phi,\kappa} \partial w_{\theta,\nu}} + \frac{\partial "
     r"h_m}{\partial w_{\phi,\kappa}} \frac{\partial h_m}{\partial w_{\theta,\nu}}\Big]",
-    finding="As our copy reads the sign is minus and the logits are not relative to that of the label; Eq "
-    "20 in the same limit gives plus and u_m = h_m - h_c, in the exponent and in the derivatives.",
+    finding="As our copy reads the sign is minus and the logits are not relative to the label's; Eq 20 in the same "
+    "limit gives plus and u_m = h_m - h_c, in exponent and derivatives.",
     tolerance=1e-4,
     tolerance_reason="the next order is smaller by the loss, 1e-7 to 1e-6 here",
     seconds=0.1,
@@ -553,9 +553,8 @@ RANK_CLAIMS = (
         ),
         printed="4 d_y (sum N_l + d_x)",
         reads=r"\text{rank bound of } 4 d_y \Big(\sum_l N_l + d_x\Big)",
-        finding="The argument is one for a single sample, where the bound holds. For a data set, to which "
-        "the paper puts it, gates change from sample to sample and ranks add, until only the directions "
-        "that shift all logits alike are left.",
+        finding="The bound holds for a single sample. For a data set, to which the paper puts it, gates change from "
+        "sample to sample and ranks add, until only the directions that shift all logits alike are left.",
         tolerance=1e-3,
         tolerance_reason=COUNTS,
         seconds=0.26,

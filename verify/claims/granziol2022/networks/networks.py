@@ -134,9 +134,8 @@ NETWORKS_CLAIMS = (
         r"\quad 2 s \text{ else}",
         says="Theorem 4, with one variance for all elements, gives the mean top eigenvalue of small networks' "
         "batches of a few images, outside its limit.",
-        finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 4 is low: on "
-        "networks the noise is not spread evenly over the elements but sits along the directions of large "
-        "curvature, where it is many times the average.",
+        finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 4 is low: on networks the "
+        "noise sits along the directions of large curvature, where it is many times the average.",
         predict=lambda p: p.theorem_4,
         rivals={"own directions": lambda p: p.own_directions, "theorem 7": lambda p: p.theorem_7},
     ),
@@ -149,9 +148,8 @@ NETWORKS_CLAIMS = (
         r"\theta = \lambda_1 - \sigma^2",
         says="Theorem 7, threshold and shift repaired, gives the mean top eigenvalue of small networks' batches of a "
         "few images, outside its limit.",
-        finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 7 is high for the "
-        "smallest batches and low for larger ones, crossing the truth in between, with or without the "
-        "repairs of its threshold and shift.",
+        finding="Outside the limit of large P and B, with batches of 2 to 24, Theorem 7 is high for the smallest "
+        "batches and low for larger ones, repaired or not.",
         predict=lambda p: p.theorem_7,
         printed=lambda p: p.theorem_7_read,
         reads=THEOREM_7,
@@ -520,8 +518,8 @@ TYPICAL_BATCHES_CLAIMS = (
         "eigenvalue of batches of 128 to the accuracy that the paper states.",
         TRAINED,
         expected=Verdict.DISAGREES,
-        finding="On networks of 226 parameters after 300 steps, far from the limit that the theorem is stated for, it "
-        "is low by more than the 30 % that the paper allows: the noise sits along the directions of large curvature.",
+        finding="On networks of 226 parameters after 300 steps, far from its limit, the theorem is low by more than "
+        "the 30 % that the paper allows: the noise sits along the directions of large curvature.",
     ),
     _within_a_deviation(
         "theorem-7-within-a-deviation",
@@ -539,8 +537,8 @@ TYPICAL_BATCHES_CLAIMS = (
         "theorem 4, eq. (9)",
         "off_4",
         expected=Verdict.DISAGREES,
-        finding="On networks of 226 parameters after 300 steps, far from the limit that the theorem is stated for, the "
-        "mean over ten batches of 128 is more than one of their deviations above it.",
+        finding="On networks of 226 parameters after 300 steps, far from the theorem's limit, the mean over ten "
+        "batches of 128 is more than one of their deviations above it.",
     ),
 )
 
@@ -620,8 +618,8 @@ ALGORITHM_1_CLAIMS = (
         passage=as_stated("[vT (1/N ∑N j=1Hj)v] 2", "Algorithm 1, line 9"),
         expected=Verdict.DISAGREES,
         finding="The second term, here with the factor 1/N of line 6 restored, is the square of the quadratic form; "
-        "the variance of the elements, which Section 8.2 infers from it, needs the squared norm of the mean product, "
-        "else most of the mean Hessian stays in the estimate. Nothing in the paper has it otherwise.",
+        "the variance of the elements, which Section 8.2 infers, needs the squared norm of the mean product, else "
+        "most of the mean Hessian stays in. Nothing in the paper has it otherwise.",
         score="with_form",
         margin_reason="as for the corrected estimator",
         rivals={"variance per element": lambda p: p.noise_of_all_elements / 226},

@@ -99,8 +99,8 @@ LIPSCHITZ = Identity(
     ),
     printed="infimum of the eigenvalues",
     reads=r"\text{Lipschitz constant} = \text{infimum of the eigenvalues of the Hessian}",
-    finding="As our copy reads it is the infimum of the eigenvalues, where the supremum of the absolute ones is meant, "
-    "an upper bound on the largest, as Section 2.2 has it.",
+    finding="As our copy reads it is the infimum of the eigenvalues, where the supremum of the absolute ones is "
+    "meant, as Section 2.2 has it.",
     tolerance=1e-3,
     tolerance_reason="chords of length 0.016 miss the steepest tangent by 2e-5",
     seconds=0.01,
@@ -334,9 +334,9 @@ VGG = Identity(
     points=(Point(classes=10),),
     printed="as our copy reads",
     reads=r"1 - \frac{577{,}600}{1.6 \times 10^7} = 0.9639",
-    finding="577600 = 40 (13416 + 1024) is right arithmetic on a wrong count: one colour of three and a head of "
-    "a thousand classes. The network that has the parameters of Section 8, with ten classes, gives 0.9781, "
-    "a stronger figure; with every position counted as a unit it is 0.264.",
+    finding="577600 = 40 (13416 + 1024) is right arithmetic on a wrong count: one colour of three and a head of a "
+    "thousand classes. The network of Section 8, with ten classes, gives 0.9781, a stronger figure; with every "
+    "position a unit it is 0.264.",
     tolerance=1e-6,
     tolerance_reason="whole numbers; the rivals are 5e-3 away",
     seconds=0.01,

@@ -143,8 +143,8 @@ SPECTRUM_CLAIMS = (
         predict=lambda p: _low_rank_law(p).cdf(p.x + p.variance),
         printed=_eq_52_as_read,
         reads=r"\rho(y) = \frac{\sqrt{4 \beta\sigma^2 y - (y + \sigma^2 (1 - \beta))^2}}{2 \beta\sigma^2 y}",
-        finding="As our copy reads the density lacks a factor 1/pi and has the sign of sigma^2 (1 - beta) "
-        "turned: its mass is not 1, and below beta = 1/2 there is none.",
+        finding="As our copy reads the density lacks 1/pi and has the sign of sigma^2 (1 - beta) turned: its mass is "
+        "not 1, and below beta = 1/2 there is none.",
         margin_reason="finite size is O(1/P), below 0.004 at these sizes",
         rivals={
             "semicircle, as if elements were independent": lambda p: Semicircle(
@@ -316,8 +316,8 @@ OTHER_SPECTRA = (
         printed=lambda p: _semicircle(p, p.sigma / math.sqrt(p.batch)),
         reads=r"p(\lambda) \text{ of } \epsilon(w):\quad p(\lambda) = \frac{\sqrt{4 \sigma_\epsilon^2 - "
         r"\lambda^2}}{2 \pi \sigma_\epsilon^2}",
-        finding="As our copy reads the spectrum of eps converges; for elements of order one it is that of "
-        "eps / sqrt(P), as Lemma 5 and Lindeberg's ratio in the proof have it.",
+        finding="As our copy reads the spectrum of eps converges; for elements of order one it is that of eps / "
+        "sqrt(P), as in Lemma 5 and Lindeberg's ratio.",
         margin_reason="finite size is O(1/P) with the fourth cumulant of an entry, 0.001 at these sizes",
         rivals={
             "sigma for s": lambda p: _semicircle(p, p.sigma),
@@ -453,8 +453,8 @@ MOMENT_CLAIMS = (
             "there cannot be too much variation in the variances per element",
             "Section 4.2, on condition (ii)",
         ),
-        finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment is "
-        "above that of a semicircle.",
+        finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment exceeds a "
+        "semicircle's.",
         experiment=UNEVEN_ROWS,
         predict=_uneven_rows,
         rivals={
@@ -476,8 +476,8 @@ MOMENT_CLAIMS = (
             "the tails of the normal distribution decay sufficiently rapidly",
             "proof of Theorem 3",
         ),
-        finding="Outside Lindeberg's condition, with a number of entries in a row that does not grow, "
-        "elements are not nearly normal and the limit is no semicircle.",
+        finding="Outside Lindeberg's condition, with a number of entries in a row that does not grow, the limit is "
+        "no semicircle.",
         experiment=FEW_ENTRIES,
         axis="per_row",
         predict=_few_entries,
@@ -499,9 +499,8 @@ MOMENT_CLAIMS = (
             "the dependence between the elements cannot be too large",
             "Section 4.2, on condition (i)",
         ),
-        finding="Outside condition (i): averages of few low-rank samples have uncorrelated, nearly normal "
-        "elements of equal variance that depend on each other. The semicircle needs B times the rank of a "
-        "sample well above P.",
+        finding="Outside condition (i): averages of few low-rank samples have uncorrelated, nearly normal elements "
+        "of equal variance that depend on each other. The semicircle needs B times the rank well above P.",
         experiment=FEW_PROJECTIONS,
         predict=_few_projections,
         rivals={
@@ -609,7 +608,7 @@ ANY_NOISE_CLAIMS = (
         },
         simulate=any_moment,
         on_host="populations of matrices, in numpy",
-        replicate="some noise matrices, or populations with all of their batches",
+        replicate="noise matrices, or populations with all of their batches",
         examples=tuple(map(_example, CASES)),
         score="ratio",
         predict=one,

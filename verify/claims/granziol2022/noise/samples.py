@@ -69,8 +69,8 @@ BOUND_CLAIMS = (
             "Section 11",
         ),
         expected=Verdict.DISAGREES,
-        finding="Outside the expectation, of which the paper speaks, single batches can have a top "
-        "eigenvalue below that of their population.",
+        finding="Outside the expectation, of which the paper speaks, single batches can have a top eigenvalue below "
+        "their population's.",
         experiment=POPULATION,
         kind=Kind.NEVER_BELOW,
         score="difference",
@@ -231,8 +231,8 @@ PROBE_CLAIMS = (
         predict=_overlap_law,
         printed=lambda _: lambda t: (np.asarray(t) >= 1.0).astype(float),
         reads=r"|v^\top \phi_i|^2 \approx \frac1N\ \forall i",
-        finding="The mean is 1/n, but one overlap is not near it with high probability: its relative "
-        "variance is 2 (n - 1) / (n + 2), and one in four lies below a tenth of the mean.",
+        finding="The mean is 1/n, but one overlap is not near it with high probability: its relative variance is 2 "
+        "(n - 1) / (n + 2), and one in four lies below a tenth of the mean.",
         margin=0.05,
         relative=False,
         margin_reason="a distance of distribution functions; 12 288 probes resolve 0.028",
@@ -306,9 +306,9 @@ GRADIENT_NOISE_CLAIMS = (
         printed=lambda p: float(np.square(p.gradient).sum()),
         reads=r"L(w - \alpha \nabla L(w)) - L(w) = -\alpha \lVert\nabla L(w)\rVert^2 \text{, unchanged in "
         r"expectation}",
-        finding="With the gradient of the batch in both factors, as the displayed variance has it, the "
-        "change is not unchanged: the noise of the batch adds its own squared length, tr C / B. (In a loss "
-        "that does not depend on the batch it would be.)",
+        finding="With the gradient of the batch in both factors, as the displayed variance has it, the change is not "
+        "unchanged: the noise adds its own squared length, tr C / B. (In a loss that does not depend on the batch it "
+        "would be.)",
         margin=0.01,
         margin_reason="unbiased",
         rivals={
@@ -335,8 +335,8 @@ GRADIENT_NOISE_CLAIMS = (
         printed=lambda p: _gradient_variance(GRADIENTS.points[0]) * (SMALLEST / p.batch_size) ** 2,
         reads=r"\mathrm{Var}\Big(L(w) - \alpha \Big(\frac1B \sum_i^B \nabla L(w)_i\Big) \Big(\frac1B \sum_j^B "
         r"\nabla L(w)_j\Big)\Big)^\top \propto \frac{\alpha^2}{B^2}",
-        finding="From B = 3 to 31 the variance falls by 15, not by the square of the ratio, 107: proportional to 1/B^2 "
-        "is the second term alone; the first is the larger one while B |g|^2 exceeds tr C.",
+        finding="From B = 3 to 31 the variance falls by 15, not by the squared ratio, 107: proportional to 1/B^2 is "
+        "the second term alone; the first is larger while B |g|^2 exceeds tr C.",
         margin=0.05,
         margin_reason="a variance, from pairs of batches: 5 % takes some 10^3 replicates",
         rivals={

@@ -235,9 +235,9 @@ SAMPLING_CLAIMS = (
         printed="settled",
         reads=r"\Big(\frac1B - \frac1N\Big)^{-1/2} [\nabla^2 R_{\rm emp}(w) - \nabla^2 R_{\rm batch}(w)]_{jk} "
         r"\xrightarrow{\text{a.s}} N(0, \sigma_{jk}^2)",
-        finding="As our copy reads the convergence is almost sure; by the central limit theorem, which "
-        "the proof cites, it is one in distribution. As a batch doubles, its noise in units of its "
-        "deviation goes on moving by 0.58 and more in the mean square.",
+        finding="As our copy reads the convergence is almost sure; by the central limit theorem, which the proof "
+        "cites, it is one in distribution. As a batch doubles, its noise in units of its deviation moves by 0.58 and "
+        "more in the mean square.",
         tolerance=1e-13,
         tolerance_reason="exact; sums of some hundred numbers in float64",
         seconds=0.01,
@@ -330,9 +330,8 @@ TRUE_RISK_CLAIMS = (
         printed=lambda p: _theorem_4(p, p.full_eigenvalue, *p.samples),
         reads=r"\lambda'_1 = \lambda_1 + \frac Pb \frac{\sigma_\epsilon^2}{\lambda_1} \text{ if } \lambda_1 > "
         r"\sqrt{\tfrac Pb} \sigma_\epsilon",
-        finding="Outside the assumption, where the full matrix itself carries noise of size P sigma^2 / "
-        "N, Theorem 4 at its eigenvalue, with b, is 3 % low (P sigma^2 / N a fifth of the squared "
-        "eigenvalue).",
+        finding="Outside the assumption, where the full matrix carries noise of size P sigma^2 / N, a fifth of the "
+        "squared eigenvalue, Theorem 4 at its eigenvalue, with b, is 3 % low.",
         margin=0.01,
         margin_reason="finite size is O(1/P); at most 1 % for random matrices",
         rivals={
@@ -342,7 +341,7 @@ TRUE_RISK_CLAIMS = (
             ),
             "b, at the true eigenvalue": lambda p: _theorem_4(p, p.eigenvalue, *p.samples),
         },
-        quantity="largest eigenvalue of the batch matrix, first-order noise (mean 0) left out",
+        quantity="top eigenvalue of the batch, first-order noise (mean 0) left out",
     ),
     Claim(
         id="granziol2022/nested-samples",
@@ -368,7 +367,7 @@ TRUE_RISK_CLAIMS = (
                 2 * _theorem_4(p, p.eigenvalue, p.samples, math.inf) - p.eigenvalue
             ),
         },
-        quantity="largest eigenvalue of the mean of n samples, first-order noise (mean 0) left out",
+        quantity="top eigenvalue of the mean of n samples, first-order noise (mean 0) left out",
         axis="samples",
     ),
 )
@@ -411,8 +410,8 @@ SCATTER_CLAIMS = (
             "Section 8.2.1",
         ),
         expected=Verdict.DISAGREES,
-        finding="Spectra approach the semicircle nearly as fast as 1/P, with an exponent of -0.8 at these "
-        "sizes; -1/4 holds as a bound, not as the scaling.",
+        finding="Spectra approach the semicircle nearly as fast as 1/P, with an exponent of -0.8 at these sizes; "
+        "-1/4 is a bound, not the scaling.",
         experiment=DISTANCE,
         score="exponent",
         predict=lambda _: -0.25,
@@ -476,7 +475,7 @@ SHAPE_CLAIM = Claim(
             lambda b: p.eigenvalue + p.dim * p.sigma**2 * inverse_batch(b, p.dataset_size) / p.eigenvalue,
         ),
     },
-    quantity="largest eigenvalue at the middle batch size over the mean of the outer ones",
+    quantity="eigenvalue at the middle batch size over the mean of the outer ones",
 )
 
 CLAIMS = (*SAMPLING_CLAIMS, *TRUE_RISK_CLAIMS, *SCATTER_CLAIMS, SHAPE_CLAIM)

@@ -219,7 +219,7 @@ WISHART_CLAIMS = (
             "no broadening": lambda p: p.full_eigenvalue,
             "Wigner broadening": lambda p: p.full_eigenvalue + _ratio(p) * p.variance**2 / p.full_eigenvalue,
         },
-        quantity="largest eigenvalue of the batch matrix, first-order noise (mean 0) left out",
+        quantity="top eigenvalue of the batch, first-order noise (mean 0) left out",
     ),
 )
 

@@ -165,9 +165,9 @@ RECTANGULAR_CLAIMS = (
         predict=lambda p: outlier_of("additive", p).eigenvalue,
         printed=_theorem_7,
         reads=THEOREM_7,
-        finding="The threshold sigma^2 (1 + beta), put into the formula, gives the edge that stands beside it: "
-        "consistent, and wrong. At beta = 0.12 a spike of 0.7 sigma^2 would have no outlier, and the edge "
-        "2 sigma^2 (1 + beta) lies 17 % beyond the one it has.",
+        finding="The threshold sigma^2 (1 + beta), put into the formula, gives the edge beside it: consistent, and "
+        "wrong. At beta = 0.12 a spike of 0.7 sigma^2 would have no outlier, and the edge 2 sigma^2 (1 + beta) lies "
+        "17 % beyond the one it has.",
         margin=0.01,
         margin_reason=LIMIT_OF_SIZES,
         rivals={
@@ -215,9 +215,9 @@ RECTANGULAR_CLAIMS = (
         predict=_finite_wishart_edge,
         printed=_theorem_7,
         reads=THEOREM_7,
-        finding="The edge 2 sigma^2 (1 + beta), which is what the formula gives at the threshold beside it, lies 10 % "
-        "above that of Marchenko-Pastur noise at beta = 0.27, 13 % at 4.5; between the threshold sigma^2 (1 + beta) "
-        "and the true one it has an outlier where there is none.",
+        finding="The edge 2 sigma^2 (1 + beta), which the formula gives at the threshold beside it, lies 10 % above "
+        "that of Marchenko-Pastur noise at beta = 0.27, 13 % at 4.5; between this threshold and the true one it has "
+        "an outlier where there is none.",
         margin=0.004,
         margin_reason="the spike moves the edge by O(1/P + 1/n), 0.05 % where it was measured; of 100 x 60 elements "
         "the correction is 0.1 % off",
@@ -249,8 +249,8 @@ RECTANGULAR_CLAIMS = (
         predict=lambda p: outlier_of("information", p).eigenvalue,
         printed=_theorem_7,
         reads=ABOVE,
-        finding="Theorem 7 adds the noise to J J', which Eq 15 does in the mean; one draw of the matrix "
-        "of Eq 14, from which it starts, has cross terms of J and X, which lift the outlier further.",
+        finding="Theorem 7 adds the noise to J J', which Eq 15 does in the mean; one draw of the matrix of Eq 14 has "
+        "cross terms of J and X, which lift the outlier further.",
         margin=0.01,
         margin_reason=LIMIT_OF_SIZES,
         rivals={

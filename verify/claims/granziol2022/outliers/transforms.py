@@ -191,8 +191,8 @@ FREENESS = (
         points=(Point(signal=0.7, noise=1.3), Point(signal=2.6, noise=0.4)),
         printed="B_A(S_M) - 1/S_M",
         reads=r"z = \mathcal B_A(S_M(z)) + \frac{\lambda_1}{N (1 - \lambda_1 S_M(z))} + O(N^{-2})",
-        finding="As our copy reads the blue function on the right is that of the matrix A; it is that of "
-        "the noise, with which Eq 41 follows.",
+        finding="As our copy reads the blue function on the right is that of A; it is that of the noise, with which "
+        "Eq 41 follows.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
         seconds=0.016,
@@ -212,9 +212,9 @@ FREENESS = (
         predict=_mixed_moment,
         printed=lambda p: p.sigma_a**4 * p.sigma_b**4,
         reads=r"\psi(A^{n_1} B^{n_2} A^{n_3} B^{n_4}) = \psi(A^{n_1}) \psi(B^{n_2}) \psi(A^{n_3}) \psi(A^{n_4})",
-        finding="Alternating moments of centred matrices are said to factorise for all powers (the last factor, which "
-        "our copy prints of A, is read as one of B). Only words of centred powers do, and they vanish: two semicircles "
-        "give 3, where the product of the moments is 1.",
+        finding="Alternating moments of centred matrices are said to factorise for all powers (the last factor, "
+        "printed of A, read as one of B). Only words of centred powers do, and they vanish: two semicircles give 3, "
+        "where the product of the moments is 1.",
         margin=0.01,
         margin_reason="exact at every size; at most 1 % for random matrices",
         rivals={
@@ -507,8 +507,8 @@ WISHART_TRANSFORMS_CLAIMS = (
         printed="expanded, wrong sign and extra P",
         reads=r"z \approx \frac{P (s \beta\sigma^2 - 1) - P (s \beta\sigma^2 + 1) - \frac{2 P s \beta\sigma^2}{s "
         r"\beta\sigma^2 + 1}}{2 P s}",
-        finding="As our copy reads the last term of the middle line has the wrong sign and a factor P too "
-        "many; the last line is right.",
+        finding="As our copy reads the last term of the middle line has the wrong sign and a factor P too many; the "
+        "last line is right.",
         tolerance=1e-4,
         tolerance_reason="of the order 1/P^2 that is left out, 5e-6 here",
         seconds=0.01,
@@ -528,8 +528,8 @@ WISHART_TRANSFORMS_CLAIMS = (
         ),
         printed="N (z - 1/s)",
         reads=r"R_{W_P}(s) = N \times \Big(z - \frac1s\Big)",
-        finding="As our copy reads R = N (z - 1/s), which grows with N; the sign convention of the "
-        "appendix gives z + 1/s, and with it the value that Eq 50 has.",
+        finding="As our copy reads R = N (z - 1/s), which grows with N; the appendix's sign convention gives z + "
+        "1/s, and with it the value of Eq 50.",
         tolerance=1e-4,
         tolerance_reason="of the order 1/P that is left out, 1e-6, and cancellation of nine digits",
         seconds=0.01,
@@ -579,9 +579,8 @@ WISHART_TRANSFORMS_CLAIMS = (
         ),
         printed="T itself",
         reads=r"\lambda'_i = T\Big(\frac{1}{\lambda_i}\Big)",
-        finding="As our copy reads the outlier is T at 1/theta, which is complex where 1/theta lies in "
-        "the bulk; it is the inverse of T there. That is the multiplicative map, not the additive one of "
-        "Theorem 7.",
+        finding="As our copy reads the outlier is T at 1/theta, which is complex where that lies in the bulk; it is "
+        "the inverse of T there. That is the multiplicative map, not the additive one of Theorem 7.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
         seconds=0.016,

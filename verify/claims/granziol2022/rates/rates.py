@@ -335,8 +335,7 @@ RATES_CLAIMS = (
         reads=r"\frac{\eta_j + \delta}{\eta_i + \delta} > \Big(\frac{\lambda_j \sqrt b}{\sqrt P \sigma} + "
         r"\frac{\sqrt P \sigma}{\sqrt b \lambda_j}\Big)",
         finding="As our copy reads, the edge of the noise is sqrt(P/b) sigma; by Theorem 4 and the paper's next "
-        "inequality it is twice that. Half of x + 1/x still exceeds 1: what the paper concludes for large damping "
-        "stands.",
+        "inequality it is twice that. Half of x + 1/x still exceeds 1: what the paper concludes stands.",
         margin=0.01,
         margin_reason=FINITE_SIZE,
         rivals={

@@ -227,8 +227,8 @@ STEP_CLAIMS = (
         printed="as our copy reads",
         reads=r"L(w_{k+1}) - L(w) = \sum_i^P \frac{\alpha_0 |\phi_i^\top \nabla L(w)|^2}{\eta_i + \delta} \Big(1 - "
         r"\frac{\alpha_0}{2 (\eta_i + \delta)} \sum_\mu \lambda_\mu |\psi_u^\top \phi_i|^2\Big)",
-        finding="As our copy reads the leading minus is missing. The sum is the change itself where preconditioner and "
-        "Hessian share their eigenvectors, which the paper assumes next, else its mean over signs.",
+        finding="As our copy reads the leading minus is missing. The sum is the change itself where preconditioner "
+        "and Hessian share their eigenvectors, as the paper assumes next, else its mean over signs.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         quantity="change of a quadratic loss",
@@ -332,8 +332,8 @@ MOMENTUM_CLAIMS = (
         routes=_polyak,
         printed="heavy ball as our copy reads",
         reads=r"\alpha_{\rm Polyak} = \frac{2}{\sqrt{\lambda_1} + \sqrt{\lambda_P}}",
-        finding="As our copy reads the learning rate lacks the square: it has not the unit of an inverse curvature, "
-        "and for large L the method diverges.",
+        finding="As our copy reads the rate lacks the square: it has not the unit of an inverse curvature, and for "
+        "large L the method diverges.",
     ),
     Identity(
         **BEST_CONSTANTS,

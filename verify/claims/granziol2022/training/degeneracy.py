@@ -149,7 +149,7 @@ def _experiment(name: str, seconds: float, point: dict[str, Any]) -> Experiment:
         budget=512,
         seconds=seconds,
         data="digits",
-        special="no label is drawn anew: the data as they are; the one time is that after training",
+        special="no label is drawn anew; the one time is that after training",
         on_host="matrices of the samples and their eigenvalues",
         rounding=dict.fromkeys(
             ("node", "slack", "one", "two", "over"), 1e-3
@@ -190,7 +190,7 @@ DEGENERACY_CLAIMS = (
         passage=out_of_scope("take that as a proxy for the zero eigenvalue", "Section 7.2"),
         expected=Verdict.DISAGREES,
         finding="Outside networks with few samples for their parameters the weight counts small eigenvalues with the "
-        "zeros: 0.57 where 0.28 of them are at most 1e-7.",
+        "zeros: 0.57 where 0.28 are at most 1e-7.",
         no_theory=NoTheory.MEASURED,
         statement=r"\mathbb{E}\, w(\theta \text{ nearest 0}) = \frac1P\, "
         r"\mathbb{E}\, \#\{i: |\lambda_i| \le 10^{-7}\}",
@@ -236,14 +236,12 @@ DEGENERACY_OBSERVATIONS = (
         entries=("B22", "B34"),
         source=f"{PAPER}, section 7 and figures 2 to 5",
         title="Zero eigenvalues through training, counted and by the weight near zero",
-        note="With 64 images N (K - 1) is 0.29 of the 1960 parameters, as for VGG-16 on CIFAR-100, and the rank of the "
-        "Gauss-Newton matrix is N (K - 1) at the start. Its weight near zero is then within 1.2 % of the share at "
-        "most 1e-7, but for 11 % early in training; for the Hessian the two weights are 15 to 53 % high, since "
-        "they hold small eigenvalues, and in single networks one of them alone has little over half of both: the "
-        "splitting of section 7.2. With 512 images the weights are 1.5 times (Gauss-Newton) and 4 times (Hessian) "
-        "the share of zeros at the start, and 10 and 31 % high at the end. Of what degeneracy gains in training a "
-        "fifth (64 images) to a half is zero but for rounding; the rest falls below 1e-7 as the network grows "
-        "sure.",
+        note="With 64 images N (K - 1) is 0.29 of the 1960 parameters, as for VGG-16 on CIFAR-100, and the rank of "
+        "the Gauss-Newton matrix at the start. Its weight near zero is within 1.2 % of the share at most 1e-7, but "
+        "for 11 % early in training; the Hessian's two weights hold small eigenvalues and are 15 to 53 % high, and "
+        "in single networks one alone has little over half of both: the splitting of section 7.2. With 512 images "
+        "the weights are 1.5 (Gauss-Newton) and 4 times (Hessian) the share of zeros at the start, 10 and 31 % high "
+        "at the end. Of what degeneracy gains in training a fifth (64 images) to a half is zero but for rounding.",
         replicate="one perceptron 64-26-10 with its images, trained by the schedule of eq. (21)",
         simulate=degeneracy,
         on_host="matrices of the samples and their eigenvalues",
@@ -324,7 +322,7 @@ VARIANCES = Experiment(
     budget=512,
     seconds=0.8,
     data="digits",
-    special="the data as they are have no label that is drawn anew; training begins at 0",
+    special="no label is drawn anew; training begins at 0",
     on_host="matrices of the samples",
     rounding={"later": 1e-4},  # after a training
 )
@@ -338,7 +336,7 @@ VARIANCE_CLAIMS = (
         no_theory=NoTheory.CONSTANT,
         expected=Verdict.DISAGREES,
         finding="Outside the network of figure 8, on small perceptrons, the order is the reverse: the variance grows "
-        "five times before the rate falls (2.6 times with labels drawn anew), and while it falls by nothing (by 30 %).",
+        "five times before the rate falls (2.6 times with labels drawn anew), and then by nothing (by 30 %).",
         statement=r"\mathbb{E} \log \frac{\sigma^2(0.9\, T)}{\sigma^2(0.54\, T)} \ge "
         r"\mathbb{E} \log \frac{\sigma^2(0.54\, T)}{\sigma^2(0)}",
         says="The variance of the Hessian over the samples grows by more while the rate falls than before.",
