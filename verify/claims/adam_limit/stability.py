@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from theory.learning_rates import adam
 from verify.claims.trained_networks import SINGLE, small_networks
 from verify.model import Arrays, Claim, ExactProperty, Experiment, as_stated
 from verify.model.domains import Between, Domain
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 COHEN = "Cohen et al. (2022), arXiv 2207.14484"
 
@@ -57,7 +54,7 @@ def full_batch_adam(block: Block, point: Point) -> Arrays:
     stack, memory = stacks.Perceptrons(point.activation, "squared error"), rules.Memory()
     rule = rules.Rule(momentum=point.momentum, second=point.second, damping=point.damping)
     rates = torch.full((len(block),), point.rate, device=block.device)
-    seen: list[Tensor] = []
+    seen = []
     for step in range(1, point.steps + 1):
         _, gradients = stack.losses_and_gradients(parameters, x, y)
         memory = rule.step_(parameters, gradients, rates, memory)

@@ -291,7 +291,7 @@ def _rates(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any
     samples = optimisers.population(matrices)
     forms = optimisers.form_moments(samples, optimisers.trial_directions(samples, top=10, heavy=20))
     flat = float(learning_rates.stability_limit(samples.values[0]))
-    found: dict[str, list[float]] = {name: [] for name in ("exact", "lower", "upper", "mean_top")}
+    rows: list[dict[str, Any]] = []
     for size in point.batch_size:
         square = optimisers.whitened_square(samples, size)
         bracket = learning_rates.mean_square_bracket(
@@ -300,11 +300,15 @@ def _rates(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any
         exact = optimisers.largest_stable_rate(samples, size).rate
         batches = perceptrons.own_direction.partitions(rng, len(matrices), size, 32)[:32]
         tops = [np.linalg.eigvalsh(matrices[batch].mean(axis=0))[-1] for batch in batches]
-        found["exact"].append(exact)
-        found["lower"].append(float(bracket.lower) / exact)
-        found["upper"].append(float(bracket.upper) / exact)
-        found["mean_top"].append(float(learning_rates.stability_limit(np.mean(tops))) / exact)
-    return {**found, "of_flat": np.array(found["exact"]) / flat}
+        row = {
+            "exact": exact,
+            "lower": float(bracket.lower) / exact,
+            "upper": float(bracket.upper) / exact,
+            "mean_top": float(learning_rates.stability_limit(np.mean(tops))) / exact,
+            "of_flat": exact / flat,
+        }
+        rows.append(row)
+    return stacked(rows)
 
 
 SIZES = (1, 4, 16, 64, 256)

@@ -6,10 +6,11 @@ Each network is trained at two rates, a factor of two apart: a level counts only
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, lyapunov, stacks
@@ -39,6 +40,7 @@ FIRST = "Andreyev and Beneventano (2024), arXiv 2412.20553, first version, abstr
 LATER = "Andreyev and Beneventano (2024), arXiv 2412.20553, third to fifth version, abstract"
 CHEMNITZ = "Chemnitz and Engel (2024), arXiv 2407.20209"
 
+Array = NDArray[Any]
 StartAndImages = tuple[list["Tensor"], grids.TrainingSets]
 
 BATCHES = 5
@@ -62,51 +64,47 @@ SKIPPED, COUNTED = 8, 20
 """Epochs of frozen SGD before the growth is measured, and while it is."""
 
 
-class CurvatureWatch(NamedTuple):
+def _watch(
+    stack: stacks.Perceptrons,
+    samples: grids.TrainingSets,
+    looks: Sequence[np.random.Generator],
+    rates: int,
+    size: int,
+) -> grids.Watch:
     """What is looked at while networks are trained: all samples, and batches of the size of training."""
+    import torch
 
-    stack: stacks.Perceptrons
-    samples: grids.TrainingSets
-    looks: list[np.random.Generator]
-    rates: int
-    size: int
+    def curvatures(parameters: Any, x: Tensor, y: Tensor) -> Tensor:
+        return edges.top_eigenvalues(stack, parameters, x, y, steps=PRODUCTS).values
 
-    def __call__(self, _: int, cells: grids.Cells) -> dict[str, Tensor]:
-        """Return the loss and the largest eigenvalue of all samples, and the mean curvatures of batches."""
-        import torch
-
-        networks = cells.networks(self.rates)
-        x, y = self.samples.at(networks, self._every().expand(len(networks), -1))
+    def seen(_: int, cells: grids.Cells) -> dict[str, Tensor]:
+        """The loss and the largest eigenvalue of all samples, and the mean curvatures of batches."""
+        networks, own = cells.networks(rates), cells.parameters
+        every = torch.arange(samples.each, device=samples.inputs.device)
+        x, y = samples.at(networks, every.expand(len(networks), -1))
         found = {
-            "loss": self.stack.losses(self.stack.outputs(cells.parameters, x), y).mean(1),
-            "whole": edges.top_eigenvalues(self.stack, cells.parameters, x, y, steps=PRODUCTS).values,
+            "loss": stack.losses(stack.outputs(own, x), y).mean(1),
+            "whole": curvatures(own, x, y),
         }
-        if self.size == self.samples.each:
+        if size == samples.each:
             return found
-        chosen = np.stack([self._batches(int(network)) for network in networks])
-        parameters = [p.repeat_interleave(BATCHES, 0) for p in cells.parameters]
-        rows = torch.from_numpy(chosen).flatten(0, 1).to(networks.device)
-        x, y = self.samples.at(networks.repeat_interleave(BATCHES), rows)
-        tops = edges.top_eigenvalues(self.stack, parameters, x, y, steps=PRODUCTS)
-        along, squares = edges.gradient_curvatures(self.stack, parameters, x, y)
-        found["batch"] = tops.values.view(-1, BATCHES).mean(1)
+        streams = [looks[int(network)] for network in networks]
+        chosen = [[rng.permutation(samples.each)[:size] for _ in range(BATCHES)] for rng in streams]
+        parameters = [p.repeat_interleave(BATCHES, 0) for p in own]
+        rows = torch.from_numpy(np.array(chosen)).flatten(0, 1).to(networks.device)
+        x, y = samples.at(networks.repeat_interleave(BATCHES), rows)
+        along, squares = edges.gradient_curvatures(stack, parameters, x, y)
+        found["batch"] = curvatures(parameters, x, y).view(-1, BATCHES).mean(1)
         found["along"] = (along / squares).view(-1, BATCHES).mean(1)
         return found
 
-    def _every(self) -> Tensor:
-        import torch
-
-        return torch.arange(self.samples.each, device=self.samples.inputs.device)
-
-    def _batches(self, network: int) -> np.ndarray[Any, Any]:
-        rng = self.looks[network]
-        return np.stack([rng.permutation(self.samples.each)[: self.size] for _ in range(BATCHES)])
+    return seen
 
 
 class CurvatureRun(NamedTuple):
     """What was seen of each network at each rate and look, (R, C, looks), and the grid where it has ended."""
 
-    seen: Mapping[str, np.ndarray[Any, Any]]
+    seen: Mapping[str, Array]
     run: grids.GridRun
     stack: stacks.Perceptrons
 
@@ -133,7 +131,7 @@ def trained_and_watched(block: Block, point: Point, setting: StartAndImages, siz
         batches_of(block, point.samples, size),
         rates=torch.tensor(point.rate, device=block.device).expand(len(block), -1),
         steps=point.steps,
-        watch=CurvatureWatch(stack, samples, list(block.streams), len(point.rate), size),
+        watch=_watch(stack, samples, block.streams, len(point.rate), size),
         at=point.looks,
     )
     return CurvatureRun({name: seen.double().cpu().numpy() for name, seen in run.watched.items()}, run, stack)
@@ -152,7 +150,7 @@ def at_the_edge(block: Block, point: Point) -> Arrays:
     return {name: np.nan_to_num(values) for name, values in found.items()}
 
 
-def late_levels(block: Block, point: Point, size: int) -> dict[str, np.ndarray[Any, Any]]:
+def late_levels(block: Block, point: Point, size: int) -> dict[str, Array]:
     """Means over the last half of the steps, the rate that is just unstable at the end, and which runs count."""
     setting = start_and_images(block, point)
     trained = trained_and_watched(block, point, setting, size)
@@ -162,11 +160,11 @@ def late_levels(block: Block, point: Point, size: int) -> dict[str, np.ndarray[A
     return found | {"counts": _counts(point, trained.seen)}
 
 
-def _late(point: Point, seen: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _late(point: Point, seen: Array) -> Array:
     return seen[..., np.array(point.looks) > point.steps / 2].mean(-1)
 
 
-def _counts(point: Point, seen: Mapping[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+def _counts(point: Point, seen: Mapping[str, Array]) -> Array:
     """Which runs have sharpened and come to rest while their loss falls on; a lost run is NaN and does not."""
     quarter = np.ceil(4 * np.array(point.looks) / point.steps)
     batch, loss = seen["batch"], seen["loss"]
@@ -179,7 +177,7 @@ def _counts(point: Point, seen: Mapping[str, np.ndarray[Any, Any]]) -> np.ndarra
 
 def _just_unstable(
     block: Block, point: Point, setting: StartAndImages, trained: CurvatureRun, size: int
-) -> np.ndarray[Any, Any]:
+) -> Array:
     """Rate at which SGD turns unstable at the final parameters, held to the range of `FACTORS`; NaN where lost."""
     import torch
 
@@ -223,7 +221,7 @@ WHOLE = Experiment(
     simulate=full_batch_share,
     single=SINGLE,
     points=(
-        Point(**SMALL | TANH | FULL | {"rate": (0.15, 0.3)}),
+        Point(**SMALL | TANH | FULL),
         Point(**SMALL | RELU | FULL | {"rate": (0.075, 0.15)}),
     ),
     budget=256,

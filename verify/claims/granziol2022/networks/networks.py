@@ -15,13 +15,13 @@ from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import per_sample, sample_products
 from theory import batch_hessian, own_direction
+from verify.claims.beyond import networks
 from verify.claims.beyond.networks import (
     Noise,
     formulas,
     law_of,
     noise_of,
     perceptron,
-    small_perceptron,
     stacked,
 )
 from verify.claims.granziol2022 import PAPER
@@ -53,7 +53,7 @@ def network_batches(block: Block, point: Point) -> Arrays:
 
 
 def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
-    samples = small_perceptron(rng, point, device)
+    samples = networks.small_perceptron(rng, point, device)
     vectors = perceptrons.own_direction.top_eigenvectors(samples, point.directions)
     pairs = perceptrons.own_direction.sample_pairs(samples, tolerance=1e-4)
     law = law_of(perceptrons.own_direction.statistics(samples, vectors, pairs, rng))
@@ -396,10 +396,8 @@ def typical_batches(block: Block, point: Point) -> Arrays:
 
 
 def _one_network(rng: np.random.Generator, point: Point, device: str) -> dict[str, float]:
-    samples = small_perceptron(rng, point, device, single=True)
+    samples = networks.small_perceptron(rng, point, device, single=True)
     batches = perceptrons.own_direction.partitions(rng, samples.size, point.batch_size, 1)[: point.batches]
-    if batches.size != samples.size:
-        raise ValueError(f"batches must hold all {samples.size} samples, got {batches.size} in them")
     parts = samples.on(batches)
     inner = parts.inner()
     matrices = parts.matrices(inner).double()  # one eigenvalue of all is cheaper than all in single precision
@@ -411,13 +409,12 @@ def _one_network(rng: np.random.Generator, point: Point, device: str) -> dict[st
     said = formulas(noise, samples.dim, (point.batch_size, 1), samples.size)
     (fourth, alone), seventh = said["theorem_4"].tolist(), float(said["theorem_7_read"][0])
     mean, deviation = float(tops.mean()), float(tops.std(ddof=1))
-    off_4, off_7 = (mean - fourth) / deviation, (mean - seventh) / deviation
     return {
         "measured": mean,
         "theorem_4": fourth,
         "theorem_4_for_one_sample": alone,
-        "off_4": off_4,
-        "off_7": off_7,
+        "off_4": (mean - fourth) / deviation,
+        "off_7": (mean - seventh) / deviation,
     }
 
 
@@ -559,13 +556,17 @@ def algorithm_1(block: Block, point: Point) -> Arrays:
         pieces = per_sample.algorithm_1_probes(
             hessians, probes / np.linalg.norm(probes, axis=1, keepdims=True)
         )
-        total = float((hessians - hessians.mean(0)).square().mean()) * len(theta)
-        corrected = float((pieces.mean_square - pieces.square_of_mean).mean())
-        as_read = float((point.samples * pieces.mean_square - pieces.quadratic_form_squared).mean())
-        with_form = float((pieces.mean_square - pieces.quadratic_form_squared).mean())
-        found.append((total, corrected, as_read, with_form, float(pieces.square_of_mean.mean())))
-    names = ("noise_of_all_elements", "corrected", "as_read", "with_form", "squared_mean_product")
-    return dict(zip(names, np.array(found).T, strict=True))
+        square, form = pieces.mean_square, pieces.quadratic_form_squared
+        found.append(
+            {
+                "noise_of_all_elements": float((hessians - hessians.mean(0)).square().mean()) * len(theta),
+                "corrected": float((square - pieces.square_of_mean).mean()),
+                "as_read": float((point.samples * square - form).mean()),
+                "with_form": float((square - form).mean()),
+                "squared_mean_product": float(pieces.square_of_mean.mean()),
+            }
+        )
+    return stacked(found)
 
 
 ALGORITHM_1 = Experiment(

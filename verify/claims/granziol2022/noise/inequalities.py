@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from theory import batch_hessian
 from theory.batch_hessian import ranks
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
+from verify.claims.trained_networks import VGG_16
 from verify.model import (
     Arrays,
     Claim,
@@ -272,11 +274,7 @@ INEQUALITIES = (
 
 # --- section 7: the figure for VGG-16 ------------------------------------------------------------------------
 
-CHANNELS = (64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)
-POOLED_AFTER = (1, 3, 6, 9, 12)
-"""Convolutions after which the image is halved."""
-
-HIDDEN = (512, 512)
+CHANNELS = tuple(wide for stage in VGG_16 for wide in stage)
 SIDE = 32
 
 
@@ -284,7 +282,7 @@ def vgg_16(_: np.random.Generator, point: Point) -> Arrays:
     """Degeneracy of VGG-16 on small colour images: units and parameters counted on the network, and by arithmetic."""
     import torch
 
-    head = (*HIDDEN, point.classes)
+    head = (512, 512, point.classes)
     layers, units, positions = _vgg_layers(head), 0, 0
     image = torch.zeros(1, 3, SIDE, SIDE, device="meta")
     x = image
@@ -293,9 +291,8 @@ def vgg_16(_: np.random.Generator, point: Point) -> Arrays:
         if any(True for _ in layer.parameters()):
             units, positions = units + x.shape[1], positions + x[0].numel()
     parameters = sum(w.numel() for layer in layers for w in layer.parameters())
-    inputs = (3, *CHANNELS)
-    by_hand = sum((9 * a + 1) * b for a, b in zip(inputs, CHANNELS, strict=False))
-    by_hand += sum((a + 1) * b for a, b in zip((CHANNELS[-1], *head), head, strict=False))
+    by_hand = sum((9 * a + 1) * b for a, b in pairwise((3, *CHANNELS)))
+    by_hand += sum((a + 1) * b for a, b in pairwise((CHANNELS[-1], *head)))
     bound = 4 * point.classes
     return {
         "counted": 1 - bound * (units + image.numel()) / parameters,
@@ -312,13 +309,14 @@ def _vgg_layers(head: tuple[int, ...]) -> list[Any]:
     import torch
     from torch import nn
 
+    layers, narrow = list[Any](), 3
     with torch.device("meta"):
-        layers: list[Any] = []
-        for i, (a, b) in enumerate(zip((3, *CHANNELS), CHANNELS, strict=False)):
-            layers.append(nn.Conv2d(a, b, 3, padding=1))
-            layers += [nn.MaxPool2d(2)] if i in POOLED_AFTER else []
-        layers.append(nn.Flatten())
-        return layers + [nn.Linear(a, b) for a, b in zip((CHANNELS[-1], *head), head, strict=False)]
+        for stage in VGG_16:
+            for wide in stage:
+                layers.append(nn.Conv2d(narrow, wide, 3, padding=1))
+                narrow = wide
+            layers.append(nn.MaxPool2d(2))
+        return [*layers, nn.Flatten(), *(nn.Linear(a, b) for a, b in pairwise((narrow, *head)))]
 
 
 VGG = Identity(

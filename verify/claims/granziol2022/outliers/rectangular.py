@@ -86,6 +86,14 @@ def outlier_of(name: str, p: Point) -> outliers.Outlier:
     return law(p.spike, q=p.dim / p.samples, variance=p.variance)
 
 
+def _eigenvalue(name: str) -> Prediction:
+    return lambda p: outlier_of(name, p).eigenvalue
+
+
+def _overlap(name: str) -> Prediction:
+    return lambda p: outlier_of(name, p).overlap
+
+
 def _theorem_7(p: Point) -> float:
     """Outlier, threshold and edge as our copy of eq. (16) reads."""
     q = p.dim / p.samples
@@ -162,7 +170,7 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="additive",
         axis="spike",
-        predict=lambda p: outlier_of("additive", p).eigenvalue,
+        predict=_eigenvalue("additive"),
         printed=_theorem_7,
         reads=THEOREM_7,
         finding="The threshold sigma^2 (1 + beta), put into the formula, gives the edge beside it: consistent, and "
@@ -171,7 +179,7 @@ RECTANGULAR_CLAIMS = (
         margin=0.01,
         margin_reason=LIMIT_OF_SIZES,
         rivals={
-            "information plus noise": lambda p: outlier_of("information", p).eigenvalue,
+            "information plus noise": _eigenvalue("information"),
             "mean of the noise only": lambda p: p.spike + p.variance,
             "semicircle of the same variance": _semicircle,
             "edge of the noise": lambda p: outlier_of("additive", p).edge,
@@ -189,12 +197,12 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="additive_overlap",
         axis="spike",
-        predict=lambda p: outlier_of("additive", p).overlap,
+        predict=_overlap("additive"),
         margin=0.01,
         relative=False,
         margin_reason="finite size is O(1/P + 1/n), below 0.001 at these sizes",
         rivals={
-            "information plus noise": lambda p: outlier_of("information", p).overlap,
+            "information plus noise": _overlap("information"),
             "semicircle of the same variance": lambda p: 1 - p.dim / p.samples * (p.variance / p.spike) ** 2,
             "square root": lambda p: math.sqrt(outlier_of("additive", p).overlap),
         },
@@ -246,7 +254,7 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="information",
         axis="spike",
-        predict=lambda p: outlier_of("information", p).eigenvalue,
+        predict=_eigenvalue("information"),
         printed=_theorem_7,
         reads=ABOVE,
         finding="Theorem 7 adds the noise to J J', which Eq 15 does in the mean; one draw of the matrix of Eq 14 has "
@@ -254,7 +262,7 @@ RECTANGULAR_CLAIMS = (
         margin=0.01,
         margin_reason=LIMIT_OF_SIZES,
         rivals={
-            "noise added, not inside": lambda p: outlier_of("additive", p).eigenvalue,
+            "noise added, not inside": _eigenvalue("additive"),
             "mean of the noise only": lambda p: p.spike + p.variance,
             "ratio upside down": lambda p: (
                 (p.spike + p.variance) * (p.spike + p.samples / p.dim * p.variance) / p.spike
@@ -274,12 +282,12 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="information_overlap",
         axis="spike",
-        predict=lambda p: outlier_of("information", p).overlap,
+        predict=_overlap("information"),
         margin=0.01,
         relative=False,
         margin_reason="finite size is O(1/P + 1/n), below 0.001 at these sizes",
         rivals={
-            "noise added, not inside": lambda p: outlier_of("additive", p).overlap,
+            "noise added, not inside": _overlap("additive"),
             "right singular vectors": lambda p: (
                 (1 - p.dim / p.samples * (p.variance / p.spike) ** 2) / (1 + p.variance / p.spike)
             ),
@@ -299,11 +307,11 @@ RECTANGULAR_CLAIMS = (
         experiment=RECTANGULAR,
         score="covariance",
         axis="spike",
-        predict=lambda p: outlier_of("covariance", p).eigenvalue,
+        predict=_eigenvalue("covariance"),
         margin=0.01,
         margin_reason=LIMIT_OF_SIZES,
         rivals={
-            "noise added, not inside": lambda p: outlier_of("additive", p).eigenvalue,
+            "noise added, not inside": _eigenvalue("additive"),
             "variance of the samples": lambda p: p.spike + p.variance,
             "first order in the noise": lambda p: p.spike + p.variance * (1 + p.dim / p.samples),
         },

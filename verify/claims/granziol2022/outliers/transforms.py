@@ -350,9 +350,9 @@ WISHART = Experiment(
 )
 
 
-def _eq_51(z: complex, *, ratio: float, variance: float, sign: int) -> complex:
-    """Transform with z + sign sigma^2 (1 - beta), on the branch that decays."""
-    shifted = z + sign * variance * (1 - ratio)
+def _eq_51(z: complex, *, ratio: float, variance: float) -> complex:
+    """Transform with z + sigma^2 (1 - beta), on the branch that decays."""
+    shifted = z + variance * (1 - ratio)
     root = cmath.sqrt(shifted**2 - 4 * ratio * variance * z)
     return (shifted - (root if (root * shifted.conjugate()).real > 0 else -root)) / (2 * ratio * variance * z)
 
@@ -361,16 +361,8 @@ def _wishart_point(p: Point) -> complex:
     return p.x + 1j * p.height
 
 
-def _corrected_51(p: Point) -> complex:
-    return complex(MarchenkoPastur(q=p.dim / p.samples, variance=p.variance).stieltjes(_wishart_point(p)))
-
-
-def _read_51(p: Point) -> complex:
-    return _eq_51(_wishart_point(p), ratio=p.dim / p.samples, variance=p.variance, sign=1)
-
-
-def _upside_down_51(p: Point) -> complex:
-    return complex(MarchenkoPastur(q=p.samples / p.dim, variance=p.variance).stieltjes(_wishart_point(p)))
+def _law_51(p: Point, ratio: float) -> complex:
+    return complex(MarchenkoPastur(q=ratio, variance=p.variance).stieltjes(_wishart_point(p)))
 
 
 def _semicircle_51(p: Point) -> complex:
@@ -391,8 +383,7 @@ def t_transform(_: np.random.Generator, point: Point) -> Arrays:
         "T itself": law.stieltjes(1 / thetas + 1e-9j) / thetas - 1,
         "additive map": additive.eigenvalue,
         "T itself, with the sign of eq. (51)": [
-            (1 / at) * _eq_51(1 / at, ratio=point.ratio, variance=point.variance, sign=1) - 1
-            for at in point.thetas
+            (1 / at) * _eq_51(1 / at, ratio=point.ratio, variance=point.variance) - 1 for at in point.thetas
         ],
     }
 
@@ -548,8 +539,8 @@ WISHART_TRANSFORMS_CLAIMS = (
         score="real",
         along="x",
         axis="x",
-        predict=lambda p: _corrected_51(p).real,
-        printed=lambda p: _read_51(p).real,
+        predict=lambda p: _law_51(p, p.dim / p.samples).real,
+        printed=lambda p: _eq_51(_wishart_point(p), ratio=p.dim / p.samples, variance=p.variance).real,
         reads=r"S_{W_P} = \frac{-(z + \sigma^2 (1 - \beta)) + "
         r"\sqrt{(z + \sigma^2 (1 - \beta))^2 - 4 \beta\sigma^2 z}}{2 \beta\sigma^2 z}",
         finding="As our copy reads z + sigma^2 (1 - beta), where Eq 50 gives minus; the two agree at "
@@ -558,7 +549,7 @@ WISHART_TRANSFORMS_CLAIMS = (
         relative=False,
         margin_reason="1 % of the largest modulus on this line; finite size is O(1/P)",
         rivals={
-            "ratio upside down": lambda p: _upside_down_51(p).real,
+            "ratio upside down": lambda p: _law_51(p, p.samples / p.dim).real,
             "semicircle of the same variance": lambda p: _semicircle_51(p).real,
             "no noise": lambda p: (1 / (_wishart_point(p) - p.variance)).real,
         },
