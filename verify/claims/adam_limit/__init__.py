@@ -7,8 +7,6 @@ report.
 from verify.claims.shipped import page
 from verify.model.inventory import Entry, Paper
 
-__all__ = ["DOCS", "ENTRIES", "PAPER", "ROOMS", "SYMBOLS"]
-
 PAPER = Paper(
     "adam_limit",
     "Malladi et al. (2022); Li et al. (2024); Marek et al. (2025); Cohen et al. (2022)",

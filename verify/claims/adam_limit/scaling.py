@@ -150,7 +150,6 @@ KEPT = Experiment(
         Point(second=0.87, known=2, batch_size=10, lag=20, chains=16, steps=90),
         Point(second=0.93, known=4, batch_size=3, lag=24, chains=16, steps=90),
     ),
-    budget=4096,
     seconds=0.39,
 )
 

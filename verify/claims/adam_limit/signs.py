@@ -115,16 +115,22 @@ SURGE = (
     r"(\sigma_i \sigma_j)}"
 )
 
+BEST_RATE: dict[str, Any] = {
+    "entries": ("I3",),
+    "score": "rate",
+    "axis": "batch_size",
+    "quantity": "best rate of one step",
+}
+
 CLAIMS = (
     Claim(
         id="adam_limit/sign-rate",
-        entries=("I3",),
+        **BEST_RATE,
         source=f"{LI}, before the error function is expanded",
         statement=EXACT,
         says="On a quadratic with independent normal noise, the best rate of one step of sign descent follows from "
         "error functions, at any batch size.",
         experiment=BEYOND,
-        score="rate",
         predict=_exact,
         margin=0.01,
         margin_reason="exact; the rate found is a quotient of means over 256 steps, biased by their variance",
@@ -133,19 +139,16 @@ CLAIMS = (
             "signs without noise": lambda p: _exact(p, batch_size=1e9),
             "batch size without its root": lambda p: _exact(p, batch_size=p.batch_size**2),
         },
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
     Claim(
         id="adam_limit/surge",
-        entries=("I3",),
+        **BEST_RATE,
         source=LI,
         passage=as_stated(RISES, "abstract"),
         statement=SURGE + r"\quad (\sqrt{B}\, g_i \ll \sigma_i)",
         says="While gradients are small against their batch's noise, the best rate of one step of sign descent rises "
         "with the batch size up to a noise scale, then falls.",
         experiment=STEPS,
-        score="rate",
         predict=_surge,
         margin=0.05,
         margin_reason="what the expansion leaves out, which grows with the batch size: 3 % at the largest",
@@ -154,12 +157,10 @@ CLAIMS = (
             "as plain descent": _as_plain,
             "no coupling of the signs": lambda p: _exact(p, hessian=np.diag(np.diag(_setting(p)["hessian"]))),
         },
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
     Claim(
         id="adam_limit/surge-of-large-gradients",
-        entries=("I3",),
+        **BEST_RATE,
         source=LI,
         passage=out_of_scope(
             "converge to a non-zero value when the batch size is large enough",
@@ -169,7 +170,6 @@ CLAIMS = (
         says="The best rate of one step of sign descent falls beyond the noise scale also where gradients are not "
         "small against their batch's noise.",
         experiment=BEYOND,
-        score="rate",
         predict=_surge,
         margin=0.05,
         margin_reason="as where gradients are small",
@@ -178,7 +178,5 @@ CLAIMS = (
         finding="The rate settles where the batch is large enough for the signs to be sure, as the paper says too. "
         "Where few or weakly coupled weights put the noise scale beyond that size, it settles at that of full "
         "gradients and never falls.",
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
 )

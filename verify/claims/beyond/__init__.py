@@ -7,8 +7,6 @@ report.
 from verify.claims.shipped import page
 from verify.model.inventory import Entry, Paper
 
-__all__ = ["DOCS", "ENTRIES", "PAPER", "ROOMS", "SYMBOLS"]
-
 PAPER = Paper(
     "beyond",
     "losscurv",

@@ -371,7 +371,7 @@ HOW = (
     "ratio shows the error of the law and not of the draw; disjoint batches are a draw of their own, noise and all."
 )
 
-NETWORK_OBSERVATIONS_OBSERVATIONS = (
+OBSERVATIONS = (
     Observation(
         id="granziol2022/real-batches",
         entries=("B19", "B40", "B41", "B50", "beyond/D1"),
@@ -509,6 +509,3 @@ NETWORK_OBSERVATIONS_OBSERVATIONS = (
         axis="batch size B",
     ),
 )
-
-
-OBSERVATIONS = (*NETWORK_OBSERVATIONS_OBSERVATIONS,)

@@ -304,7 +304,6 @@ SGD = Experiment(
         Point(samples=12, dim=4, batch_size=size, relative=relative, runs=1024)
         for size, relative in ((3, 0.7), (3, 1.3), (7, 1.1))
     ),
-    budget=4096,
     seconds=0.097,
 )
 

@@ -202,7 +202,6 @@ ENDS = Experiment(
         Point(product=2.7, width=320, steps=80),
         Point(product=3.6, width=140, steps=160),
     ),
-    budget=4096,
     seconds=0.47,
 )
 LAZY = Experiment(
@@ -236,7 +235,6 @@ GROWTH = Experiment(
         Point(product=2.6, width=100, wider=36, steps=26),
         Point(product=3.3, width=60, wider=64, steps=16),
     ),
-    budget=4096,
     seconds=0.87,
 )
 

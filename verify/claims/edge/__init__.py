@@ -7,8 +7,6 @@ report.
 from verify.claims.shipped import page
 from verify.model.inventory import Entry, Paper
 
-__all__ = ["DOCS", "ENTRIES", "PAPER", "ROOMS", "SYMBOLS"]
-
 PAPER = Paper(
     "edge",
     "Cohen et al. (2021); Damian et al. (2023); Andreyev and Beneventano (2024); Liao et al. (2026)",

@@ -264,7 +264,7 @@ LEVEL: dict[str, Any] = {
     },
 }
 
-NETWORKS_CLAIMS = (
+CLAIMS = (
     Claim(
         id="edge/full-batch",
         entries=("E1",),
@@ -433,9 +433,21 @@ def _points(network: Mapping[str, Any], loss: str, labels: str, *rates: float) -
     return tuple(Point(labels=labels, loss=loss, rate=(rate,), **network, **SHARED) for rate in rates)
 
 
-LEVELS_OBSERVATIONS = (
+OBSERVED: dict[str, Any] = {
+    "along": "batch_size",
+    "axis": "batch size",
+    "data": "digits",
+    "replicate": "one perceptron with its images, trained at three batch sizes",
+    "replicates": 2,
+    "simulate": levels,
+    "single": SINGLE,
+    "tier": Tier.FULL,
+}
+
+OBSERVATIONS = (
     Observation(
         id="edge/levels",
+        **OBSERVED,
         entries=("E1", "E2", "E3", "E6"),
         source="ours, on the statements of Cohen et al. (2021) and Andreyev and Beneventano (2024)",
         title="Where curvature comes to rest under SGD, over 2 / rate",
@@ -443,49 +455,28 @@ LEVELS_OBSERVATIONS = (
         "while the whole Hessian falls with the batch and the mean of batches lies a quarter to two thirds above. "
         "With true labels nothing lies at one level: the curves are flat because the loss is gone, and the rate of "
         "instability reaches the largest tried, 1.35. The trends alone do not tell such runs.",
-        replicate="one perceptron with its images, trained at three batch sizes",
-        simulate=levels,
-        single=SINGLE,
         points=(
             *_points(TANH, "squared error", "random", 0.09, 0.18, 0.3),
             *_points(TANH, "squared error", "true", 0.09, 0.18, 0.3),
             *_points(RELU, "squared error", "random", 0.075, 0.15),
         ),
-        along="batch_size",
         columns=(
             *COLUMNS,
             Column(score="unstable", heading="rate of instability over the rate", ratio=True),
         ),
-        replicates=2,
         seconds=12.0,
-        data="digits",
-        tier=Tier.FULL,
-        axis="batch size",
     ),
     Observation(
         id="edge/levels-of-cross-entropy",
+        **OBSERVED,
         entries=("E2", "E3"),
         source="ours, on the statements of Andreyev and Beneventano (2024), who mean the squared error unless they say "
         "otherwise",
         title="The same on the cross-entropy: outside of what the paper means, and never at rest",
         note="With random labels the curvature has passed the edge and is gone once the network is sure of its images; "
         "no run comes to rest.",
-        replicate="one perceptron with its images, trained at three batch sizes",
-        simulate=levels,
-        single=SINGLE,
         points=_points(TANH, "cross-entropy", "random", 0.115, 0.23),
-        along="batch_size",
         columns=COLUMNS,
-        replicates=2,
         seconds=10.0,
-        data="digits",
-        tier=Tier.FULL,
-        axis="batch size",
     ),
 )
-
-
-CLAIMS = (*NETWORKS_CLAIMS,)
-
-
-OBSERVATIONS = (*LEVELS_OBSERVATIONS,)

@@ -7,8 +7,6 @@ report.
 from verify.claims.shipped import page
 from verify.model.inventory import Paper
 
-__all__ = ["DOCS", "PAPER", "ROOMS"]
-
 PAPER = Paper(
     "granziol2022",
     "Granziol, Zohren and Roberts (2022)",

@@ -7,8 +7,6 @@ the order of the report.
 from verify.claims.shipped import page
 from verify.model.inventory import Entry, Paper
 
-__all__ = ["DOCS", "ENTRIES", "PAPER", "ROOMS", "SYMBOLS"]
-
 PAPER = Paper(
     "noise_scale",
     "McCandlish et al. (2018); Ma, Bassily and Belkin (2018); Mulayoff and Michaeli (2024)",

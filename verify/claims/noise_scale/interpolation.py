@@ -121,11 +121,19 @@ ANY: Domain = {
     "steps": Between(1, 6),
 }
 
+INTERPOLATING: dict[str, Any] = {
+    "experiment": STEPS,
+    "source": f"{MA}, on the quadratic loss",
+    "axis": "batch_size",
+    "margin": 0.01,
+    "margin_reason": "exact for inputs of one length; the least of a maximum of means over batches is biased by them",
+}
+
 CLAIMS = (
     Claim(
         id="noise_scale/interpolating-rate",
+        **INTERPOLATING,
         entries=("H6",),
-        source=f"{MA}, on the quadratic loss",
         passage=as_stated(
             "for the quadratic loss, we derive explicit expressions for the optimal mini-batch and step size",
             "abstract",
@@ -135,24 +143,20 @@ CLAIMS = (
         r"m^* = \frac{\beta}{\lambda_1 - \lambda_n} + 1",
         says="Where one set of weights fits every sample, the best rate of SGD on least squares grows almost "
         "linearly up to a critical batch size and then saturates.",
-        experiment=STEPS,
         score="rate",
         predict=lambda p: _rate(p, p.batch_size),
-        margin=0.01,
-        margin_reason="exact for inputs of one length; the least of a maximum of means over batches is biased by them",
         rivals={
             "linear throughout": lambda p: p.batch_size * _rate(p, 1),
             "linear, then flat": lambda p: _cut(p, _rate),
             "that of convex losses": _general_convex,
             "that of full gradients": lambda p: 2 / (p.largest + p.smallest),
         },
-        axis="batch_size",
         quantity="best learning rate",
     ),
     Claim(
         id="noise_scale/interpolating-gain",
+        **INTERPOLATING,
         entries=("H7",),
-        source=f"{MA}, on the quadratic loss",
         passage=as_stated(
             "is nearly equivalent to m iterations of mini-batch size 1 (linear scaling regime)",
             "abstract",
@@ -161,17 +165,13 @@ CLAIMS = (
         r"\frac{4 m (m-1) \lambda_1 \lambda_n}{(\beta + (m-1)(\lambda_1 + \lambda_n))^2}\ (m \ge m^*)",
         says="What the slowest direction loses in a step of SGD at the best rate is almost linear up to the critical "
         "batch size, then tends to a full gradient's.",
-        experiment=STEPS,
         score="gain",
         predict=lambda p: _gain(p, p.batch_size),
-        margin=0.01,
-        margin_reason="exact for inputs of one length; the least of a maximum of means over batches is biased by them",
         rivals={
             "linear throughout": lambda p: p.batch_size * _gain(p, 1),
             "linear, then flat": lambda p: _cut(p, _gain),
             "that of full gradients": lambda p: _gain(p, 1e12),
         },
-        axis="batch_size",
         quantity="share of the squared distance that a step takes off",
     ),
     ExactProperty(

@@ -190,11 +190,18 @@ WITHIN = (
 )
 WORDS = "a simple and easy-to-measure statistic called the gradient noise scale predicts the largest useful batch size"
 
+OF_NETWORKS: dict[str, Any] = {
+    "source": f"{MCCANDLISH}, section 2.2",
+    "relative": False,
+    "quantity": "logarithm of the best rate of one step",
+    "logarithm": "e",
+}
+
 CLAIMS = (
     Claim(
         id="noise_scale/at-the-start",
+        **OF_NETWORKS,
         entries=("H4",),
-        source=f"{MCCANDLISH}, section 2.2",
         passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, at the start})",
         says="On small perceptrons at the start, the best rate of one step is on average within a factor of one and "
@@ -204,17 +211,14 @@ CLAIMS = (
         predict=_log_rate,
         inputs=SEEN["start"],
         margin=math.log(1.5),
-        relative=False,
         margin_reason=WITHIN,
         pilot=PILOT,
         rivals={"the rate of single samples": lambda p: _log_rate(p, batch_size=1)},
-        quantity="logarithm of the best rate of one step",
-        logarithm="e",
     ),
     Claim(
         id="noise_scale/later",
+        **OF_NETWORKS,
         entries=("H5",),
-        source=f"{MCCANDLISH}, section 2.2",
         passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, later in training, } B \text{ and } 4B)",
         says="On small perceptrons later in training, the best rate of one step is on average within a quarter of "
@@ -225,7 +229,6 @@ CLAIMS = (
         predict=_at_size,
         inputs=SEEN["later"],
         margin=math.log(1.25),
-        relative=False,
         margin_reason="a quarter: the loss of a network is no quadratic, and the formula rests on its approximation by "
         "one; the readings at issue are factors apart",
         pilot="the margin, with seed 5: on average 0.91 to 1.07 of the formula",
@@ -238,13 +241,11 @@ CLAIMS = (
             "twice the noise": lambda p: _at_size(p, noise=2 * p.noise),
             "half the batch size": lambda p: _at_size(p, batch_size=p.times * p.batch_size / 2),
         },
-        quantity="logarithm of the best rate of one step",
-        logarithm="e",
     ),
     Claim(
         id="noise_scale/simple-scale-later",
+        **OF_NETWORKS,
         entries=("H3", "H5"),
-        source=f"{MCCANDLISH}, section 2.2",
         passage=out_of_scope(
             "the Hessian is a multiple of the identity matrix",
             "section 2.2, as accounts of it have it",
@@ -258,14 +259,11 @@ CLAIMS = (
         predict=_simple,
         inputs=SEEN["later"],
         margin=math.log(1.5),
-        relative=False,
         margin_reason=WITHIN,
         rivals={"the noise scale": _log_rate},
         expected=Verdict.DISAGREES,
         finding="Once these networks are sure of most images, single samples' gradients lie along large eigenvalues "
         "and the mean gradient does not: the simple scale is several times too small, and the rate from it four "
         "times too large (3.5 to 5).",
-        quantity="logarithm of the best rate of one step",
-        logarithm="e",
     ),
 )

@@ -154,29 +154,33 @@ ONE_STEP, ISOTROPIC = (
     )
 )
 
-QUADRATICS_CLAIMS = (
+BEST_RATE: dict[str, Any] = {
+    "source": f"{MCCANDLISH}, section 2.2",
+    "score": "rate",
+    "margin": 0.01,
+    "margin_reason": "exact; the rate found is a quotient of means over 1024 batches, biased by their variance",
+    "axis": "batch_size",
+    "quantity": "best rate of one step",
+}
+
+CLAIMS = (
     Claim(
         id="noise_scale/one-step-rate",
+        **BEST_RATE,
         entries=("H1",),
-        source=f"{MCCANDLISH}, section 2.2",
         statement=r"\mathrm{argmin}_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm noise} (1/B - 1/N)},\quad "
         r"B_{\rm noise} = \frac{\mathrm{tr}\, H S}{g^\top H g}",
         says="On a quadratic, the best rate of one step grows with the batch size as one over one plus the noise "
         "scale over it.",
         experiment=ONE_STEP,
-        score="rate",
         predict=_rate,
-        margin=0.01,
-        margin_reason="exact; the rate found is a quotient of means over 1024 batches, biased by their variance",
         rivals={
             "no noise": lambda p: _rate(p, noise=0.0),
             "batches with replacement": lambda p: _rate(p, dataset_size=np.inf),
             "the simple scale": _simple,
             "square root of the batch size": lambda p: _rate(p, batch_size=p.batch_size**0.5),
         },
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
     Claim(
         id="noise_scale/one-step-decrease",
@@ -201,18 +205,15 @@ QUADRATICS_CLAIMS = (
     ),
     Claim(
         id="noise_scale/simple-scale",
+        **BEST_RATE,
         entries=("H3",),
-        source=f"{MCCANDLISH}, section 2.2",
         statement=r"\mathrm{argmin}_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm simple} (1/B - 1/N)},\quad "
         r"B_{\rm simple} = \frac{\mathrm{tr}\, S}{|g|^2}\quad (H \propto I)",
         says="Where the Hessian is a multiple of the identity, the trace of the gradient's covariance over its "
         "squared length is the noise scale.",
         experiment=ISOTROPIC,
-        score="rate",
         predict=_simple,
-        margin=0.01,
-        margin_reason="exact; the rate found is a quotient of means over 1024 batches, biased by their variance",
         rivals={
             "no noise": lambda p: _rate(p, noise=0.0),
             "batches with replacement": lambda p: _rate(p, dataset_size=np.inf),
@@ -220,10 +221,5 @@ QUADRATICS_CLAIMS = (
                 p, noise=_setting(p)["noise"] / p.dim
             ),
         },
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
 )
-
-
-CLAIMS = (*QUADRATICS_CLAIMS,)

@@ -157,27 +157,31 @@ def _many_classes(p: Any) -> float:
     return ((1 + aspect * math.exp(2 * squared)) / (1 + aspect * math.exp(squared))) ** 0.5 / p.classes
 
 
+POWER: dict[str, Any] = {
+    "passage": SAID,
+    "source": SOURCE,
+    "score": "power",
+    "margin": 0.1,
+    "relative": False,
+    "no_theory": NoTheory.CONSTANT,
+    "quantity": "power of C from 16 to 64 classes",
+}
+
 CLASSES_CLAIMS = (
     UNIFORM,
     Claim(
         id="structure/power-of-the-classes",
+        **POWER,
         entries=("G2",),
-        source=SOURCE,
-        passage=SAID,
         statement=r"\frac{d}{d \log C} \log \frac{\lVert H_{ij} \rVert_F}{\lVert H_{ii} \rVert_F} = -1",
         says="In a softmax classifier with random weights, blocks of the Hessian between two classes fall as the "
         "inverse number of classes against those of one.",
         experiment=CLASS_NUMBERS,
-        score="power",
         predict=lambda _: -1.0,
-        margin=0.1,
-        relative=False,
         margin_reason="a fifth of the way to the nearest power at issue; C - 1 in place of C is a twentieth",
         pilot="that the slope between two numbers of classes is judged, and no limit of it: first runs of that were "
         "too skewed",
         rivals={"that of hidden neurons": lambda _: -0.5, "square": lambda _: -2.0},
-        no_theory=NoTheory.CONSTANT,
-        quantity="power of C from 16 to 64 classes",
     ),
     Claim(
         id="structure/classifiers",
@@ -293,24 +297,18 @@ def _hidden(p: Any) -> float:
 NEURONS_CLAIMS = (
     Claim(
         id="structure/power-between-neurons",
+        **POWER,
         entries=("G4",),
-        source=SOURCE,
-        passage=SAID,
         statement=r"\frac{d}{d \log C} \log \frac{\lVert H_{ij} \rVert_F}{\lVert H_{ii} \rVert_F} = -\frac12 "
         r"\quad\text{for the weights into hidden neurons } i,\ j",
         says="In a perceptron with random weights, blocks of the Hessian between two hidden neurons fall as the "
         "inverse root of the number of classes against those of one.",
         experiment=NEURON_NUMBERS,
-        score="power",
         predict=lambda _: -0.5,
-        margin=0.1,
-        relative=False,
         margin_reason="a fifth of the way to the nearest power at issue; C + 2 in place of C is a twentieth",
         pilot="that the slope between two numbers of classes is judged, and no limit of it: first runs of that were "
         "not decided",
         rivals={"that of classes": lambda _: -1.0, "no fall": lambda _: 0.0},
-        no_theory=NoTheory.CONSTANT,
-        quantity="power of C from 16 to 64 classes",
     ),
     Claim(
         id="structure/neurons",

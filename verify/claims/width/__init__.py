@@ -6,8 +6,6 @@
 from verify.claims.shipped import page
 from verify.model.inventory import Entry, Paper
 
-__all__ = ["DOCS", "ENTRIES", "PAPER", "ROOMS", "SYMBOLS"]
-
 PAPER = Paper(
     "width",
     "Noci, Meterez, Hofmann and Orvieto (2024)",

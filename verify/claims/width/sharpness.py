@@ -114,86 +114,79 @@ UNDER_MUP, UNDER_STANDARD = (
 """Rates below the edge of stability, at which any curvature would come to one level."""
 
 SOURCE = f"{PAPER}, arXiv 2402.17457, abstract"
-RATES = "the rates, below the edge of stability for networks trained first"
-QUANTITY = "exponent of the largest eigenvalue between widths 64 and 256, after so many steps"
-OF_AN_EXPONENT = (
-    "largely independent, at widths that a desk trains: a fifth of what tells the parametrisations apart"
-)
+
+EXPONENT: dict[str, Any] = {
+    "no_theory": NoTheory.CONSTANT,
+    "score": "exponent",
+    "along": "looks",
+    "margin": 0.2,
+    "relative": False,
+    "margin_reason": "largely independent, at widths that a desk trains: a fifth of what tells the parametrisations apart",
+    "pilot": "the rates, below the edge of stability for networks trained first",
+    "quantity": "exponent of the largest eigenvalue between widths 64 and 256, after so many steps",
+}
+
+SHARPENING: dict[str, Any] = {
+    "entries": ("J3",),
+    "source": SOURCE,
+    "no_theory": NoTheory.CONSTANT,
+    "score": "sharpening",
+    "quantity": "largest eigenvalue after training over that at the start",
+}
 
 CLAIMS = (
     Claim(
         id="width/sharpness-under-mup",
+        **EXPONENT,
         entries=("J1",),
         source=SOURCE,
         passage=as_stated(
             "largely independent of the size of the network, and remain consistent as training progresses",
             "abstract",
         ),
-        no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \lambda_1(4M, t) - \log \lambda_1(M, t)}{\log 4} = 0 \quad (\mu P)",
         says="Under muP the largest eigenvalue of the Hessian, at the start and through training, does not go with "
         "the width.",
         experiment=UNDER_MUP,
-        score="exponent",
-        along="looks",
         predict=lambda _: 0.0,
-        margin=0.2,
-        relative=False,
-        margin_reason=OF_AN_EXPONENT,
-        pilot=RATES,
         rivals={"in proportion": lambda _: 1.0, "as the root": lambda _: 0.5},
-        quantity=QUANTITY,
     ),
     Claim(
         id="width/sharpness-under-standard",
+        **EXPONENT,
         entries=("J2",),
         source=f"Karakida, Akaho and Amari (2019), theorem 2.2, at the start; beside {SOURCE}",
         passage=KNOWN,
-        no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \lambda_1(4M, t) - \log \lambda_1(M, t)}{\log 4} = 1 \quad \text{(standard)}",
         says="Under the standard parametrisation, with a rate in proportion to one over the width, the largest "
         "eigenvalue of the Hessian is proportional to the width through training.",
         experiment=UNDER_STANDARD,
-        score="exponent",
-        along="looks",
         predict=lambda _: 1.0,
-        margin=0.2,
-        relative=False,
-        margin_reason=OF_AN_EXPONENT,
-        pilot=RATES,
         rivals={"independent": lambda _: 0.0, "as the root": lambda _: 0.5},
-        quantity=QUANTITY,
     ),
     Claim(
         id="width/sharpening-under-mup",
-        entries=("J3",),
-        source=SOURCE,
+        **SHARPENING,
         passage=as_stated("the presence (for muP) ... of feature learning", "abstract, in short"),
-        no_theory=NoTheory.CONSTANT,
         statement=r"\lambda_1(t) / \lambda_1(0) \ge 1.5 \quad (\mu P,\ t = 80)",
         says="Under muP training raises the largest eigenvalue of the Hessian by half and more, also at width 256.",
         experiment=UNDER_MUP,
         kind=Kind.AT_LEAST,
-        score="sharpening",
         predict=lambda _: 1.5,
         margin=0.1,
         margin_reason="a bound well below what networks trained first showed, so that a tenth of it decides nothing",
         pilot="the bound, between none and what networks trained first showed",
         rivals={"fourfold": lambda _: 4.0},
-        quantity="largest eigenvalue after training over that at the start",
     ),
     Claim(
         id="width/no-sharpening-under-standard",
-        entries=("J3",),
-        source=SOURCE,
+        **SHARPENING,
         passage=as_stated("progressive absence (for the NTK scaling) of feature learning", "abstract"),
-        no_theory=NoTheory.CONSTANT,
         statement=r"\lambda_1(t) / \lambda_1(0) \le 1.15 \quad \text{(standard, } t = 80\text{, every network)}",
         says="Under the standard parametrisation, with a rate in proportion to one over the width, training raises "
         "no Hessian's largest eigenvalue at width 256 by more than 15 %.",
         experiment=UNDER_STANDARD,
         kind=Kind.NEVER_ABOVE,
-        score="sharpening",
         predict=lambda _: 1.15,
         margin=0.15,
         margin_reason="the share of exceptions that a hundred networks would show; the bound is what the mean had to "
@@ -202,6 +195,5 @@ CLAIMS = (
         "one seed in two too skewed for a mean",
         relative=False,
         rivals={"no rise at all": lambda _: 1.0},
-        quantity="largest eigenvalue after training over that at the start",
     ),
 )

@@ -234,7 +234,6 @@ EXACT_ZEROS = Experiment(
         Point(dim=400, zero=332, steps=24),
         Point(dim=300, zero=187, steps=33),
     ),
-    budget=4096,
     seconds=1.2,
     special="no eigenvalue near zero but those that are zero",
 )

@@ -177,7 +177,6 @@ EDGE = Experiment(
     simulate=noise_edge,
     on_host=TRIDIAGONAL,
     points=(Point(dims=tuple(50 * 2**k for k in range(8))),),
-    budget=4096,
     seconds=1.7,
 )
 

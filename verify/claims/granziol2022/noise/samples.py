@@ -49,7 +49,6 @@ POPULATION = Experiment(
     simulate=batches_of_a_population,
     on_host="all of it, in numpy",
     points=(Point(dim=5, dataset_size=8, batch_size=3), Point(dim=7, dataset_size=20, batch_size=9)),
-    budget=4096,
     seconds=0.01,
     tier=Tier.SMOKE,
 )

@@ -157,7 +157,6 @@ EXPONENTIAL = Experiment(
     points=tuple(
         Point(batch_size=size, dataset_size=4 * size, populations=8192) for size in (8, 32, 128, 512)
     ),
-    budget=4096,
     seconds=0.58,
 )
 
@@ -295,7 +294,6 @@ NESTED = Experiment(
     replicate="one data set of Gaussian matrices around one direction, with a batch of it",
     simulate=nested_samples,
     points=(Point(dim=150, eigenvalue=4.09, sigma=1.5, samples=(45, 90)),),
-    budget=4096,
     seconds=0.76,
 )
 

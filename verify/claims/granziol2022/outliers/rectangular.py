@@ -113,9 +113,6 @@ def _semicircle(p: Point) -> Any:
     return p.variance + outliers.additive_wigner(p.spike, sigma=width).eigenvalue
 
 
-LIMIT_OF_SIZES = "finite size is O(1/P + 1/n), below 0.1 % where it was measured at these sizes"
-
-
 # --- eqs. (14), (15): the mean of noise inside a factor ------------------------------------------------------
 
 
@@ -157,9 +154,27 @@ def _element(p: Point, *, noise: float | None = None) -> float:
     return float(p.eigenvalue * p.squared_cosines + found)
 
 
+OUTLIER: dict[str, Any] = {
+    "experiment": RECTANGULAR,
+    "axis": "spike",
+    "margin": 0.01,
+    "margin_reason": "finite size is O(1/P + 1/n), below 0.1 % where it was measured at these sizes",
+    "quantity": "largest eigenvalue",
+}
+
+OVERLAP: dict[str, Any] = {
+    "experiment": RECTANGULAR,
+    "axis": "spike",
+    "passage": KNOWN,
+    "margin": 0.01,
+    "relative": False,
+    "margin_reason": "finite size is O(1/P + 1/n), below 0.001 at these sizes",
+}
+
 RECTANGULAR_CLAIMS = (
     Claim(
         id="granziol2022/theorem-7-ratios",
+        **OUTLIER,
         entries=("B25",),
         source=f"{PAPER}, theorem 7, eq. (16); the threshold by Benaych-Georges and Nadakuditi (2011)",
         statement=r"\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1 - \beta\sigma^2}\quad "
@@ -167,40 +182,30 @@ RECTANGULAR_CLAIMS = (
         says="At dimensions from far below to far above the number of samples, added Wishart noise lifts a spike as "
         "Theorem 7 says, above the Marchenko-Pastur threshold.",
         passage=as_stated("if λ1 > σ2(1 + P b )", "Theorem 7, Eq 16"),
-        experiment=RECTANGULAR,
         score="additive",
-        axis="spike",
         predict=_eigenvalue("additive"),
         printed=_theorem_7,
         reads=THEOREM_7,
         finding="The threshold sigma^2 (1 + beta), put into the formula, gives the edge beside it: consistent, and "
         "wrong. At beta = 0.12 a spike of 0.7 sigma^2 would have no outlier, and the edge 2 sigma^2 (1 + beta) lies "
         "17 % beyond the one it has.",
-        margin=0.01,
-        margin_reason=LIMIT_OF_SIZES,
         rivals={
             "information plus noise": _eigenvalue("information"),
             "mean of the noise only": lambda p: p.spike + p.variance,
             "semicircle of the same variance": _semicircle,
             "edge of the noise": lambda p: outlier_of("additive", p).edge,
         },
-        quantity="largest eigenvalue",
     ),
     Claim(
         id="granziol2022/theorem-7-overlap",
+        **OVERLAP,
         entries=("B25",),
         source=f"Benaych-Georges and Nadakuditi (2011), beside theorem 7, eq. (16), of {PAPER}",
         statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - \frac{\beta \sigma^4}{(\lambda_1 - \beta \sigma^2)^2}",
         says="Under added Wishart noise the squared overlap of the top eigenvectors is the derivative of Theorem 7's "
         "outlier.",
-        passage=KNOWN,
-        experiment=RECTANGULAR,
         score="additive_overlap",
-        axis="spike",
         predict=_overlap("additive"),
-        margin=0.01,
-        relative=False,
-        margin_reason="finite size is O(1/P + 1/n), below 0.001 at these sizes",
         rivals={
             "information plus noise": _overlap("information"),
             "semicircle of the same variance": lambda p: 1 - p.dim / p.samples * (p.variance / p.spike) ** 2,
@@ -241,6 +246,7 @@ RECTANGULAR_CLAIMS = (
     ),
     Claim(
         id="granziol2022/information-plus-noise",
+        **OUTLIER,
         entries=("B24", "B27"),
         source=f"{PAPER}, the model of eqs. (14), (15); Benaych-Georges and Nadakuditi (2012)",
         statement=r"\lambda_1' = \frac{(\lambda_1 + \sigma^2)(\lambda_1 + \beta \sigma^2)}{\lambda_1}\quad "
@@ -251,16 +257,12 @@ RECTANGULAR_CLAIMS = (
             "we consider the finite rank perturbation of the Marchenko-Pastur density",
             "Section 6, before Theorem 7",
         ),
-        experiment=RECTANGULAR,
         score="information",
-        axis="spike",
         predict=_eigenvalue("information"),
         printed=_theorem_7,
         reads=ABOVE,
         finding="Theorem 7 adds the noise to J J', which Eq 15 does in the mean; one draw of the matrix of Eq 14 has "
         "cross terms of J and X, which lift the outlier further.",
-        margin=0.01,
-        margin_reason=LIMIT_OF_SIZES,
         rivals={
             "noise added, not inside": _eigenvalue("additive"),
             "mean of the noise only": lambda p: p.spike + p.variance,
@@ -269,23 +271,17 @@ RECTANGULAR_CLAIMS = (
             ),
             "cross term missing": lambda p: p.spike + (1 + p.dim / p.samples) * p.variance,
         },
-        quantity="largest eigenvalue",
     ),
     Claim(
         id="granziol2022/information-overlap",
+        **OVERLAP,
         entries=("B24",),
         source="Benaych-Georges and Nadakuditi (2012), section 3.1",
         statement=r"|(\phi_1')^\top \phi_1|^2 = \frac{1 - \beta \sigma^4/\lambda_1^2}{1 + \beta \sigma^2/\lambda_1}",
         says="With noise inside the factor, the squared overlap of the top left singular vectors is the "
         "information-plus-noise model's.",
-        passage=KNOWN,
-        experiment=RECTANGULAR,
         score="information_overlap",
-        axis="spike",
         predict=_overlap("information"),
-        margin=0.01,
-        relative=False,
-        margin_reason="finite size is O(1/P + 1/n), below 0.001 at these sizes",
         rivals={
             "noise added, not inside": _overlap("additive"),
             "right singular vectors": lambda p: (
@@ -297,6 +293,7 @@ RECTANGULAR_CLAIMS = (
     ),
     Claim(
         id="granziol2022/spiked-covariance",
+        **OUTLIER,
         entries=("B24",),
         source="Baik and Silverstein (2006), for the samples of eqs. (14), (15) with a random J of rank one",
         statement=r"\lambda_1' = \frac{(\theta + \sigma^2)(\theta + \beta \sigma^2)}{\theta}\quad "
@@ -304,18 +301,13 @@ RECTANGULAR_CLAIMS = (
         says="Gaussian samples with one direction of extra variance have a covariance with the "
         "information-plus-noise model's outlier.",
         passage=KNOWN,
-        experiment=RECTANGULAR,
         score="covariance",
-        axis="spike",
         predict=_eigenvalue("covariance"),
-        margin=0.01,
-        margin_reason=LIMIT_OF_SIZES,
         rivals={
             "noise added, not inside": _eigenvalue("additive"),
             "variance of the samples": lambda p: p.spike + p.variance,
             "first order in the noise": lambda p: p.spike + p.variance * (1 + p.dim / p.samples),
         },
-        quantity="largest eigenvalue",
     ),
     Claim(
         id="granziol2022/mean-of-the-square",

@@ -95,7 +95,6 @@ OUTLIERS = Experiment(
     simulate=two_batches,
     on_host=TRIDIAGONAL,
     points=(_noisy(700, 1100, 0.41), _noisy(1500, 2100, 0.37)),
-    budget=4096,
     seconds=0.16,
 )
 
@@ -198,6 +197,16 @@ def bulk_rates(_: np.random.Generator, p: Point) -> Arrays:
     }
 
 
+TOP_OF_A_BATCH: dict[str, Any] = {
+    "entries": ("B45",),
+    "experiment": RATES,
+    "score": "here",
+    "margin": 0.01,
+    "margin_reason": FINITE_SIZE,
+    "axis": "batch_size",
+    "quantity": "largest eigenvalue of the batch Hessian",
+}
+
 RATES_CLAIMS = (
     Claim(
         id="granziol2022/rate-exponent",
@@ -249,17 +258,13 @@ RATES_CLAIMS = (
     ),
     Claim(
         id="granziol2022/eigenvalue-below-crossover",
-        entries=("B45",),
+        **TOP_OF_A_BATCH,
         source=f"{PAPER}, theorem 4, eq. (9), at the batch sizes of section 10.1",
         statement=r"\lambda_1' = 2 \sqrt{P/b}\,\sigma \text{ for } b \le B_c,\quad "
         r"\lambda_1 + \frac Pb \frac{\sigma^2}{\lambda_1} \le 2 \lambda_1 \text{ above}",
         says="Below the crossover the batch's top eigenvalue is the edge of the noise, above it an outlier of at most "
         "twice the full eigenvalue.",
-        experiment=RATES,
-        score="here",
         predict=theorem_4,
-        margin=0.01,
-        margin_reason=FINITE_SIZE,
         rivals={
             "broadening only": _broadening,
             "edge everywhere": lambda p: 2 * scale(p),
@@ -267,12 +272,10 @@ RATES_CLAIMS = (
             "B - 1 for B": lambda p: theorem_4(p, p.batch_size - 1),
             "straight line in B": _straight_line,
         },
-        axis="batch_size",
-        quantity="largest eigenvalue of the batch Hessian",
     ),
     Claim(
         id="granziol2022/broadening-dominated-eigenvalue",
-        entries=("B45",),
+        **TOP_OF_A_BATCH,
         source=f"{PAPER}, section 10.1, eq. (23)",
         statement=r"\lambda_1' = \lambda_1 + \frac Pb \frac{\sigma^2}{\lambda_1}\quad "
         r"\text{also where the second term dominates}",
@@ -285,17 +288,11 @@ RATES_CLAIMS = (
         expected=Verdict.DISAGREES,
         finding="Broadening dominates only below the threshold of Theorem 4: at b = 0.03 B_c the eigenvalue is a third "
         "of what the formula for an outlier says.",
-        experiment=RATES,
-        score="here",
         predict=lambda p: _outlier(p, p.batch_size),
-        margin=0.01,
-        margin_reason=FINITE_SIZE,
         rivals={
             "broadening only": _broadening,
             "B - 1 for B": lambda p: _outlier(p, p.batch_size - 1),
         },
-        axis="batch_size",
-        quantity="largest eigenvalue of the batch Hessian",
     ),
     Claim(
         id="granziol2022/perturbation-scaling",
@@ -422,23 +419,28 @@ def _growth(p: Point, dim: int) -> Any:
     return learning_rates.gaussian_least_squares_growth(p.rate, batch_size=p.batch_size, dim=dim) ** p.steps
 
 
+OF_LEAST_SQUARES: dict[str, Any] = {
+    "entries": ("B46", "beyond/D2"),
+    "source": LEAST_SQUARES_ELSEWHERE,
+    "passage": KNOWN,
+    "experiment": LEAST_SQUARES,
+    "margin": 0.01,
+    "margin_reason": "unbiased; at most 1 % for random matrices",
+    "axis": "batch_size",
+}
+
 LEAST_SQUARES_CLAIMS = (
     Claim(
         id="granziol2022/least-squares-limit",
-        entries=("B46", "beyond/D2"),
-        source=LEAST_SQUARES_ELSEWHERE,
+        **OF_LEAST_SQUARES,
         statement=r"\frac{2\, \mathbb{E}\, \mathrm{tr}\, H_B}{\mathbb{E}\, \mathrm{tr}\, H_B^2} = "
         r"\frac{2B}{B + P + 1}\quad "
         r"\text{for inputs } x \sim N(0, I_P): \text{linear, then flat}",
         says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stands still is "
         "linear in the batch size, then flat.",
-        passage=KNOWN,
-        experiment=LEAST_SQUARES,
         kind=Kind.RATIO,
         score=("twice trace", "square"),
         predict=_least_squares,
-        margin=0.01,
-        margin_reason="unbiased; at most 1 % for random matrices",
         rivals={
             "2 over the Marchenko-Pastur edge": lambda p: 2 / (1 + math.sqrt(p.dim / p.batch_size)) ** 2,
             "gradient descent": lambda _: 2.0,
@@ -446,29 +448,22 @@ LEAST_SQUARES_CLAIMS = (
             "square root of B": lambda p: 2 * math.sqrt(p.batch_size / (p.batch_size + p.dim + 1)),
             "variance of the quadratic form": lambda p: 2 / (1 + 2 / p.batch_size),
         },
-        axis="batch_size",
         quantity="rate at which the mean squared distance stays as it is",
     ),
     Claim(
         id="granziol2022/least-squares-growth",
-        entries=("B46", "beyond/D2"),
-        source=LEAST_SQUARES_ELSEWHERE,
+        **OF_LEAST_SQUARES,
         statement=r"\frac{\mathbb{E}\,|w_t|^2}{|w_0|^2} = \Big[(1 - a)^2 + a^2 \frac{P + 1}{B}\Big]^t\quad "
         r"\text{for inputs } x \sim N(0, I_P)",
         says="For least squares on Gaussian inputs, each step multiplies the mean squared distance by descent's "
         "factor plus noise in dimension over batch size.",
-        passage=KNOWN,
-        experiment=LEAST_SQUARES,
         score="growth",
         predict=lambda p: _growth(p, p.dim),
-        margin=0.01,
-        margin_reason="unbiased; at most 1 % for random matrices",
         rivals={
             "no batch noise": lambda p: (1 - p.rate) ** (2 * p.steps),
             "P for P + 1": lambda p: _growth(p, p.dim - 1),
             "one step": lambda p: _growth(p | {"steps": 1}, p.dim),
         },
-        axis="batch_size",
         quantity="squared distance after two steps over that before",
     ),
 )

@@ -230,7 +230,7 @@ DEGENERACY_CLAIMS = (
     ),
 )
 
-DEGENERACY_OBSERVATIONS = (
+OBSERVATIONS = (
     Observation(
         id="granziol2022/rank-through-training",
         entries=("B22", "B34"),
@@ -360,6 +360,3 @@ CLAIMS = (
     *DEGENERACY_CLAIMS,
     *VARIANCE_CLAIMS,
 )
-
-
-OBSERVATIONS = (*DEGENERACY_OBSERVATIONS,)

@@ -190,7 +190,7 @@ THREEFOLD: dict[str, Any] = {
 }
 
 
-RATES_OF_BATCHES_CLAIMS = (
+CLAIMS = (
     Claim(
         id="granziol2022/sgd-rate-in-training",
         entries=("B47",),
@@ -488,7 +488,7 @@ OF_VGG = Observation(
     axis="batch size",
 )  # fmt: skip
 
-RATES_OBSERVED_OBSERVATIONS = (
+OBSERVATIONS = (
     BY_BATCH_SIZE,
     OF_VGG,
     on_a_gpu(
@@ -508,9 +508,3 @@ RATES_OBSERVED_OBSERVATIONS = (
         "the root, by the size 0.01 in loss under SGD.",
     ),
 )  # fmt: skip
-
-
-CLAIMS = (*RATES_OF_BATCHES_CLAIMS,)
-
-
-OBSERVATIONS = (*RATES_OBSERVED_OBSERVATIONS,)
