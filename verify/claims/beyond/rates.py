@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
+from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.training import edges, lyapunov, optimisers, stacks, trial_training
@@ -18,6 +19,8 @@ from verify.claims.granziol2022.rates.rates import CLAIMS as RATES
 from verify.judging.families import by_name, one, ratio
 from verify.model import KNOWN, OURS, Arrays, Claim, ExactProperty, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Domain, Either, OneOf
+
+Array = NDArray[Any]
 
 
 class Rates(NamedTuple):
@@ -31,7 +34,7 @@ class Rates(NamedTuple):
     mean_top: float
 
 
-def samples_of(rng: np.random.Generator, point: Point) -> np.ndarray[Any, Any]:
+def samples_of(rng: np.random.Generator, point: Point) -> Array:
     """Positive semidefinite samples of uneven size along uneven directions; the last heavy along the flattest one."""
     shape = (point.samples, point.dim, point.rank)
     factors = rng.standard_normal(shape) * np.exp(-point.decay * np.arange(point.dim))[:, None]
@@ -41,7 +44,7 @@ def samples_of(rng: np.random.Generator, point: Point) -> np.ndarray[Any, Any]:
     return matrices
 
 
-def rates(matrices: np.ndarray[Any, Any], batch_size: int) -> Rates:
+def rates(matrices: Array, batch_size: int) -> Rates:
     """All rates of one population at one batch size; the statistics are those that a network would give."""
     size = {"batch_size": batch_size, "dataset_size": len(matrices)}
     population = optimisers.population(matrices)
@@ -142,7 +145,7 @@ def exponent_error(
     return abs(float(np.log(found[1] / found[0]) / (high - low)) - float(weights @ told) / 2)
 
 
-def _still(batches: np.ndarray[Any, Any], highest: float) -> float:
+def _still(batches: Array, highest: float) -> float:
     """The rate, at most `highest`, above which the second moment over these batches grows."""
     found: Any = scipy.optimize.brentq(
         lambda rate: optimisers.moment_radius(batches, rate) - 1, 1e-3 * highest, highest, xtol=1e-15
@@ -280,7 +283,7 @@ PROPERTIES = (
 
 
 @cache
-def _fixed(samples: int, dim: int) -> np.ndarray[Any, Any]:
+def _fixed(samples: int, dim: int) -> Array:
     """A population that all replicates share."""
     point = Point(samples=samples, dim=dim, rank=2, spread=0.6, decay=0.5, heavy=0.0)
     return samples_of(fixture(0, "beyond/sgd-steps"), point)

@@ -121,7 +121,7 @@ EXPONENT: dict[str, Any] = {
     "along": "looks",
     "margin": 0.2,
     "relative": False,
-    "margin_reason": "largely independent, at widths that a desk trains: a fifth of what tells the parametrisations apart",
+    "margin_reason": "largely independent, at small widths: a fifth of what tells the parametrisations apart",
     "pilot": "the rates, below the edge of stability for networks trained first",
     "quantity": "exponent of the largest eigenvalue between widths 64 and 256, after so many steps",
 }

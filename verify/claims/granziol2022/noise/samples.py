@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from theory import loss_change, rmt
@@ -27,15 +28,16 @@ from verify.model import (
     out_of_scope,
 )
 
+Array = NDArray[Any]
+
 # --- bounds: Jensen's inequality ----------------------------------------------------------------------------
 
 
 def batches_of_a_population(block: Block, point: Point) -> Arrays:
     """Top eigenvalue of a batch less that of the whole population."""
-    shape = (point.dataset_size, point.dim, point.dim)
     found = []
     for rng in block.streams:
-        factors = rng.standard_normal(shape)
+        factors = rng.standard_normal((point.dataset_size, point.dim, point.dim))
         samples = (factors + factors.swapaxes(1, 2)) / 2 + np.eye(point.dim)
         sizes = (point.batch_size, point.dataset_size)
         found.append([np.linalg.eigvalsh(samples[:size].mean(axis=0))[-1] for size in sizes])
@@ -86,14 +88,14 @@ BOUND_CLAIMS = (
 # --- random probes: eq. (56) ---------------------------------------------------------------------------------
 
 
-def probed_matrix(dim: int) -> np.ndarray[Any, Any]:
+def probed_matrix(dim: int) -> Array:
     """A fixed symmetric matrix: entries that fall off with the distance, and a diagonal of both signs."""
     rows = np.arange(dim)
     return 1 / (1.3 + np.abs(rows[:, None] - rows)) + np.diag(2 * np.cos(rows))
 
 
 @cache
-def _probed(dim: int, power: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _probed(dim: int, power: int) -> tuple[Array, Array]:
     """The power, and a unit eigenvector."""
     a = probed_matrix(dim)
     return np.linalg.matrix_power(a, power), np.linalg.eigh(a)[1][:, -1]
@@ -122,12 +124,12 @@ PROBES = Experiment(
 )
 
 
-def _powers(p: Point) -> np.ndarray[Any, Any]:
+def _powers(p: Point) -> Array:
     """Eigenvalues of the power: powers of the eigenvalues."""
     return np.linalg.eigvalsh(probed_matrix(p.dim)) ** p.power
 
 
-def _diagonal(p: Point) -> np.ndarray[Any, Any]:
+def _diagonal(p: Point) -> Array:
     """Diagonal of the power, from eigenvalues and eigenvectors."""
     values, vectors = np.linalg.eigh(probed_matrix(p.dim))
     return vectors**2 @ values**p.power
@@ -275,9 +277,12 @@ GRADIENTS = Experiment(
 )
 
 
+def _square(p: Point) -> float:
+    return float(np.square(p.gradient).sum())
+
+
 def _gradient_mean(p: Point) -> Any:
-    square = float(np.square(p.gradient).sum())
-    return loss_change.squared_gradient_mean(square, trace=sum(p.variances), batch_size=p.batch_size)
+    return loss_change.squared_gradient_mean(_square(p), trace=sum(p.variances), batch_size=p.batch_size)
 
 
 def _gradient_variance(p: Point, *, along: float = 1.0, square: float = 1.0) -> Any:
@@ -302,7 +307,7 @@ GRADIENT_NOISE_CLAIMS = (
         experiment=GRADIENTS,
         score="mean",
         predict=_gradient_mean,
-        printed=lambda p: float(np.square(p.gradient).sum()),
+        printed=_square,
         reads=r"L(w - \alpha \nabla L(w)) - L(w) = -\alpha \lVert\nabla L(w)\rVert^2 \text{, unchanged in "
         r"expectation}",
         finding="With the gradient of the batch in both factors, as the displayed variance has it, the change is not "
@@ -311,10 +316,8 @@ GRADIENT_NOISE_CLAIMS = (
         margin=0.01,
         margin_reason="unbiased",
         rivals={
-            "mean of the variances": lambda p: (
-                float(np.square(p.gradient).sum()) + float(np.mean(p.variances)) / p.batch_size
-            ),
-            "1/B^2": lambda p: float(np.square(p.gradient).sum()) + sum(p.variances) / p.batch_size**2,
+            "mean of the variances": lambda p: _square(p) + float(np.mean(p.variances)) / p.batch_size,
+            "1/B^2": lambda p: _square(p) + sum(p.variances) / p.batch_size**2,
         },
         axis="batch_size",
         quantity="squared gradient of a batch",

@@ -40,13 +40,17 @@ BASE = 0.8
 """The rate that is scaled to another batch size, over the largest at which a network trains."""
 
 
+def _steps(point: Point, size: int) -> int:
+    return steps_of(size, samples=point.samples, epochs=point.epochs, least=point.least)
+
+
 def rates_of_batches(block: Block, point: Point) -> Arrays:
     """The largest rate at which a network trains, at several batch sizes: its exponents, and which rules train."""
     trained = drawn_setting(block, point)
     found = []
     for size, centre in zip(SIZES, point.centres, strict=True):
         rates = ladder(block, centre, point.below, point.above)
-        steps = steps_of(size, samples=point.samples, epochs=point.epochs, least=point.least)
+        steps = _steps(point, size)
         found.append(tried(trained, rates, size=size, steps=steps, rule=rule_of(point.rule)))
     one, eight, many = (each.largest for each in found)
     return {
@@ -361,7 +365,7 @@ def rates_by_batch_size(block: Block, point: Point) -> Arrays:
             setting,
             ladder(block, centre, rungs, rungs),
             size=size,
-            steps=steps_of(size, samples=point.samples, epochs=point.epochs, least=point.least),
+            steps=_steps(point, size),
             rule=rule_of(point.rule),
         )
         for size, centre in zip(point.batch_size, point.centres, strict=True)
@@ -449,10 +453,7 @@ def cost_of_rates(point: Point) -> Cost:
     forward, kept = pass_cost(point)
     layers, rates = vgg_layers(point), 2 * point.rungs
     weights = sum(count for count, _ in layers)
-    steps = [
-        steps_of(size, samples=point.samples, epochs=point.epochs, least=point.least)
-        for size in point.batch_size
-    ]
+    steps = [_steps(point, size) for size in point.batch_size]
     passed = sum(6 * count * size for count, size in zip(steps, point.batch_size, strict=True))
     passed += len(steps) * point.samples
     held = 6 * weights + kept * max(3 * max(point.batch_size), point.chunk)
