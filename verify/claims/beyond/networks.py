@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulate import data, eigenvalues, networks, operators, perceptrons
+from simulate import data, eigenvalues, networks, operators
 from simulate.monte_carlo import Block, Point
-from simulate.perceptrons import per_sample, sample_products, trained
+from simulate.perceptrons import own_direction as measured, per_sample, sample_products, trained
 from simulate.training import optimisers
 from theory import batch_hessian, learning_rates, own_direction
 from theory.batch_hessian import batch_ggn
@@ -186,15 +186,13 @@ def stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    vectors = perceptrons.own_direction.top_eigenvectors(samples, 10)
-    pairs = perceptrons.own_direction.sample_pairs(samples, tolerance=1e-6)
+    vectors = measured.top_eigenvectors(samples, 10)
+    pairs = measured.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
-    laws = {
-        k: law_of(perceptrons.own_direction.statistics(samples, vectors[:k], pairs, rng)) for k in (5, 10)
-    }
+    laws = {k: law_of(measured.statistics(samples, vectors[:k], pairs, rng)) for k in (5, 10)}
     found: dict[str, list[float]] = {"measured": [], "own_5": [], "own_10": [], "disjoint": []}
     for size in point.batch_size:
-        batches = perceptrons.own_direction.partitions(rng, samples.size, size, point.batches)
+        batches = measured.partitions(rng, samples.size, size, point.batches)
         batches = batches[: point.batches if size > 1 else None]
         top = _top(samples, pairs, batches).mean()
         found["measured"].append(top)
@@ -217,18 +215,16 @@ def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) ->
 def _disjoint(samples: Any, rng: np.random.Generator, size: int, passes: int) -> float:
     """The competitor: all samples once, in disjoint batches, a few Lanczos steps on each."""
     if size == 1:
-        return float(
-            perceptrons.own_direction.sample_pairs(samples, steps=passes, tolerance=0.0).values.mean()
-        )
-    once = perceptrons.own_direction.partitions(rng, samples.size, size, 1)
-    return float(perceptrons.own_direction.batch_tops(samples, once, steps=passes, tolerance=0.0).mean())
+        return float(measured.sample_pairs(samples, steps=passes, tolerance=0.0).values.mean())
+    once = measured.partitions(rng, samples.size, size, 1)
+    return float(measured.batch_tops(samples, once, steps=passes, tolerance=0.0).mean())
 
 
 def _top(samples: Any, pairs: Any, batches: NDArray[np.intp]) -> Floats:
     """Of single samples the eigenvalues are there already."""
     if batches.shape[1] == 1:
         return pairs.values.double().cpu().numpy()[batches[:, 0]]
-    return perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-3)
+    return measured.batch_tops(samples, batches, tolerance=1e-3)
 
 
 # --- outliers and classes: section 13 ------------------------------------------------------------------------
@@ -298,7 +294,7 @@ def _rates(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any
             *forms, square=square, batch_size=size, dataset_size=len(matrices)
         )
         exact = optimisers.largest_stable_rate(samples, size).rate
-        batches = perceptrons.own_direction.partitions(rng, len(matrices), size, 32)[:32]
+        batches = measured.partitions(rng, len(matrices), size, 32)[:32]
         tops = [np.linalg.eigvalsh(matrices[batch].mean(axis=0))[-1] for batch in batches]
         row = {
             "exact": exact,

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulate import eigenvalues, objectives, operators, perceptrons
+from simulate import eigenvalues, objectives, operators
 from simulate.modules import hessian_variance, sample_directions
 from simulate.monte_carlo import Block, Point
+from simulate.perceptrons import own_direction as measured
 from simulate.training import checkpoints, rules
 from theory import batch_hessian, own_direction
 from verify.claims.beyond.networks import Noise, formulas, law_of, stacked
@@ -87,7 +88,7 @@ def _beside_predictions(network: Classifier, rng: np.random.Generator, point: Po
     found = {"loss": objective.value(), "full": noise.eigenvalue, "total": noise.total}
     found["concentration"] = noise.along / noise.total
     for place, batch_size in enumerate(point.batch_sizes):
-        batches = perceptrons.own_direction.partitions(rng, size, batch_size, BATCHES)[:BATCHES]
+        batches = measured.partitions(rng, size, batch_size, BATCHES)[:BATCHES]
         parts = [network.objective(network.images[b], network.labels[b]) for b in torch.from_numpy(batches)]
         tops = np.array([_top(matrix(part), rng).values[0] for part in parts])
         mean, deviation = float(tops.mean()), float(tops.std(ddof=1))
