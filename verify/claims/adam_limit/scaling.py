@@ -22,7 +22,6 @@ from verify.model import (
 )
 
 MALLADI = "Malladi, Lyu, Panigrahi and Arora (2022), arXiv 2205.10287"
-MAREK = "Marek et al. (2025), arXiv 2507.07101"
 
 
 def _setting(p: Any) -> dict[str, Any]:
@@ -82,13 +81,19 @@ LOUD = Experiment(
     seconds=0.35,
 )
 
-QUIETER = {"noise": 0.31, "later_noise": 0.11, "damping": 0.03, "rate": 0.00047}
 
 QUIET = Experiment(
     id="adam_limit/quiet-paths",
     replicate="96 paths of Adam on a quadratic in one weight, gradients mostly signal",
     simulate=adam_paths,
-    points=(Point(growth=16, paths=96, compared=True, **NOISY | QUIETER),),
+    points=(
+        Point(
+            growth=16,
+            paths=96,
+            compared=True,
+            **NOISY | {"noise": 0.31, "later_noise": 0.11, "damping": 0.03, "rate": 0.00047},
+        ),
+    ),
     budget=256,
     seconds=0.74,
 )
@@ -159,11 +164,6 @@ def _kept(p: Any) -> float:
     return 2.0 ** -float(p.lag / adam.half_life(p.second, batch_size=p.known))
 
 
-RULE = as_stated(
-    "a square root scaling rule to adjust the optimization hyperparameters of RMSprop and Adam when changing batch "
-    "size",
-    "abstract",
-)
 MOMENTS = r"\eta \to \sqrt{\kappa}\, \eta,\ 1 - \beta \to \kappa (1 - \beta),\ \epsilon \to \epsilon / \sqrt{\kappa}"
 
 SCALING_CLAIMS = (
@@ -171,7 +171,11 @@ SCALING_CLAIMS = (
         id="adam_limit/second-moment",
         entries=("I1",),
         source=f"{MALLADI}, the limit of Adam; its moments for a quadratic are ours",
-        passage=RULE,
+        passage=as_stated(
+            "a square root scaling rule to adjust the optimization hyperparameters of RMSprop and Adam when changing "
+            "batch size",
+            "abstract",
+        ),
         statement=r"\mathbb{E}\, x^2\ \text{after as many samples is the same at } B \text{ and } "
         rf"\kappa B:\quad {MOMENTS}",
         says="On a quadratic whose gradients are mostly noise, Adam by the square root rule has the same mean square "
@@ -217,7 +221,7 @@ SCALING_CLAIMS = (
     Claim(
         id="adam_limit/half-life",
         entries=("I4",),
-        source=MAREK,
+        source="Marek et al. (2025), arXiv 2507.07101",
         passage=as_stated("we propose to hold its half-life fixed in terms of tokens", "abstract"),
         statement=r"\mathrm{corr}(v_t, v_{t + k}) = 2^{-n/n_{1/2}}\ \text{after } n = k B \text{ samples, the same at "
         r"every } B:\quad \beta_2 \to \beta_2^{B'/B}",

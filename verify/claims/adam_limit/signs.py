@@ -104,11 +104,6 @@ def _as_plain(p: Any) -> Any:
     return adam.surge_rate(**_setting(p), batch_size=scale) / (1 + scale / p.batch_size)
 
 
-RISES = "the optimal learning rate first rises and then falls as the batch size increases"
-EXACT = (
-    r"\mathrm{argmin}_\eta \mathbb{E}\, L(w - \eta\, \mathrm{sign}\, g_B) = \frac{\sum_i g_i e_i}{\sum_i H_{ii} + "
-    r"\sum_{i \ne j} H_{ij} e_i e_j},\quad e_i = \mathrm{erf}\Big(\sqrt{\tfrac{B}{2}}\, \frac{g_i}{\sigma_i}\Big)"
-)
 SURGE = (
     r"\mathrm{argmin}_\eta \mathbb{E}\, L(w - \eta\, \mathrm{sign}\, g_B) = \frac{2 \eta_{\max}}{\sqrt{B_{\rm s}/B} + "
     r"\sqrt{B/B_{\rm s}}},\quad B_{\rm s} = \frac{\pi}{2} \frac{\mathrm{tr} H}{\sum_{i \ne j} H_{ij} g_i g_j / "
@@ -127,7 +122,9 @@ CLAIMS = (
         id="adam_limit/sign-rate",
         **BEST_RATE,
         source=f"{LI}, before the error function is expanded",
-        statement=EXACT,
+        statement=r"\mathrm{argmin}_\eta \mathbb{E}\, L(w - \eta\, \mathrm{sign}\, g_B) = "
+        r"\frac{\sum_i g_i e_i}{\sum_i H_{ii} + \sum_{i \ne j} H_{ij} e_i e_j},\quad "
+        r"e_i = \mathrm{erf}\Big(\sqrt{\tfrac{B}{2}}\, \frac{g_i}{\sigma_i}\Big)",
         says="On a quadratic with independent normal noise, the best rate of one step of sign descent follows from "
         "error functions, at any batch size.",
         experiment=BEYOND,
@@ -144,7 +141,9 @@ CLAIMS = (
         id="adam_limit/surge",
         **BEST_RATE,
         source=LI,
-        passage=as_stated(RISES, "abstract"),
+        passage=as_stated(
+            "the optimal learning rate first rises and then falls as the batch size increases", "abstract"
+        ),
         statement=SURGE + r"\quad (\sqrt{B}\, g_i \ll \sigma_i)",
         says="While gradients are small against their batch's noise, the best rate of one step of sign descent rises "
         "with the batch size up to a noise scale, then falls.",

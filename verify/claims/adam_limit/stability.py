@@ -93,11 +93,6 @@ ANY: Domain = {
     "momentum": Between(0.0, 0.98),
     "rate": Between(0.001, 0.3),
 }
-HOVERS = as_stated(
-    "the maximum eigenvalue of the preconditioned Hessian typically equilibrates at a certain numerical value -- the "
-    "stability threshold",
-    "abstract",
-)
 
 CLAIMS = (
     ExactProperty(
@@ -130,7 +125,11 @@ CLAIMS = (
         id="adam_limit/full-batch-level",
         entries=("I6",),
         source=f"{COHEN}, abstract",
-        passage=HOVERS,
+        passage=as_stated(
+            "the maximum eigenvalue of the preconditioned Hessian typically equilibrates at a certain numerical value -- "
+            "the stability threshold",
+            "abstract",
+        ),
         statement=r"\eta\, \overline{\lambda_1(P^{-1} H)} = \frac{2 + 2 \beta_1}{1 - \beta_1} "
         r"\quad\text{under full-batch Adam},\ P = \mathrm{diag}(\sqrt{v} + \epsilon)",
         says="Late in training by full-batch Adam, the preconditioned Hessian's largest eigenvalue on small networks "

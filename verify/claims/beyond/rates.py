@@ -181,7 +181,6 @@ EXAMPLES = (
     Point(samples=12, dim=3, rank=6, spread=0.05, decay=1.7, heavy=40.0, batch_size=1),
     Point(samples=9, dim=7, rank=8, spread=0.02, decay=0.01, heavy=0.0, batch_size=6),
 )
-SCALAR = Point(samples=5, dim=1, rank=2, spread=0.7, decay=0.6, heavy=0.0, batch_size=3)
 
 PROPERTIES = (
     ExactProperty(
@@ -219,7 +218,7 @@ PROPERTIES = (
         passage=OURS,
         domain=POPULATIONS,
         violation=outside,
-        examples=(*EXAMPLES, SCALAR),
+        examples=(*EXAMPLES, Point(samples=5, dim=1, rank=2, spread=0.7, decay=0.6, heavy=0.0, batch_size=3)),
         tolerance=1e-9,
         tolerance_reason="rounding of symmetric eigenvalue problems",
         rivals={
@@ -335,8 +334,6 @@ SGD_CLAIM = Claim(
     quantity="loss of squared distance over that of a small rate",
 )
 
-RATES_CLAIMS = (*PROPERTIES, SGD_CLAIM)
-
 
 GROWTH = by_name(RATES, "least-squares-growth")["least-squares-growth"]
 SECOND_MOMENT = by_name(ADAM, "second-moment")["second-moment"]
@@ -408,7 +405,9 @@ def _adam(block: Block, p: Point) -> Any:
 
 CASES: dict[str, Callable[[Block, Point], Any]] = {
     "least squares": lambda block, p: ratio(
-        GROWTH, block, Point(dim=p.dim, batch_size=p.batch_size, rate=p.times / 3, steps=2, runs=48)
+        GROWTH,
+        block,
+        Point(dim=p.dim, batch_size=p.batch_size, rate=p.times / 3, steps=2, runs=48),
     ),
     "sgd": _sgd,
     "exponent": _exponent,
@@ -463,6 +462,7 @@ ANY_RATE_CLAIMS = (
 
 
 CLAIMS = (
-    *RATES_CLAIMS,
+    *PROPERTIES,
+    SGD_CLAIM,
     *ANY_RATE_CLAIMS,
 )

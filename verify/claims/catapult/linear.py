@@ -217,6 +217,7 @@ RATES = Experiment(
     budget=128,
     seconds=0.5,
 )
+
 GROWTH = Experiment(
     id="catapult/growth",
     replicate="two linear networks, one much wider than the other",
@@ -226,11 +227,6 @@ GROWTH = Experiment(
         Point(product=3.3, width=60, wider=64, steps=16),
     ),
     seconds=0.87,
-)
-
-SAID = as_stated(
-    "a narrow range of large, stable learning rates",
-    "abstract; the bounds stand in section 2",
 )
 
 CLAIMS = (
@@ -257,7 +253,10 @@ CLAIMS = (
         id="catapult/largest-rate-of-linear-networks",
         entries=("F3",),
         source=f"{SOURCE}, the largest rate; at every width, up to about it, Wang et al. (2022), arXiv 2110.03677",
-        passage=SAID,
+        passage=as_stated(
+            "a narrow range of large, stable learning rates",
+            "abstract; the bounds stand in section 2",
+        ),
         statement=r"\eta_{\max} \lambda_0 = 4",
         says="A linear network with one hidden layer and one sample converges up to a rate of four over its initial "
         "curvature.",

@@ -20,8 +20,6 @@ from verify.model import (
     out_of_scope,
 )
 
-SOURCE = "Lewkowycz et al. (2020), section 1"
-
 WIDTH = 64
 """Of the inputs and of every hidden layer: all weights have one scale, so that the parametrisation with weights of unit
 variance is this one with another unit of the rate."""
@@ -75,8 +73,7 @@ def _samples(block: Block, point: Point) -> grids.TrainingSets:
     return training_sets(block, [x / np.sqrt(np.mean(x**2)) for x in images], [d.labels for d in drawn])
 
 
-SETTING = {"samples": 16, "steps": 40}
-RELU = {"activation": "relu", "weight_variance": 2.0, **SETTING}
+RELU = {"activation": "relu", "weight_variance": 2.0, "samples": 16, "steps": 40}
 
 SPECIAL = "the variance 2 of the weights is that at which signals keep their size"
 
@@ -108,27 +105,17 @@ DEEP, CENTRED = (
     )
 )
 
-SAID = as_stated(
-    "a narrow range of large, stable learning rates",
-    "abstract; of the range in section 1, 12 for ReLU, other accounts were read",
-)
-NARROWER = out_of_scope(
-    "training dynamics in realistic deep learning settings",
-    "abstract; of the number 12 and of networks with 2048 units in a layer, accounts by others",
-)
-BETWEEN = "less than half-way from 12 to the 4 of linear networks, in decades: the paper says approximately"
-DECADES = "decades of the largest rate times the curvature at the start"
 
 AT_TWELVE: dict[str, Any] = {
     "entries": ("F8",),
-    "source": SOURCE,
+    "source": "Lewkowycz et al. (2020), section 1",
     "score": "decades",
     "predict": lambda _: float(np.log10(12)),
     "margin": 0.2,
     "relative": False,
-    "margin_reason": BETWEEN,
+    "margin_reason": "less than half-way from 12 to the 4 of linear networks, in decades: the paper says approximately",
     "no_theory": NoTheory.CONSTANT,
-    "quantity": DECADES,
+    "quantity": "decades of the largest rate times the curvature at the start",
     "logarithm": "10",
 }
 
@@ -136,7 +123,10 @@ CLAIMS = (
     Claim(
         id="catapult/relu-in-deeper-networks",
         **AT_TWELVE,
-        passage=SAID,
+        passage=as_stated(
+            "a narrow range of large, stable learning rates",
+            "abstract; of the range in section 1, 12 for ReLU, other accounts were read",
+        ),
         statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 12 "
         r"\quad\text{ReLU, two and three hidden layers}",
         says="Perceptrons with ReLU and two or three hidden layers train up to a rate of about twelve over the "
@@ -152,7 +142,10 @@ CLAIMS = (
     Claim(
         id="catapult/relu-in-one-layer",
         **AT_TWELVE,
-        passage=NARROWER,
+        passage=out_of_scope(
+            "training dynamics in realistic deep learning settings",
+            "abstract; of the number 12 and of networks with 2048 units in a layer, accounts by others",
+        ),
         statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 12 "
         r"\quad\text{ReLU, one hidden layer, inputs of mean 0}",
         says="Perceptrons with ReLU and one hidden layer, on inputs of mean 0, train up to about twelve over the "

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "OBSERVATIONS", "start_and_images", "trained_and_watched"]
 
 COHEN = "Cohen, Kaur, Li, Kolter and Talwalkar (2021), arXiv 2103.00065"
-FIRST = "Andreyev and Beneventano (2024), arXiv 2412.20553, first version, abstract"
-LATER = "Andreyev and Beneventano (2024), arXiv 2412.20553, third to fifth version, abstract"
 CHEMNITZ = "Chemnitz and Engel (2024), arXiv 2407.20209"
 
 Array = NDArray[Any]
@@ -321,7 +319,7 @@ CLAIMS = (
         id="edge/mean-of-batches-at-two-rates",
         entries=("E2",),
         **LEVEL,
-        source=FIRST,
+        source="Andreyev and Beneventano (2024), arXiv 2412.20553, first version, abstract",
         passage=as_stated(
             "the average over the batches of the largest eigenvalue of the Hessian of the mini batch",
             "abstract of the first version",
@@ -340,7 +338,7 @@ CLAIMS = (
         id="edge/batch-sharpness-at-two-rates",
         entries=("E3",),
         **LEVEL,
-        source=LATER,
+        source="Andreyev and Beneventano (2024), arXiv 2412.20553, third to fifth version, abstract",
         passage=as_stated(
             "the expected directional curvature of mini-batch Hessians along their corresponding stochastic gradients",
             "abstract of the third version",

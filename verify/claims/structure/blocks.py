@@ -142,11 +142,6 @@ CLASS_NUMBERS = Experiment(
     seconds=0.3,
 )
 
-SAID = as_stated(
-    "the block-diagonal structure arises as C becomes large",
-    "abstract; the powers in other accounts",
-)
-
 
 def _square(ratio: Callable[[Any], float]) -> Callable[[Any], float]:
     return lambda p: ratio(p) ** 2
@@ -158,7 +153,10 @@ def _many_classes(p: Any) -> float:
 
 
 POWER: dict[str, Any] = {
-    "passage": SAID,
+    "passage": as_stated(
+        "the block-diagonal structure arises as C becomes large",
+        "abstract; the powers in other accounts",
+    ),
     "source": SOURCE,
     "score": "power",
     "margin": 0.1,

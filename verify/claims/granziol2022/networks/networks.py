@@ -100,15 +100,11 @@ def _typical(name: str) -> Any:
     return lambda p: LAW.get(p.batch_size, 1.0) * relative.get(p.batch_size, 1.0)
 
 
-INPUTS = {name: _typical(name) for name in ("own_directions", *FORMULAS)}
-
-WITHIN = "the largest error on four networks that the law had never seen was 12 %, on one of them at one batch size"
-
 OF_BATCHES: dict[str, Any] = {
     "experiment": BATCHES,
     "along": "batch_size",
     "score": "measured",
-    "inputs": INPUTS,
+    "inputs": {name: _typical(name) for name in ("own_directions", *FORMULAS)},
     "axis": "batch_size",
     "quantity": "top eigenvalue of a batch",
 }
@@ -167,7 +163,7 @@ NETWORKS_CLAIMS = (
         passage=OURS,
         predict=lambda p: p.own_directions,
         margin=0.15,
-        margin_reason=WITHIN,
+        margin_reason="the largest error on four networks that the law had never seen was 12 %",
         pilot="the margin 0.15: the largest error on four networks drawn before was 12 %",
         rivals={
             "theorem 4": lambda p: p.theorem_4,
@@ -439,7 +435,6 @@ TRAINED = Experiment(
     on_host="training, in numpy",
 )
 
-AT_128 = {"theorem_4": 0.6, "theorem_4_for_one_sample": 1.9}
 
 WITHIN_A_THIRD: dict[str, Any] = {
     "entries": ("B19", "B40"),
@@ -448,7 +443,7 @@ WITHIN_A_THIRD: dict[str, Any] = {
     r"B = 128",
     "passage": FAR_FROM_THE_LIMIT,
     "score": "measured",
-    "inputs": AT_128,
+    "inputs": {"theorem_4": 0.6, "theorem_4_for_one_sample": 1.9},
     "predict": lambda p: p.theorem_4,
     "margin": 0.3,
     "numerical": ROUNDING,

@@ -242,11 +242,6 @@ def _mean_square_excess(
     return max(0.0, float((noise**2).mean() - most) / point.lipschitz**2)
 
 
-BOUNDED = (
-    Point(dataset_size=2, batch_size=1, dim=9, lipschitz=1.3, opposed=True),
-    Point(dataset_size=6, batch_size=2, dim=5, lipschitz=0.7, opposed=False),
-)
-
 INEQUALITIES = (
     MEAN_INVERSE,
     EVERY_BATCH,
@@ -261,7 +256,10 @@ INEQUALITIES = (
         "over the dimension.",
         domain=BOUNDED_POPULATIONS,
         violation=_mean_square_excess,
-        examples=BOUNDED,
+        examples=(
+            Point(dataset_size=2, batch_size=1, dim=9, lipschitz=1.3, opposed=True),
+            Point(dataset_size=6, batch_size=2, dim=5, lipschitz=0.7, opposed=False),
+        ),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         rivals={

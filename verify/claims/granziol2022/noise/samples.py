@@ -245,8 +245,6 @@ PROBE_CLAIMS = (
     ),
 )
 
-SAMPLES_CLAIMS = (*BOUND_CLAIMS, *PROBE_CLAIMS)
-
 
 def squared_gradients(block: Block, point: Point) -> Arrays:
     """Squared mean gradient of batches of normal samples: its mean, and half the squared difference of two batches."""
@@ -354,6 +352,7 @@ GRADIENT_NOISE_CLAIMS = (
 
 
 CLAIMS = (
-    *SAMPLES_CLAIMS,
+    *BOUND_CLAIMS,
+    *PROBE_CLAIMS,
     *GRADIENT_NOISE_CLAIMS,
 )

@@ -325,8 +325,6 @@ SPIKE_CLAIMS = (
     ),
 )
 
-FREE_PROBABILITY_CLAIMS = (*FREENESS, *SPIKE_CLAIMS)
-
 
 def wishart_transform(block: Block, point: Point) -> Arrays:
     """Real part of the mean of 1 / (z - eigenvalue) for Wishart noise, along a line of complex z."""
@@ -581,6 +579,7 @@ WISHART_TRANSFORMS_CLAIMS = (
 
 
 CLAIMS = (
-    *FREE_PROBABILITY_CLAIMS,
+    *FREENESS,
+    *SPIKE_CLAIMS,
     *WISHART_TRANSFORMS_CLAIMS,
 )

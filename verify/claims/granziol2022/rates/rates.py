@@ -391,11 +391,6 @@ def least_squares(block: Block, point: Point) -> Arrays:
     return {"twice trace": 2 * found["trace"], "growth": found["growth"], "square": found["square"]}
 
 
-LEAST_SQUARES_ELSEWHERE = (
-    f"beside {PAPER}, section 10.1; Feuer and Weinstein (1985) for single samples, Mulayoff and Michaeli (2024), "
-    "arXiv 2306.07850, for batches"
-)
-
 LEAST_SQUARES = Experiment(
     id="granziol2022/least-squares",
     replicate="24 runs of SGD on fresh Gaussian inputs",
@@ -421,7 +416,8 @@ def _growth(p: Point, dim: int) -> Any:
 
 OF_LEAST_SQUARES: dict[str, Any] = {
     "entries": ("B46", "beyond/D2"),
-    "source": LEAST_SQUARES_ELSEWHERE,
+    "source": f"beside {PAPER}, section 10.1; Feuer and Weinstein (1985) for single samples, Mulayoff and "
+    "Michaeli (2024), arXiv 2306.07850, for batches",
     "passage": KNOWN,
     "experiment": LEAST_SQUARES,
     "margin": 0.01,

@@ -302,17 +302,16 @@ def _contraction_error(_: np.random.Generator, p: Point, *, of: str = "") -> flo
     return abs(found - float(predicted)) / max(1.0, found)
 
 
-SPECTRA = (
-    Point(largest=7.3, smallest=0.21),
-    Point(largest=100.0, smallest=1.3),
-    Point(largest=0.9, smallest=0.013),
-)
 DOUBLE = "double roots at an end of the spectrum are only good to the root of the rounding error"
 ENDS = {"L": "largest curvature", r"\mu": "smallest curvature"}
 BEST_CONSTANTS: dict[str, Any] = {
     "symbols": {**ENDS, r"\alpha": "learning rate", r"\rho": "momentum"},
     "entries": ("B51",),
-    "points": SPECTRA,
+    "points": (
+        Point(largest=7.3, smallest=0.21),
+        Point(largest=100.0, smallest=1.3),
+        Point(largest=0.9, smallest=0.013),
+    ),
     "tolerance": 1e-5,
     "tolerance_reason": DOUBLE,
     "seconds": 0.01,
