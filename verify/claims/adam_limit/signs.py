@@ -110,7 +110,7 @@ SURGE = (
     r"(\sigma_i \sigma_j)}"
 )
 
-BEST_RATE: dict[str, Any] = {
+BEST_RATE = {
     "entries": ("I3",),
     "score": "rate",
     "axis": "batch_size",

@@ -126,8 +126,8 @@ CLAIMS = (
         entries=("I6",),
         source=f"{COHEN}, abstract",
         passage=as_stated(
-            "the maximum eigenvalue of the preconditioned Hessian typically equilibrates at a certain numerical value -- "
-            "the stability threshold",
+            "the maximum eigenvalue of the preconditioned Hessian typically equilibrates at a certain numerical value "
+            "-- the stability threshold",
             "abstract",
         ),
         statement=r"\eta\, \overline{\lambda_1(P^{-1} H)} = \frac{2 + 2 \beta_1}{1 - \beta_1} "

@@ -133,7 +133,7 @@ def theorem_7_as_our_copy_reads(eigenvalue: float, variance: float, ratio: Float
 def formulas(noise: Noise, dim: int, sizes: Sequence[int], total: int) -> dict[str, Floats]:
     """What each formula says of the top eigenvalue of a batch."""
     sigma = float(batch_hessian.element_variance(noise.total, dim=dim)) ** 0.5
-    batch: dict[str, Any] = {"batch_size": np.array(sizes, dtype=float), "dataset_size": float(total)}
+    batch = {"batch_size": np.array(sizes, dtype=float), "dataset_size": float(total)}
     ratio = dim * (1 / batch["batch_size"] - 1 / total)
     # the variance of an element of Wishart noise is sigma^4 per sample
     repaired = {"variance": sigma, "dim": dim, **batch}
@@ -190,7 +190,7 @@ def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) ->
     pairs = measured.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
     laws = {k: law_of(measured.statistics(samples, vectors[:k], pairs, rng)) for k in (5, 10)}
-    found: dict[str, list[float]] = {"measured": [], "own_5": [], "own_10": [], "disjoint": []}
+    found = {"measured": [], "own_5": [], "own_10": [], "disjoint": []}
     for size in point.batch_size:
         batches = measured.partitions(rng, samples.size, size, point.batches)
         batches = batches[: point.batches if size > 1 else None]
@@ -287,7 +287,7 @@ def _rates(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any
     samples = optimisers.population(matrices)
     forms = optimisers.form_moments(samples, optimisers.trial_directions(samples, top=10, heavy=20))
     flat = float(learning_rates.stability_limit(samples.values[0]))
-    rows: list[dict[str, Any]] = []
+    rows = []
     for size in point.batch_size:
         square = optimisers.whitened_square(samples, size)
         bracket = learning_rates.mean_square_bracket(

@@ -403,7 +403,7 @@ def _adam(block: Block, p: Point) -> Any:
     return ratio(SECOND_MOMENT, block, Point(**loss, **setting, **runs))
 
 
-CASES: dict[str, Callable[[Block, Point], Any]] = {
+CASES = {
     "least squares": lambda block, p: ratio(
         GROWTH,
         block,

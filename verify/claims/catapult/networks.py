@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
@@ -106,7 +104,7 @@ DEEP, CENTRED = (
 )
 
 
-AT_TWELVE: dict[str, Any] = {
+AT_TWELVE = {
     "entries": ("F8",),
     "source": "Lewkowycz et al. (2020), section 1",
     "score": "decades",

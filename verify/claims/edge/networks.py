@@ -431,7 +431,7 @@ def _points(network: Mapping[str, Any], loss: str, labels: str, *rates: float) -
     return tuple(Point(labels=labels, loss=loss, rate=(rate,), **network, **SHARED) for rate in rates)
 
 
-OBSERVED: dict[str, Any] = {
+OBSERVED = {
     "along": "batch_size",
     "axis": "batch size",
     "data": "digits",

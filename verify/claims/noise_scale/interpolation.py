@@ -121,7 +121,7 @@ ANY: Domain = {
     "steps": Between(1, 6),
 }
 
-INTERPOLATING: dict[str, Any] = {
+INTERPOLATING = {
     "experiment": STEPS,
     "source": f"{MA}, on the quadratic loss",
     "axis": "batch_size",

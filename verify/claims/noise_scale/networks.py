@@ -43,7 +43,7 @@ def best_rates(block: Block, point: Point) -> Arrays:
     scanned = partial(
         _log_best_rates, stack, parameters, each, x, y, torch.from_numpy(orders).to(block.device)
     )
-    found: dict[str, Any] = {"log rate": scanned(point.batch_size)}
+    found = {"log rate": scanned(point.batch_size)}
     if "times" in point:
         found["log rates"] = torch.stack([scanned(times * point.batch_size) for times in point.times], 1)
     return found | _measured(stack, parameters, each, x, y)
@@ -152,7 +152,7 @@ START, TRAINED = (
 
 
 def _log_rate(p: Any, **changes: Any) -> Any:
-    setting: dict[str, Any] = {
+    setting = {
         "squared_gradient": p.squared_gradient,
         "curvature": p.curvature,
         "noise": p.noise,
@@ -172,7 +172,7 @@ def _simple(p: Any, **changes: Any) -> Any:
     return _log_rate(p, noise=scale * p.curvature, **changes)
 
 
-SEEN: dict[str, dict[str, Any]] = {
+SEEN = {
     "start": {"squared_gradient": 0.3, "curvature": 0.1, "noise": 4.0, "trace": 10.0},
     "later": {"squared_gradient": 3e-4, "curvature": 4e-6, "noise": 6e-3, "trace": 0.03},
 }
@@ -189,7 +189,7 @@ WITHIN = (
 )
 WORDS = "a simple and easy-to-measure statistic called the gradient noise scale predicts the largest useful batch size"
 
-OF_NETWORKS: dict[str, Any] = {
+OF_NETWORKS = {
     "source": f"{MCCANDLISH}, section 2.2",
     "relative": False,
     "quantity": "logarithm of the best rate of one step",

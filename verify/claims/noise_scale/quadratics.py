@@ -154,7 +154,7 @@ ONE_STEP, ISOTROPIC = (
     )
 )
 
-BEST_RATE: dict[str, Any] = {
+BEST_RATE = {
     "source": f"{MCCANDLISH}, section 2.2",
     "score": "rate",
     "margin": 0.01,

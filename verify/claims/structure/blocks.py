@@ -10,6 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.gauss_newton import class_blocks
+from verify.claims.drawn_networks import Violation
 from verify.model import (
     OURS,
     Arrays,
@@ -58,7 +59,7 @@ def _measured(rng: np.random.Generator, point: Point) -> float:
     return float((off / on).sqrt())
 
 
-def _against(ratio: Callable[[int], float]) -> Callable[[np.random.Generator, Point], float]:
+def _against(ratio: Callable[[int], float]) -> Violation:
     return lambda rng, point: abs(_measured(rng, point) / ratio(point.classes) - 1)
 
 
@@ -152,7 +153,7 @@ def _many_classes(p: Any) -> float:
     return ((1 + aspect * math.exp(2 * squared)) / (1 + aspect * math.exp(squared))) ** 0.5 / p.classes
 
 
-POWER: dict[str, Any] = {
+POWER = {
     "passage": as_stated(
         "the block-diagonal structure arises as C becomes large",
         "abstract; the powers in other accounts",

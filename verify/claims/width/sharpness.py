@@ -115,7 +115,7 @@ UNDER_MUP, UNDER_STANDARD = (
 
 SOURCE = f"{PAPER}, arXiv 2402.17457, abstract"
 
-EXPONENT: dict[str, Any] = {
+EXPONENT = {
     "no_theory": NoTheory.CONSTANT,
     "score": "exponent",
     "along": "looks",
@@ -126,7 +126,7 @@ EXPONENT: dict[str, Any] = {
     "quantity": "exponent of the largest eigenvalue between widths 64 and 256, after so many steps",
 }
 
-SHARPENING: dict[str, Any] = {
+SHARPENING = {
     "entries": ("J3",),
     "source": SOURCE,
     "no_theory": NoTheory.CONSTANT,

@@ -391,7 +391,7 @@ GAP = 16.0
 def small_loss(rng: np.random.Generator, point: Point) -> Arrays:
     """Hessians at images of which a network is sure: by their products, and readings of eq. (18)."""
     weights, images, labels = bias_free_on_images(rng, point)
-    found: dict[str, list[Array]] = {}
+    found = {}
     for x, label in zip(images[:, None], labels, strict=True):
         sure = _made_sure(weights, x[0], label)
         exact = operators.hessian(bias_free_objective(sure, x, np.array([label]), "tanh")).dense().numpy()

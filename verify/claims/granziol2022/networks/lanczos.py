@@ -10,6 +10,7 @@ import numpy as np
 from simulate import lanczos
 from simulate.monte_carlo import Block, Point
 from theory import lanczos_bounds, rmt
+from verify.claims.drawn_networks import Array, Violation
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
     Arrays,
@@ -23,8 +24,6 @@ from verify.model.domains import Between, Many
 
 ORTHOGONALITY = "an exact statement; rounding with full re-orthogonalisation"
 
-Array = np.ndarray[Any, Any]
-Violation = Callable[[np.random.Generator, Point], float]
 
 # --- Gauss quadrature: section 8, eq. (54) and theorem 13 -----------------------------------------------------
 

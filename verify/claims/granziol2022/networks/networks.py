@@ -58,7 +58,7 @@ def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> dict
     pairs = measured.sample_pairs(samples, tolerance=1e-4)
     law = law_of(measured.statistics(samples, vectors, pairs, rng))
     noise = noise_of(samples, rng, vectors)
-    found: dict[str, list[float]] = {"measured": [], "own_directions": []}
+    found = {"measured": [], "own_directions": []}
     for size in point.batch_size:
         batches = measured.partitions(rng, samples.size, size, 1)
         tops = measured.batch_tops(samples, batches, tolerance=1e-3)
@@ -100,7 +100,7 @@ def _typical(name: str) -> Any:
     return lambda p: LAW.get(p.batch_size, 1.0) * relative.get(p.batch_size, 1.0)
 
 
-OF_BATCHES: dict[str, Any] = {
+OF_BATCHES = {
     "experiment": BATCHES,
     "along": "batch_size",
     "score": "measured",
@@ -436,7 +436,7 @@ TRAINED = Experiment(
 )
 
 
-WITHIN_A_THIRD: dict[str, Any] = {
+WITHIN_A_THIRD = {
     "entries": ("B19", "B40"),
     "source": f"{PAPER}, theorem 4, eq. (9), at B = 128 (section 8.2.1)",
     "statement": r"\mathbb{E}\,\lambda_1(H_B) = \lambda_1 + \frac{P \sigma^2}{b \lambda_1} \text{ to } 30\,\%,\quad "
@@ -452,7 +452,7 @@ WITHIN_A_THIRD: dict[str, Any] = {
     "quantity": "mean top eigenvalue of ten batches",
 }
 
-WITHIN_A_DEVIATION: dict[str, Any] = {
+WITHIN_A_DEVIATION = {
     "entries": ("B40",),
     "statement": r"\Big|\mathbb{E}\,\frac{\bar\lambda - \lambda_1'}{s}\Big| \le 1,\quad \bar\lambda, s: "
     r"\text{mean and standard deviation of } \lambda_1(H_B) \text{ over ten batches},\ B = 128",
@@ -549,7 +549,7 @@ ALGORITHM_1 = Experiment(
     data="digits",
 )
 
-OF_ALGORITHM_1: dict[str, Any] = {
+OF_ALGORITHM_1 = {
     "no_theory": NoTheory.MEASURED,
     "entries": ("B37",),
     "source": f"{PAPER}, algorithm 1",

@@ -307,7 +307,7 @@ def _vgg_layers(head: tuple[int, ...]) -> list[Any]:
     import torch
     from torch import nn
 
-    layers, narrow = list[Any](), 3
+    layers, narrow = [], 3
     with torch.device("meta"):
         for stage in VGG_16:
             for wide in stage:

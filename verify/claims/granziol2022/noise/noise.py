@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -101,7 +100,7 @@ def _eq_52_as_read(p: Point) -> float:
     return float(density.sum()) * angle / steps
 
 
-BELOW: dict[str, Any] = {
+BELOW = {
     "score": "below",
     "along": "x",
     "axis": "x",
@@ -430,7 +429,7 @@ def _second_moment(p: Point) -> float:
     return p.dim * p.rank * p.variance**2 / p.batch_size
 
 
-FOURTH: dict[str, Any] = {
+FOURTH = {
     "entries": ("B13",),
     "score": "fourth",
     "margin": 0.01,
@@ -557,7 +556,7 @@ def _nested(block: Block, p: Point) -> Any:
 
 WITH_UNEVEN_ROWS, WITH_FEW_ENTRIES, OF_LOW_RANK = MOMENT_CLAIMS
 
-CASES: dict[str, Callable[[Block, Point], Any]] = {
+CASES = {
     "gaussian": lambda b, p: _second(b, ensembles.wigner(b, p.dim), diagonal=2.0),
     "signs": lambda b, p: _second(b, ensembles.wigner(b, p.dim, law="rademacher")),
     "student": lambda b, p: _second(b, noise.student(b, p.dim, degrees=8 + p.samples)),

@@ -154,7 +154,7 @@ def _half_normal(t: Any) -> Any:
     return special.erf(np.maximum(t, 0.0) / math.sqrt(2))
 
 
-OF_PROBES: dict[str, Any] = {
+OF_PROBES = {
     "entries": ("B64",),
     "passage": KNOWN,
     "experiment": PROBES,

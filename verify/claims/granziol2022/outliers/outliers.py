@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -580,7 +579,7 @@ def _dense(block: Block, noise: Any, spike: float, known: outliers.Outlier, *, m
     return _over_theory(value - (_along(noise, v) - mean), (vector * v).sum(1).square(), known)
 
 
-CASES: dict[str, Callable[[Block, Point], Any]] = {
+CASES = {
     "Wigner": _wigner_end,
     "several": _several,
     "without the matrix": _without_the_matrix,

@@ -154,7 +154,7 @@ def _element(p: Point, *, noise: float | None = None) -> float:
     return float(p.eigenvalue * p.squared_cosines + found)
 
 
-OUTLIER: dict[str, Any] = {
+OUTLIER = {
     "experiment": RECTANGULAR,
     "axis": "spike",
     "margin": 0.01,
@@ -162,7 +162,7 @@ OUTLIER: dict[str, Any] = {
     "quantity": "largest eigenvalue",
 }
 
-OVERLAP: dict[str, Any] = {
+OVERLAP = {
     "experiment": RECTANGULAR,
     "axis": "spike",
     "passage": KNOWN,

@@ -197,7 +197,7 @@ def bulk_rates(_: np.random.Generator, p: Point) -> Arrays:
     }
 
 
-TOP_OF_A_BATCH: dict[str, Any] = {
+TOP_OF_A_BATCH = {
     "entries": ("B45",),
     "experiment": RATES,
     "score": "here",
@@ -414,7 +414,7 @@ def _growth(p: Point, dim: int) -> Any:
     return learning_rates.gaussian_least_squares_growth(p.rate, batch_size=p.batch_size, dim=dim) ** p.steps
 
 
-OF_LEAST_SQUARES: dict[str, Any] = {
+OF_LEAST_SQUARES = {
     "entries": ("B46", "beyond/D2"),
     "source": f"beside {PAPER}, section 10.1; Feuer and Weinstein (1985) for single samples, Mulayoff and "
     "Michaeli (2024), arXiv 2306.07850, for batches",

@@ -126,7 +126,7 @@ def _of_theorem_4(p: Any) -> Any:
     return np.log(large / small) / STEP
 
 
-EVENTS: dict[str, Any] = {
+EVENTS = {
     "kind": Kind.PROPORTION,
     "margin": 0.25,
     "relative": False,
@@ -180,7 +180,7 @@ RATES = Experiment(
     special="no label is drawn anew",
 )  # fmt: skip
 
-THREEFOLD: dict[str, Any] = {
+THREEFOLD = {
     "entries": ("B58",),
     "experiment": RATES,
     "kind": Kind.AT_LEAST,

@@ -51,7 +51,7 @@ def batches_through_training(block: Block, point: Point) -> Arrays:
 
 def _batches_of(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
     network = (vgg_at_start if "stages" in point else lenet_at_start)(rng, point, device)
-    rows: list[dict[str, Any]] = []
+    rows = []
     for checkpoint in network.trained(rng, point, point.done):
         network.moved(checkpoint)
         lost = network.lost()
@@ -128,7 +128,7 @@ def _noise(
 
 def adam_scalings(block: Block, point: Point) -> Arrays:
     """Quantiles over the parameters of the root of Adam's average of squared gradients, at some times of training."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for rng in block.streams:
         network, each = lenet_at_start(rng, point, block.device), list[dict[str, float]]()
         for checkpoint in network.trained(rng, point, point.done, rules.ADAM, decay=0.0):
@@ -225,7 +225,7 @@ BATCH_COLUMNS = (
     Column(score="off 7, 128", heading="measured less theorem 7, in deviations, B = 128"),
 )
 
-ONE_NETWORK: dict[str, Any] = {"replicates": 1, "data": "digits", "tier": Tier.FULL, "single": SINGLE}
+ONE_NETWORK = {"replicates": 1, "data": "digits", "tier": Tier.FULL, "single": SINGLE}
 IN_TRAINING: dict[str, Any] = ONE_NETWORK | {"along": "done", "axis": "share of training done"}
 OF_BATCHES: dict[str, Any] = IN_TRAINING | {
     "entries": ("B19", "B40", "B41", "B50", "beyond/D1"),
