@@ -130,7 +130,7 @@ def theorem_7_as_our_copy_reads(eigenvalue: float, variance: float, ratio: Float
     return np.where(eigenvalue > variance * (1 + ratio), outlier, 2 * variance * (1 + ratio))
 
 
-def formulas(noise: Noise, dim: int, sizes: Sequence[int], total: int) -> dict[str, Floats]:
+def formulas(noise: Noise, dim: int, sizes: Sequence[int], total: int) -> Arrays:
     """What each formula says of the top eigenvalue of a batch."""
     sigma = float(batch_hessian.element_variance(noise.total, dim=dim)) ** 0.5
     batch = {"batch_size": np.array(sizes, dtype=float), "dataset_size": float(total)}
@@ -180,12 +180,12 @@ def wide_network_batches(block: Block, point: Point) -> Arrays:
     )
 
 
-def stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def stacked(rows: Sequence[Arrays]) -> Arrays:
     """Arrays by name from what each replicate has of them."""
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) -> dict[str, Any]:
+def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) -> Arrays:
     vectors = measured.top_eigenvectors(samples, 10)
     pairs = measured.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
@@ -282,7 +282,7 @@ def stable_rates(block: Block, point: Point) -> Arrays:
     return stacked([_rates(rng, point, block.device) for rng in block.streams])
 
 
-def _rates(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
+def _rates(rng: np.random.Generator, point: Point, device: str) -> Arrays:
     matrices = per_sample.gauss_newtons(*perceptron(rng, point, device)).cpu().numpy()
     samples = optimisers.population(matrices)
     forms = optimisers.form_moments(samples, optimisers.trial_directions(samples, top=10, heavy=20))

@@ -46,7 +46,7 @@ def best_rates(block: Block, point: Point) -> Arrays:
     found = {"log rate": scanned(point.batch_size)}
     if "times" in point:
         found["log rates"] = torch.stack([scanned(times * point.batch_size) for times in point.times], 1)
-    return found | _measured(stack, parameters, each, x, y)
+    return {**found, **_measured(stack, parameters, each, x, y)}
 
 
 def _per_sample(stack: stacks.Perceptrons, parameters: list[Tensor], x: Tensor, y: Tensor) -> list[Tensor]:
@@ -90,7 +90,7 @@ def _log_best_rates(
 
 def _measured(
     stack: stacks.Perceptrons, parameters: list[Tensor], each: list[Tensor], x: Tensor, y: Tensor
-) -> dict[str, Any]:
+) -> Arrays:
     """|g|^2, g'H g, tr(H S) and tr S, by products of the Hessian with the gradient of every sample."""
     import torch
 

@@ -414,7 +414,7 @@ def _made_sure(weights: Any, x: Array, label: int) -> tuple[Any, Any]:
     return first, moved
 
 
-def _eq_18(logits: Array, first: Array, second: Array, label: int) -> dict[str, Array]:
+def _eq_18(logits: Array, first: Array, second: Array, label: int) -> Arrays:
     others = np.arange(len(logits)) != label
     above = np.exp(logits[others] - logits[label])
 

@@ -52,7 +52,7 @@ def network_batches(block: Block, point: Point) -> Arrays:
     return stacked([_batches_of_one(rng, point, block.device) for rng in block.streams])
 
 
-def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
+def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> Arrays:
     samples = networks.small_perceptron(rng, point, device)
     vectors = measured.top_eigenvectors(samples, point.directions)
     pairs = measured.sample_pairs(samples, tolerance=1e-4)
@@ -384,7 +384,7 @@ def typical_batches(block: Block, point: Point) -> Arrays:
     return stacked([_one_network(rng, point, block.device) for rng in block.streams])
 
 
-def _one_network(rng: np.random.Generator, point: Point, device: str) -> dict[str, float]:
+def _one_network(rng: np.random.Generator, point: Point, device: str) -> Arrays:
     samples = networks.small_perceptron(rng, point, device, single=True)
     batches = measured.partitions(rng, samples.size, point.batch_size, 1)[: point.batches]
     parts = samples.on(batches)

@@ -106,7 +106,7 @@ def at_the_end(block: Block, point: Point) -> Arrays:
     return {name: values[:, -1] for name, values in degeneracy(block, point).items()}
 
 
-def _counted(samples: Any, rng: np.random.Generator, steps: int, *, combined: bool) -> dict[str, float]:
+def _counted(samples: Any, rng: np.random.Generator, steps: int, *, combined: bool) -> Arrays:
     """Shares and weights; of the Hessian the paper reports the weight of two Ritz values `combined`."""
     matrix = samples.matrices(samples.inner())[0].numpy()
     values, vectors = np.linalg.eigh(matrix)

@@ -49,7 +49,7 @@ def batches_through_training(block: Block, point: Point) -> Arrays:
     return stacked([_batches_of(rng, point, block.device) for rng in block.streams])
 
 
-def _batches_of(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
+def _batches_of(rng: np.random.Generator, point: Point, device: str) -> Arrays:
     network = (vgg_at_start if "stages" in point else lenet_at_start)(rng, point, device)
     rows = []
     for checkpoint in network.trained(rng, point, point.done):
@@ -62,7 +62,7 @@ def _batches_of(rng: np.random.Generator, point: Point, device: str) -> dict[str
 FORMULAS = ("theorem_4", "theorem_7_read", "theorem_7", "factor", "second_order", "own")
 
 
-def _nothing(point: Point, loss: float) -> dict[str, float]:
+def _nothing(point: Point, loss: float) -> Arrays:
     """What `_beside_predictions` has a name for, where there is only a loss."""
     names = [
         name
@@ -75,7 +75,7 @@ def _nothing(point: Point, loss: float) -> dict[str, float]:
     return {**dict.fromkeys(("full", "total", "concentration", *names), math.nan), "loss": loss}
 
 
-def _beside_predictions(network: Classifier, rng: np.random.Generator, point: Point) -> dict[str, float]:
+def _beside_predictions(network: Classifier, rng: np.random.Generator, point: Point) -> Arrays:
     import torch
 
     objective, size = network.objective(), len(network.labels)
@@ -130,7 +130,7 @@ def adam_scalings(block: Block, point: Point) -> Arrays:
     """Quantiles over the parameters of the root of Adam's average of squared gradients, at some times of training."""
     rows = []
     for rng in block.streams:
-        network, each = lenet_at_start(rng, point, block.device), list[dict[str, float]]()
+        network, each = lenet_at_start(rng, point, block.device), []
         for checkpoint in network.trained(rng, point, point.done, rules.ADAM, decay=0.0):
             network.moved(checkpoint)
             each.append({"loss": network.objective().value(), **_quantiles(checkpoint)})
@@ -138,7 +138,7 @@ def adam_scalings(block: Block, point: Point) -> Arrays:
     return stacked(rows)
 
 
-def _quantiles(checkpoint: checkpoints.TrainingState) -> dict[str, float]:
+def _quantiles(checkpoint: checkpoints.TrainingState) -> Arrays:
     import torch
 
     squares = torch.cat([s.flatten() for s in checkpoint.memory.second]).double().cpu().numpy()
@@ -162,7 +162,7 @@ def augmented_data(block: Block, point: Point) -> Arrays:
     return stacked([_augmented(rng, point, block.device) for rng in block.streams])
 
 
-def _augmented(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
+def _augmented(rng: np.random.Generator, point: Point, device: str) -> Arrays:
     import torch
 
     network = lenet_at_start(rng, point, device)
