@@ -190,17 +190,16 @@ def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) ->
     pairs = measured.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
     laws = {k: law_of(measured.statistics(samples, vectors[:k], pairs, rng)) for k in (5, 10)}
-    found = {"measured": [], "own_5": [], "own_10": [], "disjoint": []}
+    rows = []
     for size in point.batch_size:
         batches = measured.partitions(rng, samples.size, size, point.batches)
         batches = batches[: point.batches if size > 1 else None]
         top = _top(samples, pairs, batches).mean()
-        found["measured"].append(top)
-        found["disjoint"].append(_disjoint(samples, rng, size, point.passes) / top)
-        for k, law in laws.items():
-            found[f"own_{k}"].append(own_direction.batch_eigenvalues(law, batches).mean() / top)
-    known = np.array(found["measured"])
-    said = formulas(noise, samples.dim, point.batch_size, samples.size)
+        row = {"measured": top, "disjoint": _disjoint(samples, rng, size, point.passes) / top}
+        own = {f"own_{k}": own_direction.batch_eigenvalues(law, batches).mean() for k, law in laws.items()}
+        rows.append(row | {name: value / top for name, value in own.items()})
+    found = stacked(rows)
+    known, said = found["measured"], formulas(noise, samples.dim, point.batch_size, samples.size)
     return {
         **found,
         "broadening": known / noise.eigenvalue,
@@ -208,7 +207,6 @@ def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) ->
         "total": noise.total,
         "concentration": noise.along / noise.total,
         "crossover": noise.total / noise.eigenvalue**2,
-        "background": laws[10].background / noise.eigenvalue,
     }
 
 

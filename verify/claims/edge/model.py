@@ -21,17 +21,15 @@ def two_variables(block: Block, point: Point) -> Arrays:
     scale = np.sqrt(2 * alpha / beta)
     x = np.array([rng.standard_normal() for rng in block.streams]) * scale
     y = np.full(len(block), -rate * beta * point.sigma**2 / (4 * alpha))
-    squares, gaps, weighted = (np.zeros(len(block)) for _ in range(3))
+    squares, weighted = np.zeros((2, len(block)))
     for step in range(point.steps):
         if step >= point.steps // 4:
             squares += x**2
-            gaps -= y
             weighted -= y * x**2
         x, y = noise[:, step] - (1 + rate * y) * x, y + rate * (alpha - beta * x**2 / 2)
     count = point.steps - point.steps // 4
     return {
         "square": squares / count,
-        "gap": gaps / count,
         "weighted": weighted / count,
         "one": np.ones(len(block)),
     }

@@ -75,7 +75,7 @@ def test_zeros_are_counted_and_their_weight_is_read_off() -> None:
     values = np.array([0.0] * 7 + [5e-8, 5e-4, 1.0, 2.0, 3.0])
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((12, 12)))[0]
     samples = DenseSamples(torch.from_numpy((basis * values) @ basis.T)[None])
-    found = degeneracy._counted(samples, np.random.default_rng(1), 4, combined=True)
+    found = degeneracy._counted(samples, np.random.default_rng(1), Point(steps=4, matrix="hessian"))
     assert (found["rounding"], found["zero"], found["small"]) == (7 / 12, 8 / 12, 9 / 12)
     start = np.random.default_rng(1).standard_normal(12)
     shares = (basis.T @ start) ** 2 / (start @ start)

@@ -64,8 +64,7 @@ def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> Arra
         tops = measured.batch_tops(samples, batches, tolerance=1e-3)
         found["measured"].append(tops.mean())
         found["own_directions"].append(own_direction.batch_eigenvalues(law, batches).mean())
-    said = formulas(noise, samples.dim, point.batch_size, samples.size)
-    return {**found, **said, "full": noise.eigenvalue}
+    return {**found, **formulas(noise, samples.dim, point.batch_size, samples.size)}
 
 
 IMAGES = {"images": "digits", "directions": 8}

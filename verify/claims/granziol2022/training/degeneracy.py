@@ -10,6 +10,7 @@ from simulate import lanczos
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import sample_products
 from simulate.training import checkpoints, rules, stacks, trial_training
+from verify.claims.beyond.networks import stacked
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import NoisyLabels, noisy_labels
 from verify.claims.trained_networks import DECAY, SINGLE, scheduled, steps_at, training_sets
@@ -86,19 +87,11 @@ def degeneracy(block: Block, point: Point) -> Arrays:
     Scores have one component for each time.
     """
     walk = course(block, point)
-    rows = [
-        [
-            _counted(
-                walk.samples(network, checkpoint, point.matrix),
-                rng,
-                point.steps,
-                combined=point.matrix == "hessian",
-            )
-            for checkpoint in walk.found
-        ]
-        for network, rng in enumerate(block.streams)
-    ]
-    return {name: np.array([[one[name] for one in row] for row in rows]) for name in rows[0][0]}
+    rows = []
+    for network, rng in enumerate(block.streams):
+        each = (walk.samples(network, checkpoint, point.matrix) for checkpoint in walk.found)
+        rows.append(stacked([_counted(samples, rng, point) for samples in each]))
+    return stacked(rows)
 
 
 def at_the_end(block: Block, point: Point) -> Arrays:
@@ -106,18 +99,18 @@ def at_the_end(block: Block, point: Point) -> Arrays:
     return {name: values[:, -1] for name, values in degeneracy(block, point).items()}
 
 
-def _counted(samples: Any, rng: np.random.Generator, steps: int, *, combined: bool) -> Arrays:
-    """Shares and weights; of the Hessian the paper reports the weight of two Ritz values `combined`."""
+def _counted(samples: Any, rng: np.random.Generator, point: Point) -> Arrays:
+    """Shares and weights; of the Hessian the paper reports the weight of two Ritz values combined."""
     matrix = samples.matrices(samples.inner())[0].numpy()
     values, vectors = np.linalg.eigh(matrix)
     start = rng.standard_normal(samples.dim)
-    nodes, weights = (found[0] for found in lanczos.quadrature(matrix, start[None], steps))
+    nodes, weights = (found[0] for found in lanczos.quadrature(matrix, start[None], point.steps))
     order = np.abs(nodes).argsort()
     top, sizes = values[-1], np.abs(values)
     shares = (start @ vectors) ** 2 / (start @ start)
     none = sizes <= min(ROUNDING * top, abs(nodes[0]))
     one, two = weights[order[0]], weights[order[:2]].sum()
-    zero, reported = float((sizes <= ZERO).mean()), two if combined else one
+    zero, reported = float((sizes <= ZERO).mean()), two if point.matrix == "hessian" else one
     return {
         "zero": zero,
         "rounding": float((sizes <= ROUNDING * top).mean()),

@@ -64,14 +64,8 @@ FORMULAS = ("theorem_4", "theorem_7_read", "theorem_7", "factor", "second_order"
 
 def _nothing(point: Point, loss: float) -> Arrays:
     """What `_beside_predictions` has a name for, where there is only a loss."""
-    names = [
-        name
-        for size in point.batch_sizes
-        for name in (
-            *(f"{formula} {size}" for formula in FORMULAS),
-            f"measured {size}", f"off 4, {size}", f"off 7, {size}",
-        )
-    ]  # fmt: skip
+    each = (*(f"{formula} " for formula in FORMULAS), "measured ", "off 4, ", "off 7, ")
+    names = [f"{name}{size}" for size in point.batch_sizes for name in each]
     return {**dict.fromkeys(("full", "total", "concentration", *names), math.nan), "loss": loss}
 
 
