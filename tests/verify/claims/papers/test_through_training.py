@@ -114,9 +114,9 @@ def test_the_variance_is_that_of_dense_matrices() -> None:
 
 def _variances(walk: Any, checkpoint: Any) -> list[float]:
     found: list[float] = []
-    for network, (x, y) in enumerate(zip(walk.images, walk.labels, strict=True)):
+    for network, (x, y) in enumerate(zip(walk.drawn.images, walk.drawn.labels, strict=True)):
         theta = torch.cat([p[network].flatten() for p in checkpoint.parameters]).double()
-        matrices = per_sample.hessians(walk.widths, theta, x, y, "relu").numpy()
+        matrices = per_sample.hessians(walk.drawn.widths, theta, x, y, "relu").numpy()
         found.append(float(matrices.var(axis=0).sum()))
     return found
 
