@@ -67,12 +67,12 @@ def drawn_images(block: Block, point: Point, side: int = 8) -> tuple[list[data.I
 
 
 def training_sets(block: Block, images: Sequence[Any], targets: Sequence[Any]) -> grids.TrainingSets:
-    """Images, in single precision, and targets of each network of a block, its own."""
+    """Images and targets of each network of a block, its own, in single precision but for classes."""
     import torch
 
     x, y = (torch.from_numpy(np.concatenate(values)).to(block.device) for values in (images, targets))
     own = torch.arange(len(x), device=block.device).view(len(block), -1)
-    return grids.TrainingSets(x.float(), y, own)
+    return grids.TrainingSets(x.float(), y.float() if y.is_floating_point() else y, own)
 
 
 def perceptrons_drawn(block: Block, widths: tuple[int, ...]) -> list[Tensor]:

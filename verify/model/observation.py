@@ -9,7 +9,7 @@ from typing import NamedTuple
 from simulate.monte_carlo import Point
 from verify.model import Simulator, Tier
 
-__all__ = ["CLASSES", "FLOPS", "LAUNCH", "Column", "Cost", "Observation", "classes_of", "columns", "on_a_gpu"]
+__all__ = ["CLASSES", "FLOPS", "LAUNCH", "Column", "Cost", "Observation", "classes_of", "columns_of", "on_a_gpu"]
 
 FLOPS = 2e13
 """Floating point operations in a second that estimates count with, whatever the precision: a third of what the data
@@ -77,10 +77,10 @@ class Column:
     ratio: bool = False
 
 
-def columns(headings: Mapping[str, str], *ratios: str) -> tuple[Column, ...]:
+def columns_of(headings: Mapping[str, str], *ratios: str) -> tuple[Column, ...]:
     """Columns by score, of which these are predicted over measured.
 
-    >>> columns({"top": "largest eigenvalue", "law": "the law"}, "law")[1]
+    >>> columns_of({"top": "largest eigenvalue", "law": "the law"}, "law")[1]
     Column(score='law', heading='the law', ratio=True)
     """
     return tuple(Column(score=name, heading=text, ratio=name in ratios) for name, text in headings.items())

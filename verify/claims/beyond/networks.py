@@ -16,7 +16,7 @@ from theory import batch_hessian, learning_rates, own_direction
 from theory.batch_hessian import batch_ggn
 from verify.claims.granziol2022 import PAPER
 from verify.model import Arrays, Tier
-from verify.model.observation import Observation, columns
+from verify.model.observation import Observation, columns_of
 
 __all__ = [
     "OBSERVATIONS",
@@ -28,7 +28,7 @@ __all__ = [
     "noise_of",
     "perceptron",
     "small_perceptron",
-    "stacked",
+    "stacked_rows",
     "standardised",
     "theorem_7_as_our_copy_reads",
 ]
@@ -168,19 +168,19 @@ CLASSES = 10
 
 def small_network_batches(block: Block, point: Point) -> Arrays:
     """Top eigenvalues of batches of a small network beside every prediction for them."""
-    return stacked(
+    return stacked_rows(
         [_beside_predictions(small_perceptron(rng, point, block.device), rng, point) for rng in block.streams]
     )
 
 
 def wide_network_batches(block: Block, point: Point) -> Arrays:
     """The same for LeNet-300-100."""
-    return stacked(
+    return stacked_rows(
         [_beside_predictions(lenet_perceptron(rng, point, block.device), rng, point) for rng in block.streams]
     )
 
 
-def stacked(rows: Sequence[Arrays]) -> Arrays:
+def stacked_rows(rows: Sequence[Arrays]) -> Arrays:
     """Arrays by name from what each replicate has of them."""
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
@@ -198,7 +198,7 @@ def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) ->
         row = {"measured": top, "disjoint": _disjoint(samples, rng, size, point.passes) / top}
         own = {f"own_{k}": own_direction.batch_eigenvalues(law, batches).mean() for k, law in laws.items()}
         rows.append(row | {name: value / top for name, value in own.items()})
-    found = stacked(rows)
+    found = stacked_rows(rows)
     known, said = found["measured"], formulas(noise, samples.dim, point.batch_size, samples.size)
     return {
         **found,
@@ -277,7 +277,7 @@ def _images(rng: np.random.Generator, point: Point, distance: float) -> tuple[Fl
 
 def stable_rates(block: Block, point: Point) -> Arrays:
     """Lower bound, exact limit and upper bound of the mean-square stable rate, from all per-sample matrices."""
-    return stacked([_rates(rng, point, block.device) for rng in block.streams])
+    return stacked_rows([_rates(rng, point, block.device) for rng in block.streams])
 
 
 def _rates(rng: np.random.Generator, point: Point, device: str) -> Arrays:
@@ -302,7 +302,7 @@ def _rates(rng: np.random.Generator, point: Point, device: str) -> Arrays:
             "of_flat": exact / flat,
         }
         rows.append(row)
-    return stacked(rows)
+    return stacked_rows(rows)
 
 
 SIZES = (1, 4, 16, 64, 256)
@@ -332,7 +332,7 @@ WIDE_STATES = tuple(
     for matrix in ("hessian", "gauss-newton")
 )  # fmt: skip
 
-BATCH_COLUMNS = columns(
+BATCH_COLUMNS = columns_of(
     {
         "measured": "mean top eigenvalue of a batch",
         "broadening": "over that of the data set, lambda_1",
@@ -455,7 +455,7 @@ OBSERVATIONS = (
             ),
         ),
         along="distance",
-        columns=columns(
+        columns=columns_of(
             {
                 "top": "top eigenvalue",
                 "outliers": "eigenvalues above the widest gap, of the first 21",
@@ -485,7 +485,7 @@ OBSERVATIONS = (
             for state, steps in (("initialisation", 0), ("mid-training", 60), ("trained", 400))
         ),
         along="batch_size",
-        columns=columns(
+        columns=columns_of(
             {
                 "exact": "largest stable rate, exact",
                 "of_flat": "over 2 / lambda_1",

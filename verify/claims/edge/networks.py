@@ -28,7 +28,7 @@ from verify.model import (
     as_stated,
     out_of_scope,
 )
-from verify.model.observation import Column, Observation, columns
+from verify.model.observation import Column, Observation, columns_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -410,7 +410,7 @@ def levels(block: Block, point: Point) -> Arrays:
     }
 
 
-COLUMNS = columns(
+COLUMNS = columns_of(
     {
         "whole": "largest eigenvalue over 2 / rate",
         "batch": "mean largest eigenvalue of batches",

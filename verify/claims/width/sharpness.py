@@ -73,7 +73,7 @@ def _images(block: Block, point: Point) -> grids.TrainingSets:
     """Images of length 1, and their classes as 1 at their place and 0 elsewhere."""
     drawn, classes = drawn_images(block, point)
     inputs = [d.images / np.linalg.norm(d.images, axis=1, keepdims=True) for d in drawn]
-    return training_sets(block, inputs, [np.eye(classes, dtype=np.float32)[d.labels] for d in drawn])
+    return training_sets(block, inputs, [np.eye(classes)[d.labels] for d in drawn])
 
 
 def _weights(block: Block, point: Point, width: int, scaled: bool, classes: int) -> list[Tensor]:

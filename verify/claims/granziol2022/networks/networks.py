@@ -22,7 +22,7 @@ from verify.claims.beyond.networks import (
     law_of,
     noise_of,
     perceptron,
-    stacked,
+    stacked_rows,
 )
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.outliers import THEOREM_7
@@ -49,7 +49,7 @@ def network_batches(block: Block, point: Point) -> Arrays:
 
     Every prediction is for the mean over the batches drawn; the own-direction law reads which samples are in them.
     """
-    return stacked([_batches_of_one(rng, point, block.device) for rng in block.streams])
+    return stacked_rows([_batches_of_one(rng, point, block.device) for rng in block.streams])
 
 
 def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> Arrays:
@@ -380,7 +380,7 @@ def typical_batches(block: Block, point: Point) -> Arrays:
 
     Networks are trained, and matrices made, in single precision, at six tenths of the cost; see `ROUNDING`.
     """
-    return stacked([_one_network(rng, point, block.device) for rng in block.streams])
+    return stacked_rows([_one_network(rng, point, block.device) for rng in block.streams])
 
 
 def _one_network(rng: np.random.Generator, point: Point, device: str) -> Arrays:
@@ -535,7 +535,7 @@ def algorithm_1(block: Block, point: Point) -> Arrays:
                 "squared_mean_product": float(pieces.square_of_mean.mean()),
             }
         )
-    return stacked(found)
+    return stacked_rows(found)
 
 
 ALGORITHM_1 = Experiment(

@@ -10,7 +10,7 @@ from simulate import lanczos
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import sample_products
 from simulate.training import checkpoints, rules, stacks, trial_training
-from verify.claims.beyond.networks import stacked
+from verify.claims.beyond.networks import stacked_rows
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import NoisyLabels, noisy_labels
 from verify.claims.trained_networks import DECAY, SINGLE, scheduled, steps_at, training_sets
@@ -25,7 +25,7 @@ from verify.model import (
     as_stated,
     out_of_scope,
 )
-from verify.model.observation import Observation, columns
+from verify.model.observation import Observation, columns_of
 
 
 class Course(NamedTuple):
@@ -90,8 +90,8 @@ def degeneracy(block: Block, point: Point) -> Arrays:
     rows = []
     for network, rng in enumerate(block.streams):
         each = (walk.samples(network, checkpoint, point.matrix) for checkpoint in walk.found)
-        rows.append(stacked([_counted(samples, rng, point) for samples in each]))
-    return stacked(rows)
+        rows.append(stacked_rows([_counted(samples, rng, point) for samples in each]))
+    return stacked_rows(rows)
 
 
 def at_the_end(block: Block, point: Point) -> Arrays:
@@ -254,7 +254,7 @@ OBSERVATIONS = (
             for matrix in ("gauss-newton", "hessian")
         ),
         along="done",
-        columns=columns(
+        columns=columns_of(
             {
                 "rounding": "zero but for rounding, share of the eigenvalues",
                 "zero": "at most 1e-7 in modulus",

@@ -31,7 +31,7 @@ from verify.model import (
     Verdict,
     as_stated,
 )
-from verify.model.observation import Cost, Observation, columns, on_a_gpu
+from verify.model.observation import Cost, Observation, columns_of, on_a_gpu
 
 SIZES = (1, 8, 64)
 STEP = math.log(8)
@@ -427,7 +427,7 @@ BY_BATCH_SIZE = Observation(
     single=SINGLE,
     points=tuple(_observed_point(rule, noise) for rule in ("sgd", "adam") for noise in (0.0, 0.6)),
     along="batch_size",
-    columns=columns(
+    columns=columns_of(
         {
             "largest": "largest rate that trains",
             "open": "share whose largest rate lies beyond those tried",

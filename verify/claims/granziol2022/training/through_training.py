@@ -14,7 +14,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import own_direction as measured
 from simulate.training import checkpoints, rules
 from theory import batch_hessian, own_direction
-from verify.claims.beyond.networks import Noise, formulas, law_of, stacked
+from verify.claims.beyond.networks import Noise, formulas, law_of, stacked_rows
 from verify.claims.granziol2022 import PAPER
 from verify.claims.trained_networks import (
     SINGLE,
@@ -27,7 +27,7 @@ from verify.claims.trained_networks import (
     vgg_layers,
 )
 from verify.model import Arrays, Tier
-from verify.model.observation import Column, Cost, Observation, columns, on_a_gpu
+from verify.model.observation import Column, Cost, Observation, columns_of, on_a_gpu
 
 DIRECTIONS = 5
 """Top eigenvectors that the own-direction law and the expansion to second order use."""
@@ -46,7 +46,7 @@ Floats = NDArray[np.float64]
 
 def batches_through_training(block: Block, point: Point) -> Arrays:
     """Top eigenvalues of batches beside every prediction for them, at some times of training."""
-    return stacked([_batches_of(rng, point, block.device) for rng in block.streams])
+    return stacked_rows([_batches_of(rng, point, block.device) for rng in block.streams])
 
 
 def _batches_of(rng: np.random.Generator, point: Point, device: str) -> Arrays:
@@ -56,7 +56,7 @@ def _batches_of(rng: np.random.Generator, point: Point, device: str) -> Arrays:
         network.moved(checkpoint)
         lost = network.lost()
         rows.append(_beside_predictions(network, rng, point) if lost is None else _nothing(point, lost))
-    return stacked(rows)
+    return stacked_rows(rows)
 
 
 FORMULAS = ("theorem_4", "theorem_7_read", "theorem_7", "factor", "second_order", "own")
@@ -128,8 +128,8 @@ def adam_scalings(block: Block, point: Point) -> Arrays:
         for checkpoint in network.trained(rng, point, point.done, rules.ADAM, decay=0.0):
             network.moved(checkpoint)
             each.append({"loss": network.objective().value(), **_quantiles(checkpoint)})
-        rows.append(stacked(each))
-    return stacked(rows)
+        rows.append(stacked_rows(each))
+    return stacked_rows(rows)
 
 
 def _quantiles(checkpoint: checkpoints.TrainingState) -> Arrays:
@@ -153,7 +153,7 @@ def _quantiles(checkpoint: checkpoints.TrainingState) -> Arrays:
 
 def augmented_data(block: Block, point: Point) -> Arrays:
     """Largest eigenvalue at the end of training, on the images and on copies of them that are varied at random."""
-    return stacked([_augmented(rng, point, block.device) for rng in block.streams])
+    return stacked_rows([_augmented(rng, point, block.device) for rng in block.streams])
 
 
 def _augmented(rng: np.random.Generator, point: Point, device: str) -> Arrays:
@@ -279,7 +279,7 @@ THROUGH_TRAINING_OBSERVATIONS = (
                 done=(0.02, 0.33, 0.67, 1.0),
             ),
         ),
-        columns=columns(
+        columns=columns_of(
             {
                 "loss": "loss",
                 "largest": "largest coefficient",
@@ -319,7 +319,7 @@ THROUGH_TRAINING_OBSERVATIONS = (
             for images in ("images as they are", "varied images")
         ),
         along="copies",
-        columns=columns(
+        columns=columns_of(
             {
                 "loss, plain": "loss on the images as they are",
                 "loss": "loss on eight varied copies",
