@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simulate import data, networks, objectives
-from simulate.monte_carlo import Point
+from simulate.monte_carlo import Block, Point
 from simulate.training import checkpoints, grids, rules, stacks, trial_training
 from verify.model.observation import classes_of
 
@@ -19,12 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DECAY",
+    "SINGLE",
     "VGG_16",
     "Classifier",
+    "batches_of",
+    "drawn_images",
     "lenet_at_start",
     "pass_cost",
+    "perceptrons_drawn",
     "scheduled",
+    "small_networks",
     "steps_at",
+    "training_sets",
     "varied",
     "vgg_at_start",
     "vgg_layers",
@@ -35,6 +41,8 @@ VGG_16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512
 
 DECAY = 0.0005
 """Weight decay of section 8 of Granziol et al. (2022)."""
+
+SINGLE = "its networks are trained in single precision"
 
 LAST = 0.01
 """Last rate over the first, there."""
@@ -50,6 +58,43 @@ def scheduled(rate: float, steps: int) -> list[float]:
 def steps_at(shares: Sequence[float], steps: int) -> tuple[int, ...]:
     """Numbers of steps after which these shares of training are over."""
     return tuple(round(share * steps) for share in shares)
+
+
+def drawn_images(block: Block, point: Point, side: int = 8) -> tuple[list[data.Images], int]:
+    """Flat images of one channel for each network of a block, and how many classes there are."""
+    source = data.opened(point.images, (1, side, side))
+    return [data.sample(source, rng, point.samples).flat() for rng in block.streams], source.classes
+
+
+def training_sets(block: Block, images: Sequence[Any], targets: Sequence[Any]) -> grids.TrainingSets:
+    """Images and targets of each network of a block, its own, in single precision but for classes."""
+    import torch
+
+    x, y = (torch.from_numpy(np.concatenate(values)).to(block.device) for values in (images, targets))
+    own = torch.arange(len(x), device=block.device).view(len(block), -1)
+    return grids.TrainingSets(x.float(), y.float() if y.is_floating_point() else y, own)
+
+
+def perceptrons_drawn(block: Block, widths: tuple[int, ...]) -> list[Tensor]:
+    """Perceptrons with biases as torch draws them, one for each network of a block."""
+    return [p.to(block.device) for p in stacks.perceptrons_at_start(block.streams, widths)]
+
+
+def small_networks(block: Block, point: Point) -> tuple[list[Tensor], grids.TrainingSets]:
+    """Perceptrons at their start, with images of 8 x 8 of their own."""
+    drawn, classes = drawn_images(block, point)
+    samples = training_sets(block, [d.images for d in drawn], [d.labels for d in drawn])
+    return perceptrons_drawn(block, (64, *point.hidden, classes)), samples
+
+
+def batches_of(block: Block, samples: int, size: int) -> list[trial_training.CommonBatches]:
+    """Batches of one size for each network of a block, the short one left out."""
+    return [
+        trial_training.CommonBatches(
+            samples=samples, size=size, seed=int(rng.integers(2**31)), drop_last=True
+        )
+        for rng in block.streams
+    ]
 
 
 class Classifier(NamedTuple):

@@ -36,6 +36,9 @@ from verify.model.kinds import (
     Standing,
     Tier,
     Verdict,
+    as_stated,
+    misprint,
+    out_of_scope,
     raised,
 )
 
@@ -50,7 +53,7 @@ __all__ = [
     "OURS",
     "SPANS_SIZES",
     "AnyClaim",
-    "ByName",
+    "Arrays",
     "Claim",
     "ExactProperty",
     "Experiment",
@@ -63,6 +66,9 @@ __all__ = [
     "StatisticalProperty",
     "Tier",
     "Verdict",
+    "as_stated",
+    "misprint",
+    "out_of_scope",
     "raised",
     "real_or_nan",
 ]
@@ -75,18 +81,18 @@ FAMILY_SIZE = 1024
 
 ALPHA = FAMILY_ERROR / FAMILY_SIZE
 
-ByName = Mapping[str, Any]
-"""Scores of a block, or routes of an identity."""
+Arrays = Mapping[str, Any]
+"""By name: the scores of a block, or the routes of an identity."""
 
-Simulator = Callable[[Block, Point], ByName]
+Simulator = Callable[[Block, Point], Arrays]
 Prediction = Callable[[Any], Any]
 """Of a `Point`; for a claim with measured inputs, of the point joined with the measured scores.
 
 A number; for a distribution, the distribution function.
 """
 
-Routes = Callable[[np.random.Generator, Point], ByName]
-"""To arrays by name: what is measured, the theory, then rivals."""
+Routes = Callable[[np.random.Generator, Point], Arrays]
+"""What is measured, the theory, then rivals."""
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Of groups of replicates, shape (groups, size): one number per group."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 __all__ = [
@@ -21,6 +22,9 @@ __all__ = [
     "Standing",
     "Tier",
     "Verdict",
+    "as_stated",
+    "misprint",
+    "out_of_scope",
     "raised",
 ]
 
@@ -86,6 +90,10 @@ KNOWN = Passage(Standing.KNOWN)
 
 OURS = Passage(Standing.OURS)
 """Of a claim on what neither the paper nor, as far as we know, anybody else says."""
+
+as_stated, misprint, out_of_scope = (
+    partial(Passage, standing) for standing in (Standing.AS_STATED, Standing.MISPRINT, Standing.OUTSIDE)
+)
 
 
 class NoTheory(StrEnum):

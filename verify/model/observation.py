@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from simulate.monte_carlo import Point
 from verify.model import Simulator, Tier
 
-__all__ = ["CLASSES", "FLOPS", "LAUNCH", "Column", "Cost", "Observation", "classes_of", "headed", "on_a_gpu"]
+__all__ = [
+    "CLASSES",
+    "FLOPS",
+    "LAUNCH",
+    "Column",
+    "Cost",
+    "Observation",
+    "classes_of",
+    "columns_of",
+    "on_a_gpu",
+]
 
 FLOPS = 2e13
 """Floating point operations in a second that estimates count with, whatever the precision: a third of what the data
@@ -77,13 +87,13 @@ class Column:
     ratio: bool = False
 
 
-def headed(*, ratio: bool = False, **headings: str) -> tuple[Column, ...]:
-    """Columns of scores by name, one after the other.
+def columns_of(headings: Mapping[str, str], *ratios: str) -> tuple[Column, ...]:
+    """Columns by score, of which these are predicted over measured.
 
-    >>> headed(loss="loss at the end")
-    (Column(score='loss', heading='loss at the end', ratio=False),)
+    >>> columns_of({"top": "largest eigenvalue", "law": "the law"}, "law")[1]
+    Column(score='law', heading='the law', ratio=True)
     """
-    return tuple(Column(score=score, heading=text, ratio=ratio) for score, text in headings.items())
+    return tuple(Column(score=name, heading=text, ratio=name in ratios) for name, text in headings.items())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory.learning_rates import adam
-from verify.claims.noise_scale.scan import lowest
-from verify.model import AnyClaim, Claim, Experiment, Passage, Standing, Verdict
+from verify.claims.noise_scale.quadratics import lowest
+from verify.model import Arrays, Claim, Experiment, Verdict, as_stated, out_of_scope
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +41,7 @@ def coupled_quadratic(dim: int, coupling: float, size: float) -> Coupled:
     return Coupled(weights, hessian, gradient / size * rng.uniform(0.7, 1.4, dim))
 
 
-def sign_steps(block: Block, point: Point) -> Mapping[str, Any]:
+def sign_steps(block: Block, point: Point) -> Arrays:
     """Rate at which the mean loss after a step along the signs of batch gradients is least, by trying rates."""
     import torch
 
@@ -61,13 +60,13 @@ def sign_steps(block: Block, point: Point) -> Mapping[str, Any]:
     return {"rate": scale / 8 * lowest(losses, block.device).rate}
 
 
-SMALL: dict[str, Any] = {"dim": 48, "coupling": 0.6, "size": 0.022, "draws": 256}
-LARGE: dict[str, Any] = {"dim": 12, "coupling": 0.03, "size": 0.3, "draws": 256}
+SMALL = {"dim": 48, "coupling": 0.6, "size": 0.022, "draws": 256}
+LARGE = {"dim": 12, "coupling": 0.03, "size": 0.3, "draws": 256}
 
 STEPS, BEYOND = (
     Experiment(
         id=f"adam_limit/{name}",
-        replicate="256 steps along the signs of batch gradients, and the rate at which their mean loss is least",
+        replicate="256 steps along the signs of batch gradients, and the rate of least mean loss",
         simulate=sign_steps,
         points=tuple(Point(batch_size=batch, **setting) for batch in batches),
         budget=512,
@@ -85,47 +84,50 @@ def _setting(p: Any) -> dict[str, Any]:
     return {"gradient": found.hessian @ found.weights, "hessian": found.hessian, "noise": found.noise}
 
 
-def _exact(p: Any, **changes: Any) -> float:
-    return float(adam.sign_rate(**{**_setting(p), "batch_size": p.batch_size, **changes}))
+def _exact(p: Any, **changes: Any) -> Any:
+    return adam.sign_rate(**{**_setting(p), "batch_size": p.batch_size, **changes})
 
 
-def _surge(p: Any, **changes: Any) -> float:
-    return float(adam.surge_rate(**{**_setting(p), "batch_size": p.batch_size, **changes}))
+def _surge(p: Any, **changes: Any) -> Any:
+    return adam.surge_rate(**{**_setting(p), "batch_size": p.batch_size, **changes})
 
 
-def _monotone(p: Any) -> float:
+def _monotone(p: Any) -> Any:
     """Square root of the batch size, without a fall."""
     scale = adam.surge_scale(**_setting(p))
-    return 2 * float(adam.surge_rate(**_setting(p), batch_size=scale)) * (p.batch_size / scale) ** 0.5
+    return 2 * adam.surge_rate(**_setting(p), batch_size=scale) * (p.batch_size / scale) ** 0.5
 
 
-def _as_plain(p: Any) -> float:
+def _as_plain(p: Any) -> Any:
     """The form of plain descent, through the same largest rate."""
     scale = adam.surge_scale(**_setting(p))
-    return float(adam.surge_rate(**_setting(p), batch_size=scale)) / (1 + scale / p.batch_size)
+    return adam.surge_rate(**_setting(p), batch_size=scale) / (1 + scale / p.batch_size)
 
 
-RISES = "the optimal learning rate first rises and then falls as the batch size increases"
-EXACT = (
-    r"\mathrm{argmin}_\eta \mathbb{E}\, L(w - \eta\, \mathrm{sign}\, g_B) = \frac{\sum_i g_i e_i}{\sum_i H_{ii} + "
-    r"\sum_{i \ne j} H_{ij} e_i e_j},\quad e_i = \mathrm{erf}\Big(\sqrt{\tfrac{B}{2}}\, \frac{g_i}{\sigma_i}\Big)"
-)
 SURGE = (
     r"\mathrm{argmin}_\eta \mathbb{E}\, L(w - \eta\, \mathrm{sign}\, g_B) = \frac{2 \eta_{\max}}{\sqrt{B_{\rm s}/B} + "
     r"\sqrt{B/B_{\rm s}}},\quad B_{\rm s} = \frac{\pi}{2} \frac{\mathrm{tr} H}{\sum_{i \ne j} H_{ij} g_i g_j / "
     r"(\sigma_i \sigma_j)}"
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+BEST_RATE = {
+    "entries": ("I3",),
+    "score": "rate",
+    "axis": "batch_size",
+    "quantity": "best rate of one step",
+}
+
+CLAIMS = (
     Claim(
         id="adam_limit/sign-rate",
-        entries=("I3",),
+        **BEST_RATE,
         source=f"{LI}, before the error function is expanded",
-        statement=EXACT,
-        says="On a quadratic with independent normal noise, the rate that lowers the mean loss of one step of sign "
-        "descent most follows from error functions, whatever the batch size.",
+        statement=r"\mathrm{argmin}_\eta \mathbb{E}\, L(w - \eta\, \mathrm{sign}\, g_B) = "
+        r"\frac{\sum_i g_i e_i}{\sum_i H_{ii} + \sum_{i \ne j} H_{ij} e_i e_j},\quad "
+        r"e_i = \mathrm{erf}\Big(\sqrt{\tfrac{B}{2}}\, \frac{g_i}{\sigma_i}\Big)",
+        says="On a quadratic with independent normal noise, the best rate of one step of sign descent follows from "
+        "error functions, at any batch size.",
         experiment=BEYOND,
-        score="rate",
         predict=_exact,
         margin=0.01,
         margin_reason="exact; the rate found is a quotient of means over 256 steps, biased by their variance",
@@ -134,19 +136,18 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "signs without noise": lambda p: _exact(p, batch_size=1e9),
             "batch size without its root": lambda p: _exact(p, batch_size=p.batch_size**2),
         },
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
     Claim(
         id="adam_limit/surge",
-        entries=("I3",),
+        **BEST_RATE,
         source=LI,
-        passage=Passage(Standing.AS_STATED, RISES, "abstract"),
+        passage=as_stated(
+            "the optimal learning rate first rises and then falls as the batch size increases", "abstract"
+        ),
         statement=SURGE + r"\quad (\sqrt{B}\, g_i \ll \sigma_i)",
-        says="While gradients are small against the noise of their batch, the best rate of one step of sign descent "
-        "rises with the batch size up to a noise scale and falls beyond it.",
+        says="While gradients are small against their batch's noise, the best rate of one step of sign descent rises "
+        "with the batch size up to a noise scale, then falls.",
         experiment=STEPS,
-        score="rate",
         predict=_surge,
         margin=0.05,
         margin_reason="what the expansion leaves out, which grows with the batch size: 3 % at the largest",
@@ -155,32 +156,26 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "as plain descent": _as_plain,
             "no coupling of the signs": lambda p: _exact(p, hessian=np.diag(np.diag(_setting(p)["hessian"]))),
         },
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
     Claim(
         id="adam_limit/surge-of-large-gradients",
-        entries=("I3",),
+        **BEST_RATE,
         source=LI,
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "converge to a non-zero value when the batch size is large enough",
             "caption of Figure 1, as an account of the paper has it",
         ),
         statement=SURGE,
-        says="The best rate of one step of sign descent falls beyond the noise scale also where gradients are no "
-        "longer small against the noise of their batch.",
+        says="The best rate of one step of sign descent falls beyond the noise scale also where gradients are not "
+        "small against their batch's noise.",
         experiment=BEYOND,
-        score="rate",
         predict=_surge,
         margin=0.05,
         margin_reason="as where gradients are small",
         rivals={"square root, without a fall": _monotone, "as plain descent": _as_plain},
         expected=Verdict.DISAGREES,
         finding="The rate settles where the batch is large enough for the signs to be sure, as the paper says too. "
-        "Where few or weakly coupled weights put the noise scale beyond that size, the rate settles at that of full "
+        "Where few or weakly coupled weights put the noise scale beyond that size, it settles at that of full "
         "gradients and never falls.",
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
 )

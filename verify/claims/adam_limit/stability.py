@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, rules, stacks
 from theory.learning_rates import adam
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Passage, Standing
+from verify.claims.trained_networks import SINGLE, small_networks
+from verify.model import Arrays, Claim, ExactProperty, Experiment, as_stated
 from verify.model.domains import Between, Domain
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-__all__ = ["CLAIMS"]
 
 COHEN = "Cohen et al. (2022), arXiv 2207.14484"
 
@@ -50,22 +45,16 @@ def _radius(hessian: Any, diagonal: Any, rate: float, momentum: float) -> float:
     return float(np.abs(np.linalg.eigvals(np.vstack([weights, average]))).max())
 
 
-def full_batch_adam(block: Block, point: Point) -> Mapping[str, Any]:
+def full_batch_adam(block: Block, point: Point) -> Arrays:
     """Mean over time, late in training, of the rate times the largest eigenvalue of the preconditioned Hessian."""
     import torch
 
-    source = data.opened(point.images, (1, 8, 8))
-    drawn = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    x = torch.from_numpy(np.stack([d.images for d in drawn])).float().to(block.device)
-    y = torch.from_numpy(np.stack([d.labels for d in drawn])).to(block.device)
-    parameters = [
-        p.to(block.device)
-        for p in stacks.perceptrons_at_start(block.streams, (64, *point.hidden, source.classes))
-    ]
+    parameters, samples = small_networks(block, point)
+    x, y = samples.inputs.view(len(block), point.samples, -1), samples.targets.view(len(block), -1)
     stack, memory = stacks.Perceptrons(point.activation, "squared error"), rules.Memory()
     rule = rules.Rule(momentum=point.momentum, second=point.second, damping=point.damping)
     rates = torch.full((len(block),), point.rate, device=block.device)
-    seen: list[Tensor] = []
+    seen = []
     for step in range(1, point.steps + 1):
         _, gradients = stack.losses_and_gradients(parameters, x, y)
         memory = rule.step_(parameters, gradients, rates, memory)
@@ -76,7 +65,7 @@ def full_batch_adam(block: Block, point: Point) -> Mapping[str, Any]:
     return {"level": level}
 
 
-LATE: dict[str, Any] = {
+LATE = {
     "images": "digits",
     "samples": 64,
     "second": 0.99,
@@ -87,9 +76,9 @@ LATE: dict[str, Any] = {
 
 ADAM = Experiment(
     id="adam_limit/full-batch",
-    replicate="one perceptron with its images, trained on the squared error for 600 full-batch steps of Adam",
+    replicate="one perceptron with its images, trained by 600 full-batch steps of Adam",
     simulate=full_batch_adam,
-    single="its networks are trained in single precision",
+    single=SINGLE,
     points=(
         Point(activation="tanh", hidden=(16, 16), rate=0.01, momentum=0.9, **LATE),
         Point(activation="relu", hidden=(32,), rate=0.002, momentum=0.45, **LATE),
@@ -104,38 +93,31 @@ ANY: Domain = {
     "momentum": Between(0.0, 0.98),
     "rate": Between(0.001, 0.3),
 }
-HOVERS = Passage(
-    Standing.AS_STATED,
-    "the maximum eigenvalue of the preconditioned Hessian typically equilibrates at a certain numerical value -- the "
-    "stability threshold",
-    "abstract",
-)
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     ExactProperty(
         id="adam_limit/adaptive-edge",
         entries=("I5",),
         source=COHEN,
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "For Adam with step size and beta_1 = 0.9, this stability threshold is 38/eta",
             "abstract, without its letters",
         ),
         statement=r"\max |\mathrm{spec}| = 1 \text{ for } m' = \beta_1 m + (1-\beta_1) H x,\ x' = x - \eta P^{-1} m'"
         r"\ \text{at } \lambda_1(P^{-1} H) = \frac{2 + 2 \beta_1}{(1 - \beta_1) \eta}",
-        says="On a quadratic, Adam with a preconditioner that stands still is stable as long as the largest eigenvalue "
-        "of the preconditioned Hessian is below a threshold set by the rate and beta 1.",
+        says="On a quadratic, Adam with a fixed preconditioner is stable while the preconditioned Hessian's largest "
+        "eigenvalue is below a threshold set by rate and beta 1.",
         domain=ANY,
         violation=off_the_edge,
         examples=(Point(dim=3, momentum=0.9, rate=0.013), Point(dim=2, momentum=0.37, rate=0.17)),
         tolerance=1e-7,
         tolerance_reason="rounding of the eigenvalues of a matrix that is not symmetric",
         rivals={
-            "2 / eta": lambda rng, p: off_the_edge(rng, p, edge=lambda rate, **_: 2 / rate),
+            "2 / eta": partial(off_the_edge, edge=lambda rate, **_: 2 / rate),
             "a sum of gradients": lambda rng, p: off_the_edge(
                 rng, p, edge=lambda rate, momentum: (2 + 2 * momentum) / rate
             ),
-            "38 / eta": lambda rng, p: off_the_edge(rng, p, edge=lambda rate, **_: 38 / rate),
+            "38 / eta": partial(off_the_edge, edge=lambda rate, **_: 38 / rate),
         },
         seconds=0.01,
     ),
@@ -143,14 +125,18 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="adam_limit/full-batch-level",
         entries=("I6",),
         source=f"{COHEN}, abstract",
-        passage=HOVERS,
+        passage=as_stated(
+            "the maximum eigenvalue of the preconditioned Hessian typically equilibrates at a certain numerical value "
+            "-- the stability threshold",
+            "abstract",
+        ),
         statement=r"\eta\, \overline{\lambda_1(P^{-1} H)} = \frac{2 + 2 \beta_1}{1 - \beta_1} "
         r"\quad\text{under full-batch Adam},\ P = \mathrm{diag}(\sqrt{v} + \epsilon)",
-        says="Late in training by full-batch Adam, the largest eigenvalue of the preconditioned Hessian of small "
-        "networks is on average that at which Adam with that preconditioner would lose its stability.",
+        says="Late in training by full-batch Adam, the preconditioned Hessian's largest eigenvalue on small networks "
+        "is on average where Adam so preconditioned loses its stability.",
         experiment=ADAM,
         score="level",
-        predict=lambda p: float(adam.adaptive_edge(p.rate, momentum=p.momentum)) * p.rate,
+        predict=lambda p: adam.adaptive_edge(p.rate, momentum=p.momentum) * p.rate,
         margin=0.1,
         margin_reason="hovering with oscillations and a preconditioner that moves: a tenth of the level",
         pilot="rates, steps and betas, with seed 5, so that networks come to the edge before their loss is gone: 0.97 "

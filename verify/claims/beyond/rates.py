@@ -1,21 +1,26 @@
-"""Beyond the papers: the largest learning rate at which SGD is stable in the mean square."""
+"""Beyond the papers: the largest learning rate at which SGD is stable in the mean square, and steps at any rate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
+from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
-from simulate.training import optimisers
+from simulate.training import edges, lyapunov, optimisers, stacks, trial_training
 from theory import learning_rates
-from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
+from theory.finite_size import wishart_edge
+from verify.claims.adam_limit.scaling import CLAIMS as ADAM
+from verify.claims.granziol2022.rates.rates import CLAIMS as RATES
+from verify.judging.families import by_name, one, ratio
+from verify.model import KNOWN, OURS, Arrays, Claim, ExactProperty, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Domain, Either, OneOf
 
-__all__ = ["CLAIMS"]
+Array = NDArray[Any]
 
 
 class Rates(NamedTuple):
@@ -29,7 +34,7 @@ class Rates(NamedTuple):
     mean_top: float
 
 
-def samples_of(rng: np.random.Generator, point: Point) -> np.ndarray[Any, Any]:
+def samples_of(rng: np.random.Generator, point: Point) -> Array:
     """Positive semidefinite samples of uneven size along uneven directions; the last heavy along the flattest one."""
     shape = (point.samples, point.dim, point.rank)
     factors = rng.standard_normal(shape) * np.exp(-point.decay * np.arange(point.dim))[:, None]
@@ -39,7 +44,7 @@ def samples_of(rng: np.random.Generator, point: Point) -> np.ndarray[Any, Any]:
     return matrices
 
 
-def rates(matrices: np.ndarray[Any, Any], batch_size: int) -> Rates:
+def rates(matrices: Array, batch_size: int) -> Rates:
     """All rates of one population at one batch size; the statistics are those that a network would give."""
     size = {"batch_size": batch_size, "dataset_size": len(matrices)}
     population = optimisers.population(matrices)
@@ -140,7 +145,7 @@ def exponent_error(
     return abs(float(np.log(found[1] / found[0]) / (high - low)) - float(weights @ told) / 2)
 
 
-def _still(batches: np.ndarray[Any, Any], highest: float) -> float:
+def _still(batches: Array, highest: float) -> float:
     """The rate, at most `highest`, above which the second moment over these batches grows."""
     found: Any = scipy.optimize.brentq(
         lambda rate: optimisers.moment_radius(batches, rate) - 1, 1e-3 * highest, highest, xtol=1e-15
@@ -176,17 +181,16 @@ EXAMPLES = (
     Point(samples=12, dim=3, rank=6, spread=0.05, decay=1.7, heavy=40.0, batch_size=1),
     Point(samples=9, dim=7, rank=8, spread=0.02, decay=0.01, heavy=0.0, batch_size=6),
 )
-SCALAR = Point(samples=5, dim=1, rank=2, spread=0.7, decay=0.6, heavy=0.0, batch_size=3)
 
-PROPERTIES: tuple[AnyClaim, ...] = (
+PROPERTIES = (
     ExactProperty(
         id="beyond/mean-square-limit",
         entries=("D2",),
         source=f"{MULAYOFF}, here as a largest Rayleigh quotient",
         statement=r"\alpha_{\rm ms} = 1/\rho,\ \rho = \max_M \frac{\mathbb{E}\,\mathrm{tr}\, M H_B M H_B}"
         r"{2\, \mathrm{tr}\, M^2 H}:\quad \text{second moments decay below it and grow above}",
-        says="Over all batches, the second moment of the weights under SGD decays at rates below the mean-square "
-        "limit and grows above it.",
+        says="Over all batches, the second moment of the weights under SGD decays below the mean-square limit of the "
+        "rate and grows above it.",
         passage=KNOWN,
         domain=POPULATIONS,
         violation=wrong_growth,
@@ -194,11 +198,11 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         tolerance=1e-8,
         tolerance_reason="rounding of the spectral radius of a matrix that is not symmetric",
         rivals={
-            "2 / lambda_1": lambda rng, p: wrong_growth(rng, p, at="full"),
-            "2 / E lambda_1(H_B)": lambda rng, p: wrong_growth(rng, p, at="mean_top"),
-            "one step from v_1": lambda rng, p: wrong_growth(rng, p, at="one_step"),
-            "lower side of the bracket": lambda rng, p: wrong_growth(rng, p, at="lower"),
-            "upper side of the bracket": lambda rng, p: wrong_growth(rng, p, at="upper"),
+            "2 / lambda_1": partial(wrong_growth, at="full"),
+            "2 / E lambda_1(H_B)": partial(wrong_growth, at="mean_top"),
+            "one step from v_1": partial(wrong_growth, at="one_step"),
+            "lower side of the bracket": partial(wrong_growth, at="lower"),
+            "upper side of the bracket": partial(wrong_growth, at="upper"),
         },
         seconds=0.065,
     ),
@@ -210,20 +214,20 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         r"\min_{|u| = 1} \frac{2 u^\top H u}{(u^\top H u)^2 + \mathrm{Var}_i(u^\top H_i u)/b}\quad "
         r"(\text{equal for one parameter})",
         says="The mean-square limit of the rate lies between a bound from the mean squared batch Hessian and one "
-        "from quadratic forms in trial vectors.",
+        "from quadratic forms.",
         passage=OURS,
         domain=POPULATIONS,
         violation=outside,
-        examples=(*EXAMPLES, SCALAR),
+        examples=(*EXAMPLES, Point(samples=5, dim=1, rank=2, spread=0.7, decay=0.6, heavy=0.0, batch_size=3)),
         tolerance=1e-9,
         tolerance_reason="rounding of symmetric eigenvalue problems",
         rivals={
-            "variance of H_i v_1 as an upper bound": lambda rng, p: outside(rng, p, high="one_step"),
-            "variance of H_i v_1 as a lower bound": lambda rng, p: outside(rng, p, low="one_step"),
-            "2 / lambda_1 is stable": lambda rng, p: outside(rng, p, low="full"),
-            "2 / E lambda_1(H_B) is stable": lambda rng, p: outside(rng, p, low="mean_top"),
-            "2 / E lambda_1(H_B) is an upper bound": lambda rng, p: outside(rng, p, high="mean_top"),
-            "upper side attained": lambda rng, p: outside(rng, p, low="upper"),
+            "variance of H_i v_1 as an upper bound": partial(outside, high="one_step"),
+            "variance of H_i v_1 as a lower bound": partial(outside, low="one_step"),
+            "2 / lambda_1 is stable": partial(outside, low="full"),
+            "2 / E lambda_1(H_B) is stable": partial(outside, low="mean_top"),
+            "2 / E lambda_1(H_B) is an upper bound": partial(outside, high="mean_top"),
+            "upper side attained": partial(outside, low="upper"),
         },
         seconds=0.051,
     ),
@@ -233,8 +237,8 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         source=f"ours; that the limit never falls with B is in {MULAYOFF}",
         statement=r"\alpha_{\rm ms}(b) \le \alpha_{\rm ms}(b') \le \tfrac{b'}{b} \alpha_{\rm ms}(b)\ (b < b'),\quad "
         r"\alpha_{\rm ms}(b) \ge \frac{2}{\lambda_1} \frac{1}{1 + b^*/b} \text{ through } B = 1",
-        says="The mean-square limit never falls with the batch size, grows at most linearly, and stays above the "
-        "linear-then-flat curve through both ends.",
+        says="The mean-square limit never falls with the batch size, grows at most linearly, and stays above "
+        "linear-then-flat through both ends.",
         passage=OURS,
         domain=POPULATIONS,
         violation=off_the_curve,
@@ -242,9 +246,9 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         tolerance=1e-8,
         tolerance_reason="rounding of symmetric eigenvalue problems",
         rivals={
-            "square root of b": lambda rng, p: off_the_curve(rng, p, rule="root"),
-            "flat": lambda rng, p: off_the_curve(rng, p, rule="flat"),
-            "exactly on the curve": lambda rng, p: off_the_curve(rng, p, rule="curve"),
+            "square root of b": partial(off_the_curve, rule="root"),
+            "flat": partial(off_the_curve, rule="flat"),
+            "exactly on the curve": partial(off_the_curve, rule="curve"),
         },
         seconds=0.23,
     ),
@@ -254,8 +258,8 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         source=f"ours; the limit is that of {MULAYOFF}",
         statement=r"\frac{d \log \alpha}{d \log b} = \frac{1}{1 + b/b^*},\quad "
         r"b^* = \frac{\mathrm{Var}_i\, h_i}{\lambda^2} \quad (\text{one direction})",
-        says="Along one direction, the slope of SGD's largest stable rate in the mean square, on logarithmic axes, "
-        "falls from one to zero as the batch size passes its crossover.",
+        says="Along one direction, the log-log slope of SGD's largest mean-square stable rate falls from one to zero "
+        "as the batch size passes its crossover.",
         passage=OURS,
         domain=SCALARS,
         violation=exponent_error,
@@ -266,11 +270,11 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         tolerance=1e-8,
         tolerance_reason="rounding of a root and of a quadrature of a smooth function",
         rivals={
-            "linear": lambda rng, p: exponent_error(rng, p, rule=lambda _: 1.0),
-            "square root": lambda rng, p: exponent_error(rng, p, rule=lambda _: 0.5),
-            "of the other side": lambda rng, p: exponent_error(rng, p, rule=lambda e: 1 - e),
-            "divisor N": lambda rng, p: exponent_error(rng, p, divisor=0),
-            "of an infinite data set": lambda rng, p: exponent_error(rng, p, infinite=True),
+            "linear": partial(exponent_error, rule=lambda _: 1.0),
+            "square root": partial(exponent_error, rule=lambda _: 0.5),
+            "of the other side": partial(exponent_error, rule=lambda e: 1 - e),
+            "divisor N": partial(exponent_error, divisor=0),
+            "of an infinite data set": partial(exponent_error, infinite=True),
         },
         seconds=0.01,
     ),
@@ -278,13 +282,13 @@ PROPERTIES: tuple[AnyClaim, ...] = (
 
 
 @cache
-def _fixed(samples: int, dim: int) -> np.ndarray[Any, Any]:
+def _fixed(samples: int, dim: int) -> Array:
     """A population that all replicates share."""
     point = Point(samples=samples, dim=dim, rank=2, spread=0.6, decay=0.5, heavy=0.0)
     return samples_of(fixture(0, "beyond/sgd-steps"), point)
 
 
-def _sgd_steps(block: Block, point: Point) -> Mapping[str, Any]:
+def _sgd_steps(block: Block, point: Point) -> Arrays:
     """SGD from weights with the second moment that the limiting rate keeps, at a multiple of that rate."""
     matrices = _fixed(point.samples, point.dim)
     limit = optimisers.largest_stable_rate(optimisers.population(matrices), point.batch_size)
@@ -302,7 +306,6 @@ SGD = Experiment(
         Point(samples=12, dim=4, batch_size=size, relative=relative, runs=1024)
         for size, relative in ((3, 0.7), (3, 1.3), (7, 1.1))
     ),
-    budget=4096,
     seconds=0.097,
 )
 
@@ -318,7 +321,7 @@ SGD_CLAIM = Claim(
     experiment=SGD,
     kind=Kind.RATIO,
     score=("loss of distance", "gain"),
-    predict=lambda p: float(learning_rates.mean_square_descent(p.relative, limit=1.0)),
+    predict=lambda p: learning_rates.mean_square_descent(p.relative, limit=1.0),
     margin=0.01,
     relative=False,
     margin_reason="unbiased; 1 % of what a small rate gains",
@@ -331,4 +334,135 @@ SGD_CLAIM = Claim(
     quantity="loss of squared distance over that of a small rate",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*PROPERTIES, SGD_CLAIM)
+
+GROWTH = by_name(RATES, "least-squares-growth")["least-squares-growth"]
+SECOND_MOMENT = by_name(ADAM, "second-moment")["second-moment"]
+
+
+def _sgd(block: Block, p: Point) -> Any:
+    """Loss of distance at a multiple of the largest stable rate, and what else is 1 there."""
+    return np.array([_descents(rng, p) for rng in block.streams])
+
+
+def _descents(rng: np.random.Generator, p: Point) -> float:
+    batch = min(p.batch_size, p.samples - 1)
+    matrices = samples_of(rng, p | {"rank": 2, "spread": 0.6, "decay": 0.5, "heavy": 0.0})
+    found = optimisers.population(matrices)
+    limit = optimisers.largest_stable_rate(found, batch)
+    setting = {"rate": p.times * limit.rate, "batch_size": batch, "runs": 2048}
+    steps = optimisers.sgd_steps(Block((rng,)), matrices, limit.moment, **setting)
+    lost = -steps["change"][0] / steps["gain"][0]
+    still = optimisers.moment_radius(optimisers.all_batches(matrices, batch), limit.rate)
+    directions = optimisers.trial_directions(found, top=2, heavy=2)
+    bracket = learning_rates.mean_square_bracket(
+        *optimisers.form_moments(found, directions),
+        square=optimisers.whitened_square(found, batch),
+        batch_size=batch,
+        dataset_size=len(matrices),
+    )
+    sides = (float(bracket.lower) / limit.rate, float(bracket.upper) / limit.rate)
+    outside = (min(1.0, 1 / sides[0]), max(1.0, 1 / sides[1])) if p.dim > 1 else sides
+    known = float(learning_rates.mean_square_descent(p.times, limit=1.0))
+    return float(np.mean([1 + lost - known, still, *outside]))
+
+
+def _exponent(block: Block, p: Point) -> Any:
+    """One weight, so that a step on a sample multiplies its distance by what descent on that sample does."""
+    import torch
+
+    stack, steps = stacks.Perceptrons("relu", "squared error", bias=False), 3 * p.samples + 1
+    x = 1 + 0.4 * block.normal(p.samples, 1).cpu().sigmoid()
+    # to either side of the rate that ends on the spot, where the logarithm has no bottom
+    rate = 0.3 * p.times if p.batch_size % 2 else 1.3 + p.times
+    kernels = lyapunov.output_kernels(stack, [torch.ones(len(block), 1, 1, dtype=x.dtype)], x)
+    batches = [
+        trial_training.CommonBatches(samples=p.samples, size=1, seed=int(rng.integers(1 << 31)))
+        for rng in block.streams
+    ]
+    rates = torch.full((len(block), 1), rate, dtype=x.dtype)
+    found = lyapunov.lyapunov_exponents(kernels, batches, rates=rates, steps=steps)[:, 0]
+    squares = x[:, :, 0].square().numpy()
+    factors = learning_rates.heavy_ball_contraction(rate, 0.0, largest=squares, smallest=squares)
+    return 1 + found.numpy() - np.log(factors).mean(1)
+
+
+def _largest(block: Block, p: Point) -> Any:
+    """Of the Hessian of a linear output on Gaussian inputs."""
+    stack = stacks.Perceptrons("relu", "squared error", bias=False)
+    dim, size = 10 + 10 * p.dim, 12 * p.samples
+    x, y = block.normal(size, dim), block.normal(size, 1)
+    found = edges.top_eigenvalues(stack, [x.new_zeros(len(block), 1, dim)], x, y, steps=dim)
+    return found.values / float(wishart_edge(dim, size, variance=1.0).mean)
+
+
+def _adam(block: Block, p: Point) -> Any:
+    """By the square root rule, where noise dominates the gradients."""
+    loss = {"start": 1.3, "curvature": 0.8, "noise": 31.0, "later_noise": 11.0}
+    setting = {"rate": 0.021 * p.times, "momentum": 0.993, "second": 0.9985, "damping": 3.0}
+    runs = {"growth": min(p.batch_size, 2), "paths": 256, "before": 12 * p.samples, "after": 96}
+    return ratio(SECOND_MOMENT, block, Point(**loss, **setting, **runs))
+
+
+CASES = {
+    "least squares": lambda block, p: ratio(
+        GROWTH,
+        block,
+        Point(dim=p.dim, batch_size=p.batch_size, rate=p.times / 3, steps=2, runs=48),
+    ),
+    "sgd": _sgd,
+    "exponent": _exponent,
+    "largest": _largest,
+    "adam": _adam,
+}
+
+
+def any_rate(block: Block, point: Point) -> Arrays:
+    """What steps do over what theory says they do."""
+    return {"ratio": CASES[point.case](block, point)}
+
+
+def _example(case: str) -> Point:
+    return Point(case=case, samples=7, dim=4, batch_size=3, times=0.7)
+
+
+ANY_RATE_CLAIMS = (
+    StatisticalProperty(
+        id="beyond/any-rate",
+        entries=("D2", "granziol2022/B46"),
+        source=f"ours; the limit of SGD is that of {MULAYOFF}",
+        passage=OURS,
+        statement=r"\text{a step of SGD from the moment that } \alpha_{\rm ms} \text{ keeps: } 1 - a/\alpha_{\rm ms};\ "
+        r"\text{exponents, moments of Adam and largest eigenvalues as theory has them}",
+        says="At any rate, batch size and population, steps of SGD and Adam, exponents and largest eigenvalues come "
+        "out as in theory.",
+        domain={
+            "case": OneOf(*CASES),
+            "samples": Between(4, 9),
+            "dim": Between(1, 4),
+            "batch_size": Between(1, 4),
+            "times": Between(0.3, 1.4),
+        },
+        simulate=any_rate,
+        on_host="populations in numpy",
+        replicate="some hundred runs, or one set of inputs",
+        examples=(*map(_example, CASES), _example("sgd") | {"dim": 1}),
+        score="ratio",
+        predict=one,
+        margin=0.02,
+        margin_reason="exact, but for the first order of Adam's limit and of the edge, below 1 %",
+        rivals={
+            "no batch noise": lambda p: 1 - p.times / p.batch_size,
+            "twice the rate": lambda p: 1 + p.times,
+        },
+        budget=4096,
+        seconds=4.0,
+        quantity="what steps do over theory",
+    ),
+)
+
+
+CLAIMS = (
+    *PROPERTIES,
+    SGD_CLAIM,
+    *ANY_RATE_CLAIMS,
+)

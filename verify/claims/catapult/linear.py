@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.learning_rates import catapult
-from verify.model import KNOWN, AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import (
+    KNOWN,
+    Arrays,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Kind,
+    NoTheory,
+    as_stated,
+)
 from verify.model.domains import Between
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = ["CLAIMS"]
 
 SOURCE = "Lewkowycz et al. (2020), section 2"
 
@@ -68,28 +75,17 @@ def _one_step(rng: np.random.Generator, point: Point) -> tuple[np.ndarray[Any, A
     return found, catapult.step(*start[:2], rate=start[2], width=point.width), start
 
 
-def _off(found: np.ndarray[Any, Any], output: Any, curvature: Any) -> float:
-    return float((np.abs(found - np.stack([output, curvature])) / (1 + np.abs(found))).max())
-
-
-def _step(rng: np.random.Generator, point: Point) -> float:
-    found, said, _ = _one_step(rng, point)
-    return _off(found, *said)
-
-
-def _linearised(rng: np.random.Generator, point: Point) -> float:
-    found, _, (f, curvature, rate) = _one_step(rng, point)
-    return _off(found, f * (1 - rate * curvature), curvature)
-
-
-def _without_the_square(rng: np.random.Generator, point: Point) -> float:
+def _step(rng: np.random.Generator, point: Point, *, reading: str = "") -> float:
+    """How far the formulas, or another reading of them, are off."""
     found, said, (f, curvature, rate) = _one_step(rng, point)
-    return _off(found, f * (1 - rate * curvature), said.curvature)
-
-
-def _two_for_four(rng: np.random.Generator, point: Point) -> float:
-    found, said, (f, curvature, rate) = _one_step(rng, point)
-    return _off(found, said.output, curvature + rate * f**2 / point.width * (rate * curvature - 2))
+    linear = f * (1 - rate * curvature)
+    told = {
+        "": said,
+        "linearised": (linear, curvature),
+        "linear output": (linear, said.curvature),
+        "2 for 4": (said.output, curvature + rate * f**2 / point.width * (rate * curvature - 2)),
+    }[reading]
+    return float((np.abs(found - np.stack(told)) / (1 + np.abs(found))).max())
 
 
 STEP = ExactProperty(
@@ -98,17 +94,17 @@ STEP = ExactProperty(
     source=f"{SOURCE}, the update of f and of lambda",
     statement=r"f' = f (1 - \eta\lambda + \eta^2 f^2/n),\quad "
     r"\lambda' = \lambda + \frac{\eta f^2}{n} (\eta\lambda - 4)",
-    says="One step of gradient descent on a linear network with one hidden layer and one sample changes its output "
-    "and its curvature by two formulas in these two numbers, the rate and the width.",
+    says="One step of descent on a linear network with one hidden layer and one sample changes output and curvature "
+    "by two formulas in these, the rate and the width.",
     domain={"width": Between(1, 300), "product": Between(0.1, 6.0), "scale": Between(0.3, 2.0)},
     violation=_step,
     examples=(Point(width=7, product=3.3, scale=1.3),),
     tolerance=1e-10,
     tolerance_reason="rounding of sums over the width",
     rivals={
-        "the network linearised": _linearised,
-        "without the square of the output": _without_the_square,
-        "2 in place of 4": _two_for_four,
+        "the network linearised": partial(_step, reading="linearised"),
+        "without the square of the output": partial(_step, reading="linear output"),
+        "2 in place of 4": partial(_step, reading="2 for 4"),
     },
     seconds=0.013,
 )
@@ -120,7 +116,7 @@ def _started(block: Block, width: int) -> LinearNetwork:
     return LinearNetwork(block.normal(2, width))
 
 
-def followed(block: Block, point: Point) -> Mapping[str, Any]:
+def followed(block: Block, point: Point) -> Arrays:
     """Where descent ends, in units of the rate and of the curvature at the start, and whether the loss grew first."""
     network = _started(block, point.width)
     rates, loss = point.product / network.curvatures(), network.losses()
@@ -131,7 +127,7 @@ def followed(block: Block, point: Point) -> Mapping[str, Any]:
     return {"end": rates * network.curvatures(), "grew": grew.double()}
 
 
-def lazy(block: Block, point: Point) -> Mapping[str, Any]:
+def lazy(block: Block, point: Point) -> Arrays:
     """Share of the curvature that descent takes off, over the squared output at the start; means over some networks."""
     network = LinearNetwork(block.normal(point.networks, 2, point.width).flatten(0, 1))
     first, outputs = network.curvatures(), network.outputs()
@@ -142,7 +138,7 @@ def lazy(block: Block, point: Point) -> Mapping[str, Any]:
     return {"drop": drops.view(len(block), -1).mean(1)}
 
 
-def largest_rates_of_linear_networks(block: Block, point: Point) -> Mapping[str, Any]:
+def largest_rates_of_linear_networks(block: Block, point: Point) -> Arrays:
     """Largest rate of a ladder at which the loss falls, times the curvature at the start, and the next one."""
     import torch
 
@@ -158,7 +154,7 @@ def largest_rates_of_linear_networks(block: Block, point: Point) -> Mapping[str,
     return {"largest": (tried.log() * fell).amax(1).exp() * point.ratio**0.5}
 
 
-def peaks(block: Block, point: Point) -> Mapping[str, Any]:
+def peaks(block: Block, point: Point) -> Arrays:
     """Steps by which the loss of a wide network is highest after that of a narrow one."""
     import torch
 
@@ -196,7 +192,6 @@ ENDS = Experiment(
         Point(product=2.7, width=320, steps=80),
         Point(product=3.6, width=140, steps=160),
     ),
-    budget=4096,
     seconds=0.47,
 )
 LAZY = Experiment(
@@ -222,6 +217,7 @@ RATES = Experiment(
     budget=128,
     seconds=0.5,
 )
+
 GROWTH = Experiment(
     id="catapult/growth",
     replicate="two linear networks, one much wider than the other",
@@ -230,25 +226,18 @@ GROWTH = Experiment(
         Point(product=2.6, width=100, wider=36, steps=26),
         Point(product=3.3, width=60, wider=64, steps=16),
     ),
-    budget=4096,
     seconds=0.87,
 )
 
-SAID = Passage(
-    Standing.AS_STATED,
-    "a narrow range of large, stable learning rates",
-    "abstract; the bounds stand in section 2",
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     STEP,
     Claim(
         id="catapult/loss-grows-first",
         entries=("F2",),
         source=f"{SOURCE}, the three phases",
         statement=r"P(L_1 > L_0) = 1 \text{ if } \eta\lambda_0 > 2,\ 0 \text{ if } \eta\lambda_0 < 2",
-        says="In a wide linear network the first step raises the loss if the rate is above two over the curvature, "
-        "and lowers it otherwise.",
+        says="In a wide linear network the first step raises the loss at rates above two over the curvature, and "
+        "lowers it below.",
         experiment=PHASES,
         kind=Kind.PROPORTION,
         score="grew",
@@ -264,10 +253,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="catapult/largest-rate-of-linear-networks",
         entries=("F3",),
         source=f"{SOURCE}, the largest rate; at every width, up to about it, Wang et al. (2022), arXiv 2110.03677",
-        passage=SAID,
+        passage=as_stated(
+            "a narrow range of large, stable learning rates",
+            "abstract; the bounds stand in section 2",
+        ),
         statement=r"\eta_{\max} \lambda_0 = 4",
-        says="A linear network with one hidden layer and one sample converges up to a rate of four over its "
-        "curvature at the start.",
+        says="A linear network with one hidden layer and one sample converges up to a rate of four over its initial "
+        "curvature.",
         experiment=RATES,
         score="largest",
         predict=lambda _: catapult.largest_product(),
@@ -304,8 +296,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         passage=KNOWN,
         statement=r"\mathbb{E}\, \eta\lambda_{end} = \mathbb{E}\, a_\infty(\eta\lambda_0 (b - 1/2)),\quad "
         r"b \sim \mathrm{Beta}(n/2, n/2),\ z' = z |1 - a + z^2|,\ a' = a - z^2 (4 - a)",
-        says="The mean curvature at which linear networks end after a catapult follows from two coupled steps in "
-        "place of the network.",
+        says="The mean curvature at which linear networks end after a catapult follows from two coupled steps.",
         experiment=ENDS,
         score="end",
         predict=lambda p: catapult.mean_final_product(p.product, width=p.width),
@@ -324,17 +315,17 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("F6",),
         source=f"{SOURCE}, where the time is of order log n; the constant is ours",
         statement=r"\mathbb{E}\,(t_{rn} - t_n) = \frac{\log r}{2 \log(\eta\lambda_0 - 1)}",
-        says="In a linear network that is some times as wide, the loss is highest later by the logarithm of that "
-        "number over twice the logarithm of the growth in a step.",
+        says="In a linear network that is wider by a factor, the loss peaks later by that factor's logarithm over "
+        "twice that of the growth in a step.",
         experiment=GROWTH,
         score="delay",
-        predict=lambda p: float(catapult.growth_steps(p.product, ratio=p.wider)),
+        predict=lambda p: catapult.growth_steps(p.product, ratio=p.wider),
         margin=0.14,
         margin_reason="exact for wide networks but for an output of size 1 beside the root of the width; a "
         "thousand pairs tell it to a tenth",
         pilot="widths and margin, between what first runs decided and what tells slips in the formula from it",
         rivals={
-            "the loss of size n": lambda p: 2 * float(catapult.growth_steps(p.product, ratio=p.wider)),
+            "the loss of size n": lambda p: 2 * catapult.growth_steps(p.product, ratio=p.wider),
             "growth by the product": lambda p: float(np.log(p.wider) / (2 * np.log(p.product))),
             "as the root of the width": lambda p: p.wider**0.5,
         },
@@ -346,11 +337,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{SOURCE}, where the change is of order 1/n; the constant is ours",
         statement=r"\frac{n}{\eta^2 f_0^2} (1 - \lambda_{end}/\lambda_0) = "
         r"\frac{4 - \eta\lambda_0}{(2 - \eta\lambda_0)\, (\eta\lambda_0)^2} \text{ to first order in } 1/n",
-        says="At rates below two over the curvature, descent takes off a share of a linear network's curvature that "
-        "goes like its squared output over the width.",
+        says="At rates below two over the curvature, descent takes a share off a linear network's curvature that "
+        "goes as squared output over width.",
         experiment=LAZY,
         score="drop",
-        predict=lambda p: float(catapult.curvature_drop(1.0, p.product)),
+        predict=lambda p: catapult.curvature_drop(1.0, p.product),
         margin=0.05,
         margin_reason="the second order in 1/n, which is a hundredth at these widths",
         pilot="that means over twelve networks are judged: single ones were too skewed",
@@ -359,6 +350,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "without the edge": lambda p: (4 - p.product) / (2 * p.product**2),
             "of order 1/n^2": lambda p: (4 - p.product) / ((2 - p.product) * p.product**2 * p.width),
         },
-        quantity="share of the curvature taken off, over the squared output at the start in its unit",
+        quantity="share of the curvature taken off, over the squared initial output",
     ),
 )

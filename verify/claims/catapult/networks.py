@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from theory.learning_rates import catapult
-from verify.model import AnyClaim, Claim, Experiment, NoTheory, Passage, Standing, Verdict
-
-__all__ = ["CLAIMS"]
-
-SOURCE = "Lewkowycz et al. (2020), section 1"
+from verify.claims.trained_networks import SINGLE, drawn_images, training_sets
+from verify.model import (
+    Arrays,
+    Claim,
+    Experiment,
+    NoTheory,
+    Verdict,
+    as_stated,
+    out_of_scope,
+)
 
 WIDTH = 64
 """Of the inputs and of every hidden layer: all weights have one scale, so that the parametrisation with weights of unit
@@ -25,7 +26,7 @@ PRODUCTS = 16
 """With a Gauss-Newton matrix, for its largest eigenvalue."""
 
 
-def largest_rates_of_perceptrons(block: Block, point: Point) -> Mapping[str, Any]:
+def largest_rates_of_perceptrons(block: Block, point: Point) -> Arrays:
     """Decades of the largest rate at which full-batch descent trains a network, times its curvature at the start.
 
     It trains if the loss ends below that of the best constant outputs. As many rungs as train are counted.
@@ -65,35 +66,24 @@ LOST = 1e9
 
 
 def _samples(block: Block, point: Point) -> grids.TrainingSets:
-    import torch
-
-    source = data.opened("digits", (1, 8, 8))
-    drawn = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    images = [np.asarray(d.images, float) for d in drawn]
-    if point.centred:
-        images = [x - x.mean(0) for x in images]
-    inputs = np.concatenate([x / np.sqrt(np.mean(x**2)) for x in images])
-    own = torch.arange(len(inputs)).view(len(block), -1)
-    labels = torch.from_numpy(np.concatenate([d.labels for d in drawn]))
-    return grids.TrainingSets(
-        torch.from_numpy(inputs).float().to(block.device), labels.to(block.device), own.to(block.device)
-    )
+    drawn, _ = drawn_images(block, point | {"images": "digits"})
+    images = [d.images - d.images.mean(0) for d in drawn]
+    return training_sets(block, [x / np.sqrt(np.mean(x**2)) for x in images], [d.labels for d in drawn])
 
 
-SETTING: dict[str, Any] = {"samples": 16, "steps": 40}
-RELU: dict[str, Any] = {"activation": "relu", "weight_variance": 2.0, **SETTING}
+RELU = {"activation": "relu", "weight_variance": 2.0, "samples": 16, "steps": 40}
 
 SPECIAL = "the variance 2 of the weights is that at which signals keep their size"
 
-RAISED: dict[str, Any] = {"low": 6.0, "ratio": 1.3, "rungs": 7}
-LOWER: dict[str, Any] = {"low": 2.6, "ratio": 1.12, "rungs": 9}
+RAISED = {"low": 6.0, "ratio": 1.3, "rungs": 7}
+LOWER = {"low": 2.6, "ratio": 1.12, "rungs": 9}
 
 DEEP, CENTRED = (
     Experiment(
         id=f"catapult/{name}",
         replicate="one perceptron with 16 digits, at each rate of a ladder",
         simulate=largest_rates_of_perceptrons,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=points,
         budget=256,
         seconds=seconds,
@@ -113,67 +103,56 @@ DEEP, CENTRED = (
     )
 )
 
-SAID = Passage(
-    Standing.AS_STATED,
-    "a narrow range of large, stable learning rates",
-    "abstract; of the range in section 1, 12 for ReLU, other accounts were read",
-)
-NARROWER = Passage(
-    Standing.OUTSIDE,
-    "training dynamics in realistic deep learning settings",
-    "abstract; of the number 12 and of networks with 2048 units in a layer, accounts by others",
-)
-BETWEEN = "less than half-way from 12 to the 4 of linear networks, in decades: the paper says approximately"
-DECADES = "decades of the largest rate times the curvature at the start"
 
-CLAIMS: tuple[AnyClaim, ...] = (
+AT_TWELVE = {
+    "entries": ("F8",),
+    "source": "Lewkowycz et al. (2020), section 1",
+    "score": "decades",
+    "predict": lambda _: float(np.log10(12)),
+    "margin": 0.2,
+    "relative": False,
+    "margin_reason": "less than half-way from 12 to the 4 of linear networks, in decades: the paper says approximately",
+    "no_theory": NoTheory.CONSTANT,
+    "quantity": "decades of the largest rate times the curvature at the start",
+    "logarithm": "10",
+}
+
+CLAIMS = (
     Claim(
         id="catapult/relu-in-deeper-networks",
-        entries=("F8",),
-        source=SOURCE,
-        passage=SAID,
+        **AT_TWELVE,
+        passage=as_stated(
+            "a narrow range of large, stable learning rates",
+            "abstract; of the range in section 1, 12 for ReLU, other accounts were read",
+        ),
         statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 12 "
         r"\quad\text{ReLU, two and three hidden layers}",
         says="Perceptrons with ReLU and two or three hidden layers train up to a rate of about twelve over the "
-        "curvature at the start.",
+        "initial curvature.",
         experiment=DEEP,
-        score="decades",
-        predict=lambda _: float(np.log10(12)),
-        margin=0.2,
-        relative=False,
-        margin_reason=BETWEEN,
         pilot="widths, samples, and that decades are judged: networks drawn first lay at 13 and 16",
         rivals={
             "that of linear networks": lambda _: float(np.log10(catapult.largest_product())),
             "2, as for a quadratic loss": lambda _: float(np.log10(2)),
             "forty": lambda _: float(np.log10(40)),
         },
-        no_theory=NoTheory.CONSTANT,
-        quantity=DECADES,
-        logarithm="10",
     ),
     Claim(
         id="catapult/relu-in-one-layer",
-        entries=("F8",),
-        source=SOURCE,
-        passage=NARROWER,
+        **AT_TWELVE,
+        passage=out_of_scope(
+            "training dynamics in realistic deep learning settings",
+            "abstract; of the number 12 and of networks with 2048 units in a layer, accounts by others",
+        ),
         statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 12 "
         r"\quad\text{ReLU, one hidden layer, inputs of mean 0}",
-        says="Perceptrons with ReLU and one hidden layer, on inputs of mean 0, train up to a rate of about twelve "
-        "over the curvature at the start.",
+        says="Perceptrons with ReLU and one hidden layer, on inputs of mean 0, train up to about twelve over the "
+        "initial curvature.",
         experiment=CENTRED,
-        score="decades",
-        predict=lambda _: float(np.log10(12)),
-        margin=0.2,
-        relative=False,
-        margin_reason=BETWEEN,
         rivals={"forty": lambda _: float(np.log10(40))},
         expected=Verdict.DISAGREES,
-        finding="With one hidden layer and inputs of mean 0 the largest rate is about that of linear networks, 4 over "
-        "the curvature at the start: the number is not one of the activation alone.",
+        finding="With one hidden layer and inputs of mean 0 the largest rate is about that of linear networks, 4 "
+        "over the initial curvature: the number is not one of the activation alone.",
         pilot="that it disagrees was seen on networks drawn first",
-        no_theory=NoTheory.CONSTANT,
-        quantity=DECADES,
-        logarithm="10",
     ),
 )

@@ -1,13 +1,11 @@
 """The edge of stability, with and without batches: papers of 2021 to 2026.
 
-What they state stands in `entries`; the rooms hold the experiments and claims that judge it, in the order of the
+`ENTRIES` says what they state; the rooms hold the experiments and claims that judge it, in the order of the
 report.
 """
 
 from verify.claims.shipped import page
-from verify.model.inventory import Paper
-
-__all__ = ["DOCS", "PAPER", "ROOMS"]
+from verify.model.inventory import Entry, Paper
 
 PAPER = Paper(
     "edge",
@@ -19,4 +17,38 @@ PAPER = Paper(
 
 DOCS = page("edge")
 
-ROOMS = ("model", "networks", "levels")
+ROOMS = (
+    "model",
+    "networks",
+)
+
+ENTRIES = (
+    Entry("E1", "full-batch descent hovers where the largest eigenvalue is 2 over the rate"),
+    Entry("E2", "the mean largest eigenvalue of a batch hovers there under SGD"),
+    Entry("E3", "batch sharpness hovers there under SGD"),
+    Entry("E4", "squared oscillation that holds the eigenvalue still", scope="in the two-variable model"),
+    Entry(
+        "E5",
+        "gap that the noise of gradients opens below the edge",
+        scope="in the two-variable model",
+    ),
+    Entry(
+        "E6",
+        "SGD comes to rest where the rate at which it turns unstable, linearised, is its own",
+        ours=True,
+    ),
+)
+
+SYMBOLS = {
+    r"\eta": "learning rate",
+    r"\lambda_1": "largest eigenvalue of a Hessian",
+    r"H_B": "Hessian of a batch",
+    r"g_B": "gradient of a batch",
+    r"B": "batch size",
+    r"\alpha": "progressive sharpening: how fast descent would raise the largest eigenvalue",
+    r"\beta": "self-stabilisation: squared gradient of the largest eigenvalue",
+    r"\sigma": "standard deviation of the gradient of a batch along the top eigenvector",
+    r"x": "place along the top eigenvector",
+    r"y": "how far the largest eigenvalue lies above 2 over the rate",
+}
+"""Letters that mean the same in every statement, as LaTeX; those that change are left out."""

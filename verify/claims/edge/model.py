@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.learning_rates import edge_of_stability
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
-
-__all__ = ["CLAIMS"]
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, as_stated
 
 DAMIAN = "Damian, Nichani and Lee (2023), Self-stabilization, arXiv 2209.15594"
 LIAO = "Liao, Kolomvaki and Kyrillidis (2026), arXiv 2604.21016"
 
 
-def two_variables(block: Block, point: Point) -> Mapping[str, Any]:
+def two_variables(block: Block, point: Point) -> Arrays:
     """Time means along x' = -(1 + eta y) x + eta n, y' = y + eta (alpha - beta x^2 / 2), once it has settled."""
     rate, alpha, beta = point.rate, point.sharpening, point.stabilisation
     noise = np.stack([rng.standard_normal(point.steps) for rng in block.streams]) * (rate * point.sigma)
     scale = np.sqrt(2 * alpha / beta)
     x = np.array([rng.standard_normal() for rng in block.streams]) * scale
     y = np.full(len(block), -rate * beta * point.sigma**2 / (4 * alpha))
-    squares, gaps, weighted = (np.zeros(len(block)) for _ in range(3))
+    squares, weighted = np.zeros((2, len(block)))
     for step in range(point.steps):
         if step >= point.steps // 4:
             squares += x**2
-            gaps -= y
             weighted -= y * x**2
         x, y = noise[:, step] - (1 + rate * y) * x, y + rate * (alpha - beta * x**2 / 2)
     count = point.steps - point.steps // 4
     return {
         "square": squares / count,
-        "gap": gaps / count,
         "weighted": weighted / count,
         "one": np.ones(len(block)),
     }
@@ -55,19 +50,17 @@ MODEL = Experiment(
 )
 
 
-def _gap(p: Any) -> float:
-    return float(
-        edge_of_stability.sharpness_gap(
-            p.rate, noise=p.sigma**2, sharpening=p.sharpening, stabilisation=p.stabilisation
-        )
+def _gap(p: Any) -> Any:
+    return edge_of_stability.sharpness_gap(
+        p.rate, noise=p.sigma**2, sharpening=p.sharpening, stabilisation=p.stabilisation
     )
 
 
-def _oscillation(p: Any) -> float:
-    return float(edge_of_stability.oscillation(sharpening=p.sharpening, stabilisation=p.stabilisation))
+def _oscillation(p: Any) -> Any:
+    return edge_of_stability.oscillation(sharpening=p.sharpening, stabilisation=p.stabilisation)
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS = (
     Claim(
         id="edge/oscillation",
         entries=("E4",),
@@ -75,8 +68,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"\overline{x^2} = 2\alpha/\beta \quad\text{for } x' = -(1 + \eta y) x + \eta n,\ "
         r"y' = y + \eta(\alpha - \beta x^2/2)",
-        says="In the two-variable model of the edge of stability, the mean squared oscillation along the top "
-        "eigenvector is twice the progressive sharpening over the self-stabilisation, whatever the noise.",
+        says="In the two-variable model, the mean squared oscillation along the top eigenvector is twice the "
+        "sharpening over the self-stabilisation, whatever the noise.",
         experiment=MODEL,
         kind=Kind.RATIO,
         score=("square", "one"),
@@ -93,10 +86,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="edge/gap-in-the-model",
         entries=("E5",),
         source=f"{LIAO}, abstract, as a mean with weights x^2",
-        passage=Passage(Standing.AS_STATED, "we derive a closed-form equilibrium sharpness gap", "abstract"),
+        passage=as_stated("we derive a closed-form equilibrium sharpness gap", "abstract"),
         statement=r"-\overline{y x^2} / \overline{x^2} = \frac{\eta \beta \sigma^2}{4 \alpha} + O(\eta y^2)",
-        says="In the two-variable model, gradient noise holds the largest eigenvalue below two over the rate by the "
-        "rate times the self-stabilisation times the variance of the noise, over four times the sharpening.",
+        says="In the two-variable model, noise holds the largest eigenvalue below two over the rate by rate times "
+        "self-stabilisation times noise variance, over four times the sharpening.",
         experiment=MODEL,
         kind=Kind.RATIO,
         score=("weighted", "square"),

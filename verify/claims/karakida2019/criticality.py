@@ -16,7 +16,7 @@ from theory.activations import gaussian_kernels, single
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, law, network_of
-from verify.model import KNOWN, ByName, Claim, Experiment, Identity, Kind, Prediction
+from verify.model import KNOWN, Arrays, Claim, Experiment, Identity, Kind, Prediction
 
 __all__ = ["CLAIMS"]
 
@@ -24,7 +24,7 @@ TILT = 0.01
 """Angle and relative length by which pairs of inputs differ: all below are linear in it."""
 
 
-def travelling_pairs(block: Block, point: Point) -> ByName:
+def travelling_pairs(block: Block, point: Point) -> Arrays:
     """Distances and differences of variance of pairs of inputs, in the first layer and later.
 
     Pairs are near each other, or of nearly one length.
@@ -57,7 +57,7 @@ def travelling_pairs(block: Block, point: Point) -> ByName:
     }
 
 
-PAIRS: ByName = {"steps": 3, "pairs": 24, "width": 100}
+PAIRS: Arrays = {"steps": 3, "pairs": 24, "width": 100}
 
 # inputs of such lengths that the first layer is near the fixed point
 # `input_overlap`: of inputs that are not drawn any more; points keep their names, which their draws have
@@ -178,7 +178,7 @@ SMALL = 1e-5
 """Step of a recursion at which its ratio to the next is the slope at the fixed point, up to this."""
 
 
-def deep_networks(_: Generator, point: Point) -> ByName:
+def deep_networks(_: Generator, point: Point) -> Arrays:
     """Variance and correlation of two pre-activations deep inside, and how they approach what they become."""
     moments = order_parameters(point.activation, depth=LAYERS, **_drawn(point))
     variance, covariance = (
@@ -223,7 +223,7 @@ FIXED_POINTS = Identity(
 )
 
 
-def growing_pairs(block: Block, point: Point) -> ByName:
+def growing_pairs(block: Block, point: Point) -> Arrays:
     """Whether the squared distance of near inputs grows over some layers of a few networks."""
     found = travelling_pairs(block.repeated(point.networks), point)
     first, last = (
@@ -232,7 +232,7 @@ def growing_pairs(block: Block, point: Point) -> ByName:
     return {"grows": (last > first).double()}
 
 
-FEW: ByName = {"networks": 9, "steps": 4, "pairs": 3, "width": 70, "input_overlap": 0.7}
+FEW: Arrays = {"networks": 9, "steps": 4, "pairs": 3, "width": 70, "input_overlap": 0.7}
 
 PHASES = Experiment(
     id="karakida2019/phases",

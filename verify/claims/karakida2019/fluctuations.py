@@ -33,7 +33,7 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     wide,
 )
-from verify.model import OURS, ByName, Claim, Experiment, Identity, Kind, NoTheory, Prediction, Tier
+from verify.model import OURS, Arrays, Claim, Experiment, Identity, Kind, NoTheory, Prediction, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -41,10 +41,10 @@ __all__ = ["CLAIMS"]
 # --- order parameters of two networks ------------------------------------------------------------------------
 
 
-def pairs_of_networks(block: Block, point: Point) -> ByName:
+def pairs_of_networks(block: Block, point: Point) -> Arrays:
     """Distance of the order parameters of two networks at every width, forward in the last, backward in the first."""
 
-    def pair(block: Block, width: int) -> ByName:
+    def pair(block: Block, width: int) -> Arrays:
         networks = [network_of(block, point, width=width) for _ in range(2)]
         passed = [signals.forward(network, point.activation) for network in networks]
         hats = [p.activations[-1] @ p.activations[-1].mT / p.activations[-1].shape[-1] for p in passed]
@@ -115,7 +115,7 @@ def _rate(name: str, score: str, statement: str, says: str) -> Claim:
 # --- fresh weights on the way back ---------------------------------------------------------------------------
 
 
-def fresh_weights(block: Block, point: Point) -> ByName:
+def fresh_weights(block: Block, point: Point) -> Arrays:
     """Backward order parameter, with true and with other weights."""
     network, other = (network_of(block, point) for _ in range(2))
     passed = signals.forward(network, point.activation)
@@ -167,15 +167,15 @@ INDEPENDENCE = wide(
 # --- scatter of the Gram entries, hence the constants of the bounds -------------------------------------------
 
 
-def scatter_at_large_width(block: Block, point: Point) -> ByName:
+def scatter_at_large_width(block: Block, point: Point) -> Arrays:
     """Variance of centred cosines between gradients of one output, times the width."""
     return {"same": _scatter(few_signals.passed_gram(passed_at(block, point)), point.width)["same"]}
 
 
-def scatter_by_width(block: Block, point: Point) -> ByName:
+def scatter_by_width(block: Block, point: Point) -> Arrays:
     """The same for two outputs, at every width."""
 
-    def other(block: Block, width: int) -> ByName:
+    def other(block: Block, width: int) -> Arrays:
         gram = fisher_gram.gram(network_of(block, point, width=width), point.activation)
         return {"other": _scatter(gram, width)["other"]}
 
@@ -312,7 +312,7 @@ SCATTER_CLAIMS = (
 )
 
 
-def _linear(_: Generator, point: Point) -> ByName:
+def _linear(_: Generator, point: Point) -> Arrays:
     """c2 and c1 of linear networks: overlaps of signals fluctuate alike in every layer and reach all later terms."""
     known = fisher.fluctuation_constants(
         "linear",
@@ -365,7 +365,7 @@ CLOSED_FORM = Identity(
 # --- mean subtraction of few samples --------------------------------------------------------------------------
 
 
-def _few_samples(block: Block, point: Point) -> ByName:
+def _few_samples(block: Block, point: Point) -> Arrays:
     """Mean of the eigenvalues that mean subtraction leaves."""
     gram = few_signals.passed_gram(passed_at(block, point))
     left = point.outputs * (point.samples - 1)
@@ -422,10 +422,10 @@ MEAN_OF_NONZERO = wide(
 # --- growth and value of what is behind the bounds ------------------------------------------------------------
 
 
-def bounds_by_width(block: Block, point: Point) -> ByName:
+def bounds_by_width(block: Block, point: Point) -> Arrays:
     """Root of the summed squares of the eigenvalues after mean subtraction, T = M / rho."""
 
-    def root(block: Block, width: int) -> ByName:
+    def root(block: Block, width: int) -> Arrays:
         network = network_of(block, point, width=width, samples=round(width / point.rho))
         gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
         return {"root_of_squares": fisher_gram.trace_of_square(gram).sqrt()}
@@ -454,7 +454,7 @@ BOUNDS = at_each_width(
 )
 
 
-def bounds_at_large_width(block: Block, point: Point) -> ByName:
+def bounds_at_large_width(block: Block, point: Point) -> Arrays:
     """The same over the mean of the eigenvalues that are not zero, the factor of T - 1 in T directions taken out."""
     gram = fisher_gram.centred(fisher_gram.gram(network_of(block, point), point.activation))
     squares, trace = fisher_gram.trace_of_square(gram), fisher_gram.fisher_trace(gram)

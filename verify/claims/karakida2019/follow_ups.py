@@ -29,7 +29,7 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     statistics_of,
 )
-from verify.model import KNOWN, OURS, ByName, Claim, Experiment
+from verify.model import KNOWN, OURS, Arrays, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
@@ -43,7 +43,7 @@ _linear = partial(Claim, margin=0.03, margin_reason=LINEAR, axis="weight_varianc
 # --- the tangent kernel --------------------------------------------------------------------------------------
 
 
-def tangent_fisher(block: Block, point: Point) -> ByName:
+def tangent_fisher(block: Block, point: Point) -> Arrays:
     """Statistics linear in the Gram matrix of the tangent parameters."""
     passed = passed_at(block, point)
     gram = few_signals.passed_gram(passed, overlap=gram_variants.tangent_overlap(**_variances(point)))
@@ -57,10 +57,10 @@ def _variances(point: Point) -> dict[str, float]:
     return {"weight_variance": point.weight_variance, "bias_variance": point.bias_variance}
 
 
-def tangent_largest(block: Block, point: Point) -> ByName:
+def tangent_largest(block: Block, point: Point) -> Arrays:
     """Second moment of the eigenvalues over their mean and the Rayleigh quotient at equal weights, at every width."""
 
-    def moment(block: Block, width: int) -> ByName:
+    def moment(block: Block, width: int) -> Arrays:
         network = network_of(block, point, width=width)
         gram = gram_variants.tangent_gram(network, point.activation, **_variances(point))
         scale = fisher_gram.rayleigh(gram) * fisher_gram.fisher_trace(gram)
@@ -69,7 +69,7 @@ def tangent_largest(block: Block, point: Point) -> ByName:
     return by_width(block, point, moment)
 
 
-SIZES: ByName = {"depth": 3, "width": 200, "samples": 6, "outputs": 4}
+SIZES: Arrays = {"depth": 3, "width": 200, "samples": 6, "outputs": 4}
 
 TANGENT = one_network(
     id="karakida2019/tangent",
@@ -197,7 +197,7 @@ TANGENT_CLAIMS = (
 # --- the cross-entropy: trace and Rayleigh quotient ------------------------------------------------------------
 
 
-def softmax_fisher(block: Block, point: Point) -> ByName:
+def softmax_fisher(block: Block, point: Point) -> Arrays:
     """Trace and Rayleigh quotient of the cross-entropy's Fisher matrix, and what they need of the softmax.
 
     The quotient is taken at the top eigenvector of the averaged Gram matrix; `shared` and `own` are those of the
@@ -251,7 +251,7 @@ def _quotient(vector: Any, matrix: Any) -> Any:
 
 
 # outputs of variances near 1 or 2, else the softmax is certain and its Fisher matrix small and scattered
-UNCERTAIN: ByName = {"depth": 3, "width": 200, "samples": 7, "outputs": 5}
+UNCERTAIN: Arrays = {"depth": 3, "width": 200, "samples": 7, "outputs": 5}
 
 SOFTMAX = one_network(
     id="karakida2019/cross-entropy",
@@ -340,7 +340,7 @@ def _outputs_and_gram(block: Block, point: Point) -> tuple[Any, Any]:
     return logits, fisher_gram.gram(network, point.activation)
 
 
-def softmax_squares(block: Block, point: Point) -> ByName:
+def softmax_squares(block: Block, point: Point) -> Arrays:
     """Second moment of the eigenvalues over their mean and the Rayleigh quotient, over the same of theory."""
     logits, gram = _outputs_and_gram(block, point)
     matrix = _dual(gram, logits)
@@ -350,7 +350,7 @@ def softmax_squares(block: Block, point: Point) -> ByName:
     return {"squares": squares / (value * trace) / logits.new_tensor(theory)}
 
 
-def top_outlier(block: Block, point: Point) -> ByName:
+def top_outlier(block: Block, point: Point) -> Arrays:
     """Largest eigenvalue of the cross-entropy over the Rayleigh quotient without it, over the same of theory."""
     logits, gram = _outputs_and_gram(block, point)
     outliers = logits.new_tensor(np.array(_of_each_softmax(fisher.cross_entropy_outliers, point, logits)))
@@ -358,7 +358,7 @@ def top_outlier(block: Block, point: Point) -> ByName:
     return {"top": measured / (outliers[:, 0] / statistics_of(point).largest)}
 
 
-SOFTMAX_LAW: ByName = {"activation": "softplus", "weight_variance": 0.6, "bias_variance": 0.2}
+SOFTMAX_LAW: Arrays = {"activation": "softplus", "weight_variance": 0.6, "bias_variance": 0.2}
 
 SQUARES = one_network(
     id="karakida2019/cross-entropy-squares",

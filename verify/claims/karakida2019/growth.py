@@ -31,8 +31,8 @@ from verify.claims.karakida2019.wide_networks import (
     setting,
     wide,
 )
-from verify.model import OURS, ByName, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
-from verify.model.observation import Cost, Observation, headed, on_a_gpu
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
+from verify.model.observation import Cost, Observation, columns_of, on_a_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,7 +56,7 @@ def _top(gram: Any) -> Any:
 # --- inputs that do not widen --------------------------------------------------------------------------------
 
 
-def narrow_inputs(block: Block, point: Point) -> ByName:
+def narrow_inputs(block: Block, point: Point) -> Arrays:
     """Rayleigh quotient per unit of width, the mean of two draws, the same inputs for all widths."""
     import torch
 
@@ -65,7 +65,7 @@ def narrow_inputs(block: Block, point: Point) -> ByName:
 
 
 def _rayleighs(block: Block, point: Point, inputs: Any) -> Any:
-    def at(block: Block, width: int) -> ByName:
+    def at(block: Block, width: int) -> Arrays:
         widths = (point.inputs, *(width,) * (point.depth - 1), point.outputs)
         network = dataclasses.replace(network_of(block, point, widths=widths), inputs=inputs)
         return {"rayleigh": fisher_gram.rayleigh(fisher_gram.gram(network, point.activation))}
@@ -121,10 +121,10 @@ NARROW_CLAIM = wide(
 # --- centred networks ----------------------------------------------------------------------------------------
 
 
-def centred_networks(block: Block, point: Point) -> ByName:
+def centred_networks(block: Block, point: Point) -> Arrays:
     """Largest eigenvalues without biases and with an odd activation, and the exponent of their growth."""
 
-    def largest(block: Block, width: int) -> ByName:
+    def largest(block: Block, width: int) -> Arrays:
         samples = round(width / point.rho)
         network = network_of(block, point | {"bias_variance": 0.0}, width=width, samples=samples)
         return {"largest": _top(fisher_gram.gram(network, point.activation)) / samples}
@@ -220,20 +220,20 @@ RELU: dict[str, Any] = {
 }
 
 
-def growing_networks(block: Block, point: Point) -> ByName:
+def growing_networks(block: Block, point: Point) -> Arrays:
     """Largest Fisher eigenvalue, with and without mean subtraction, T = M samples."""
 
-    def largest(block: Block, width: int) -> ByName:
+    def largest(block: Block, width: int) -> Arrays:
         gram = _gram(block, point, width)
         return {"largest": _top(gram) / width, "subtracted": _top(fisher_gram.centred(gram) / width)}
 
     return by_width(block, point, largest, at_once=True)
 
 
-def largest_over_rayleigh(block: Block, point: Point) -> ByName:
+def largest_over_rayleigh(block: Block, point: Point) -> Arrays:
     """Largest Fisher eigenvalue over the Rayleigh quotient at equal weights, at every width: mean of its networks."""
 
-    def ratio(block: Block, width: int) -> ByName:
+    def ratio(block: Block, width: int) -> Arrays:
         gram = _gram(block, point, width)
         return {"ratio": _top(gram) / gram.shape[-1] / fisher_gram.rayleigh(gram)}
 
@@ -368,7 +368,7 @@ GROWTH_CLAIMS = (
 # --- linear networks, in which it is known --------------------------------------------------------------------
 
 
-def linear_edges(block: Block, point: Point) -> ByName:
+def linear_edges(block: Block, point: Point) -> Arrays:
     """Largest Fisher eigenvalue after mean subtraction over the trace per unit of width."""
     network = network_of(block, point)
     matrix = fisher_gram.centred(fisher_gram.gram(network, "linear"))[:, 0, 0]
@@ -376,7 +376,7 @@ def linear_edges(block: Block, point: Point) -> ByName:
     return {"ratio": point.width * ensembles.top_eigenvalue(matrix) / trace}
 
 
-NETWORK: ByName = {"weight_variance": 1.3, "bias_variance": 0.3, "depth": 2, "outputs": 1}
+NETWORK: Arrays = {"weight_variance": 1.3, "bias_variance": 0.3, "depth": 2, "outputs": 1}
 
 EDGES = Experiment(
     id="karakida2019/linear-edge",
@@ -435,10 +435,10 @@ TOLERANCE = 1e-6
 """Of the largest eigenvalue."""
 
 
-def fisher_by_size(block: Block, point: Point) -> ByName:
+def fisher_by_size(block: Block, point: Point) -> Arrays:
     """Limits over what networks have, at each width, with as many samples as units."""
 
-    def at(block: Block, width: int) -> ByName:
+    def at(block: Block, width: int) -> Arrays:
         network = network_of(block, point, width=width, samples=width)
         weights = sum(w[0].numel() for w in (*network.weights, *network.biases))
         gram = fisher_gram.gram(network, point.activation)
@@ -511,19 +511,31 @@ FISHER = Observation(
     points=tuple(Point(widths=(64, 128, 256, 512), **setting) for setting in SETTINGS),
     along="widths",
     columns=(
-        *headed(
-            ratio=True,
-            mean="mean eigenvalue, eq. (10)",
-            second_moment="mean square, eq. (10)",
-            largest="largest, eq. (10)",
+        *columns_of(
+            {
+                "mean": "mean eigenvalue, eq. (10)",
+                "second_moment": "mean square, eq. (10)",
+                "largest": "largest, eq. (10)",
+            },
+            "mean",
+            "second_moment",
+            "largest",
         ),
-        *headed(over_rayleigh="largest over its Rayleigh quotient at equal weights"),
-        *headed(
-            ratio=True,
-            mean_subtracted="mean after mean subtraction, eq. (16)",
-            bound="second over first moment after it, the lower bound",
+        *columns_of({"over_rayleigh": "largest over its Rayleigh quotient at equal weights"}),
+        *columns_of(
+            {
+                "mean_subtracted": "mean after mean subtraction, eq. (16)",
+                "bound": "second over first moment after it, the lower bound",
+            },
+            "mean_subtracted",
+            "bound",
         ),
-        *headed(lower="largest after it over its lower bound", upper="upper bound over the largest after it"),
+        *columns_of(
+            {
+                "lower": "largest after it over its lower bound",
+                "upper": "upper bound over the largest after it",
+            }
+        ),
     ),
     replicates=8,
     seconds=0.3,
@@ -532,10 +544,10 @@ FISHER = Observation(
 )
 
 
-def figure_1(block: Block, point: Point) -> ByName:
+def figure_1(block: Block, point: Point) -> Arrays:
     """At each width one network, T = M: both eigenvalues, and what theory says over them."""
 
-    def at(block: Block, width: int) -> ByName:
+    def at(block: Block, width: int) -> Arrays:
         gram = _gram(block, point, width, outputs=1)
         largest, subtracted = (_top(g).numpy(force=True) / width for g in (gram, fisher_gram.centred(gram)))
         known: dict[str, Any] = setting(point) | {"outputs": 1}
@@ -572,14 +584,18 @@ FIGURE_1 = Observation(
     ),
     along="widths",
     columns=(
-        *headed(largest="largest eigenvalue"),
-        *headed(ratio=True, theorem_2_2="theorem 2.2 over it"),
-        *headed(subtracted="largest eigenvalue after mean subtraction"),
-        *headed(
-            ratio=True,
-            drawn="drawn line over it",
-            with_c1="lower bound with c1 over it",
-            upper="upper bound over it",
+        *columns_of({"largest": "largest eigenvalue"}),
+        *columns_of({"theorem_2_2": "theorem 2.2 over it"}, "theorem_2_2"),
+        *columns_of({"subtracted": "largest eigenvalue after mean subtraction"}),
+        *columns_of(
+            {
+                "drawn": "drawn line over it",
+                "with_c1": "lower bound with c1 over it",
+                "upper": "upper bound over it",
+            },
+            "drawn",
+            "with_c1",
+            "upper",
         ),
     ),
     replicates=25,

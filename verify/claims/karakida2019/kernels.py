@@ -27,7 +27,7 @@ from theory.order_parameters import (
 )
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, one_network, setting, wide
-from verify.model import OURS, ByName, Claim, ExactProperty, Passage, Prediction, Standing
+from verify.model import OURS, Arrays, Claim, ExactProperty, Passage, Prediction, Standing
 from verify.model.domains import Between, Either, OneOf
 
 __all__ = ["CLAIMS"]
@@ -35,7 +35,7 @@ __all__ = ["CLAIMS"]
 # --- every layer of a network --------------------------------------------------------------------------------
 
 
-def signals_of_every_layer(block: Block, point: Point) -> ByName:
+def signals_of_every_layer(block: Block, point: Point) -> Arrays:
     """Order parameters of all layers, the moments of the pre-activations above, and of the derivative by the inputs."""
     import torch
 
@@ -56,7 +56,7 @@ def signals_of_every_layer(block: Block, point: Point) -> ByName:
     }
 
 
-SIZES: ByName = {
+SIZES: Arrays = {
     "depth": 4,
     "units": (115, 150, 105, 130),
     "samples": 7,
@@ -338,7 +338,7 @@ CENTRED_AT_ONE = Activation(
 """Its mean vanishes at unit variance and at no other."""
 
 
-def zero_mean_at_unit_variance(block: Block, point: Point) -> ByName:
+def zero_mean_at_unit_variance(block: Block, point: Point) -> Arrays:
     """Rayleigh quotient of the Fisher matrix at equal weights, for |x| less its mean at unit variance."""
     import torch
 

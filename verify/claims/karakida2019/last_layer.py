@@ -29,7 +29,7 @@ from verify.claims.karakida2019.wide_networks import (
     spike,
     wide,
 )
-from verify.model import OURS, ByName, Claim, ExactProperty, NoTheory, Passage, Standing
+from verify.model import OURS, Arrays, Claim, ExactProperty, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -43,7 +43,7 @@ def _output_variance(p: Any) -> float:
     return batch_normalisation.output_variance(**setting(p, "samples"))
 
 
-def normalised_fisher(block: Block, point: Point) -> ByName:
+def normalised_fisher(block: Block, point: Point) -> Arrays:
     """Trace and spread of the spectrum with batch-normalised outputs; Q_1 and Q_2.
 
     And the root of the sum of the squared eigenvalues, with the factor of T - 1 in T directions.
@@ -222,7 +222,7 @@ NORMALISED_CLAIMS = (
 # --- what differentiating the deviations takes out of the trace -----------------------------------------------
 
 
-def lost_shares(block: Block, point: Point) -> ByName:
+def lost_shares(block: Block, point: Point) -> Arrays:
     """Share of the trace that differentiating the deviations takes out, times T - 1."""
     drawn = network_of(block, point)
     outputs, gram = last_layer.outputs_of(drawn, point.activation), fisher_gram.gram(drawn, point.activation)

@@ -29,7 +29,7 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     wide,
 )
-from verify.model import OURS, ByName, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import OURS, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
 from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -196,7 +196,7 @@ GIVEN_OUTPUTS = ExactProperty(
 # --- statistics and bounds -------------------------------------------------------------------------------------
 
 
-def normed_fisher(block: Block, point: Point) -> ByName:
+def normed_fisher(block: Block, point: Point) -> Arrays:
     """Fisher statistics of the normalised outputs, and the averages of 1/sigma^2 that the theorem reads."""
     network = network_of(block, point)
     signals = layer_normed.layer_normed_signals(network, point.activation)
@@ -347,11 +347,11 @@ NORMED_CLAIMS = (
 # --- limits of infinite width, given the outputs ----------------------------------------------------------------
 
 
-def growing_squares(block: Block, point: Point) -> ByName:
+def growing_squares(block: Block, point: Point) -> Arrays:
     """Logarithm of Tr F^2 / Tr F over the theory given the etas of each network, at every width."""
     import torch
 
-    def squares(block: Block, width: int) -> ByName:
+    def squares(block: Block, width: int) -> Arrays:
         network = network_of(block, point, width=width)
         etas = layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))
         gram = layer_normed.layer_normed_gram(network, point.activation)
@@ -363,14 +363,14 @@ def growing_squares(block: Block, point: Point) -> ByName:
     return {"ratio": by_width(block, point, squares)["ratio"].log()}
 
 
-def _known(etas: ByName, point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
+def _known(etas: Arrays, point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
     given = {name: etas[name].cpu().numpy() for name in ("eta1", "eta2", "eta3")}
     return layer_normalisation.layer_norm_statistics(
         **setting(point, "samples", "outputs"), width=width, **given
     )
 
 
-def largest_given_outputs(block: Block, point: Point) -> ByName:
+def largest_given_outputs(block: Block, point: Point) -> Arrays:
     """Largest eigenvalue, what the theory makes of the outputs of each network, and its bounds from their etas."""
     import torch
 
@@ -479,7 +479,7 @@ def _eta(block: Block, point: Point, name: str, width: int) -> Any:
     return layer_normed.etas(signals)[name]
 
 
-def output_variances(block: Block, point: Point) -> ByName:
+def output_variances(block: Block, point: Point) -> Arrays:
     """The first eta."""
     return {"eta1": _eta(block, point, "eta1", point.width)}
 
@@ -496,7 +496,7 @@ VARIANCES = one_network(
 )
 
 
-def etas_by_width(block: Block, point: Point) -> ByName:
+def etas_by_width(block: Block, point: Point) -> Arrays:
     """The third eta of one network at each width."""
     return by_width(block, point, lambda block, width: {"eta3": _eta(block, point, "eta3", width)})
 

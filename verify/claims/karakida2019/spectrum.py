@@ -36,7 +36,7 @@ from verify.claims.karakida2019.wide_networks import (
     statistics_of,
     wide,
 )
-from verify.model import ByName, ExactProperty, NoTheory, Passage, Standing
+from verify.model import Arrays, ExactProperty, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -51,7 +51,7 @@ LOST_TILDE = (
 # --- the mean eigenvalue -------------------------------------------------------------------------------------
 
 
-def wide_fisher(block: Block, point: Point) -> ByName:
+def wide_fisher(block: Block, point: Point) -> Arrays:
     """Mean eigenvalue of the Fisher information, linear in the Gram matrix and hence unbiased."""
     passed = passed_at(block, point)
     return {"mean": fisher_gram.fisher_trace(few_signals.passed_gram(passed)) / passed.parameters}
@@ -222,7 +222,7 @@ RANK = ExactProperty(
 # --- layers of different widths ------------------------------------------------------------------------------
 
 
-def uneven_layers(block: Block, point: Point) -> ByName:
+def uneven_layers(block: Block, point: Point) -> Arrays:
     """Mean entry of the Gram matrix of one output off its diagonal, per unit of width."""
     gram = few_signals.passed_gram(passed_at(block, point))
     diagonal = fisher_gram.fisher_trace(gram) / point.outputs
@@ -314,7 +314,7 @@ UNEVEN_CLAIM = wide(
 # --- any number of samples -----------------------------------------------------------------------------------
 
 
-def any_samples(block: Block, point: Point) -> ByName:
+def any_samples(block: Block, point: Point) -> Arrays:
     """Rayleigh quotient at equal weights with the first T of the inputs, for every T."""
     import torch
 
@@ -323,7 +323,7 @@ def any_samples(block: Block, point: Point) -> ByName:
     return {"rayleigh": torch.stack([fisher_gram.rayleigh(gram[..., :t, :t]) for t in point.samples], dim=1)}
 
 
-MANY: ByName = {"depth": 3, "width": 120, "samples": (1, 4, 9, 25), "outputs": 2}
+MANY: Arrays = {"depth": 3, "width": 120, "samples": (1, 4, 9, 25), "outputs": 2}
 
 ANY_SAMPLES = one_network(
     id="karakida2019/any-samples",
@@ -367,10 +367,10 @@ ANY_SAMPLES_CLAIM = wide(
 # --- as the width grows --------------------------------------------------------------------------------------
 
 
-def growing_layers(block: Block, point: Point) -> ByName:
+def growing_layers(block: Block, point: Point) -> Arrays:
     """Second moment of the eigenvalues, the largest ones and their eigenvectors, at every width."""
 
-    def at(block: Block, width: int) -> ByName:
+    def at(block: Block, width: int) -> Arrays:
         gram = few_signals.passed_gram(passed_at(block, point, width))
         squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
         span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)

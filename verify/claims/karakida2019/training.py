@@ -25,8 +25,8 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     statistics_of,
 )
-from verify.model import ByName, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing, Tier
-from verify.model.observation import Column, Cost, Observation, headed, on_a_gpu
+from verify.model import Arrays, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing, Tier
+from verify.model.observation import Column, Cost, Observation, columns_of, on_a_gpu
 
 __all__ = ["CLAIMS", "FIGURE_2", "OBSERVATIONS", "drawn_lines", "student_and_targets"]
 
@@ -34,7 +34,7 @@ FIGURE_2: dict[str, Any] = {"activation": "relu", "depth": 3, "weight_variance":
 """Figure 2 has (4, 1), at which formulas with a wrong power could still be right."""
 
 
-def student_and_targets(block: Block, point: ByName, width: int) -> tuple[Any, Any]:
+def student_and_targets(block: Block, point: Arrays, width: int) -> tuple[Any, Any]:
     """Networks with one output, and what teachers of the same law make of their inputs."""
     law = Point(**point)
     student, teacher = (_network(block, law, width, samples) for samples in (law.samples, 1))
@@ -45,7 +45,7 @@ def _network(block: Block, point: Point, width: int, samples: int = 0) -> Any:
     return network_of(block, point, width=width, samples=samples, outputs=1)
 
 
-def drawn_lines(point: ByName, width: int) -> dict[bool, float]:
+def drawn_lines(point: Arrays, width: int) -> dict[bool, float]:
     """The lines of figure 2: without mean subtraction 2 / lambda_max of eq. (10), with it 2 / (rho alpha dk)."""
     known: dict[str, Any] = setting(Point(**point), "samples") | {"width": width}
     largest = fisher.eigenvalue_statistics(**known, outputs=1).largest
@@ -61,7 +61,7 @@ DISPLACEMENT = 1e-7
 STEPS = 20
 
 
-def _contraction(rng: Generator, point: Point) -> ByName:
+def _contraction(rng: Generator, point: Point) -> Arrays:
     """Factor per step of a small displacement along the top eigenvector, by training and by the formula."""
     import torch
 
@@ -126,7 +126,7 @@ CONTRACTION = Identity(
 # --- with and without mean subtraction: C45 --------------------------------------------------------------------
 
 
-def subtracted_pairs(block: Block, point: Point) -> ByName:
+def subtracted_pairs(block: Block, point: Point) -> Arrays:
     """The largest eigenvalue on two samples, and what mean subtraction takes off it."""
     network = _network(block, point, point.width)
     plain, less = (
@@ -188,27 +188,27 @@ SUBTRACTION = Claim(
 # --- growing networks at a fixed number of samples: C44 and C46 -------------------------------------------------
 
 
-def realised_limits(block: Block, point: Point) -> ByName:
+def realised_limits(block: Block, point: Point) -> Arrays:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
 
-    def ratio(block: Block, width: int) -> ByName:
+    def ratio(block: Block, width: int) -> Arrays:
         gram = fisher_gram.gram(_network(block, point, width), point.activation)
         return {"ratio": fisher_gram.rayleigh(gram) / fisher_gram.fisher_eigenvalues(gram)[:, -1]}
 
     return by_width(block, point, ratio, at_once=True)
 
 
-def subtracted_eigenvalues(block: Block, point: Point) -> ByName:
+def subtracted_eigenvalues(block: Block, point: Point) -> Arrays:
     """The largest eigenvalue with mean subtraction."""
 
-    def largest(block: Block, width: int) -> ByName:
+    def largest(block: Block, width: int) -> Arrays:
         network = _network(block, point, width)
         return {"largest": wide_training.sharpness(network, point.activation, subtracted=True)}
 
     return by_width(block, point, largest, at_once=True)
 
 
-def growth_of_subtracted(block: Block, point: Point) -> ByName:
+def growth_of_subtracted(block: Block, point: Point) -> Arrays:
     """The power of the width that takes the largest eigenvalue with mean subtraction from one width to the other.
 
     Gram matrices of a thousand samples in single precision, half as dear; see `GRAM_ROUNDING`.
@@ -329,12 +329,12 @@ LIMIT_CLAIMS = (
 # --- above the limits: C43 and C45 ------------------------------------------------------------------------------
 
 
-def above_the_limit(block: Block, point: Point) -> ByName:
+def above_the_limit(block: Block, point: Point) -> Arrays:
     """Training above 2 / lambda_max without mean subtraction: whether the loss comes back."""
     return {"recovered": _recovered(block, point, point.times_limit)}
 
 
-def with_subtraction(block: Block, point: Point) -> ByName:
+def with_subtraction(block: Block, point: Point) -> Arrays:
     """The same with mean subtraction, at one rate."""
     return {"recovered": _recovered(block, point, (point.times_limit,), subtracted=True)[:, 0]}
 
@@ -428,12 +428,12 @@ GRAY = 1000.0
 """Losses beyond it are the gray area of the figure."""
 
 
-def figure_2(block: Block, point: Point) -> ByName:
+def figure_2(block: Block, point: Point) -> Arrays:
     """At each width: the realised limit, the drawn line, the rate where explosions begin, and how training ends."""
     return by_width(block, point, lambda block, width: _figure_2(block, point, width))
 
 
-def _figure_2(block: Block, point: Point, width: int) -> ByName:
+def _figure_2(block: Block, point: Point, width: int) -> Arrays:
     import torch
 
     student, targets = student_and_targets(block, point, width)
@@ -459,12 +459,14 @@ def _figure_2(block: Block, point: Point, width: int) -> ByName:
 
 
 COLUMNS = (
-    *headed(limit="realised limit, 2 / lambda_max at the start"),
-    *headed(ratio=True, line="drawn line over the realised limit"),
-    *headed(
-        critical="rate where explosions begin, over the realised limit",
-        line_over_critical="drawn line over the rate where explosions begin",
-        growth=f"decades the loss grows on the way at {TRIED[1]:g} times the limit",
+    *columns_of({"limit": "realised limit, 2 / lambda_max at the start"}),
+    *columns_of({"line": "drawn line over the realised limit"}, "line"),
+    *columns_of(
+        {
+            "critical": "rate where explosions begin, over the realised limit",
+            "line_over_critical": "drawn line over the rate where explosions begin",
+            "growth": f"decades the loss grows on the way at {TRIED[1]:g} times the limit",
+        }
     ),
     *(
         Column(

@@ -1,13 +1,11 @@
 """How much a larger batch buys: the gradient noise scale, SGD with interpolation, its mean-square stability.
 
-What the papers of 2018 and 2024 state stands in `entries`; the rooms hold the experiments and claims that judge it, in
+`ENTRIES` says what the papers of 2018 and 2024 state; the rooms hold the experiments and claims that judge it, in
 the order of the report.
 """
 
 from verify.claims.shipped import page
-from verify.model.inventory import Paper
-
-__all__ = ["DOCS", "PAPER", "ROOMS"]
+from verify.model.inventory import Entry, Paper
 
 PAPER = Paper(
     "noise_scale",
@@ -20,3 +18,41 @@ PAPER = Paper(
 DOCS = page("noise_scale")
 
 ROOMS = ("quadratics", "interpolation", "networks")
+
+ENTRIES = (
+    Entry("H1", "the best rate of one step is eps_max / (1 + B_noise / B)"),
+    Entry("H2", "the decrease of the loss in that step is dL_max / (1 + B_noise / B)"),
+    Entry("H3", "the simple scale, tr S / |g|^2, where the Hessian is a multiple of the identity"),
+    Entry("H4", "the best rate of one step on networks at the start", scope="small perceptrons on digits"),
+    Entry(
+        "H5", "the best rate of one step on networks later in training", scope="small perceptrons on digits"
+    ),
+    Entry(
+        "H6", "the best rate of SGD with interpolation grows up to a critical batch size and then saturates"
+    ),
+    Entry("H7", "its descent is linear in the batch size below and that of full gradients above"),
+    Entry("H8", "batches have the second moments of full steps mixed with single-sample steps"),
+    Entry(
+        "H9",
+        "steps against samples: (S / S_min - 1) (E / E_min - 1) = 1",
+        "open",
+        "of whole runs; none is judged",
+    ),
+)
+
+SYMBOLS = {
+    r"\epsilon": "learning rate of one step",
+    r"\eta": "learning rate",
+    r"g": "gradient of the whole loss",
+    r"g_B": "gradient of a batch",
+    r"H": "Hessian of the whole loss",
+    r"H_i": "Hessian of one sample",
+    r"S": "covariance of the gradient of one sample",
+    r"B": "batch size",
+    r"N": "number of samples",
+    r"m": "batch size",
+    r"\lambda_1": "largest eigenvalue of the second moment of the inputs",
+    r"\lambda_n": "its smallest eigenvalue",
+    r"\beta": "squared length of an input",
+}
+"""Letters that mean the same in every statement, as LaTeX; those that change are left out."""

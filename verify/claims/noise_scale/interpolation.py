@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point
 from simulate.training import optimisers
 from theory.learning_rates import noise_scale
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Passage, Standing
+from verify.model import Arrays, Claim, ExactProperty, Experiment, as_stated
 from verify.model.domains import Between, Domain
-
-__all__ = ["CLAIMS"]
 
 MA = "Ma, Bassily and Belkin (2018), arXiv 1712.06559"
 MULAYOFF = "Mulayoff and Michaeli (2024), arXiv 2306.07850"
@@ -27,7 +25,7 @@ def eigenvalues_of(p: Any) -> Floats:
     return np.array([p.largest, *[p.middle] * p.many, p.smallest])
 
 
-def interpolating_steps(block: Block, point: Point) -> Mapping[str, Any]:
+def interpolating_steps(block: Block, point: Point) -> Arrays:
     """Rate at which the slowest of three directions shrinks fastest, and by how much; inputs of random signs.
 
     The mean squared length after a step from a direction is a parabola in the rate, so that three rates give all.
@@ -51,7 +49,7 @@ def interpolating_steps(block: Block, point: Point) -> Mapping[str, Any]:
 
 STEPS = Experiment(
     id="noise_scale/interpolating-steps",
-    replicate="many batches of inputs of one length, and the rate at which the slowest direction shrinks fastest",
+    replicate="many batches of inputs of one length, and the best rate for the slowest direction",
     simulate=interpolating_steps,
     on_host="all of it, in numpy",
     points=tuple(
@@ -68,8 +66,8 @@ def _sizes(p: Any) -> dict[str, float]:
     return {"squared_norm": values.sum(), "largest": values[0], "smallest": values[-1]}
 
 
-def _rate(p: Any, batch_size: float) -> float:
-    return float(noise_scale.interpolating_rate(batch_size, **_sizes(p)))
+def _rate(p: Any, batch_size: float) -> Any:
+    return noise_scale.interpolating_rate(batch_size, **_sizes(p))
 
 
 def _gain(p: Any, batch_size: float) -> float:
@@ -80,8 +78,8 @@ def _gain(p: Any, batch_size: float) -> float:
     return float(1 - noise_scale.mean_square_factor(_rate(p, batch_size), eigenvalue=ends, **setting).max())
 
 
-def _critical(p: Any) -> float:
-    return float(noise_scale.critical_batch_size(**_sizes(p)))
+def _critical(p: Any) -> Any:
+    return noise_scale.critical_batch_size(**_sizes(p))
 
 
 def _general_convex(p: Any) -> float:
@@ -123,74 +121,71 @@ ANY: Domain = {
     "steps": Between(1, 6),
 }
 
-CLAIMS: tuple[AnyClaim, ...] = (
+INTERPOLATING = {
+    "experiment": STEPS,
+    "source": f"{MA}, on the quadratic loss",
+    "axis": "batch_size",
+    "margin": 0.01,
+    "margin_reason": "exact for inputs of one length; the least of a maximum of means over batches is biased by them",
+}
+
+CLAIMS = (
     Claim(
         id="noise_scale/interpolating-rate",
+        **INTERPOLATING,
         entries=("H6",),
-        source=f"{MA}, on the quadratic loss",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "for the quadratic loss, we derive explicit expressions for the optimal mini-batch and step size",
             "abstract",
         ),
         statement=r"\eta^*(m) = \frac{m}{\beta + (m-1) \lambda_n}\ (m \le m^*),\quad "
         r"\frac{2 m}{\beta + (m-1)(\lambda_1 + \lambda_n)}\ (m \ge m^*),\quad "
         r"m^* = \frac{\beta}{\lambda_1 - \lambda_n} + 1",
-        says="Where one set of weights fits every sample, the best learning rate of SGD on least squares grows almost "
+        says="Where one set of weights fits every sample, the best rate of SGD on least squares grows almost "
         "linearly up to a critical batch size and then saturates.",
-        experiment=STEPS,
         score="rate",
         predict=lambda p: _rate(p, p.batch_size),
-        margin=0.01,
-        margin_reason="exact for inputs of one length; the least of a maximum of means over batches is biased by them",
         rivals={
             "linear throughout": lambda p: p.batch_size * _rate(p, 1),
             "linear, then flat": lambda p: _cut(p, _rate),
             "that of convex losses": _general_convex,
             "that of full gradients": lambda p: 2 / (p.largest + p.smallest),
         },
-        axis="batch_size",
         quantity="best learning rate",
     ),
     Claim(
         id="noise_scale/interpolating-gain",
+        **INTERPOLATING,
         entries=("H7",),
-        source=f"{MA}, on the quadratic loss",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "is nearly equivalent to m iterations of mini-batch size 1 (linear scaling regime)",
             "abstract",
         ),
         statement=r"1 - g(m) = \frac{m \lambda_n}{\beta + (m-1) \lambda_n}\ (m \le m^*),\quad "
         r"\frac{4 m (m-1) \lambda_1 \lambda_n}{(\beta + (m-1)(\lambda_1 + \lambda_n))^2}\ (m \ge m^*)",
-        says="What the slowest direction loses in a step of SGD at the best rate is almost linear in the batch size "
-        "up to the critical one, and beyond it tends to what a full gradient takes off.",
-        experiment=STEPS,
+        says="What the slowest direction loses in a step of SGD at the best rate is almost linear up to the critical "
+        "batch size, then tends to a full gradient's.",
         score="gain",
         predict=lambda p: _gain(p, p.batch_size),
-        margin=0.01,
-        margin_reason="exact for inputs of one length; the least of a maximum of means over batches is biased by them",
         rivals={
             "linear throughout": lambda p: p.batch_size * _gain(p, 1),
             "linear, then flat": lambda p: _cut(p, _gain),
             "that of full gradients": lambda p: _gain(p, 1e12),
         },
-        axis="batch_size",
         quantity="share of the squared distance that a step takes off",
     ),
     ExactProperty(
         id="noise_scale/mixture",
         entries=("H8",),
         source=MULAYOFF,
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "a full batch gradient step w.p. 1-p, and a single sample gradient step w.p. p",
             "abstract",
         ),
         statement=r"\mathbb{E}\, (I - \eta H_B) M (I - \eta H_B) = (1-p)(I - \eta H) M (I - \eta H) + "
         r"p\, \mathbb{E}_i (I - \eta H_i) M (I - \eta H_i),\quad p = \frac{N - B}{B (N - 1)}",
         says="Over all batches of a size, second moments move exactly as over full steps mixed with single-sample "
-        "steps, at every rate, so that both are stable up to the same rate.",
+        "steps, so that both are stable up to one rate.",
         domain=ANY,
         violation=off_the_mixture,
         examples=(
@@ -199,7 +194,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-9,
         tolerance_reason="rounding of products of small matrices",
-        rivals={"a batch one larger": lambda rng, p: off_the_mixture(rng, p, shift=1)},
+        rivals={"a batch one larger": partial(off_the_mixture, shift=1)},
         seconds=0.023,
     ),
 )

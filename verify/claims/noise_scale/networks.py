@@ -3,83 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
-from simulate.training import edges, grids, stacks, trial_training
+from simulate.training import edges, grids, stacks
 from theory.learning_rates import noise_scale
-from verify.claims.noise_scale.quadratics import MCCANDLISH
-from verify.claims.noise_scale.scan import lowest
-from verify.model import AnyClaim, Claim, Experiment, Passage, Standing, Verdict
+from verify.claims.noise_scale.quadratics import MCCANDLISH, lowest
+from verify.claims.trained_networks import SINGLE, batches_of, small_networks
+from verify.model import Arrays, Claim, Experiment, Verdict, as_stated, out_of_scope
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = ["CLAIMS"]
 
 AT_ONCE = 32
 """TrainingSets whose gradients the Hessian of their network is applied to at a time."""
 
 
-def best_rates(block: Block, point: Point) -> Mapping[str, Any]:
+def best_rates(block: Block, point: Point) -> Arrays:
     """Rate at which the mean loss over batches is least after one step, and what the formula takes, at one place.
 
     Where a point lists multiples of its batch size: the rates at these, too.
     """
     import torch
 
-    source = data.opened(point.images, (1, 8, 8))
-    drawn = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    samples = grids.TrainingSets(
-        torch.from_numpy(np.concatenate([d.images for d in drawn])).float().to(block.device),
-        torch.from_numpy(np.concatenate([d.labels for d in drawn])).to(block.device),
-        torch.arange(len(block) * point.samples).view(len(block), -1).to(block.device),
-    )
+    parameters, samples = small_networks(block, point)
     stack = stacks.Perceptrons(point.activation)
-    parameters = stacks.perceptrons_at_start(block.streams, (64, *point.hidden, source.classes))
-    parameters = [p.to(block.device) for p in parameters]
     if point.get("steps"):
-        parameters = _trained(block, point, stack, parameters, samples)
-    x, y = samples.at(
-        torch.arange(len(block), device=block.device),
-        torch.arange(point.samples, device=block.device).expand(len(block), -1),
-    )
+        batches = batches_of(block, point.samples, point.trained_with)
+        rates = torch.full((len(block), 1), point.rate, device=block.device)
+        run = grids.train(stack, parameters, samples, batches, rates=rates, steps=point.steps)
+        parameters = list(run.cells.parameters)
+    x, y = samples.inputs.view(len(block), point.samples, -1), samples.targets.view(len(block), -1)
     each = _per_sample(stack, parameters, x, y)
     # batches of all sizes begin with the same samples: what differs between their rates is their size
     orders = np.stack([np.argsort(rng.random((point.draws, point.samples)), axis=1) for rng in block.streams])
     scanned = partial(
         _log_best_rates, stack, parameters, each, x, y, torch.from_numpy(orders).to(block.device)
     )
-    found: dict[str, Any] = {"log rate": scanned(point.batch_size)}
+    found = {"log rate": scanned(point.batch_size)}
     if "times" in point:
         found["log rates"] = torch.stack([scanned(times * point.batch_size) for times in point.times], 1)
-    return found | _measured(stack, parameters, each, x, y)
-
-
-def _trained(
-    block: Block,
-    point: Point,
-    stack: stacks.Perceptrons,
-    parameters: list[Tensor],
-    samples: grids.TrainingSets,
-) -> list[Tensor]:
-    import torch
-
-    batches = [
-        trial_training.CommonBatches(
-            samples=point.samples, size=point.trained_with, seed=int(rng.integers(2**31)), drop_last=True
-        )
-        for rng in block.streams
-    ]
-    rates = torch.full((len(block), 1), point.rate, device=block.device)
-    return list(
-        grids.train(stack, parameters, samples, batches, rates=rates, steps=point.steps).cells.parameters
-    )
+    return {**found, **_measured(stack, parameters, each, x, y)}
 
 
 def _per_sample(stack: stacks.Perceptrons, parameters: list[Tensor], x: Tensor, y: Tensor) -> list[Tensor]:
@@ -123,7 +90,7 @@ def _log_best_rates(
 
 def _measured(
     stack: stacks.Perceptrons, parameters: list[Tensor], each: list[Tensor], x: Tensor, y: Tensor
-) -> dict[str, Any]:
+) -> Arrays:
     """|g|^2, g'H g, tr(H S) and tr S, by products of the Hessian with the gradient of every sample."""
     import torch
 
@@ -150,22 +117,22 @@ def _inner(one: list[Tensor], other: list[Tensor]) -> Tensor:
     return torch.stack([(a * b).flatten(1).sum(1) for a, b in zip(one, other, strict=True)]).sum(0)
 
 
-RELU: dict[str, Any] = {"images": "digits", "activation": "relu", "hidden": (24,), "samples": 64, "draws": 24}
-TANH: dict[str, Any] = {
+RELU = {"images": "digits", "activation": "relu", "hidden": (24,), "samples": 64, "draws": 24}
+TANH = {
     "images": "digits",
     "activation": "tanh",
     "hidden": (15, 12),
     "samples": 60,
     "draws": 24,
 }
-LATER: dict[str, Any] = {"steps": 250, "rate": 0.3, "trained_with": 10}
+LATER = {"steps": 250, "rate": 0.3, "trained_with": 10}
 
 START, TRAINED = (
     Experiment(
         id=f"noise_scale/{name}",
-        replicate="one perceptron with its images, and the rate at which the mean loss over 24 batches is least",
+        replicate="one perceptron with its images, and the rate of least mean loss over 24 batches",
         simulate=best_rates,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=points,
         budget=512,
         seconds=1.5,
@@ -185,7 +152,7 @@ START, TRAINED = (
 
 
 def _log_rate(p: Any, **changes: Any) -> Any:
-    setting: dict[str, Any] = {
+    setting = {
         "squared_gradient": p.squared_gradient,
         "curvature": p.curvature,
         "noise": p.noise,
@@ -205,7 +172,7 @@ def _simple(p: Any, **changes: Any) -> Any:
     return _log_rate(p, noise=scale * p.curvature, **changes)
 
 
-SEEN: dict[str, dict[str, Any]] = {
+SEEN = {
     "start": {"squared_gradient": 0.3, "curvature": 0.1, "noise": 4.0, "trace": 10.0},
     "later": {"squared_gradient": 3e-4, "curvature": 4e-6, "noise": 6e-3, "trace": 0.03},
 }
@@ -216,49 +183,51 @@ STATEMENT = (
     r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm noise} (1/B - 1/N)},\quad B_{\rm noise} = "
     r"\frac{\mathrm{tr}\, H S}{g^\top H g}"
 )
-PILOT = "the margin, with seed 5: on average 0.79 to 0.89 of the formula"
 WITHIN = (
     "a factor of one and a half: the loss of a network is no quadratic, and the formula rests on its approximation by "
     "one; the readings at issue are factors apart"
 )
 WORDS = "a simple and easy-to-measure statistic called the gradient noise scale predicts the largest useful batch size"
 
-CLAIMS: tuple[AnyClaim, ...] = (
+OF_NETWORKS = {
+    "source": f"{MCCANDLISH}, section 2.2",
+    "relative": False,
+    "quantity": "logarithm of the best rate of one step",
+    "logarithm": "e",
+}
+
+CLAIMS = (
     Claim(
         id="noise_scale/at-the-start",
+        **OF_NETWORKS,
         entries=("H4",),
-        source=f"{MCCANDLISH}, section 2.2",
-        passage=Passage(Standing.AS_STATED, WORDS, "abstract"),
+        passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, at the start})",
-        says="On small perceptrons at the start, the learning rate that lowers the mean loss of one step most is on "
-        "average within a factor of one and a half of what the noise scale gives.",
+        says="On small perceptrons at the start, the best rate of one step is on average within a factor of one and "
+        "a half of what the noise scale gives.",
         experiment=START,
         score="log rate",
         predict=_log_rate,
         inputs=SEEN["start"],
         margin=math.log(1.5),
-        relative=False,
         margin_reason=WITHIN,
-        pilot=PILOT,
+        pilot="the margin, with seed 5: on average 0.79 to 0.89 of the formula",
         rivals={"the rate of single samples": lambda p: _log_rate(p, batch_size=1)},
-        quantity="logarithm of the best rate of one step",
-        logarithm="e",
     ),
     Claim(
         id="noise_scale/later",
+        **OF_NETWORKS,
         entries=("H5",),
-        source=f"{MCCANDLISH}, section 2.2",
-        passage=Passage(Standing.AS_STATED, WORDS, "abstract"),
+        passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, later in training, } B \text{ and } 4B)",
-        says="On small perceptrons later in training, the learning rate that lowers the mean loss of one step most is "
-        "on average within a quarter of what the noise scale gives, for a batch and one four times as large.",
+        says="On small perceptrons later in training, the best rate of one step is on average within a quarter of "
+        "what the noise scale gives, at a batch size and four times it.",
         experiment=TRAINED,
         score="log rates",
         along="times",
         predict=_at_size,
         inputs=SEEN["later"],
         margin=math.log(1.25),
-        relative=False,
         margin_reason="a quarter: the loss of a network is no quadratic, and the formula rests on its approximation by "
         "one; the readings at issue are factors apart",
         pilot="the margin, with seed 5: on average 0.91 to 1.07 of the formula",
@@ -271,35 +240,29 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "twice the noise": lambda p: _at_size(p, noise=2 * p.noise),
             "half the batch size": lambda p: _at_size(p, batch_size=p.times * p.batch_size / 2),
         },
-        quantity="logarithm of the best rate of one step",
-        logarithm="e",
     ),
     Claim(
         id="noise_scale/simple-scale-later",
+        **OF_NETWORKS,
         entries=("H3", "H5"),
-        source=f"{MCCANDLISH}, section 2.2",
-        passage=Passage(
-            Standing.OUTSIDE,
+        passage=out_of_scope(
             "the Hessian is a multiple of the identity matrix",
             "section 2.2, as accounts of it have it",
         ),
         statement=r"\mathrm{argmin}_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm simple} (1/B - 1/N)}\quad (\text{networks, later in training})",
-        says="On small perceptrons later in training, the simple scale, which leaves the Hessian out, gives the best "
-        "learning rate of one step within a factor of one and a half.",
+        says="On small perceptrons later in training, the simple scale, without the Hessian, gives the best rate of "
+        "one step within a factor of one and a half.",
         experiment=TRAINED,
         score="log rate",
         predict=_simple,
         inputs=SEEN["later"],
         margin=math.log(1.5),
-        relative=False,
         margin_reason=WITHIN,
         rivals={"the noise scale": _log_rate},
         expected=Verdict.DISAGREES,
-        finding="Once these networks are sure of most images, gradients of single samples lie along large eigenvalues "
-        "and the mean gradient does not: the simple scale is several times too small, and the rate from it four times "
-        "too large (3.5 to 5).",
-        quantity="logarithm of the best rate of one step",
-        logarithm="e",
+        finding="Once these networks are sure of most images, single samples' gradients lie along large eigenvalues "
+        "and the mean gradient does not: the simple scale is several times too small, and the rate from it four "
+        "times too large (3.5 to 5).",
     ),
 )

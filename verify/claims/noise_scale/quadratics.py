@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,13 +11,52 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory.learning_rates import noise_scale
-from verify.claims.noise_scale.scan import lowest
-from verify.model import AnyClaim, Claim, Experiment
+from verify.model import Arrays, Claim, Experiment
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS", "Quadratic", "noisy_quadratic"]
+__all__ = ["CLAIMS", "Quadratic", "lowest", "noisy_quadratic"]
+
+COARSE = 2.0 ** np.arange(-7, 5)
+"""Rates tried first, a factor of two apart."""
+
+FINE = 2.0 ** np.linspace(-1, 1, 9)
+"""Factors about the best of these, tried next."""
+
+
+class Lowest(NamedTuple):
+    """The rate (n,) at which a mean loss is least, and that loss (n,)."""
+
+    rate: Tensor
+    loss: Tensor
+
+
+def lowest(losses: Callable[[Tensor], Tensor], device: str = "cpu") -> Lowest:
+    """From the mean losses (n, R) at rates (n, R), or (R,) the same for all, to where they are least.
+
+    All of them lie on the device. The last step is the parabola through the best of the fine rates and its neighbours.
+
+    Examples
+    --------
+    >>> import torch
+    >>> lowest(lambda rates: 0.25 * rates**2 - torch.tensor([[0.1], [0.3]]) * rates)
+    Lowest(rate=tensor([0.2000, 0.6000], dtype=torch.float64), loss=tensor([-0.0100, -0.0900], dtype=torch.float64))
+    """
+    import torch
+
+    coarse, fine = (torch.from_numpy(tried).to(device) for tried in (COARSE, FINE))
+    centre = coarse[losses(coarse).argmin(1)]
+    rates = centre[:, None] * fine
+    found = losses(rates)
+    middle = found.argmin(1).clamp(1, len(FINE) - 2)
+    x0, x1, x2 = (rates.gather(1, (middle + shift)[:, None])[:, 0] for shift in (-1, 0, 1))
+    y0, y1, y2 = (found.gather(1, (middle + shift)[:, None])[:, 0] for shift in (-1, 0, 1))
+    left, right = (y1 - y0) / (x1 - x0), (y2 - y1) / (x2 - x1)
+    bend = (right - left) / (x2 - x0)
+    rate = (x0 + x1) / 2 - left / (2 * bend)
+    return Lowest(rate, y1 + (rate - x1) * left + (rate - x1) * (rate - x0) * bend)
+
 
 MCCANDLISH = "McCandlish, Kaplan and Amodei (2018), arXiv 1812.06162"
 
@@ -44,7 +83,7 @@ def noisy_quadratic(samples: int, dim: int, isotropic: bool) -> Quadratic:
     return Quadratic(hessian, weights, hessian @ weights + noise - noise.mean(0))
 
 
-def one_step(block: Block, point: Point) -> Mapping[str, Any]:
+def one_step(block: Block, point: Point) -> Arrays:
     """Rate and decrease where the mean loss over many batches is least, by trying rates."""
     import torch
 
@@ -82,25 +121,25 @@ def _trace(p: Any) -> float:
     return float(np.trace(np.cov(noisy_quadratic(p.samples, p.dim, p.isotropic).gradients.T)))
 
 
-def _simple(p: Any) -> float:
+def _simple(p: Any) -> Any:
     """The formula with the simple scale in place of the noise scale."""
     setting = _setting(p)
-    scale = float(noise_scale.simple_noise_scale(_trace(p), squared_gradient=setting["squared_gradient"]))
-    return float(noise_scale.best_step_rate(**setting | {"noise": scale * setting["curvature"]}))
+    scale = noise_scale.simple_noise_scale(_trace(p), squared_gradient=setting["squared_gradient"])
+    return noise_scale.best_step_rate(**setting | {"noise": scale * setting["curvature"]})
 
 
-def _rate(p: Any, **changes: Any) -> float:
-    return float(noise_scale.best_step_rate(**_setting(p) | changes))
+def _rate(p: Any, **changes: Any) -> Any:
+    return noise_scale.best_step_rate(**_setting(p) | changes)
 
 
-def _decrease(p: Any, **changes: Any) -> float:
-    return float(noise_scale.best_step_decrease(**_setting(p) | changes))
+def _decrease(p: Any, **changes: Any) -> Any:
+    return noise_scale.best_step_decrease(**_setting(p) | changes)
 
 
 ONE_STEP, ISOTROPIC = (
     Experiment(
         id=f"noise_scale/{name}",
-        replicate="1024 batches of a fixed quadratic, and the rate at which their mean loss is least",
+        replicate="1024 batches of a fixed quadratic, and the rate of least mean loss",
         simulate=one_step,
         points=tuple(
             Point(samples=samples, dim=dim, batch_size=size, draws=1024, isotropic=isotropic)
@@ -115,29 +154,33 @@ ONE_STEP, ISOTROPIC = (
     )
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (
+BEST_RATE = {
+    "source": f"{MCCANDLISH}, section 2.2",
+    "score": "rate",
+    "margin": 0.01,
+    "margin_reason": "exact; the rate found is a quotient of means over 1024 batches, biased by their variance",
+    "axis": "batch_size",
+    "quantity": "best rate of one step",
+}
+
+CLAIMS = (
     Claim(
         id="noise_scale/one-step-rate",
+        **BEST_RATE,
         entries=("H1",),
-        source=f"{MCCANDLISH}, section 2.2",
         statement=r"\mathrm{argmin}_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm noise} (1/B - 1/N)},\quad "
         r"B_{\rm noise} = \frac{\mathrm{tr}\, H S}{g^\top H g}",
-        says="On a quadratic, the learning rate that lowers the mean loss of one step most grows with the batch size "
-        "as one over one plus the noise scale over the batch size.",
+        says="On a quadratic, the best rate of one step grows with the batch size as one over one plus the noise "
+        "scale over it.",
         experiment=ONE_STEP,
-        score="rate",
         predict=_rate,
-        margin=0.01,
-        margin_reason="exact; the rate found is a quotient of means over 1024 batches, biased by their variance",
         rivals={
             "no noise": lambda p: _rate(p, noise=0.0),
             "batches with replacement": lambda p: _rate(p, dataset_size=np.inf),
             "the simple scale": _simple,
             "square root of the batch size": lambda p: _rate(p, batch_size=p.batch_size**0.5),
         },
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
     Claim(
         id="noise_scale/one-step-decrease",
@@ -145,8 +188,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{MCCANDLISH}, section 2.2",
         statement=r"L(w) - \min_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^4 / (2 g^\top H g)}{1 + B_{\rm noise} (1/B - 1/N)}",
-        says="On a quadratic, the best step lowers the mean loss by the same share of what a step with the full "
-        "gradient does.",
+        says="On a quadratic, the best step lowers the mean loss by the same share of a full gradient's decrease.",
         experiment=ONE_STEP,
         score="decrease",
         predict=_decrease,
@@ -163,18 +205,15 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="noise_scale/simple-scale",
+        **BEST_RATE,
         entries=("H3",),
-        source=f"{MCCANDLISH}, section 2.2",
         statement=r"\mathrm{argmin}_\epsilon \mathbb{E}\, L(w - \epsilon g_B) = "
         r"\frac{|g|^2 / g^\top H g}{1 + B_{\rm simple} (1/B - 1/N)},\quad "
         r"B_{\rm simple} = \frac{\mathrm{tr}\, S}{|g|^2}\quad (H \propto I)",
         says="Where the Hessian is a multiple of the identity, the trace of the gradient's covariance over its "
-        "squared length does for the noise scale.",
+        "squared length is the noise scale.",
         experiment=ISOTROPIC,
-        score="rate",
         predict=_simple,
-        margin=0.01,
-        margin_reason="exact; the rate found is a quotient of means over 1024 batches, biased by their variance",
         rivals={
             "no noise": lambda p: _rate(p, noise=0.0),
             "batches with replacement": lambda p: _rate(p, dataset_size=np.inf),
@@ -182,7 +221,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
                 p, noise=_setting(p)["noise"] / p.dim
             ),
         },
-        axis="batch_size",
-        quantity="best rate of one step",
     ),
 )

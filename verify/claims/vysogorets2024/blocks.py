@@ -25,7 +25,7 @@ from verify.claims.drawn_networks import (
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.collapsed import small_framed
 from verify.claims.vysogorets2024.framed_networks import network_on_images, of_digits
-from verify.model import OURS, ByName, ExactProperty, Identity, NoTheory
+from verify.model import OURS, Arrays, ExactProperty, Identity, NoTheory
 from verify.model.domains import Between, Many
 
 __all__ = ["CLAIMS"]
@@ -41,7 +41,7 @@ def on_real_images(rng: Generator, point: Point) -> Any:
     return objectives.Objective(network, (images.images, images.labels), nn.CrossEntropyLoss())
 
 
-def layers_alone(rng: Generator, point: Point) -> ByName:
+def layers_alone(rng: Generator, point: Point) -> Arrays:
     """What is left within each layer of products with random directions: of this layer alone, or of all of them."""
     loss = on_real_images(rng, point)
     direction = loss.leaves()[0].new_tensor(rng.standard_normal(loss.dim))
@@ -67,7 +67,7 @@ def layers_alone(rng: Generator, point: Point) -> ByName:
 # --- small networks in full space ----------------------------------------------------------------------------
 
 
-def dense_trace(rng: Generator, point: Point) -> ByName:
+def dense_trace(rng: Generator, point: Point) -> Arrays:
     """Trace of a dense Hessian by automatic differentiation of the loss; derivatives of the logits in closed form."""
     weights, x, labels = on_noise(rng, point.widths, point.samples)
     hessian = per_sample.hessians(*per_sample.flattened(weights), x, labels, "relu").mean(0)
@@ -97,7 +97,7 @@ def _largest_entry(rng: Generator, point: Point, *, within: bool) -> float:
 # --- the rank of the G-term ----------------------------------------------------------------------------------
 
 
-def real_rank(rng: Generator, point: Point) -> ByName:
+def real_rank(rng: Generator, point: Point) -> Arrays:
     """Rank of the G-term of a network on images, from the derivatives of its logits along a random frame."""
     classes = data.opened(point.images, (1, 8, 8)).classes
     columns = point.samples * classes + point.spare
@@ -115,7 +115,7 @@ def real_rank(rng: Generator, point: Point) -> ByName:
 # --- gradients in the first layer ----------------------------------------------------------------------------
 
 
-def first_layer_gradients(rng: Generator, point: Point) -> ByName:
+def first_layer_gradients(rng: Generator, point: Point) -> Arrays:
     """Gradients of all logits of one image by the first layer, and products of a derivative with the input."""
     import torch
 

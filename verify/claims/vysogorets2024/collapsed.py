@@ -25,7 +25,7 @@ from verify.claims.vysogorets2024.framed_networks import (
 )
 from verify.model import (
     OURS,
-    ByName,
+    Arrays,
     Claim,
     Experiment,
     Identity,
@@ -34,7 +34,7 @@ from verify.model import (
     Passage,
     Standing,
 )
-from verify.model.observation import Observation, headed
+from verify.model.observation import Observation, columns_of
 
 __all__ = ["CLAIMS", "OBSERVATIONS", "small_framed"]
 
@@ -47,7 +47,7 @@ def lenet(rng: Generator, point: Point, device: str = "cpu") -> tuple[tuple[Any,
     return tuple(w.detach().to(device) for w in model.parameters()), *images.tensors(device)
 
 
-def decay(rng: Generator, point: Point) -> ByName:
+def decay(rng: Generator, point: Point) -> Arrays:
     """Logarithm of the trace of the first layer's block, and what the two likeliest classes make of it."""
     import torch
 
@@ -78,7 +78,7 @@ NEAR = 0.01
 
 
 @stream_by_stream
-def _collapse(rng: Generator, point: Point, device: str) -> ByName:
+def _collapse(rng: Generator, point: Point, device: str) -> Arrays:
     """At the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
     net, alpha = small_framed(rng, point, (40, 30), point.dim, device), point.alpha[-1]
     terms = (net.scaled_g_term(alpha)[0], net.terms(alpha).hessian)
@@ -127,7 +127,7 @@ COLLAPSE = Experiment(
 
 
 @stream_by_stream
-def least_confident(rng: Generator, point: Point, device: str) -> ByName:
+def least_confident(rng: Generator, point: Point, device: str) -> Arrays:
     """Whether the least confident image has the top eigenvector of the first layer's block at the largest scale."""
     weights, images, _ = lenet(rng, point, device)
     top = layer_blocks.layer_block(weights, images, alpha=point.alpha[-1]).top_direction()
@@ -160,7 +160,7 @@ LEAST_CONFIDENT = Experiment(
 
 
 @stream_by_stream
-def _plateau(rng: Generator, point: Point, device: str) -> ByName:
+def _plateau(rng: Generator, point: Point, device: str) -> Arrays:
     """Excesses of LeNet-300-100 along a random frame, and of its first layer's block, at every scale."""
     weights, images, labels = lenet(rng, point, device)
     net = seen_by(rng, weights, images, labels, point.dim).net
@@ -195,13 +195,15 @@ OBSERVATIONS = (
         single="one of its columns is what single precision leaves",
         points=(of_digits(samples=60, dim=50, alpha=(1.0, 3.0, 5.6, 10.0, 17.8, 31.6, 56.2, 100.0)),),
         along="alpha",
-        columns=headed(
-            hessian="excess of H",
-            g_term="excess of G",
-            float64="excess of G, multiplied out in float64",
-            float32="excess of G, multiplied out in float32",
-            block="excess of the first layer's block of H",
-            share="the least confident image's share of that block",
+        columns=columns_of(
+            {
+                "hessian": "excess of H",
+                "g_term": "excess of G",
+                "float64": "excess of G, multiplied out in float64",
+                "float32": "excess of G, multiplied out in float32",
+                "block": "excess of the first layer's block of H",
+                "share": "the least confident image's share of that block",
+            }
         ),
         replicates=6,
         seconds=0.17,

@@ -21,7 +21,7 @@ from verify.claims.vysogorets2024.framed_networks import on_digits, stream_by_st
 from verify.model import (
     KNOWN,
     OURS,
-    ByName,
+    Arrays,
     Claim,
     ExactProperty,
     Experiment,
@@ -40,7 +40,7 @@ def _excess(matrix: Any) -> float:
     return float(curvature.positive_excess(matrix))
 
 
-def excess_against_share(rng: Generator, point: Point) -> ByName:
+def excess_against_share(rng: Generator, point: Point) -> Arrays:
     """Excess of a rotated spectrum, its share of positive eigenvalues, and what that would make of the excess."""
     import torch
 
@@ -151,7 +151,7 @@ GROWTH_CLAIM = ExactProperty(
 # --- an outlier over a bulk -----------------------------------------------------------------------------------
 
 
-def top_over_bulk(block: Block, point: Point) -> ByName:
+def top_over_bulk(block: Block, point: Point) -> Arrays:
     """Top eigenvalue of one spike over a semicircle of a given norm."""
     half = point.bulk_norm / 2  # the matrices drawn have norm 2
     return {"eigenvalue": half * ensembles.goe_top_eigenvalue(block, point.dim, spike=point.spike / half)}
@@ -201,7 +201,7 @@ TOP_CLAIM = _over_bulk(
 # --- spectral norms decide nothing ---------------------------------------------------------------------------
 
 
-def excess_over_bulk(block: Block, point: Point) -> ByName:
+def excess_over_bulk(block: Block, point: Point) -> Arrays:
     """Excess of k equal spikes over a semicircle of a given norm."""
     half = point.bulk_norm / 2
     trace, square = ensembles.goe_moments(block, point.dim, spike=point.spike / half, rank=point.rank)
@@ -250,7 +250,7 @@ SPIKED_CLAIM = _over_bulk(
 # --- probes of random matrices -------------------------------------------------------------------------------
 
 
-def _probes(block: Block, point: Point) -> ByName:
+def _probes(block: Block, point: Point) -> Arrays:
     """Means over probes of x'Hx and |Hx|^2 for one matrix each, beside what is exact of it."""
     matrices = _matrices(block, point)
     lengths = (block.normal(point.probes, point.dim) @ matrices).square().sum(2)
@@ -316,7 +316,7 @@ PROBE_CLAIM = Claim(
 
 
 @stream_by_stream
-def hessian_both_ways(rng: Generator, point: Point, device: str) -> ByName:
+def hessian_both_ways(rng: Generator, point: Point, device: str) -> Arrays:
     """Squared norm of the Hessian of one network in some projections, over the exact one."""
     import torch
 

@@ -17,8 +17,8 @@ from simulate.perceptrons import curvature, projected_mlps
 from simulate.training import learnable_rates
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
-from verify.model import OURS, ByName, Claim, Experiment, Kind, NoTheory, Tier
-from verify.model.observation import Column, Observation, headed
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier
+from verify.model.observation import Column, Observation, columns_of
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
 
@@ -37,7 +37,7 @@ PAIRS = {
 
 
 @stream_by_stream
-def _together(rng: Generator, point: Point, device: str) -> ByName:
+def _together(rng: Generator, point: Point, device: str) -> Arrays:
     """Kendall's tau of a few initialisations, of each pair of quantities at hand."""
     drawn = _initialisations(rng, point, device)
     pairs = {pair: pair.split("_") for pair in PAIRS}
@@ -126,13 +126,13 @@ def _confidence(logits: Any, labels: Any) -> dict[str, float]:
 SHOWN = (*PAIRS, "gamma_excess")
 
 
-def _correlation(drawn: ByName, pair: str) -> float:
+def _correlation(drawn: Arrays, pair: str) -> float:
     x, y = (drawn[name] for name in pair.split("_"))
     return float(np.corrcoef(x, y)[0, 1])
 
 
 @stream_by_stream
-def scatter(rng: Generator, point: Point, device: str) -> ByName:
+def scatter(rng: Generator, point: Point, device: str) -> Arrays:
     """Rank and linear correlations over the initialisations of a replicate, and the losses below the bounds."""
     from scipy import stats
 
@@ -242,10 +242,12 @@ SCATTER_COLUMNS = (
             ("gamma_excess", "Gamma of the mean covariance and excess of H"),
         )
     ),
-    *headed(
-        error="largest standard error of a Spearman correlation",
-        below_uniform="share of losses below log K",
-        below_jensen="share of losses below the bound by Jensen, sum_k Q_k (-log Qhat_k)",
+    *columns_of(
+        {
+            "error": "largest standard error of a Spearman correlation",
+            "below_uniform": "share of losses below log K",
+            "below_jensen": "share of losses below the bound by Jensen, sum_k Q_k (-log Qhat_k)",
+        }
     ),
 )
 

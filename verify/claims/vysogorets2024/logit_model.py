@@ -13,7 +13,7 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, ByName, Claim, Experiment, Kind, Passage, Standing, Tier
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, Passage, Standing, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -52,7 +52,7 @@ def _eq_8(gamma: Any, p: Point) -> float:
 # --- the spectrum --------------------------------------------------------------------------------------------
 
 
-def random_logit_model(block: Block, point: Point) -> ByName:
+def random_logit_model(block: Block, point: Point) -> Arrays:
     """Two independent mini-batches of the G-term around the same class means, through statistics linear in each.
 
     Along the eigenvectors of C' M C, which are those of the mean of G, Rayleigh quotients average to eigenvalues.
@@ -237,7 +237,7 @@ def _predictions(point: Point, device: str) -> Any:
     return torch.tensor(point.p, dtype=torch.float64, device=device).repeat(point.copies, 1)
 
 
-def finite_samples(block: Block, point: Point) -> ByName:
+def finite_samples(block: Block, point: Point) -> Arrays:
     """Moments of the G-term over independent draws of everything: squared mean of its trace, mean squared norm."""
     p = _predictions(point, block.device)
     c, e = _drawn(block.repeated(point.draws), point, p.shape[1], len(p))
@@ -250,7 +250,7 @@ def finite_samples(block: Block, point: Point) -> ByName:
     }
 
 
-def shared_means(block: Block, point: Point) -> ByName:
+def shared_means(block: Block, point: Point) -> Arrays:
     """The same of the mean of G over residuals: products of two batches around the same class means."""
     p = _predictions(point, block.device)
     c, e = _drawn(block.repeated(point.draws), point, p.shape[1], 2 * len(p))
@@ -385,7 +385,7 @@ SAMPLE_CLAIMS = (
 # --- gradients -----------------------------------------------------------------------------------------------
 
 
-def gradients(block: Block, point: Point) -> ByName:
+def gradients(block: Block, point: Point) -> Arrays:
     """Gradients of two samples by their parts, squared norm, and product of the two.
 
     The parts: coefficients in the class means, and half the squared difference of the two over |c_k|^2.

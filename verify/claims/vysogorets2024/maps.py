@@ -15,8 +15,8 @@ from simulate.monte_carlo import Point
 from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
-from verify.model import ByName, Tier
-from verify.model.observation import Column, Cost, Observation, classes_of, headed, on_a_gpu
+from verify.model import Arrays, Tier
+from verify.model.observation import Column, Cost, Observation, classes_of, columns_of, on_a_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -112,7 +112,7 @@ def _drawn(rng: Generator, point: Point, device: Any) -> Drawn:
 
 
 @stream_by_stream
-def training_map(rng: Generator, point: Point, device: str) -> ByName:
+def training_map(rng: Generator, point: Point, device: str) -> Arrays:
     """One scale at every base rate: how well a network learns, where it goes, and whether it stays there."""
     import torch
 
@@ -144,7 +144,7 @@ def training_map(rng: Generator, point: Point, device: str) -> ByName:
 
 
 @stream_by_stream
-def after_divergence(rng: Generator, point: Point, device: str) -> ByName:
+def after_divergence(rng: Generator, point: Point, device: str) -> Arrays:
     """Trained as if outputs were uniform until the norm has grown, put back to its first norm, and then trained."""
     import torch
 
@@ -191,14 +191,16 @@ def _length(weights: Sequence[Tensor]) -> float:
     return float(sum(float(w.double().square().sum()) for w in weights)) ** 0.5
 
 
-COLUMNS = headed(
-    best="best training accuracy",
-    test="test accuracy at the end",
-    zero="share of images without a logit",
-    lost="share of runs lost",
-    growth="largest norm of the weights over the first",
-    cosine="cosine of last and first weights",
-    admissible="rate times sharpness at the start",
+COLUMNS = columns_of(
+    {
+        "best": "best training accuracy",
+        "test": "test accuracy at the end",
+        "zero": "share of images without a logit",
+        "lost": "share of runs lost",
+        "growth": "largest norm of the weights over the first",
+        "cosine": "cosine of last and first weights",
+        "admissible": "rate times sharpness at the start",
+    }
 )
 PROBE = Column(score="probe", heading="test accuracy of a linear classifier on its features")
 
@@ -219,7 +221,7 @@ _mapped = partial(
     axis="base rate eta_0",
 )
 
-LENET: ByName = {"images": "digits", "hidden": (300, 100), "samples": 256, "others": 512}
+LENET: Arrays = {"images": "digits", "hidden": (300, 100), "samples": 256, "others": 512}
 
 MAP = _mapped(
     id="vysogorets2024/training-map",
@@ -323,11 +325,13 @@ OBSERVATIONS = (
             ),
         ),
         along="growth",
-        columns=headed(
-            train="training accuracy",
-            test="test accuracy",
-            cosine="cosine of where training begins and the first weights",
-            steps="steps with uniform outputs",
+        columns=columns_of(
+            {
+                "train": "training accuracy",
+                "test": "test accuracy",
+                "cosine": "cosine of where training begins and the first weights",
+                "steps": "steps with uniform outputs",
+            }
         ),
         seconds=6.0,
         axis="norm of the weights over the first, when put back",

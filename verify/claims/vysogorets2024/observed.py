@@ -16,8 +16,8 @@ from theory import gauss_newton, softmax
 from verify.claims.trained_networks import VGG_16, pass_cost, vgg_at_start, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
-from verify.model import ByName, Tier
-from verify.model.observation import Column, Cost, Observation, classes_of, headed, on_a_gpu
+from verify.model import Arrays, Tier
+from verify.model.observation import Column, Cost, Observation, classes_of, columns_of, on_a_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,13 +40,13 @@ EDGES = np.logspace(-1.5, 2, 29)
 
 
 @stream_by_stream
-def by_scale(rng: Generator, point: Point, device: str) -> ByName:
+def by_scale(rng: Generator, point: Point, device: str) -> Arrays:
     """Excess of the projected G at each scale, and every prediction for it over what is measured."""
     return _beside(*_drawn(rng, point, device), np.array(point.alpha))
 
 
 @stream_by_stream
-def by_network(rng: Generator, point: Point, device: str) -> ByName:
+def by_network(rng: Generator, point: Point, device: str) -> Arrays:
     """The same for one network after the other, over all scales; and both edges of the zone."""
     return _columns([_summary(*_drawn(own, point, device)) for own in rng.spawn(len(point.network_number))])
 
@@ -144,7 +144,7 @@ AROUND = np.geomspace(3e-5, 1e9, 38)
 
 
 @stream_by_stream
-def edges_by_samples(rng: Generator, point: Point, device: str) -> ByName:
+def edges_by_samples(rng: Generator, point: Point, device: str) -> Arrays:
     """Both edges of one network on the first of its images, for each number of them."""
     net = framed_networks.lenet_300_100(rng, point, device, single=True).net
     return _columns([_edges(_first(net, count)) for count in point.counts])
@@ -184,7 +184,7 @@ def _excess(net: Any, alpha: float) -> float:
 
 
 @stream_by_stream
-def edges_of_vgg(rng: Generator, point: Point, device: str) -> ByName:
+def edges_of_vgg(rng: Generator, point: Point, device: str) -> Arrays:
     """Both edges of a bias-free convolutional network at some times of its training."""
     network = vgg_at_start(rng, point, device)
     dim = sum(p.numel() for p in network.model.parameters())
@@ -225,14 +225,16 @@ def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
 
 
 COLUMNS = (
-    *headed(low="lower edge read off"),
-    *headed(ratio=True, low_said="lower edge"),
-    *headed(high="upper edge read off"),
-    *headed(ratio=True, high_said="upper edge, constant 1"),
-    *headed(
-        open="share without an upper edge, up to alpha^L = 1e9",
-        middle="exc(H), projected, between the edges",
-        drawn="exc(H), projected, at the scale as drawn",
+    *columns_of({"low": "lower edge read off"}),
+    *columns_of({"low_said": "lower edge"}, "low_said"),
+    *columns_of({"high": "upper edge read off"}),
+    *columns_of({"high_said": "upper edge, constant 1"}, "high_said"),
+    *columns_of(
+        {
+            "open": "share without an upper edge, up to alpha^L = 1e9",
+            "middle": "exc(H), projected, between the edges",
+            "drawn": "exc(H), projected, at the scale as drawn",
+        }
     ),
 )
 
@@ -315,7 +317,7 @@ OF_VGG = Observation(
     ),
     along="done",
     columns=(
-        *headed(loss="loss"),
+        *columns_of({"loss": "loss"}),
         *COLUMNS,
     ),
     replicates=1,
@@ -345,10 +347,14 @@ OBSERVATIONS = (
         ),
         along="alpha",
         columns=(
-            *headed(excess_g="exc(G), projected"),
-            *headed(ratio=True, **HEADINGS),
-            *headed(
-                excess_h="exc(H), projected", norms="|G|_2 / |H-term|_2", spread="sigma_e / sigma_c, fitted"
+            *columns_of({"excess_g": "exc(G), projected"}),
+            *columns_of({**HEADINGS}, *HEADINGS),
+            *columns_of(
+                {
+                    "excess_h": "exc(H), projected",
+                    "norms": "|G|_2 / |H-term|_2",
+                    "spread": "sigma_e / sigma_c, fitted",
+                }
             ),
         ),
         replicates=2,
@@ -382,13 +388,15 @@ OBSERVATIONS = (
                 for name, text in HEADINGS.items()
                 for suffix, what in (("", "median"), ("_worst", "farthest from 1"))
             ),
-            *headed(low="lower edge read off"),
-            *headed(ratio=True, low_said="lower edge"),
-            *headed(high="upper edge read off"),
-            *headed(ratio=True, high_said="upper edge, constant 1"),
-            *headed(
-                criterion="share of the scales where eq. (6) says exc(H) > 1",
-                rise="largest rise of exc(G) with alpha",
+            *columns_of({"low": "lower edge read off"}),
+            *columns_of({"low_said": "lower edge"}, "low_said"),
+            *columns_of({"high": "upper edge read off"}),
+            *columns_of({"high_said": "upper edge, constant 1"}, "high_said"),
+            *columns_of(
+                {
+                    "criterion": "share of the scales where eq. (6) says exc(H) > 1",
+                    "rise": "largest rise of exc(G) with alpha",
+                }
             ),
         ),
         replicates=1,

@@ -22,7 +22,7 @@ from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import network_on_images, of_digits, stream_by_stream
 from verify.model import (
     OURS,
-    ByName,
+    Arrays,
     Claim,
     ExactProperty,
     Experiment,
@@ -34,7 +34,7 @@ from verify.model import (
     Verdict,
 )
 from verify.model.domains import Between
-from verify.model.observation import Observation, headed
+from verify.model.observation import Observation, columns_of
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
 
@@ -42,7 +42,7 @@ __all__ = ["CLAIMS", "OBSERVATIONS"]
 
 
 @stream_by_stream
-def losses(rng: Generator, point: Point, _: str) -> ByName:
+def losses(rng: Generator, point: Point, _: str) -> Arrays:
     """Mean cross-entropy of random logits whose labels are drawn apart from them."""
     z = np.array(point.bias) + point.spread * rng.standard_normal((point.samples, len(point.bias)))
     labels = rng.choice(len(point.prior), size=point.samples, p=point.prior)
@@ -192,7 +192,7 @@ class Fit(NamedTuple):
 
 
 @stream_by_stream
-def priors(rng: Generator, point: Point, device: str) -> ByName:
+def priors(rng: Generator, point: Point, device: str) -> Arrays:
     """One LeNet-300-100: gradients of batches with many class priors, and its balanced gradient when scaled down."""
     return _of_kernel(*_kernel(rng, point, device, "LeNet-300-100"), rng, point)
 
@@ -263,7 +263,7 @@ def _over_priors(kernel: Any, labels: NDArray[np.int64], scales: Any, rng: Gener
 
 
 @stream_by_stream
-def balanced_batches(rng: Generator, point: Point, device: str) -> ByName:
+def balanced_batches(rng: Generator, point: Point, device: str) -> Arrays:
     """Local exponent of the squared gradient of a scaled-down LeNet-300-100 in the size of a balanced batch."""
     import torch
 
@@ -283,7 +283,7 @@ def balanced_batches(rng: Generator, point: Point, device: str) -> ByName:
 
 
 @stream_by_stream
-def _logit_gradients(rng: Generator, point: Point, device: str) -> ByName:
+def _logit_gradients(rng: Generator, point: Point, device: str) -> Arrays:
     """How the logit gradients of a network cluster, and what gradients over priors and data sets owe to that."""
     kernel, labels, depth = _kernel(rng, point, device, point.network)
     lengths, cosines = kernel.scales().lengths, kernel.cosines()
@@ -435,27 +435,34 @@ OBSERVATIONS = (
         ),
         along="",
         columns=(
-            *headed(
-                same="mean cosine, same logit, different images",
-                different="mean cosine, two logits, different images",
-                means_mean="mean cosine of c_k and c_l",
-                means_spread="standard deviation of these",
-                means_largest="largest of these, absolute",
-                lengths="spread of |c_k| over its mean",
-                scales="sigma_e / sigma_c",
-                pearson="correlation of the gradient norm with |Qhat - Q|, Pearson",
-                slope="slope of the gradient norm through 0",
+            *columns_of(
+                {
+                    "same": "mean cosine, same logit, different images",
+                    "different": "mean cosine, two logits, different images",
+                    "means_mean": "mean cosine of c_k and c_l",
+                    "means_spread": "standard deviation of these",
+                    "means_largest": "largest of these, absolute",
+                    "lengths": "spread of |c_k| over its mean",
+                    "scales": "sigma_e / sigma_c",
+                    "pearson": "correlation of the gradient norm with |Qhat - Q|, Pearson",
+                    "slope": "slope of the gradient norm through 0",
+                }
             ),
-            *headed(
-                ratio=True,
-                slope_predicted="slope sqrt(P) sigma_c",
-                hyperbola="root mean square with noise floor",
+            *columns_of(
+                {
+                    "slope_predicted": "slope sqrt(P) sigma_c",
+                    "hyperbola": "root mean square with noise floor",
+                },
+                "slope_predicted",
+                "hyperbola",
             ),
-            *headed(
-                distance="|Qhat - Q| of the balanced batch",
-                falls="gradient / alpha^(L-1) at alpha = 0.01 over that at 1, balanced",
+            *columns_of(
+                {
+                    "distance": "|Qhat - Q| of the balanced batch",
+                    "falls": "gradient / alpha^(L-1) at alpha = 0.01 over that at 1, balanced",
+                }
             ),
-            *headed(ratio=True, floor="noise floor of that at 0.01"),
+            *columns_of({"floor": "noise floor of that at 0.01"}, "floor"),
         ),
         replicates=3,
         seconds=0.11,
@@ -473,7 +480,7 @@ ROUNDING = 1e-6
 
 
 @stream_by_stream
-def unrelated(rng: Generator, point: Point, device: str) -> ByName:
+def unrelated(rng: Generator, point: Point, device: str) -> Arrays:
     """Cosine of the gradients of LeNet-5 on images and on Gaussian ones, whose labels are drawn.
 
     Balanced at scale 1 and at a small one, and there with one unbalanced prior on both.

@@ -20,7 +20,7 @@ from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER, logit_model
 from verify.claims.vysogorets2024.framed_networks import network_on_images, stream_by_stream
 from verify.judging.families import by_name, one, ratio
-from verify.model import KNOWN, OURS, ByName, Claim, Experiment, Kind, StatisticalProperty
+from verify.model import KNOWN, OURS, Arrays, Claim, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -62,7 +62,7 @@ def _in_axes(point: Point) -> Floats:
 
 
 @stream_by_stream
-def sparse_projections(rng: Generator, point: Point, device: str) -> ByName:
+def sparse_projections(rng: Generator, point: Point, device: str) -> Arrays:
     """Squared norm of R'HR, mean over sparse frames R; traces of two frames multiplied."""
     import torch
 
@@ -129,7 +129,7 @@ SPARSE_EXCESS = Claim(
 # --- orthonormal frames around fixed spectra -----------------------------------------------------------------
 
 
-def haar_projections(block: Block, point: Point) -> ByName:
+def haar_projections(block: Block, point: Point) -> Arrays:
     """Squared norm and squared trace of R'HR, means over orthonormal frames; traces of two frames multiplied."""
     import torch
 
@@ -254,7 +254,7 @@ HAAR_CLAIMS = (
 # --- columns drawn one by one --------------------------------------------------------------------------------
 
 
-def frame_overlaps(block: Block, point: Point) -> ByName:
+def frame_overlaps(block: Block, point: Point) -> Arrays:
     """Squared distance of R'R from the identity, for independent unit columns, sparse or dense."""
     import torch
 
@@ -324,7 +324,7 @@ def _in_frames(rng: Generator, values: Any, point: Point, total: int) -> Any:
 
 
 @stream_by_stream
-def lenet_spectra(rng: Generator, point: Point, device: str) -> ByName:
+def lenet_spectra(rng: Generator, point: Point, device: str) -> Arrays:
     """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model.
 
     Fitted are standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean
@@ -493,7 +493,7 @@ AT_ONCE: dict[str, Callable[[Block, Point], Any]] = {
 CASES = ("whole", "first rows", "sparse", "together", "network", "probes", "outlier", "bulk")
 
 
-def any_frame(block: Block, point: Point) -> ByName:
+def any_frame(block: Block, point: Point) -> Arrays:
     """What is seen over what theory says of it."""
     if point.case in AT_ONCE:
         return {"ratio": AT_ONCE[point.case](block, point)}

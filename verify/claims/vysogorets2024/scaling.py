@@ -15,7 +15,7 @@ from simulate.perceptrons import curvature
 from theory import gauss_newton, zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import network_on_images
-from verify.model import OURS, ByName, Identity, NoTheory, Passage, Standing
+from verify.model import OURS, Arrays, Identity, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS", "NETWORKS", "DrawnNetwork", "drawn"]
 
@@ -80,7 +80,7 @@ def frame_of(rng: Generator, case: DrawnNetwork, point: Point) -> Any:
     return curvature.haar(rng, len(case.theta), point.dim)
 
 
-def on_both(*settings: ByName, **common: Any) -> tuple[Point, ...]:
+def on_both(*settings: Arrays, **common: Any) -> tuple[Point, ...]:
     """Each setting on each of the two networks."""
     return tuple(Point(network=n, images="digits", **common, **s) for n in NETWORKS for s in settings)
 
@@ -97,7 +97,7 @@ _at_one_end = partial(Identity, entries=("A57",), data="digits")
 # --- derivatives of the loss ---------------------------------------------------------------------------------
 
 
-def latent_hessian(rng: Generator, point: Point) -> ByName:
+def latent_hessian(rng: Generator, point: Point) -> Arrays:
     """R' H R of a frame whose columns are neither unit nor orthogonal, and differences of the gradient along them."""
     import torch
 
@@ -125,7 +125,7 @@ def _differences(case: DrawnNetwork, frame: Any, step: float) -> Any:
     return torch.stack([(up - down) / (2 * step) for up, down in ends], dim=1)
 
 
-def gradient_along_frame(rng: Generator, point: Point) -> ByName:
+def gradient_along_frame(rng: Generator, point: Point) -> Arrays:
     """Gradient of the loss along a frame, and Eq (3) from the gradients of the logits."""
     case = drawn(rng, point)
     frame = frame_of(rng, case, point)
@@ -142,7 +142,7 @@ def gradient_along_frame(rng: Generator, point: Point) -> ByName:
     }
 
 
-def gauss_newton_split(rng: Generator, point: Point) -> ByName:
+def gauss_newton_split(rng: Generator, point: Point) -> Arrays:
     """Hessian of the loss along a frame, and Eq (4) from the derivatives of the logits, the mean over the images."""
     import torch
 
@@ -211,7 +211,7 @@ DERIVATIVE_CLAIMS = (
 # --- scaled weights ------------------------------------------------------------------------------------------
 
 
-def matched_temperature(rng: Generator, point: Point) -> ByName:
+def matched_temperature(rng: Generator, point: Point) -> Arrays:
     """Full gradients of the network as drawn and scaled, at T = alpha^L and at the power below."""
     case, a = drawn(rng, point), point.alpha
     matched, low = (
@@ -226,7 +226,7 @@ def matched_temperature(rng: Generator, point: Point) -> ByName:
     }
 
 
-def one_temperature(rng: Generator, point: Point) -> ByName:
+def one_temperature(rng: Generator, point: Point) -> Arrays:
     """Hessians along a frame at scaled weights, and at the weights as drawn with another temperature."""
     case, a, heat = drawn(rng, point), point.alpha, point.temperature
     frame = frame_of(rng, case, point)
@@ -241,7 +241,7 @@ def one_temperature(rng: Generator, point: Point) -> ByName:
     }
 
 
-def large_losses(rng: Generator, point: Point) -> ByName:
+def large_losses(rng: Generator, point: Point) -> Arrays:
     """Loss at 4 alpha, from the logits as drawn, and what an exponential makes of the losses at alpha and 2 alpha."""
     case = drawn(rng, point)
     one, two, four = (case.objective(alpha=a * point.alpha).value() for a in (1, 2, 4))
@@ -256,7 +256,7 @@ def large_losses(rng: Generator, point: Point) -> ByName:
     }
 
 
-def large_curvature(rng: Generator, point: Point) -> ByName:
+def large_curvature(rng: Generator, point: Point) -> Arrays:
     """Spectral norm of the Hessian far above the zone, and of the H-term as drawn at one-hot predictions."""
     from torch.nn import functional
 
@@ -349,7 +349,7 @@ SCALED_CLAIMS = (
 # --- softmax with temperature --------------------------------------------------------------------------------
 
 
-def heated_softmax(_: Generator, point: Point) -> ByName:
+def heated_softmax(_: Generator, point: Point) -> Arrays:
     """Probabilities, in fifty digits from shifted or scaled logits, in float64 from plain ones."""
     z, heat, factor = np.array(point.logits), point.temperature, point.alpha**point.depth
     plain = _float_softmax(z / heat)
@@ -385,7 +385,7 @@ def _float_softmax(z: Any) -> Any:
 # --- homogeneity, the number of weights, biases, other activations ----------------------------------------------
 
 
-def homogeneity(rng: Generator, point: Point) -> ByName:
+def homogeneity(rng: Generator, point: Point) -> Arrays:
     """Logits of scaled weights, and powers of the factor times the logits as drawn."""
     import torch
 
@@ -400,7 +400,7 @@ def homogeneity(rng: Generator, point: Point) -> ByName:
     }
 
 
-def weight_counts(rng: Generator, _: Point) -> ByName:
+def weight_counts(rng: Generator, _: Point) -> Arrays:
     """Weights of the LeNet-5 that is built, three channels and ten classes, and what the statement says."""
     layers = {
         "convolutions": ((3, 6, 25), (6, 16, 25)),
@@ -417,7 +417,7 @@ def weight_counts(rng: Generator, _: Point) -> ByName:
     }
 
 
-def biases_at_small_scale(rng: Generator, point: Point) -> ByName:
+def biases_at_small_scale(rng: Generator, point: Point) -> Arrays:
     """Logits of LeNet-300-100 with all weights and biases scaled down, beside what is left of the weights."""
     import torch
     from torch import nn
@@ -437,7 +437,7 @@ def biases_at_small_scale(rng: Generator, point: Point) -> ByName:
     }
 
 
-def tanh_remainder(rng: Generator, point: Point) -> ByName:
+def tanh_remainder(rng: Generator, point: Point) -> Arrays:
     """Logits of LeNet-300-100 with tanh over alpha^L, less those of the product of its matrices, over alpha^2."""
     case, a = drawn(rng, point), point.alpha
     weights = [layer.weight.detach() for layer in case.network.layers]

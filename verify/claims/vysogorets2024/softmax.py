@@ -15,7 +15,7 @@ from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import stream_by_stream
 from verify.model import (
     OURS,
-    ByName,
+    Arrays,
     Claim,
     ExactProperty,
     Experiment,
@@ -59,7 +59,7 @@ def _exactly(weights: Any) -> tuple[list[Any], Any]:
 # --- rank and moments ----------------------------------------------------------------------------------------
 
 
-def rank(_: Generator, point: Point) -> ByName:
+def rank(_: Generator, point: Point) -> Arrays:
     """Rank of the covariance in rational arithmetic, and eigenvalues above zero."""
     return {
         "exact": _exactly(point.weights)[1].rank(),
@@ -89,7 +89,7 @@ RANK = Identity(
 )
 
 
-def moment_form(_: Generator, point: Point) -> ByName:
+def moment_form(_: Generator, point: Point) -> Arrays:
     """Gamma^2 from the dense matrix and from sums of powers, both in rational arithmetic."""
     p, exact = _exactly(point.weights)
     s2, s3 = (sum(x**n for x in p) for n in (2, 3))
@@ -122,7 +122,7 @@ MOMENTS = Identity(
 # --- its range, and limits at collapse -----------------------------------------------------------------------
 
 
-def weighted_collapse(_: Generator, point: Point) -> ByName:
+def weighted_collapse(_: Generator, point: Point) -> Arrays:
     """Gamma^2 with unlikely classes in given proportions: the limit by algebra, and at a huge gap."""
     import sympy
 
@@ -225,7 +225,7 @@ def _gamma_squared(p: Any) -> Any:
     return trace**2 / (square + crossed)
 
 
-def equal_tail_slope(_: Generator, point: Point) -> ByName:
+def equal_tail_slope(_: Generator, point: Point) -> Arrays:
     """Rate at which Gamma^2 leaves its limit: a difference with 300 digits, and the derivative by algebra."""
     import mpmath
     import sympy
@@ -264,7 +264,7 @@ SLOPE = Identity(
 )
 
 
-def collapse_rate(_: Generator, point: Point) -> ByName:
+def collapse_rate(_: Generator, point: Point) -> Arrays:
     """(Gamma^2 - 1) / rho with one runner-up and others of the weight rho beside it."""
     import mpmath
     import sympy
@@ -299,7 +299,7 @@ RATE = Identity(
 )
 
 
-def equal_tail_spectrum(_: Generator, point: Point) -> ByName:
+def equal_tail_spectrum(_: Generator, point: Point) -> Arrays:
     """Eigenvalues, descending: dense, in closed form, and of 2 x 2 blocks that are right in leading order."""
     s, eps, classes = point.support, point.tail, point.classes
     p = np.zeros(classes)
@@ -335,7 +335,7 @@ SINGLE = Identity(
 # --- ties and near ties --------------------------------------------------------------------------------------
 
 
-def _plateau(_: Generator, point: Point) -> ByName:
+def _plateau(_: Generator, point: Point) -> Arrays:
     """Gamma^-2 along a ray whose runners-up are nearly tied, beside what their proportions say."""
     behind = np.array(point.behind) / 1024  # no logit is rounded
     weights = np.exp(-np.outer(point.betas, behind))
@@ -387,7 +387,7 @@ PLATEAU = Identity(
 # --- rounding ------------------------------------------------------------------------------------------------
 
 
-def dense_rounding(_: Generator, point: Point) -> ByName:
+def dense_rounding(_: Generator, point: Point) -> Arrays:
     """What the dense matrix says in float64 once 1 - max p is below its last digit."""
     s = point.support
     return {
@@ -424,7 +424,7 @@ def _entropy(p: Array) -> Array:
 
 
 @stream_by_stream
-def pairs_of_distributions(rng: Generator, point: Point, _: str) -> ByName:
+def pairs_of_distributions(rng: Generator, point: Point, _: str) -> Arrays:
     """Share of pairs that entropy and Gamma order differently, of distributions drawn uniformly from the simplex."""
     p = rng.dirichlet(np.ones(point.classes), point.draws)
     entropy, gamma = _entropy(p), dense_gamma(covariances(p))
@@ -552,7 +552,7 @@ RAY = ExactProperty(
 )
 
 
-def slope_along_ray(_: Generator, point: Point) -> ByName:
+def slope_along_ray(_: Generator, point: Point) -> Arrays:
     """Derivative of Gamma^-2 in the inverse temperature, by a complex step and as covariances over pairs."""
     z, step = np.array(point.logits), 1e-30
     complex_p = np.exp((point.beta + 1j * step) * z)
@@ -594,7 +594,7 @@ RAY_SLOPE = Identity(
 )
 
 
-def batch_ray(_: Generator, point: Point) -> ByName:
+def batch_ray(_: Generator, point: Point) -> Arrays:
     """Gamma of the mean matrix of a batch along its ray: many samples on two classes, one on two others."""
     z = np.full((point.crowd + 1, 4), -1e9)
     z[:-1, :2], z[-1, 2:] = [point.gap, 0.0], [point.single_gap, 0.0]

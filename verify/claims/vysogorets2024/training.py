@@ -19,7 +19,7 @@ from verify.claims.vysogorets2024.framed_networks import of_digits
 from verify.claims.vysogorets2024.scaling import NETWORKS, DrawnNetwork, drawn
 from verify.model import (
     OURS,
-    ByName,
+    Arrays,
     Claim,
     ExactProperty,
     Experiment,
@@ -30,7 +30,7 @@ from verify.model import (
     Standing,
 )
 from verify.model.domains import Between, Domain
-from verify.model.observation import Observation, headed
+from verify.model.observation import Observation, columns_of
 
 __all__ = ["CLAIMS", "OBSERVATIONS", "perceptrons"]
 
@@ -49,7 +49,7 @@ def _path(case: DrawnNetwork, point: Point, *, alpha: float = 1.0, **how: Any) -
     return weights / alpha, [m.predictions for m in moments]
 
 
-def matched_paths(rng: Generator, point: Point) -> ByName:
+def matched_paths(rng: Generator, point: Point) -> Arrays:
     """Weights after training as drawn, and scaled at T = alpha^L with learning rates in several ratios."""
     case, a = drawn(rng, point), point.alpha
     heat = a**case.depth
@@ -67,7 +67,7 @@ def matched_paths(rng: Generator, point: Point) -> ByName:
     }
 
 
-def shared_predictions(rng: Generator, point: Point) -> ByName:
+def shared_predictions(rng: Generator, point: Point) -> Arrays:
     """Weights after training as drawn, and scaled with the probabilities of the other, or with its own."""
     case, a, heat, rate = drawn(rng, point), point.alpha, point.temperature, point.rate
     one, predictions = _path(case, point, rate=rate)
@@ -88,7 +88,7 @@ def shared_predictions(rng: Generator, point: Point) -> ByName:
     }
 
 
-SCHEDULE: ByName = {
+SCHEDULE: Arrays = {
     "images": "digits",
     "samples": 15,
     "batch": 5,
@@ -253,7 +253,7 @@ def perceptrons(
     return stacked, x, labels
 
 
-def uniform_paths(rng: Generator, point: Point) -> ByName:
+def uniform_paths(rng: Generator, point: Point) -> Arrays:
     """Weights after training as if outputs were uniform, and of a network scaled so far down that they round to it."""
     import torch
 
@@ -301,13 +301,13 @@ UNIFORM_PATHS = Identity(
 )
 
 
-def turned(block: Block, point: Point) -> ByName:
+def turned(block: Block, point: Point) -> Arrays:
     """Cosine between weights and step at the end of training with uniform predictions, and what it gained."""
     _, _, cosine = _courses(block, point, point.steps)
     return {"cosine": cosine[:, -1], "gain": cosine[:, -1] - cosine[:, 0]}
 
 
-def courses(block: Block, point: Point) -> ByName:
+def courses(block: Block, point: Point) -> Arrays:
     """Norms of weights and gradient over those at the start, and their cosine, after some numbers of steps."""
     norm, slope, cosine = _courses(block, point, max(point.step))
     at = list(point.step)
@@ -365,11 +365,13 @@ OBSERVATIONS = (
         simulate=courses,
         points=(of_digits(samples=20, rate=0.004, step=(0, 10, 20, 40, 70, 100)),),
         along="step",
-        columns=headed(
-            norm="norm of the weights over that at the start",
-            gradient="norm of the gradient over that at the start",
-            smaller="share of networks whose gradient is smaller than at the start",
-            cosine="cosine of weights and step",
+        columns=columns_of(
+            {
+                "norm": "norm of the weights over that at the start",
+                "gradient": "norm of the gradient over that at the start",
+                "smaller": "share of networks whose gradient is smaller than at the start",
+                "cosine": "cosine of weights and step",
+            }
         ),
         replicates=32,
         seconds=0.02,
@@ -418,7 +420,7 @@ LADDER = {"factor": math.sqrt(2), "count": 7}
 """Rates eta from 0.35 to 4, all moved by one random factor up to sqrt(2): every network learns at the first ones."""
 
 
-def base_rates(block: Block, point: Point) -> ByName:
+def base_rates(block: Block, point: Point) -> Arrays:
     """Exponent between two scales of the largest eta_0 = eta alpha^(L-2) at which a network learns; same images."""
     networks = _classifiers(block, point)
     small, large = (_ladder(networks, alpha, block, point) for alpha in (point.small, point.large))

@@ -17,7 +17,7 @@ from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.claims.vysogorets2024.framed_networks import of_digits, on_digits, stream_by_stream
 from verify.model import (
     OURS,
-    ByName,
+    Arrays,
     Claim,
     Experiment,
     Kind,
@@ -35,7 +35,7 @@ __all__ = ["CLAIMS"]
 
 
 @stream_by_stream
-def criterion(rng: Generator, point: Point, device: str) -> ByName:
+def criterion(rng: Generator, point: Point, device: str) -> Arrays:
     """Share of the alpha grid on which |G| > |Ht| and exc(H) > 1 say the same, the lower edge, norms at uniform p."""
     net = framed_networks.lenet_300_100(rng, point, device, single=True).net
     terms = net.terms(alpha=np.logspace(-2, 2, point.alphas))
@@ -52,7 +52,7 @@ FINER = 8
 
 
 @stream_by_stream
-def edges(rng: Generator, point: Point, device: str) -> ByName:
+def edges(rng: Generator, point: Point, device: str) -> Arrays:
     """Steps of the grid between the edges of |G| > |Ht| and of exc(H) > 1: lower, upper, the larger; by network."""
     net = framed_networks.NETWORKS[point.network](rng, point, device, single=True).net
     alphas = np.logspace(-2, 2, FINER * (point.alphas - 1) + 1)
@@ -73,7 +73,7 @@ def _run(holds: NDArray[np.bool_], place: Any) -> tuple[int, int]:
 
 
 @stream_by_stream
-def whole_space(rng: Generator, point: Point, device: str) -> ByName:
+def whole_space(rng: Generator, point: Point, device: str) -> Arrays:
     """Excess of H and of G and the ratio of Frobenius norms, in all 2720 coordinates of one network."""
     weights, images = on_digits(rng, point, (30, 20), device)
     norms = full_space.norms(tuple(weights), images.images, images.labels, point.alpha)
@@ -206,7 +206,7 @@ CRITERION_CLAIMS = (
 
 
 @stream_by_stream
-def small_scales(rng: Generator, point: Point, device: str) -> ByName:
+def small_scales(rng: Generator, point: Point, device: str) -> Arrays:
     """Local exponents of both norms between two small scales, and the sharpness at the larger one.
 
     Measured on networks with scaled weights; nothing is taken from the scaling of derivatives.
@@ -366,7 +366,7 @@ LEVER = 0.4
 
 
 @stream_by_stream
-def upper_edges(rng: Generator, point: Point, device: str) -> ByName:
+def upper_edges(rng: Generator, point: Point, device: str) -> Arrays:
     """Growth of the upper crossing of one network with the number of its inputs.
 
     The smallest gap of a set of inputs moves its edge more than all else. This scatter is taken out by the smallest
@@ -407,7 +407,7 @@ SET = 100
 
 
 @stream_by_stream
-def near_ties(rng: Generator, point: Point, device: str) -> ByName:
+def near_ties(rng: Generator, point: Point, device: str) -> Arrays:
     """Mean product of the two largest probabilities, the density of small gaps, and where one of a set is near a tie.
 
     The last on inputs of its own: the scale at which on average one gap of `SET` inputs is below alpha^-L.

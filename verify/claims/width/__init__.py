@@ -1,12 +1,10 @@
 """Curvature through training at every width, under two parametrisations: Noci et al. (2024).
 
-What it states stands in `entries`; the room holds the experiments and claims that judge it.
+`ENTRIES` says what it states; the room holds the experiments and claims that judge it.
 """
 
 from verify.claims.shipped import page
-from verify.model.inventory import Paper
-
-__all__ = ["DOCS", "PAPER", "ROOMS"]
+from verify.model.inventory import Entry, Paper
 
 PAPER = Paper(
     "width",
@@ -19,3 +17,40 @@ PAPER = Paper(
 DOCS = page("width")
 
 ROOMS = ("sharpness",)
+
+ENTRIES = (
+    Entry(
+        "J1",
+        "sharpness through training independent of the width under muP",
+        scope="small perceptrons on digits",
+    ),
+    Entry(
+        "J2",
+        "sharpness through training proportional to the width under the standard parametrisation",
+        scope="small perceptrons on digits",
+        ours=True,
+    ),
+    Entry(
+        "J3",
+        "progressive sharpening under muP, and its absence in wide networks without",
+        scope="small perceptrons on digits",
+    ),
+    Entry(
+        "J4",
+        "transfer of the best learning rate",
+        "not checkable here",
+        "asks for networks of many sizes and depths",
+    ),
+    Entry(
+        "J5",
+        "sharpness through training independent of the depth under muP and its extension to depth",
+        "open",
+        "only the width is varied; the extension to depth is for residual networks",
+    ),
+)
+
+SYMBOLS = {
+    r"M": "width of the hidden layers",
+    r"t": "steps of full-batch descent",
+}
+"""Letters that mean the same in every statement, as LaTeX; those that change are left out."""

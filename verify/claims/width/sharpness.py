@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
+from verify.claims.trained_networks import SINGLE, drawn_images, training_sets
 from verify.claims.width import PAPER
-from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
+from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, NoTheory, Tier, as_stated
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS"]
-
 MUP, STANDARD = "muP", "standard"
 
 
-def through_training(block: Block, point: Point) -> Mapping[str, Any]:
+def through_training(block: Block, point: Point) -> Arrays:
     """Exponents of the sharpness between two widths at some steps, and how it has moved at the wider one; same images.
 
     Networks f = W_3 phi(W_2 phi(W_1 x)) on unit inputs with the squared error. Standard: entries of W_1 of variance 1,
@@ -74,15 +71,9 @@ PRODUCTS = 14
 
 def _images(block: Block, point: Point) -> grids.TrainingSets:
     """Images of length 1, and their classes as 1 at their place and 0 elsewhere."""
-    import torch
-
-    source = data.opened(point.images, (1, 8, 8))
-    drawn = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
-    inputs = np.concatenate([d.images / np.linalg.norm(d.images, axis=1, keepdims=True) for d in drawn])
-    targets = np.concatenate([np.eye(source.classes)[d.labels] for d in drawn])
-    own = torch.arange(len(inputs), device=block.device).view(len(block), -1)
-    x, y = (torch.from_numpy(values).float().to(block.device) for values in (inputs, targets))
-    return grids.TrainingSets(x, y, own)
+    drawn, classes = drawn_images(block, point)
+    inputs = [d.images / np.linalg.norm(d.images, axis=1, keepdims=True) for d in drawn]
+    return training_sets(block, inputs, [np.eye(classes)[d.labels] for d in drawn])
 
 
 def _weights(block: Block, point: Point, width: int, scaled: bool, classes: int) -> list[Tensor]:
@@ -109,9 +100,9 @@ def _point(parametrisation: str) -> Point:
 UNDER_MUP, UNDER_STANDARD = (
     Experiment(
         id=f"width/{name}",
-        replicate="two perceptrons of unlike width on the same 32 images, trained by 80 steps of full-batch descent",
+        replicate="two perceptrons of unlike width on the same 32 images, trained by full-batch descent",
         simulate=through_training,
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=(_point(parametrisation),),
         budget=384,
         seconds=7.0,
@@ -123,92 +114,79 @@ UNDER_MUP, UNDER_STANDARD = (
 """Rates below the edge of stability, at which any curvature would come to one level."""
 
 SOURCE = f"{PAPER}, arXiv 2402.17457, abstract"
-RATES = "the rates, below the edge of stability for networks trained first"
-QUANTITY = "exponent of the largest eigenvalue between widths 64 and 256, after so many steps"
-OF_AN_EXPONENT = (
-    "largely independent, at widths that a desk trains: a fifth of what tells the parametrisations apart"
-)
 
-CLAIMS: tuple[AnyClaim, ...] = (
+EXPONENT = {
+    "no_theory": NoTheory.CONSTANT,
+    "score": "exponent",
+    "along": "looks",
+    "margin": 0.2,
+    "relative": False,
+    "margin_reason": "largely independent, at small widths: a fifth of what tells the parametrisations apart",
+    "pilot": "the rates, below the edge of stability for networks trained first",
+    "quantity": "exponent of the largest eigenvalue between widths 64 and 256, after so many steps",
+}
+
+SHARPENING = {
+    "entries": ("J3",),
+    "source": SOURCE,
+    "no_theory": NoTheory.CONSTANT,
+    "score": "sharpening",
+    "quantity": "largest eigenvalue after training over that at the start",
+}
+
+CLAIMS = (
     Claim(
         id="width/sharpness-under-mup",
+        **EXPONENT,
         entries=("J1",),
         source=SOURCE,
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "largely independent of the size of the network, and remain consistent as training progresses",
             "abstract",
         ),
-        no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \lambda_1(4M, t) - \log \lambda_1(M, t)}{\log 4} = 0 \quad (\mu P)",
-        says="Under muP the largest eigenvalue of the Hessian, at the start and through training, does not go with the "
-        "width of the network.",
+        says="Under muP the largest eigenvalue of the Hessian, at the start and through training, does not go with "
+        "the width.",
         experiment=UNDER_MUP,
-        score="exponent",
-        along="looks",
         predict=lambda _: 0.0,
-        margin=0.2,
-        relative=False,
-        margin_reason=OF_AN_EXPONENT,
-        pilot=RATES,
         rivals={"in proportion": lambda _: 1.0, "as the root": lambda _: 0.5},
-        quantity=QUANTITY,
     ),
     Claim(
         id="width/sharpness-under-standard",
+        **EXPONENT,
         entries=("J2",),
         source=f"Karakida, Akaho and Amari (2019), theorem 2.2, at the start; beside {SOURCE}",
         passage=KNOWN,
-        no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\log \lambda_1(4M, t) - \log \lambda_1(M, t)}{\log 4} = 1 \quad \text{(standard)}",
         says="Under the standard parametrisation, with a rate in proportion to one over the width, the largest "
-        "eigenvalue of the Hessian goes in proportion to the width, at the start and through training.",
+        "eigenvalue of the Hessian is proportional to the width through training.",
         experiment=UNDER_STANDARD,
-        score="exponent",
-        along="looks",
         predict=lambda _: 1.0,
-        margin=0.2,
-        relative=False,
-        margin_reason=OF_AN_EXPONENT,
-        pilot=RATES,
         rivals={"independent": lambda _: 0.0, "as the root": lambda _: 0.5},
-        quantity=QUANTITY,
     ),
     Claim(
         id="width/sharpening-under-mup",
-        entries=("J3",),
-        source=SOURCE,
-        passage=Passage(
-            Standing.AS_STATED, "the presence (for muP) ... of feature learning", "abstract, in short"
-        ),
-        no_theory=NoTheory.CONSTANT,
+        **SHARPENING,
+        passage=as_stated("the presence (for muP) ... of feature learning", "abstract, in short"),
         statement=r"\lambda_1(t) / \lambda_1(0) \ge 1.5 \quad (\mu P,\ t = 80)",
-        says="Under muP training raises the largest eigenvalue of the Hessian by half and more, also where "
-        "they are 256 wide.",
+        says="Under muP training raises the largest eigenvalue of the Hessian by half and more, also at width 256.",
         experiment=UNDER_MUP,
         kind=Kind.AT_LEAST,
-        score="sharpening",
         predict=lambda _: 1.5,
         margin=0.1,
         margin_reason="a bound well below what networks trained first showed, so that a tenth of it decides nothing",
         pilot="the bound, between none and what networks trained first showed",
         rivals={"fourfold": lambda _: 4.0},
-        quantity="largest eigenvalue after training over that at the start",
     ),
     Claim(
         id="width/no-sharpening-under-standard",
-        entries=("J3",),
-        source=SOURCE,
-        passage=Passage(
-            Standing.AS_STATED, "progressive absence (for the NTK scaling) of feature learning", "abstract"
-        ),
-        no_theory=NoTheory.CONSTANT,
+        **SHARPENING,
+        passage=as_stated("progressive absence (for the NTK scaling) of feature learning", "abstract"),
         statement=r"\lambda_1(t) / \lambda_1(0) \le 1.15 \quad \text{(standard, } t = 80\text{, every network)}",
         says="Under the standard parametrisation, with a rate in proportion to one over the width, training raises "
-        "the largest eigenvalue of the Hessian of no network of width 256 by more than 15 %.",
+        "no Hessian's largest eigenvalue at width 256 by more than 15 %.",
         experiment=UNDER_STANDARD,
         kind=Kind.NEVER_ABOVE,
-        score="sharpening",
         predict=lambda _: 1.15,
         margin=0.15,
         margin_reason="the share of exceptions that a hundred networks would show; the bound is what the mean had to "
@@ -217,6 +195,5 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "one seed in two too skewed for a mean",
         relative=False,
         rivals={"no rise at all": lambda _: 1.0},
-        quantity="largest eigenvalue after training over that at the start",
     ),
 )

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import curvature
 from verify.claims import registry
-from verify.claims.granziol2022.training import perceptrons, rates_observed, through_training, vgg
+from verify.claims.granziol2022.training import perceptrons, rates_of_batches, through_training
 from verify.claims.karakida2019 import growth as spectra
 from verify.claims.trained_networks import Classifier, pass_cost, vgg_at_start, vgg_layers
 from verify.claims.vysogorets2024 import framed_networks, observed as edges_observed
@@ -195,7 +195,9 @@ def test_a_network_that_is_lost_has_no_batches_and_the_start_keeps_its_own(
     for name, count in (("BATCHES", 2), ("DIRECTIONS", 1), ("TOLERANCE", 0.1)):
         monkeypatch.setattr(through_training, name, count)
     killed(monkeypatch, value)
-    point = vgg.VGG.points[0] | TINY | SHORT | {"stages": ((2,), (2,)), "head": (4,), "probes": 2}
+    point = (
+        through_training.VGG.points[0] | TINY | SHORT | {"stages": ((2,), (2,)), "head": (4,), "probes": 2}
+    )
     found = through_training.batches_through_training(block(), point | {"batch_sizes": (8,)})
     assert_allclose(found["loss"][0, 1], loss, rtol=1e-6)
     for name, values in found.items():
@@ -225,8 +227,8 @@ def test_rates_of_a_convolutional_network(rule: str) -> None:
     point = Point(
         rule=rule, **small, chunk=64, rungs=1, batch_size=(8, 64), centres=(0.01, 0.01), epochs=0, least=2
     )
-    found = rates_observed.rates_by_batch_size(block(), point)
-    assert found.keys() == {c.score for c in rates_observed.OF_VGG.columns}
+    found = rates_of_batches.rates_by_batch_size(block(), point)
+    assert found.keys() == {c.score for c in rates_of_batches.OF_VGG.columns}
     assert all(values.shape == (1, 2) and np.isfinite(values).all() for values in found.values())
     setting = perceptrons.convolutional_setting(block(), point)
     labels = setting.samples.targets.numpy()
@@ -240,7 +242,11 @@ def test_batches_of_a_convolutional_network_through_training(monkeypatch: pytest
     for name, value in (("BATCHES", 2), ("DIRECTIONS", 1), ("TOLERANCE", 0.1)):
         monkeypatch.setattr(through_training, name, value)
     smaller = {**TINY, "samples": 16, "chunk": 9, "batch_sizes": (8,), "epochs": 1, "training_batch": 8}
-    point = vgg.VGG.points[0] | smaller | {"stages": ((2,), (2,)), "head": (4,), "done": (1.0,), "probes": 2}
+    point = (
+        through_training.VGG.points[0]
+        | smaller
+        | {"stages": ((2,), (2,)), "head": (4,), "done": (1.0,), "probes": 2}
+    )
     found = through_training.batches_through_training(block(), point)
     assert all(values.shape == (1, 1) and np.isfinite(values).all() for values in found.values())
     assert_allclose(found["own 8"], 1.0, atol=0.15)

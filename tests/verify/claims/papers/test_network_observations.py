@@ -16,9 +16,8 @@ from simulate.perceptrons import own_direction, per_sample
 from simulate.perceptrons.sample_products import PerceptronSamples
 from simulate.perceptrons.trained import perceptron_objective
 from theory import batch_hessian
-from verify.claims.beyond import network_observations, networks as observed
-from verify.claims.granziol2022.networks.exact import outside_bounds
-from verify.claims.granziol2022.networks.typical_batches import ROUNDING, typical_batches
+from verify.claims.beyond import networks as observed
+from verify.claims.granziol2022.networks.networks import ROUNDING, outside_bounds, typical_batches
 from verify.model.observation import Observation
 
 SMALLER = {
@@ -39,7 +38,7 @@ def block(count: int) -> Block:
     return Block(tuple(fixture(0, f"network {i}") for i in range(count)))
 
 
-@pytest.mark.parametrize("observation", network_observations.OBSERVATIONS, ids=lambda o: o.id)
+@pytest.mark.parametrize("observation", observed.OBSERVATIONS, ids=lambda o: o.id)
 def test_every_column_has_a_number_for_each_row_or_one_for_all(
     observation: Observation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +90,7 @@ def test_noise_is_that_of_any_model(matrix: Any) -> None:
 
 def test_formulas_return_to_the_data_set_but_for_theorem_7_as_read() -> None:
     noise = observed.Noise(eigenvalue=0.6, total=0.8, along=6.0, coefficient=10.0)
-    said = observed.formulas(noise, 200, (4, 1000), 1000)
+    said = dict(observed.formulas(noise, 200, (4, 1000), 1000))
     shift = said.pop("theorem_7_read")[1] - 0.6
     assert_allclose(shift, (0.8 / 200) ** 0.5)
     for values in said.values():

@@ -64,6 +64,7 @@ WITHOUT = {
     "simulate.perceptrons.sample_products.DenseSamples": EXACT,
     "simulate.spectra.distribution": SHAPE,
     "simulate.training.checkpoints.checkpoints": STEPS,
+    "simulate.training.edges.gradient_curvatures": DENSE,
     "simulate.training.grids.ends_measured": STEPS,
     "simulate.training.learnable_rates.largest_rates": STEPS,
     "simulate.training.lyapunov.first_unstable": STEPS,

@@ -1,8 +1,8 @@
-"""Granziol, Zohren and Roberts (2022): the Hessian of a network by paths, at small loss, and its rank."""
+"""Granziol, Zohren and Roberts (2022): Hessian and Gauss-Newton matrix of a network, paths, small loss, ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise, product
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from simulate import networks, operators
 from simulate.monte_carlo import Point
-from simulate.perceptrons import per_sample
+from simulate.perceptrons import per_sample, trained as trained_perceptrons
+from theory import softmax
 from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import (
     COUNTS,
@@ -20,14 +21,244 @@ from verify.claims.drawn_networks import (
     Violation,
     bias_free_objective,
     bias_free_on_images,
+    in_closed_form,
     on_noise,
     rank_of,
 )
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory, Passage, Standing
+from verify.model import (
+    OURS,
+    Arrays,
+    ExactProperty,
+    Identity,
+    NoTheory,
+    as_stated,
+    misprint,
+)
 from verify.model.domains import Between, Domain, Each, Either, OneOf
 
-__all__ = ["CLAIMS"]
+
+def _probabilities(logits: Array) -> Array:
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
+
+
+def split_terms(rng: np.random.Generator, point: Point) -> Arrays:
+    """Hessian of the mean loss by its products; its two terms from closed derivatives of the logits."""
+    weights, x, labels = bias_free_on_images(rng, point)
+    net = in_closed_form(weights, x, labels)
+    logits, jacobian, second = (np.asarray(d) for d in (net.logits, net.jacobian, net.second_derivatives))
+    p, hot = _probabilities(logits), np.eye(logits.shape[1])[labels]
+    gauss_newton = np.einsum("nkp,nkl,nlq->pq", jacobian, softmax.covariance(p), jacobian) / len(p)
+
+    def residual(slopes: Array) -> Array:
+        return np.einsum("nk,nkpq->pq", slopes, second) / len(p)
+
+    return {
+        "Hessian": operators.hessian(bias_free_objective(weights, x, labels)).dense(),
+        "two terms": gauss_newton + residual(p - hot),
+        "Gauss-Newton term alone": gauss_newton,
+        "second term with the other sign": gauss_newton - residual(p - hot),
+        "probabilities for derivatives of the loss": gauss_newton + residual(p),
+    }
+
+
+def _fisher(rng: np.random.Generator, point: Point) -> Arrays:
+    """Gauss-Newton matrix by its products; second moments of gradients over labels of three kinds, one by one."""
+    weights, x, labels = bias_free_on_images(rng, point)
+    p = _probabilities(networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy())
+    network, every = per_sample.flattened(weights), np.ones(len(x), dtype=np.int64)
+    scores = np.stack(
+        [per_sample.loss_gradients(*network, x, k * every, "relu").numpy() for k in range(p.shape[1])], axis=1
+    )
+
+    def moments(shares: Array) -> Array:
+        return np.einsum("nk,nkp,nkq->pq", shares, scores, scores) / len(p)
+
+    return {
+        "Gauss-Newton": operators.gauss_newton(bias_free_objective(weights, x, labels)).dense(),
+        "labels from the model": moments(p),
+        "labels of the data": moments(np.eye(p.shape[1])[labels]),
+        "uniform labels": moments(np.full(p.shape, 1 / p.shape[1])),
+    }
+
+
+def _root(rng: np.random.Generator, point: Point) -> Arrays:
+    """Gauss-Newton matrix of one sample, and products of factors with a matrix root and with element-wise ones."""
+    weights, x, labels = on_noise(rng, (point.inputs, point.hidden, point.classes), 1)
+    found = per_sample.all_logit_derivatives(*per_sample.flattened(weights), x, "relu")
+    jacobian, outer = found.jacobian[0].numpy(), softmax.covariance(_probabilities(found.logits[0].numpy()))
+    values, vectors = np.linalg.eigh(outer)
+    matrix_root = (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
+    element_wise = jacobian.T @ np.sqrt(outer.astype(complex))
+    moduli = jacobian.T @ np.sqrt(np.abs(outer))
+    return {
+        "Gauss-Newton": operators.gauss_newton(bias_free_objective(weights, x, labels)).dense(),
+        "matrix root": jacobian.T @ matrix_root @ matrix_root.T @ jacobian,
+        "element-wise root": element_wise @ element_wise.T,
+        "element-wise root, conjugated": element_wise @ element_wise.conj().T,
+        "roots of the moduli": moduli @ moduli.T,
+    }
+
+
+def cross_entropy_hessian(p: Array, label: int, first: Array, second: Array) -> Array:
+    """Equation (20): Hessian of the loss of one sample from derivatives (K, P) and (K, P, P) of its logits."""
+    mean = p @ first
+    return -second[label] + np.tensordot(p, second, 1) + (first.T * p) @ first - np.outer(mean, mean)
+
+
+def _eq_20_with(change: Callable[[Array, int, Array, Array], Array]) -> Violation:
+    """How far a reading of equation (20) is from automatic differentiation of the loss itself.
+
+    Relative to the largest of its terms, which cancel where the network is sure of the label.
+    """
+
+    def violation(rng: np.random.Generator, point: Point) -> float:
+        weights, x, labels = on_noise(rng, point.widths, point.samples)
+        network = per_sample.flattened(weights)
+        derivatives = per_sample.all_logit_derivatives(*network, x, point.activation)
+        logits, first, second = (np.asarray(d) for d in derivatives)
+        pieces = zip(_probabilities(logits), labels, first, second, strict=True)
+        expected = per_sample.hessians(*network, x, labels, point.activation).numpy()
+        terms = max(np.abs(second).max(), np.abs(first).max() ** 2) or 1.0
+        return float(np.abs(np.stack([change(*sample) for sample in pieces]) - expected).max() / terms)
+
+    return violation
+
+
+def _rank_is(bound: Callable[[int, int, int], int]) -> Violation:
+    """How far the rank of a batch is from a number, on a tanh network wide enough not to limit it."""
+
+    def violation(rng: np.random.Generator, point: Point) -> float:
+        widths = (point.inputs, point.samples + point.spare, point.classes)
+        theta = per_sample.initial_parameters(rng, widths)
+        x, labels = (
+            rng.standard_normal((point.samples, point.inputs)),
+            rng.integers(0, widths[-1], point.samples),
+        )
+        found = trained_perceptrons.perceptron_objective(widths, theta, x, labels)
+        rank = rank_of(operators.gauss_newton(found).dense())
+        return abs(rank - bound(point.samples, point.classes, len(theta)))
+
+    return violation
+
+
+GAUSS_NEWTON_CLAIMS = (
+    Identity(
+        id="granziol2022/hessian-split",
+        entries=("B20",),
+        source=f"{PAPER}, eq. (12), with the derivative by the output in its second term",
+        passage=misprint("∂σ(f(w)) ∂wk", "Eq 12"),
+        finding="As our copy reads, the second term has no derivative by the output, and no meaning.",
+        statement=r"H = J^\top \frac{\partial^2 \ell}{\partial f^2} J + "
+        r"\sum_{k=1}^{d_y} \frac{\partial \ell}{\partial f_k} \nabla^2 f_k",
+        says="The Hessian of the loss is the Gauss-Newton matrix plus each output's curvature times the loss's "
+        "derivative by it.",
+        routes=split_terms,
+        points=(Point(images="digits", samples=7, hidden=5),),
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        seconds=0.019,
+        data="digits",
+        quantity="Hessian of a ReLU network 16-5-10",
+    ),
+    Identity(
+        id="granziol2022/gauss-newton-is-fisher",
+        no_theory=NoTheory.MEASURED,
+        entries=("B21",),
+        source=f"{PAPER}, section 6",
+        statement=r"G = \mathbb{E}_x\, \mathbb{E}_{y \sim p(x)} \nabla\ell\, \nabla\ell^\top",
+        says="For softmax and cross-entropy the Gauss-Newton matrix is the Fisher information with labels drawn "
+        "from the model.",
+        routes=_fisher,
+        points=(Point(images="digits", samples=7, hidden=5),),
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        seconds=0.021,
+        data="digits",
+        quantity="Gauss-Newton matrix of a ReLU network 16-5-10",
+    ),
+    Identity(
+        id="granziol2022/gauss-newton-root",
+        entries=("B23",),
+        source=f"{PAPER}, eq. (13)",
+        statement=r"G_i = J_* J_*^\top,\quad J_* = J^\top \big(\mathrm{diag}(p) - p p^\top\big)^{1/2}",
+        says="One sample's Gauss-Newton matrix is a factor times its transpose, with the matrix root of the output "
+        "curvature.",
+        routes=_root,
+        points=tuple(Point(inputs=4, hidden=17, classes=k) for k in (3, 5, 8)),
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        seconds=0.039,
+        quantity="Gauss-Newton matrix of one sample",
+    ),
+    ExactProperty(
+        id="granziol2022/cross-entropy-hessian",
+        no_theory=NoTheory.MEASURED,
+        entries=("B31", "B20"),
+        source=f"{PAPER}, eq. (20)",
+        statement=r"\nabla^2 \ell = -\nabla^2 h_c + \sum_i p_i (\nabla^2 h_i + \nabla h_i \nabla h_i^\top) - "
+        r"\Big(\sum_i p_i \nabla h_i\Big) \Big(\sum_i p_i \nabla h_i\Big)^\top",
+        says="The Hessian of the cross-entropy follows exactly from the logits' derivatives and the softmax "
+        "probabilities.",
+        domain={
+            "widths": Either(
+                Each(Between(2, 4), Between(2, 5), Between(2, 4), Between(2, 5)),
+                Each(Between(2, 5), Between(2, 6), Between(2, 6)),
+            ),
+            "samples": Between(1, 4),
+            "activation": OneOf("relu", "tanh", "gelu", "softplus"),
+        },
+        violation=_eq_20_with(cross_entropy_hessian),
+        examples=(
+            Point(widths=(3, 5, 4), samples=3, activation="tanh"),
+            Point(widths=(4, 3, 5, 3), samples=2, activation="softplus"),
+        ),
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals={
+            "no outer product of the mean": _eq_20_with(
+                lambda p, c, first, second: (
+                    cross_entropy_hessian(p, c, first, second) + np.outer(p @ first, p @ first)
+                )
+            ),
+            "no curvature of the label's logit": _eq_20_with(
+                lambda p, c, first, second: cross_entropy_hessian(p, c, first, second) + second[c]
+            ),
+            "no curvature of the logits": _eq_20_with(
+                lambda p, c, first, second: cross_entropy_hessian(p, c, first, np.zeros_like(second))
+            ),
+        },
+        seconds=0.11,
+    ),
+    ExactProperty(
+        id="granziol2022/gauss-newton-rank",
+        entries=("B22",),
+        source=f"{PAPER}, section 6; that the bound is sharp is ours",
+        statement=r"\mathrm{rank}\, G_B = B (d_y - 1) \text{ on a tanh network of at least } B \text{ hidden units}",
+        says="On tanh networks with at least as many hidden units as samples, the Gauss-Newton rank of a batch is "
+        "its size times the classes less one.",
+        passage=OURS,
+        domain={
+            "inputs": Between(3, 6),
+            "spare": Between(0, 5),
+            "classes": Between(2, 6),
+            "samples": Between(1, 6),
+        },
+        violation=_rank_is(ranks.ggn_rank_bound),
+        examples=(
+            Point(inputs=4, spare=3, classes=2, samples=5),
+            Point(inputs=6, spare=0, classes=4, samples=3),
+        ),
+        tolerance=0.1,
+        tolerance_reason=COUNTS,
+        rivals={
+            "B d_y, the bound of section 6, attained": _rank_is(lambda batch, classes, _: batch * classes),
+            "one per sample, of observed labels": _rank_is(lambda batch, *_: batch),
+        },
+        seconds=0.082,
+    ),
+)
 
 
 def _relative(actual: Array, expected: Array) -> float:
@@ -106,18 +337,18 @@ SMALL_NETWORKS: Domain = {
 
 SMALL = (Point(widths=(3, 4, 2), samples=3), Point(widths=(4, 3, 4, 2), samples=2))
 
-PATH_CLAIMS: tuple[AnyClaim, ...] = (
+PATH_CLAIMS = (
     ExactProperty(
         id="granziol2022/path-sum",
         no_theory=NoTheory.MEASURED,
         entries=("B28",),
         source=f"{PAPER}, eq. (17), with the gates that our copy lacks",
-        passage=Passage(Standing.MISPRINT, "f(W T Hf(W T H−1....f(W1x))) =", "Eq 17"),
+        passage=misprint("f(W T Hf(W T H−1....f(W1x))) =", "Eq 17"),
         finding="As our copy reads, the activations on the left leave no gate on the right.",
         statement=r"f_k(x) = \sum_{\text{paths to } k} x_{i_0} \prod_l W^{(l)}_{i_l i_{l-1}}\, "
         r"\mathbb{1}[\text{all units of the path active}]",
-        says="The output of a ReLU network is a sum over paths of input times weights, in which only paths with "
-        "all units active count.",
+        says="The output of a ReLU network is a sum over paths of input times weights, of those with all units "
+        "active.",
         domain=SMALL_NETWORKS,
         violation=_forward_against(path_sum),
         examples=SMALL,
@@ -132,14 +363,12 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
         no_theory=NoTheory.MEASURED,
         entries=("B30",),
         source=f"{PAPER}, eq. (19), within a region of fixed gates",
-        passage=Passage(
-            Standing.MISPRINT, "f(W T Hf(W T H−1....f(W1x))) =", "Eq 17, which Eq 19 differentiates"
-        ),
+        passage=misprint("f(W T Hf(W T H−1....f(W1x))) =", "Eq 17, which Eq 19 differentiates"),
         finding="As our copy reads, no path has a gate, as in the sum that is differentiated.",
         statement=r"\frac{\partial^2 f_k}{\partial w_a \partial w_b} = \sum_{\text{active paths through } a, b} "
         r"x_{i_0} \prod_{w \ne w_a, w_b} w,\qquad \frac{\partial^2 f_k}{\partial w_a^2} = 0",
-        says="Within fixed gates, second derivatives of a ReLU network's output are sums over the active paths "
-        "through both weights, and vanish on the diagonal.",
+        says="Within fixed gates, second derivatives of a ReLU network's output are sums over active paths through "
+        "both weights, 0 on the diagonal.",
         domain=SMALL_NETWORKS,
         violation=_autodiff_against(path_sum_curvature),
         examples=SMALL,
@@ -159,10 +388,10 @@ GAP = 16.0
 """Logit of the label above the next: the loss is about exp(-16) times the number of near runners-up."""
 
 
-def small_loss(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def small_loss(rng: np.random.Generator, point: Point) -> Arrays:
     """Hessians at images of which a network is sure: by their products, and readings of eq. (18)."""
     weights, images, labels = bias_free_on_images(rng, point)
-    found: dict[str, list[Array]] = {}
+    found = {}
     for x, label in zip(images[:, None], labels, strict=True):
         sure = _made_sure(weights, x[0], label)
         exact = operators.hessian(bias_free_objective(sure, x, np.array([label]), "tanh")).dense().numpy()
@@ -185,7 +414,7 @@ def _made_sure(weights: Any, x: Array, label: int) -> tuple[Any, Any]:
     return first, moved
 
 
-def _eq_18(logits: Array, first: Array, second: Array, label: int) -> dict[str, Array]:
+def _eq_18(logits: Array, first: Array, second: Array, label: int) -> Arrays:
     others = np.arange(len(logits)) != label
     above = np.exp(logits[others] - logits[label])
 
@@ -211,16 +440,16 @@ SMALL_LOSS = Identity(
     statement=r"\nabla^2 \ell \to \sum_{m \ne c} e^{u_m} \big(\nabla^2 u_m + \nabla u_m \nabla u_m^\top\big),\quad "
     r"u_m = h_m - h_c,\ \ell \to 0",
     says="At small loss the Hessian of the cross-entropy is a positive sum over wrong classes, weighted "
-    "exponentially in their logits relative to the label's.",
-    passage=Passage(Standing.MISPRINT, "→ − ∑ m 6=c exp(hm)", "Eq 18"),
+    "exponentially in their logits less the label's.",
+    passage=misprint("→ − ∑ m 6=c exp(hm)", "Eq 18"),
     routes=small_loss,
     points=(Point(images="digits", samples=9, hidden=5),),
     printed="as our copy reads",
     reads=r"\frac{\partial^2 \ell}{\partial w_{\phi,\kappa} \partial w_{\theta,\nu}} \to -\sum_{m \ne c} \exp(h_m) "
     r"\Big[\frac{\partial^2 h_m}{\partial w_{\phi,\kappa} \partial w_{\theta,\nu}} + \frac{\partial "
     r"h_m}{\partial w_{\phi,\kappa}} \frac{\partial h_m}{\partial w_{\theta,\nu}}\Big]",
-    finding="As our copy reads the sign is minus and the logits are not relative to that of the label; Eq "
-    "20 in the same limit gives plus and u_m = h_m - h_c, in the exponent and in the derivatives.",
+    finding="As our copy reads the sign is minus and the logits are not relative to the label's; Eq 20 in the same "
+    "limit gives plus and u_m = h_m - h_c, in exponent and derivatives.",
     tolerance=1e-4,
     tolerance_reason="the next order is smaller by the loss, 1e-7 to 1e-6 here",
     seconds=0.1,
@@ -231,7 +460,7 @@ SMALL_LOSS = Identity(
 # --- rank of the Hessian -------------------------------------------------------------------------------------
 
 
-def data_set_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def data_set_rank(rng: np.random.Generator, point: Point) -> Arrays:
     """Rank of the Hessian of a whole data set on a ReLU network, and bounds on it."""
     widths = (point.inputs, point.hidden, 2)
     (first, last), x, labels = on_noise(rng, widths, point.samples)
@@ -307,18 +536,16 @@ ANY_DEPTH: Domain = {
 }
 
 
-RANK_CLAIMS: tuple[AnyClaim, ...] = (
+RANK_CLAIMS = (
     Identity(
         id="granziol2022/data-set-rank",
         entries=("B32",),
         source=f"{PAPER}, section 7; the rank is ours",
         statement=r"\mathrm{rank}\, H = P - N_1 \text{ for a ReLU network } d_x\text{-}N_1\text{-}2 "
         r"\text{ and many samples}",
-        says="With many samples the Hessian of a two-class ReLU network has full rank but for one direction for "
-        "each hidden unit.",
-        passage=Passage(
-            Standing.AS_STATED, "and thence a rank bound of 4dy( ∑ lNl + dx)", "Section 7.1, after Eq 20"
-        ),
+        says="With many samples the Hessian of a two-class ReLU network lacks one direction per hidden unit of full "
+        "rank.",
+        passage=as_stated("and thence a rank bound of 4dy( ∑ lNl + dx)", "Section 7.1, after Eq 20"),
         routes=data_set_rank,
         points=(
             Point(inputs=21, hidden=20, samples=700),
@@ -326,9 +553,8 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         ),
         printed="4 d_y (sum N_l + d_x)",
         reads=r"\text{rank bound of } 4 d_y \Big(\sum_l N_l + d_x\Big)",
-        finding="The argument is one for a single sample, where the bound holds. For a data set, to which "
-        "the paper puts it, gates change from sample to sample and ranks add, until only the directions "
-        "that shift all logits alike are left.",
+        finding="The bound holds for a single sample. For a data set, to which the paper puts it, gates change from "
+        "sample to sample and ranks add, until only the directions that shift all logits alike are left.",
         tolerance=1e-3,
         tolerance_reason=COUNTS,
         seconds=0.26,
@@ -340,8 +566,8 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 7, of one sample; the first bound is ours",
         statement=r"\mathrm{rank}\, H_i \le \min\Big(2 \sum_{l < L} N_l + d_y - L,\ "
         r"4 d_y \big(\sum_l N_l + d_x\big)\Big)\quad\text{for every sample}",
-        says="The Hessian of a single sample keeps to the rank bound of Section 7 and to a sharper one that counts "
-        "hidden units and classes.",
+        says="The Hessian of a single sample keeps to the rank bound of Section 7 and to a sharper one in hidden "
+        "units and classes.",
         domain=ANY_DEPTH,
         violation=_of_samples(lambda p: _sharp_bound(p.widths)),
         examples=(
@@ -363,8 +589,8 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         source="ours, beside section 7 of the same paper; of linear networks Singh et al. (2021), arXiv 2106.16225",
         statement=r"\mathrm{rank}\, H \le \min\big(\textstyle\sum_i \mathrm{rank}\, H_i,\ P - N_1,\ "
         r"(N + 2 N_1)(d_y - 1)\big) \text{ for a ReLU network } d_x\text{-}N_1\text{-}d_y",
-        says="With one hidden ReLU layer, the rank of a data set's Hessian is at most the samples' ranks together, "
-        "and is limited by parameters, samples and units.",
+        says="With one hidden ReLU layer, the rank of a data set's Hessian is at most the samples' together, and "
+        "limited by parameters, samples and units.",
         passage=OURS,
         domain={
             "widths": Each(Between(3, 9), Between(2, 7), Between(2, 4)),
@@ -385,4 +611,10 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*PATH_CLAIMS, SMALL_LOSS, *RANK_CLAIMS)
+
+CLAIMS = (
+    *GAUSS_NEWTON_CLAIMS,
+    *PATH_CLAIMS,
+    SMALL_LOSS,
+    *RANK_CLAIMS,
+)

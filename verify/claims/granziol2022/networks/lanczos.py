@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,24 +10,20 @@ import numpy as np
 from simulate import lanczos
 from simulate.monte_carlo import Block, Point
 from theory import lanczos_bounds, rmt
+from verify.claims.drawn_networks import Array, Violation
 from verify.claims.granziol2022 import PAPER
 from verify.model import (
-    AnyClaim,
+    Arrays,
     Claim,
     ExactProperty,
     Experiment,
     NoTheory,
-    Passage,
-    Standing,
+    misprint,
 )
 from verify.model.domains import Between, Many
 
-__all__ = ["CLAIMS"]
-
 ORTHOGONALITY = "an exact statement; rounding with full re-orthogonalisation"
 
-Array = np.ndarray[Any, Any]
-Violation = Callable[[np.random.Generator, Point], float]
 
 # --- Gauss quadrature: section 8, eq. (54) and theorem 13 -----------------------------------------------------
 
@@ -72,7 +68,7 @@ def no_moment_from(first: Callable[[int], int]) -> Violation:
     return violation
 
 
-QUADRATURE_CLAIMS: tuple[AnyClaim, ...] = (
+QUADRATURE_CLAIMS = (
     ExactProperty(
         id="granziol2022/matched-moments",
         no_theory=NoTheory.MEASURED,
@@ -168,12 +164,12 @@ BOUND_CLAIM = ExactProperty(
     id="granziol2022/kaniel-paige-saad",
     entries=("B63",),
     source=f"{PAPER}, appendix D, theorem 12, with the angles and gaps that it needs",
-    passage=Passage(Standing.MISPRINT, "λn ≤ θk ≤ λm + (λ1 − λn) tan2(θ1)", "Eq 55"),
+    passage=misprint("λn ≤ θk ≤ λm + (λ1 − λn) tan2(θ1)", "Eq 55"),
     finding="As our copy reads, the tangent is of a Ritz value, which has a unit, and the bottom repeats the top.",
     statement=r"\lambda_1 \ge \theta_1 \ge \lambda_1 - \frac{(\lambda_1 - \lambda_n) \tan^2 \phi_1}"
     r"{c_{k-1}^2(1 + 2\rho_1)},\quad \phi_1 = \arccos |q_1^\top z_1|,\ "
     r"\rho_1 = \frac{\lambda_1 - \lambda_2}{\lambda_2 - \lambda_n};\ \text{likewise from below}",
-    says="The extreme Ritz values lie within the spectrum, and no further from its ends than the Kaniel-Paige-Saad "
+    says="The extreme Ritz values lie within the spectrum, no further from its ends than the Kaniel-Paige-Saad "
     "bounds allow.",
     symbols={
         r"\lambda_1": "largest eigenvalue",
@@ -210,7 +206,7 @@ BOUND_CLAIM = ExactProperty(
 # --- degeneracy: section 7.2 ---------------------------------------------------------------------------------
 
 
-def weight_at_zero(block: Block, point: Point) -> Mapping[str, Any]:
+def weight_at_zero(block: Block, point: Point) -> Arrays:
     """Weight of the Ritz value nearest zero, of a matrix with some eigenvalues exactly zero and the others spread.
 
     A normal start makes the eigenvectors irrelevant.
@@ -225,8 +221,8 @@ def weight_at_zero(block: Block, point: Point) -> Mapping[str, Any]:
     return {"weight": weights[np.arange(len(weights)), nearest]}
 
 
-def _share(p: Point) -> float:
-    return float(rmt.subspace_share(p.zero, dim=p.dim))
+def _share(p: Point) -> Any:
+    return rmt.subspace_share(p.zero, dim=p.dim)
 
 
 EXACT_ZEROS = Experiment(
@@ -237,20 +233,19 @@ EXACT_ZEROS = Experiment(
         Point(dim=400, zero=332, steps=24),
         Point(dim=300, zero=187, steps=33),
     ),
-    budget=4096,
     seconds=1.2,
     special="no eigenvalue near zero but those that are zero",
 )
 
-DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
+DEGENERACY_CLAIMS = (
     Claim(
         id="granziol2022/degeneracy-of-exact-zeros",
         entries=("B34",),
         source=f"{PAPER}, section 7.2",
         statement=r"\mathbb{E}\, w(\theta \text{ nearest } 0) = \frac{\#\{\lambda_i = 0\}}{P}\quad "
         r"\text{where no other eigenvalue is near } 0",
-        says="Where no other eigenvalue is near zero, the mean weight of the Ritz value nearest zero is the share "
-        "of zero eigenvalues.",
+        says="Where no other eigenvalue is near zero, the mean weight of the Ritz value nearest zero is the share of "
+        "zeros.",
         experiment=EXACT_ZEROS,
         score="weight",
         predict=_share,
@@ -266,4 +261,4 @@ DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*QUADRATURE_CLAIMS, BOUND_CLAIM, *DEGENERACY_CLAIMS)
+CLAIMS = (*QUADRATURE_CLAIMS, BOUND_CLAIM, *DEGENERACY_CLAIMS)

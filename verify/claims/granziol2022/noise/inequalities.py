@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,19 @@ from theory import batch_hessian
 from theory.batch_hessian import ranks
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
+from verify.claims.trained_networks import VGG_16
 from verify.model import (
-    AnyClaim,
+    Arrays,
     Claim,
     ExactProperty,
     Experiment,
     Identity,
     Kind,
     NoTheory,
-    Passage,
-    Standing,
+    as_stated,
+    misprint,
 )
 from verify.model.domains import Between, Domain, OneOf
-
-__all__ = ["CLAIMS"]
 
 Array = NDArray[Any]
 
@@ -50,8 +50,7 @@ MEAN_INVERSE = ExactProperty(
     entries=("B2",),
     source=f"{PAPER}, section 2; the order is ours",
     statement=r"\mathbb{E}\,H_i^{-1} \succeq (\mathbb{E}\,H_i)^{-1}\quad (H_i \succ 0)",
-    says="The mean of the inverses of positive definite matrices is, in the matrix order, at least the inverse of "
-    "their mean.",
+    says="The mean inverse of positive definite matrices is, in the matrix order, at least the inverse of their mean.",
     domain={"dataset_size": Between(2, 6), "dim": Between(1, 6), "least": Between(0.05, 3.0)},
     violation=lambda rng, point: max(0.0, -float(_inverse_gaps(rng, point)[0])),
     examples=(Point(dataset_size=5, dim=4, least=0.3), Point(dataset_size=2, dim=1, least=0.7)),
@@ -65,7 +64,7 @@ MEAN_INVERSE = ExactProperty(
 )
 
 
-def lipschitz_constants(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def lipschitz_constants(_: np.random.Generator, point: Point) -> Arrays:
     """Steepest chord of the gradient a_i w_i + c_i sin w_i, whose Hessian is diag(a_i + c_i cos w_i)."""
     grid = np.linspace(-2 * np.pi, 2 * np.pi, 801)
     curvatures = [a + c * np.cos(grid) for a, c in zip(point.constant, point.wave, strict=True)]
@@ -90,10 +89,8 @@ LIPSCHITZ = Identity(
     entries=("B2",),
     source=f"{PAPER}, section 2.1",
     statement=r"\sup_{w, w'} \frac{|\nabla R(w) - \nabla R(w')|}{|w - w'|} = \sup_w \max_i |\lambda_i(\nabla^2 R(w))|",
-    says="The Lipschitz constant of the gradient is the supremum over the domain of the Hessian's largest absolute "
-    "eigenvalue.",
-    passage=Passage(
-        Standing.MISPRINT,
+    says="The Lipschitz constant of the gradient is the supremum of the Hessian's largest absolute eigenvalue.",
+    passage=misprint(
         "which is the infimum of the eigenvalues of the Hessian in the weight manifold",
         "Section 2.1",
     ),
@@ -104,8 +101,8 @@ LIPSCHITZ = Identity(
     ),
     printed="infimum of the eigenvalues",
     reads=r"\text{Lipschitz constant} = \text{infimum of the eigenvalues of the Hessian}",
-    finding="As our copy reads it is the infimum of the eigenvalues, where the supremum of the absolute ones is meant, "
-    "an upper bound on the largest, as Section 2.2 has it.",
+    finding="As our copy reads it is the infimum of the eigenvalues, where the supremum of the absolute ones is "
+    "meant, as Section 2.2 has it.",
     tolerance=1e-3,
     tolerance_reason="chords of length 0.016 miss the steepest tangent by 2e-5",
     seconds=0.01,
@@ -151,8 +148,8 @@ EVERY_BATCH = ExactProperty(
     source=f"{PAPER}, abstract and sections 1, 8.1 and 12 to 14; that it never grows with B is ours",
     statement=r"\mathbb{E}\,\lambda_1(H_B) \ge \mathbb{E}\,\lambda_1(H_{B+1}) \ge \dots \ge \lambda_1(H),\quad "
     r"\mathbb{E}\,\lambda_P(H_B) \le \dots \le \lambda_P(H),\quad \mathbb{E}\,\mathrm{tr}\,H_B = \mathrm{tr}\,H",
-    says="Over all batches the mean top eigenvalue never grows with the batch size and the mean lowest one never "
-    "falls, while the mean trace stays.",
+    says="Over all batches the mean top eigenvalue never grows with the batch size, the mean lowest one never falls, "
+    "the mean trace stays.",
     domain=SYMMETRIC_POPULATIONS,
     violation=_not_monotone,
     examples=(Point(dataset_size=8, dim=5), Point(dataset_size=6, dim=3)),
@@ -163,7 +160,7 @@ EVERY_BATCH = ExactProperty(
 )
 
 
-def norms_of_noise(block: Block, point: Point) -> Mapping[str, Any]:
+def norms_of_noise(block: Block, point: Point) -> Arrays:
     """Squared Frobenius and squared spectral norm of noise with independent elements."""
     frobenius, spectral = ensembles.goe_norms(block, point.dim)
     return {"frobenius": frobenius, "spectral": point.dim * spectral}
@@ -192,8 +189,8 @@ FROBENIUS = Claim(
     source=f"{PAPER}, eq. (6), for independent elements, where the quarter is ours",
     statement=r"\frac{\mathbb{E}\,\lVert\varepsilon\rVert_F^2}{P\,\mathbb{E}\,\lVert\varepsilon\rVert_2^2} "
     r"\to \tfrac14 \le 1",
-    says="For noise with independent elements, the squared Frobenius norm is a quarter of the dimension times the "
-    "squared spectral norm, which bounds it.",
+    says="For noise with independent elements, the squared Frobenius norm is a quarter of its bound, dimension times "
+    "squared spectral norm.",
     experiment=NORMS,
     kind=Kind.RATIO,
     score=("frobenius", "spectral"),
@@ -245,12 +242,7 @@ def _mean_square_excess(
     return max(0.0, float((noise**2).mean() - most) / point.lipschitz**2)
 
 
-BOUNDED = (
-    Point(dataset_size=2, batch_size=1, dim=9, lipschitz=1.3, opposed=True),
-    Point(dataset_size=6, batch_size=2, dim=5, lipschitz=0.7, opposed=False),
-)
-
-INEQUALITIES: tuple[AnyClaim, ...] = (
+INEQUALITIES = (
     MEAN_INVERSE,
     EVERY_BATCH,
     FROBENIUS,
@@ -260,16 +252,19 @@ INEQUALITIES: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, proof of theorem 3, second argument",
         statement=r"|H_i| \le L:\quad \frac1{P^2} \sum_{jk} \mathbb{E}\,\varepsilon_{jk}^2 \le "
         r"\frac{4 L^2}{P} (1 - B/N)^2 \to 0",
-        says="If the curvature of every sample is bounded, the mean square of the noise elements is at most a "
-        "constant over the dimension, and so vanishes.",
+        says="If every sample's curvature is bounded, the mean square of the noise elements is at most a constant "
+        "over the dimension.",
         domain=BOUNDED_POPULATIONS,
         violation=_mean_square_excess,
-        examples=BOUNDED,
+        examples=(
+            Point(dataset_size=2, batch_size=1, dim=9, lipschitz=1.3, opposed=True),
+            Point(dataset_size=6, batch_size=2, dim=5, lipschitz=0.7, opposed=False),
+        ),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         rivals={
-            "1/P^2": lambda rng, point: _mean_square_excess(rng, point, power=2),
-            "half of it": lambda rng, point: _mean_square_excess(rng, point, bound=0.5),
+            "1/P^2": partial(_mean_square_excess, power=2),
+            "half of it": partial(_mean_square_excess, bound=0.5),
         },
         seconds=0.01,
     ),
@@ -277,19 +272,15 @@ INEQUALITIES: tuple[AnyClaim, ...] = (
 
 # --- section 7: the figure for VGG-16 ------------------------------------------------------------------------
 
-CHANNELS = (64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)
-POOLED_AFTER = (1, 3, 6, 9, 12)
-"""Convolutions after which the image is halved."""
-
-HIDDEN = (512, 512)
+CHANNELS = tuple(wide for stage in VGG_16 for wide in stage)
 SIDE = 32
 
 
-def vgg_16(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def vgg_16(_: np.random.Generator, point: Point) -> Arrays:
     """Degeneracy of VGG-16 on small colour images: units and parameters counted on the network, and by arithmetic."""
     import torch
 
-    head = (*HIDDEN, point.classes)
+    head = (512, 512, point.classes)
     layers, units, positions = _vgg_layers(head), 0, 0
     image = torch.zeros(1, 3, SIDE, SIDE, device="meta")
     x = image
@@ -298,9 +289,8 @@ def vgg_16(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
         if any(True for _ in layer.parameters()):
             units, positions = units + x.shape[1], positions + x[0].numel()
     parameters = sum(w.numel() for layer in layers for w in layer.parameters())
-    inputs = (3, *CHANNELS)
-    by_hand = sum((9 * a + 1) * b for a, b in zip(inputs, CHANNELS, strict=False))
-    by_hand += sum((a + 1) * b for a, b in zip((CHANNELS[-1], *head), head, strict=False))
+    by_hand = sum((9 * a + 1) * b for a, b in pairwise((3, *CHANNELS)))
+    by_hand += sum((a + 1) * b for a, b in pairwise((CHANNELS[-1], *head)))
     bound = 4 * point.classes
     return {
         "counted": 1 - bound * (units + image.numel()) / parameters,
@@ -317,13 +307,14 @@ def _vgg_layers(head: tuple[int, ...]) -> list[Any]:
     import torch
     from torch import nn
 
+    layers, narrow = [], 3
     with torch.device("meta"):
-        layers: list[Any] = []
-        for i, (a, b) in enumerate(zip((3, *CHANNELS), CHANNELS, strict=False)):
-            layers.append(nn.Conv2d(a, b, 3, padding=1))
-            layers += [nn.MaxPool2d(2)] if i in POOLED_AFTER else []
-        layers.append(nn.Flatten())
-        return layers + [nn.Linear(a, b) for a, b in zip((CHANNELS[-1], *head), head, strict=False)]
+        for stage in VGG_16:
+            for wide in stage:
+                layers.append(nn.Conv2d(narrow, wide, 3, padding=1))
+                narrow = wide
+            layers.append(nn.MaxPool2d(2))
+        return [*layers, nn.Flatten(), *(nn.Linear(a, b) for a, b in pairwise((narrow, *head)))]
 
 
 VGG = Identity(
@@ -332,20 +323,20 @@ VGG = Identity(
     source=f"{PAPER}, section 7",
     statement=r"1 - \frac{4 d_y (\sum_l N_l + d_x)}{P} = 0.9781\quad "
     r"(d_y = 10,\ \textstyle\sum_l N_l = 5258,\ d_x = 3072,\ P = 15\,245\,130)",
-    says="The rank bound, with units, colours and parameters of the ten-class VGG-16 counted on the network "
-    "itself, gives the share of zero eigenvalues.",
-    passage=Passage(Standing.AS_STATED, "total number of neurons is 13, 416", "Section 7.1"),
+    says="The rank bound, with units, colours and parameters counted on the ten-class VGG-16, gives the share of "
+    "zero eigenvalues.",
+    passage=as_stated("total number of neurons is 13, 416", "Section 7.1"),
     routes=vgg_16,
     points=(Point(classes=10),),
     printed="as our copy reads",
     reads=r"1 - \frac{577{,}600}{1.6 \times 10^7} = 0.9639",
-    finding="577600 = 40 (13416 + 1024) is right arithmetic on a wrong count: one colour of three and a head of "
-    "a thousand classes. The network that has the parameters of Section 8, with ten classes, gives 0.9781, "
-    "a stronger figure; with every position counted as a unit it is 0.264.",
+    finding="577600 = 40 (13416 + 1024) is right arithmetic on a wrong count: one colour of three and a head of a "
+    "thousand classes. The network of Section 8, with ten classes, gives 0.9781, a stronger figure; with every "
+    "position a unit it is 0.264.",
     tolerance=1e-6,
     tolerance_reason="whole numbers; the rivals are 5e-3 away",
     seconds=0.01,
     quantity="degeneracy from the rank bound",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*INEQUALITIES, LIPSCHITZ, VGG)
+CLAIMS = (*INEQUALITIES, LIPSCHITZ, VGG)

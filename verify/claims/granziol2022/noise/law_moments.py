@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,14 @@ from simulate.monte_carlo import Block, Point
 from theory import finite_size
 from theory.rmt import CompoundFreePoisson, MarchenkoPastur, Semicircle, TracyWidom
 from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL
 from verify.judging.estimands import variance
-from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, Tier
-
-__all__ = ["CLAIMS"]
+from verify.model import KNOWN, Arrays, Claim, Experiment, Kind, Tier
 
 ORDERS = 1, 2, 3, 4
 
 
-def law_moments(block: Block, point: Point) -> Mapping[str, Any]:
+def law_moments(block: Block, point: Point) -> Arrays:
     """Mean powers of the eigenvalues of Gaussian noise or of a Wishart matrix, and their variance."""
     import torch
 
@@ -61,14 +59,14 @@ def _law(p: Point) -> Semicircle | MarchenkoPastur | CompoundFreePoisson:
 
 NOT_ON_RECORD = "the margin: whether matrices had been drawn before it was set is not on record"
 
-MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
+MOMENT_CLAIMS = (
     Claim(
         id="granziol2022/law-moments",
         entries=("B13", "B-B4"),
         source=f"{PAPER}, theorem 3 and eq. (52)",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^k \to \int x^k\, dF(x)",
-        says="For large dimension the moments of Gaussian and Wishart spectra are those of the semicircle and of "
-        "the Marchenko-Pastur law.",
+        says="For large dimension the moments of Gaussian and Wishart spectra are those of the semicircle and the "
+        "Marchenko-Pastur law.",
         experiment=MOMENTS,
         score="moment",
         along="order",
@@ -88,8 +86,8 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 3 and eq. (52)",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^2 - \Big(\frac1P \mathrm{tr}\,\varepsilon\Big)^2 \to "
         r"\sigma^2,\ \beta \sigma^4",
-        says="For large dimension the variance of the spectrum is that of the semicircle for Gaussian noise and of "
-        "the Marchenko-Pastur law for Wishart matrices.",
+        says="For large dimension the variances of Gaussian and Wishart spectra are those of the semicircle and the "
+        "Marchenko-Pastur law.",
         experiment=MOMENTS,
         score="spread",
         predict=lambda p: _law(p).var(),
@@ -104,7 +102,7 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
 )
 
 
-def gaussian_edge(block: Block, point: Point) -> Mapping[str, Any]:
+def gaussian_edge(block: Block, point: Point) -> Arrays:
     """Largest eigenvalue of Gaussian noise of edge 2, centred and scaled as at P - 1/2."""
     shifted = point.dim - 0.5
     edge = ensembles.goe_top_eigenvalue(block, point.dim) * math.sqrt(point.dim)
@@ -115,14 +113,14 @@ LAW_OF_THE_EDGE = Experiment(
     id="granziol2022/law-of-the-edge",
     replicate="one Gaussian matrix",
     simulate=gaussian_edge,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    on_host=TRIDIAGONAL,
     points=(Point(dim=1700),),
     budget=16384,
     seconds=1.1,
 )
 
 
-def scatter_of_sizes(block: Block, point: Point) -> Mapping[str, Any]:
+def scatter_of_sizes(block: Block, point: Point) -> Arrays:
     """Variance of the top eigenvalue over several Gaussian matrices, at a small and at a large size."""
     import torch
 
@@ -140,7 +138,7 @@ OUTLIER_SCATTER, EDGE_SCATTER = (
         id=f"granziol2022/{name}-scatter",
         replicate="eight Gaussian matrices of each of two sizes",
         simulate=scatter_of_sizes,
-        on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+        on_host=TRIDIAGONAL,
         points=(Point(dims=(100, 1600), spike=spike, matrices=8),),
         budget=16384,
         seconds=1.7,
@@ -150,15 +148,15 @@ OUTLIER_SCATTER, EDGE_SCATTER = (
 )
 
 
-def _outlier_variance(p: Point) -> float:
-    return float(finite_size.additive_wigner_sd(p.spike, sigma=1.0, dim=p.dims[0])) ** 2
+def _outlier_variance(p: Point) -> Any:
+    return finite_size.additive_wigner_sd(p.spike, sigma=1.0, dim=p.dims[0]) ** 2
 
 
-def _edge_variance(p: Point) -> float:
-    return float(finite_size.wigner_edge(p.dims[0], sigma=1.0).sd) ** 2
+def _edge_variance(p: Point) -> Any:
+    return finite_size.wigner_edge(p.dims[0], sigma=1.0).sd ** 2
 
 
-def fluctuating_outlier(block: Block, point: Point) -> Mapping[str, Any]:
+def fluctuating_outlier(block: Block, point: Point) -> Arrays:
     """Outlier of a spike along one coordinate, in noise of signs of edge 2 sigma."""
     import torch
 
@@ -178,26 +176,26 @@ AXIS = Experiment(
 )
 
 
-def _spread_variance(p: Point) -> float:
-    return float(finite_size.additive_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim)) ** 2
+def _spread_variance(p: Point) -> Any:
+    return finite_size.additive_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim) ** 2
 
 
-def _axis_variance(p: Point) -> float:
+def _axis_variance(p: Point) -> Any:
     """Of signs: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
     law = {"diagonal": 1.0, "fourth_cumulant": -2.0}
-    return float(finite_size.axis_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim, **law)) ** 2
+    return finite_size.axis_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim, **law) ** 2
 
 
 A_VARIANCE = "a variance at P = 100, where finite size is some 2 %"
 
-EDGE_CLAIMS: tuple[AnyClaim, ...] = (
+EDGE_CLAIMS = (
     Claim(
         id="granziol2022/law-of-the-edge",
         entries=("B13",),
         source=f"Tracy and Widom (1996), beside theorem 3 of {PAPER}; the centring by Johnstone and Ma (2012)",
         statement=r"\frac{\lambda_{\max}(\varepsilon) \sqrt P/\sigma - 2 \sqrt{P - 1/2}}{(P - 1/2)^{-1/6}} \sim F_1",
         says="Centred and scaled, the largest eigenvalue of Gaussian noise follows the Tracy-Widom law of real "
-        "symmetric matrices.",
+        "matrices.",
         passage=KNOWN,
         experiment=LAW_OF_THE_EDGE,
         kind=Kind.DISTRIBUTION,
@@ -217,8 +215,8 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B39",),
         source=f"Capitaine, Donati-Martin and Feral (2012), beside section 8.2.1 of {PAPER}",
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{P} \Big(1 - \frac{\sigma^2}{\lambda_1^2}\Big)",
-        says="The variance of an outlier in Gaussian noise is two noise variances over the dimension, less the "
-        "nearer the spike lies to the threshold.",
+        says="The variance of an outlier in Gaussian noise is two noise variances over the dimension, and less near "
+        "the threshold.",
         passage=KNOWN,
         experiment=OUTLIER_SCATTER,
         score="small",
@@ -238,8 +236,8 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B39",),
         source=f"Tracy and Widom (1996), beside section 8.2.1 of {PAPER}",
         statement=r"\mathrm{Var}\,\lambda_{\max}(\varepsilon) = 1.6078\, \sigma^2 P^{-1} (P - \tfrac12)^{-1/3}",
-        says="The variance of the largest eigenvalue of Gaussian noise is that of the Tracy-Widom law on the scale "
-        "of the dimension.",
+        says="The variance of the largest eigenvalue of Gaussian noise is that of the Tracy-Widom law, scaled by the "
+        "dimension.",
         passage=KNOWN,
         experiment=EDGE_SCATTER,
         score="small",
@@ -259,8 +257,8 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         source="Capitaine, Donati-Martin and Feral (2009), on the fluctuations of the outlier",
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{\sigma^2}{P} (1 - m)^2 \Big(1 - 2 m + \frac{2 m}{1 - m}\Big),"
         r"\quad m = \sigma^2/\lambda_1^2\quad (\text{noise of signs, } v_1 = e_1)",
-        says="In noise of random signs, a spike along one coordinate has an outlier whose variance depends on the "
-        "law of the elements, unlike a spread-out one.",
+        says="In noise of signs, the variance of the outlier of a spike along one coordinate depends on the law of "
+        "the elements.",
         passage=KNOWN,
         experiment=AXIS,
         kind=Kind.GROUPS,
@@ -284,4 +282,4 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*MOMENT_CLAIMS, *EDGE_CLAIMS)
+CLAIMS = (*MOMENT_CLAIMS, *EDGE_CLAIMS)

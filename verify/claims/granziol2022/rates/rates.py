@@ -1,29 +1,34 @@
-"""Granziol, Zohren and Roberts (2022), sections 10 and 11: learning rates of SGD and of adaptive methods."""
+"""Granziol, Zohren and Roberts (2022), sections 10 and 11: rates of SGD, adaptive methods, least squares."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point
+from simulate.training import optimisers
 from theory import adaptive_rates, batch_hessian, finite_size, learning_rates
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing, Tier, Verdict
-
-__all__ = ["CLAIMS"]
+from verify.claims.granziol2022.outliers.outliers import TRIDIAGONAL, noise_of_batch, scale, theorem_4
+from verify.model import (
+    KNOWN,
+    Arrays,
+    Claim,
+    Experiment,
+    Identity,
+    Kind,
+    Tier,
+    Verdict,
+    as_stated,
+    misprint,
+)
 
 # --- rates from theorem 4: sections 10.1, 11 and 14 ----------------------------------------------------------
-
-
-def _scale(p: Point, batch_size: float) -> float:
-    """Half of the noise's edge: s = sqrt(P/b) sigma."""
-    return p.sigma * math.sqrt(p.dim * (1 / batch_size - 1 / p.dataset_size))
 
 
 def _effective_ratio(p: Point) -> float:
@@ -34,7 +39,7 @@ def _effective_ratio(p: Point) -> float:
     return float(large / small)
 
 
-def two_batches(block: Block, point: Point) -> Mapping[str, Any]:
+def two_batches(block: Block, point: Point) -> Arrays:
     """Top eigenvalue of one direction plus Wigner noise at two batch sizes: of the same noise but for its scale.
 
     The exponent is that of two independent batches. That a batch has noise of variance sigma^2/b is put in here, and
@@ -42,8 +47,8 @@ def two_batches(block: Block, point: Point) -> Mapping[str, Any]:
     """
 
     def top(noise: Block, batch_size: float, eigenvalue: float) -> Any:
-        scale = _scale(point, batch_size)
-        return scale * ensembles.goe_top_eigenvalue(noise, point.dim, spike=eigenvalue / scale)
+        s = scale(point, batch_size)
+        return s * ensembles.goe_top_eigenvalue(noise, point.dim, spike=eigenvalue / s)
 
     here, there, edge = (
         # without keys, which would count on: all three are to see the same draws
@@ -71,11 +76,13 @@ def _noisy(batch_size: int, larger: int, eigenvalue: float) -> Point:
     return Point(eigenvalue=eigenvalue, sigma=0.07, **size)
 
 
+AT_TWO_SIZES = "one matrix of noise with one direction, the noise of variance sigma^2/b at two batch sizes"
+
 RATES = Experiment(
     id="granziol2022/rates",
-    replicate="one matrix of noise with one direction, the noise of variance sigma^2/b at two batch sizes",
+    replicate=AT_TWO_SIZES,
     simulate=two_batches,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    on_host=TRIDIAGONAL,
     points=(_noisy(9, 24, 0.33), _noisy(110, 140, 0.33), _noisy(500, 800, 0.33), _noisy(1500, 2900, 0.33)),
     budget=1024,
     seconds=0.057,
@@ -84,22 +91,18 @@ RATES = Experiment(
 
 OUTLIERS = Experiment(
     id="granziol2022/outliers-of-two-batches",
-    replicate="one matrix of noise with one direction, the noise of variance sigma^2/b at two batch sizes",
+    replicate=AT_TWO_SIZES,
     simulate=two_batches,
-    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
+    on_host=TRIDIAGONAL,
     points=(_noisy(700, 1100, 0.41), _noisy(1500, 2100, 0.37)),
-    budget=4096,
     seconds=0.16,
 )
 
 
-def _size(p: Point, batch_size: float) -> dict[str, Any]:
-    return {"sigma": p.sigma, "dim": p.dim, "batch_size": batch_size, "dataset_size": p.dataset_size}
-
-
 def _exponent(p: Point) -> float:
     """Local exponent of the rate between both batch sizes."""
-    low, high = (learning_rates.sgd_limit(p.eigenvalue, **_size(p, b)) for b in (p.batch_size, p.larger))
+    sizes = (noise_of_batch(p, b) for b in (p.batch_size, p.larger))
+    low, high = (learning_rates.sgd_limit(p.eigenvalue, **size) for size in sizes)
     return math.log(high / low) / math.log(_effective_ratio(p))
 
 
@@ -108,17 +111,21 @@ def _noisier(p: Point) -> Point:
     return p | {"sigma": math.sqrt(2) * p.sigma}
 
 
-def _outlier(p: Point, batch_size: float) -> float:
+def _outlier(p: Point, batch_size: float) -> Any:
     """The formula above the threshold, used on either side of it."""
     sizes = {"batch_size": batch_size, "dataset_size": p.dataset_size}
     coefficient = p.dim * p.sigma**2 / p.eigenvalue
-    return float(batch_hessian.second_order_eigenvalue(p.eigenvalue, coefficient=coefficient, **sizes))
+    return batch_hessian.second_order_eigenvalue(p.eigenvalue, coefficient=coefficient, **sizes)
 
 
-def _straight_line(p: Point) -> float:
+def _broadening(p: Point) -> float:
+    return scale(p) ** 2 / p.eigenvalue
+
+
+def _straight_line(p: Point) -> Any:
     """Through the eigenvalues at the smallest and the largest batch of the runs."""
     ends = RATES.points[0].batch_size, RATES.points[-1].batch_size
-    low, high = (float(batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, size))) for size in ends)
+    low, high = (theorem_4(p, size) for size in ends)
     return low + (high - low) * (p.batch_size - ends[0]) / (ends[1] - ends[0])
 
 
@@ -127,11 +134,11 @@ def _outlier_exponent(p: Point) -> float:
     return math.log(_outlier(p, p.batch_size) / _outlier(p, p.larger)) / math.log(_effective_ratio(p))
 
 
-def _over_edge(p: Point) -> float:
-    return float(adaptive_rates.outlier_over_edge(p.eigenvalue, **_size(p, p.batch_size)))
+def _over_edge(p: Point) -> Any:
+    return adaptive_rates.outlier_over_edge(p.eigenvalue, **noise_of_batch(p))
 
 
-def adaptive_rates_of_batches(block: Block, point: Point) -> Mapping[str, Any]:
+def adaptive_rates_of_batches(block: Block, point: Point) -> Arrays:
     """Rate that the edge of the noise of one batch allows, and the noise of an element over the samples."""
     found = []
     for rng in block.streams:
@@ -163,7 +170,7 @@ BATCHES = Experiment(
 
 def _adaptive(p: Any, **changes: Any) -> Any:
     """By the edge of noise of any size, over that of this one."""
-    limit = adaptive_rates.adaptive_limit(p.preconditioner, **_size(p, p.batch_size) | changes)
+    limit = adaptive_rates.adaptive_limit(p.preconditioner, **noise_of_batch(p) | changes)
     return limit * 2 / finite_size.wigner_edge(p.dim, sigma=1.0).mean
 
 
@@ -173,12 +180,12 @@ FINITE_SIZE = "the edge is 0.18 % low at P = 6400; a spike near the threshold is
 # --- footnote 6: the square-root rule ------------------------------------------------------------------------
 
 
-def bulk_rates(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
+def bulk_rates(_: np.random.Generator, p: Point) -> Arrays:
     """Rates from the edge of the noise alone, at one batch size and carried over from another."""
 
     def rate(size: float) -> float:
-        scale = p.sigma * math.sqrt(p.dim / float(batch_hessian.effective_batch_size(size, p.dataset_size)))
-        return float(learning_rates.stability_limit(Semicircle(sigma=scale).edges[1]))
+        s = p.sigma * math.sqrt(p.dim / float(batch_hessian.effective_batch_size(size, p.dataset_size)))
+        return float(learning_rates.stability_limit(Semicircle(sigma=s).edges[1]))
 
     known = rate(p.known)
     sizes = {"known": p.known, "batch_size": p.batch_size, "dataset_size": p.dataset_size}
@@ -190,15 +197,25 @@ def bulk_rates(_: np.random.Generator, p: Point) -> Mapping[str, Any]:
     }
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+TOP_OF_A_BATCH = {
+    "entries": ("B45",),
+    "experiment": RATES,
+    "score": "here",
+    "margin": 0.01,
+    "margin_reason": FINITE_SIZE,
+    "axis": "batch_size",
+    "quantity": "largest eigenvalue of the batch Hessian",
+}
+
+RATES_CLAIMS = (
     Claim(
         id="granziol2022/rate-exponent",
         entries=("B46", "B48", "B61"),
         source=f"{PAPER}, theorem 4 and footnote 6 in the limit of section 10.1",
         statement=r"\frac{d \log (2 / \lambda_1')}{d \log b} = \tfrac12 \text{ for } b \le B_c,\quad "
         r"\frac{1}{1 + b/B_c} \text{ above},\quad B_c = P \sigma^2 / \lambda_1^2",
-        says="With the eigenvalue of Theorem 4, the rate grows as the square root of the effective batch size "
-        "below the crossover, and ever more slowly above.",
+        says="By Theorem 4 the rate grows as the root of the effective batch size below the crossover, and ever more "
+        "slowly above.",
         experiment=RATES,
         score="exponent",
         predict=_exponent,
@@ -220,16 +237,15 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 10.1",
         statement=r"\frac{d \log (2 / \lambda_1')}{d \log b} = \frac{1}{1 + b/B_c} \to 1 \text{ for } b \ll B_c,\quad "
         r"B_c = P \sigma^2 / \lambda_1^2",
-        says="As Section 10.1 reads Theorem 4, the largest learning rate grows in proportion to the batch size for "
-        "very small batches.",
-        passage=Passage(
-            Standing.AS_STATED,
+        says="As Section 10.1 reads Theorem 4, the largest rate grows in proportion to the batch size for very small "
+        "batches.",
+        passage=as_stated(
             "for very small batch sizes this ≈ Pσ2/Bλ1, hence increasing the batch size allows a proportional increase",
             "Section 10.1",
         ),
         expected=Verdict.DISAGREES,
         finding="Below b = B_c, where the broadening would exceed the eigenvalue, Theorem 4 has the edge, and the "
-        "exponent is 1/2, as footnote 6 says of noise without outliers; it never gives more.",
+        "exponent is 1/2, as in footnote 6; it never gives more.",
         experiment=RATES,
         score="exponent",
         predict=_outlier_exponent,
@@ -242,56 +258,41 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="granziol2022/eigenvalue-below-crossover",
-        entries=("B45",),
+        **TOP_OF_A_BATCH,
         source=f"{PAPER}, theorem 4, eq. (9), at the batch sizes of section 10.1",
         statement=r"\lambda_1' = 2 \sqrt{P/b}\,\sigma \text{ for } b \le B_c,\quad "
         r"\lambda_1 + \frac Pb \frac{\sigma^2}{\lambda_1} \le 2 \lambda_1 \text{ above}",
-        says="Below the crossover batch size the batch's top eigenvalue is the edge of the noise, and above it an "
-        "outlier of at most twice the full eigenvalue.",
-        experiment=RATES,
-        score="here",
-        predict=lambda p: float(batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, p.batch_size))),
-        margin=0.01,
-        margin_reason=FINITE_SIZE,
+        says="Below the crossover the batch's top eigenvalue is the edge of the noise, above it an outlier of at most "
+        "twice the full eigenvalue.",
+        predict=theorem_4,
         rivals={
-            "broadening only": lambda p: _scale(p, p.batch_size) ** 2 / p.eigenvalue,
-            "edge everywhere": lambda p: 2 * _scale(p, p.batch_size),
-            "half the edge": lambda p: _scale(p, p.batch_size),
-            "B - 1 for B": lambda p: float(
-                batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, p.batch_size - 1))
-            ),
+            "broadening only": _broadening,
+            "edge everywhere": lambda p: 2 * scale(p),
+            "half the edge": scale,
+            "B - 1 for B": lambda p: theorem_4(p, p.batch_size - 1),
             "straight line in B": _straight_line,
         },
-        axis="batch_size",
-        quantity="largest eigenvalue of the batch Hessian",
     ),
     Claim(
         id="granziol2022/broadening-dominated-eigenvalue",
-        entries=("B45",),
+        **TOP_OF_A_BATCH,
         source=f"{PAPER}, section 10.1, eq. (23)",
         statement=r"\lambda_1' = \lambda_1 + \frac Pb \frac{\sigma^2}{\lambda_1}\quad "
         r"\text{also where the second term dominates}",
-        says="As Eq 23 takes it, the outlier of Theorem 4 is the top eigenvalue also for batches so small that the "
-        "broadening term dominates.",
-        passage=Passage(
-            Standing.AS_STATED,
+        says="As Eq 23 takes it, the outlier of Theorem 4 is the top eigenvalue also for batches so small that "
+        "broadening dominates.",
+        passage=as_stated(
             "in the case where the broadening term dominates the value of the outliers",
             "Section 10.1, before Eq 23",
         ),
         expected=Verdict.DISAGREES,
         finding="Broadening dominates only below the threshold of Theorem 4: at b = 0.03 B_c the eigenvalue is a third "
-        "of what the formula for an outlier says. Above the threshold broadening is at most the eigenvalue.",
-        experiment=RATES,
-        score="here",
+        "of what the formula for an outlier says.",
         predict=lambda p: _outlier(p, p.batch_size),
-        margin=0.01,
-        margin_reason=FINITE_SIZE,
         rivals={
-            "broadening only": lambda p: _scale(p, p.batch_size) ** 2 / p.eigenvalue,
+            "broadening only": _broadening,
             "B - 1 for B": lambda p: _outlier(p, p.batch_size - 1),
         },
-        axis="batch_size",
-        quantity="largest eigenvalue of the batch Hessian",
     ),
     Claim(
         id="granziol2022/perturbation-scaling",
@@ -320,9 +321,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 11, third line of eq. (26)",
         statement=r"\frac{\lambda_j'}{\lambda_{\rm edge}} = \frac12 \Big(x + \frac1x\Big) > 1,\quad "
         r"x = \frac{\lambda_j \sqrt b}{\sqrt P \sigma} > 1",
-        says="The ratio of an outlier to the edge of the noise is half the sum of its spike over the threshold and "
-        "the inverse of that, hence above one.",
-        passage=Passage(Standing.MISPRINT, "√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
+        says="An outlier over the edge of the noise is half the sum of its spike over the threshold and the inverse "
+        "of that.",
+        passage=misprint("√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
         experiment=OUTLIERS,
         kind=Kind.RATIO,
         score=("here", "edge"),
@@ -330,14 +331,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         printed=lambda p: 2 * _over_edge(p),
         reads=r"\frac{\eta_j + \delta}{\eta_i + \delta} > \Big(\frac{\lambda_j \sqrt b}{\sqrt P \sigma} + "
         r"\frac{\sqrt P \sigma}{\sqrt b \lambda_j}\Big)",
-        finding="As our copy reads, the edge of the noise is sqrt(P/b) sigma; by Theorem 4 it is twice that, and so it "
-        "is in the paper's next inequality, so that the right-hand side is half of x + 1/x. It still exceeds 1: what "
-        "the paper concludes for large damping stands.",
+        finding="As our copy reads, the edge of the noise is sqrt(P/b) sigma; by Theorem 4 and the paper's next "
+        "inequality it is twice that. Half of x + 1/x still exceeds 1: what the paper concludes stands.",
         margin=0.01,
         margin_reason=FINITE_SIZE,
         rivals={
-            "without broadening": lambda p: p.eigenvalue / _scale(p, p.batch_size) / 2,
-            "x for (x + 1/x)/2": lambda p: p.eigenvalue / _scale(p, p.batch_size),
+            "without broadening": lambda p: p.eigenvalue / scale(p) / 2,
+            "x for (x + 1/x)/2": lambda p: p.eigenvalue / scale(p),
         },
         quantity="outlier over the edge of the noise",
     ),
@@ -346,15 +346,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B55",),
         source=f"{PAPER}, section 11",
         statement=r"\alpha_0 = \frac{\sqrt b\, \kappa}{\sqrt P \sigma} = \frac{2 \kappa}{\lambda_{\rm edge}}",
-        says="For a preconditioned step along the edge of a batch's noise, the largest rate grows as the square root "
-        "of the effective batch size over the noise measured on single samples.",
+        says="For a preconditioned step along the edge of a batch's noise, the largest rate grows as the root of the "
+        "effective batch size over single samples' noise.",
         experiment=BATCHES,
         score="adaptive",
         inputs={"sigma": math.sqrt(0.5)},
         predict=_adaptive,
         margin=0.01,
-        margin_reason="the edge of noise of this size is known; elements on the diagonal have twice the variance of "
-        "others, 0.3 % of the deviation at P = 160",
+        margin_reason="the edge of noise of this size is known; the diagonal has twice the variance, 0.3 % at P = 160",
         rivals={
             "edge without the 2": lambda p: 2 * _adaptive(p),
             "linear in b": lambda p: _adaptive(p) ** 2 / p.preconditioner,
@@ -371,8 +370,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B48", "B61"),
         source=f"{PAPER}, footnote 6 and section 11",
         statement=r"\frac{\alpha(b')}{\alpha(b)} = \sqrt{b'/b}\quad (\text{noise without outliers})",
-        says="Where no outlier leaves the noise, the rate carried from one batch size to another scales as the "
-        "square root of the effective size.",
+        says="Where no outlier leaves the noise, the rate carried to another batch size scales as the root of the "
+        "effective size.",
         routes=bulk_rates,
         points=(
             Point(sigma=0.07, dim=640, dataset_size=310, known=7, batch_size=110),
@@ -383,4 +382,90 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=0.01,
         quantity="learning rate",
     ),
+)
+
+
+def least_squares(block: Block, point: Point) -> Arrays:
+    """SGD on Gaussian inputs, over many runs: growth of the squared distance, and what one step is made of."""
+    found = optimisers.least_squares_paths(block, **point)
+    return {"twice trace": 2 * found["trace"], "growth": found["growth"], "square": found["square"]}
+
+
+LEAST_SQUARES = Experiment(
+    id="granziol2022/least-squares",
+    replicate="24 runs of SGD on fresh Gaussian inputs",
+    simulate=least_squares,
+    points=(
+        Point(dim=13, batch_size=1, rate=0.11, steps=2, runs=24),
+        Point(dim=7, batch_size=4, rate=0.37, steps=2, runs=24),
+        Point(dim=20, batch_size=9, rate=0.47, steps=2, runs=24),
+    ),
+    budget=8192,
+    seconds=0.35,
+    special="a batch of one sample is where batch noise is largest",
+)
+
+
+def _least_squares(p: Point) -> Any:
+    return learning_rates.gaussian_least_squares_limit(p.batch_size, p.dim)
+
+
+def _growth(p: Point, dim: int) -> Any:
+    return learning_rates.gaussian_least_squares_growth(p.rate, batch_size=p.batch_size, dim=dim) ** p.steps
+
+
+OF_LEAST_SQUARES = {
+    "entries": ("B46", "beyond/D2"),
+    "source": f"beside {PAPER}, section 10.1; Feuer and Weinstein (1985) for single samples, Mulayoff and "
+    "Michaeli (2024), arXiv 2306.07850, for batches",
+    "passage": KNOWN,
+    "experiment": LEAST_SQUARES,
+    "margin": 0.01,
+    "margin_reason": "unbiased; at most 1 % for random matrices",
+    "axis": "batch_size",
+}
+
+LEAST_SQUARES_CLAIMS = (
+    Claim(
+        id="granziol2022/least-squares-limit",
+        **OF_LEAST_SQUARES,
+        statement=r"\frac{2\, \mathbb{E}\, \mathrm{tr}\, H_B}{\mathbb{E}\, \mathrm{tr}\, H_B^2} = "
+        r"\frac{2B}{B + P + 1}\quad "
+        r"\text{for inputs } x \sim N(0, I_P): \text{linear, then flat}",
+        says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stands still is "
+        "linear in the batch size, then flat.",
+        kind=Kind.RATIO,
+        score=("twice trace", "square"),
+        predict=_least_squares,
+        rivals={
+            "2 over the Marchenko-Pastur edge": lambda p: 2 / (1 + math.sqrt(p.dim / p.batch_size)) ** 2,
+            "gradient descent": lambda _: 2.0,
+            "P for P + 1": lambda p: 2 * p.batch_size / (p.batch_size + p.dim),
+            "square root of B": lambda p: 2 * math.sqrt(p.batch_size / (p.batch_size + p.dim + 1)),
+            "variance of the quadratic form": lambda p: 2 / (1 + 2 / p.batch_size),
+        },
+        quantity="rate at which the mean squared distance stays as it is",
+    ),
+    Claim(
+        id="granziol2022/least-squares-growth",
+        **OF_LEAST_SQUARES,
+        statement=r"\frac{\mathbb{E}\,|w_t|^2}{|w_0|^2} = \Big[(1 - a)^2 + a^2 \frac{P + 1}{B}\Big]^t\quad "
+        r"\text{for inputs } x \sim N(0, I_P)",
+        says="For least squares on Gaussian inputs, each step multiplies the mean squared distance by descent's "
+        "factor plus noise in dimension over batch size.",
+        score="growth",
+        predict=lambda p: _growth(p, p.dim),
+        rivals={
+            "no batch noise": lambda p: (1 - p.rate) ** (2 * p.steps),
+            "P for P + 1": lambda p: _growth(p, p.dim - 1),
+            "one step": lambda p: _growth(p | {"steps": 1}, p.dim),
+        },
+        quantity="squared distance after two steps over that before",
+    ),
+)
+
+
+CLAIMS = (
+    *RATES_CLAIMS,
+    *LEAST_SQUARES_CLAIMS,
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from simulate.monte_carlo import Point
 from simulate.training import momentum, optimisers
 from theory import learning_rates, loss_change
 from verify.claims.granziol2022 import PAPER
-from verify.model import KNOWN, OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
+from verify.model import KNOWN, OURS, Arrays, ExactProperty, Identity, misprint
 from verify.model.domains import Between, Many, OneOf
-
-__all__ = ["CLAIMS"]
 
 ROUNDING = "two routes in float64"
 
@@ -30,13 +28,12 @@ def quadratic(rng: np.random.Generator, dim: int) -> tuple[np.ndarray[Any, Any],
     return h, a, rng.standard_normal(dim)
 
 
-def plain_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def plain_step(rng: np.random.Generator, point: Point) -> Arrays:
     """Change of the loss in one step, from the loss at both ends and from gradient and Hessian."""
     h, _, w = quadratic(rng, point.dim)
     loss, g = (lambda x: x @ h @ x / 2), h @ w
     values, vectors = np.linalg.eigh(h)
-    weights = (vectors.T @ g) ** 2
-    square, form = g @ g, values @ weights
+    square, form = g @ g, values @ (vectors.T @ g) ** 2
     return {
         "measured": loss(w - point.rate * g) - loss(w),
         "theory": loss_change.quadratic_change(point.rate, g, h),
@@ -49,48 +46,33 @@ def plain_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def preconditioned_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def preconditioned_step(rng: np.random.Generator, point: Point) -> Arrays:
     """The same with a damped preconditioner, for one gradient."""
-    step = _preconditioned(rng, point)
-    g, h, a = step.gradient, step.hessian, step.preconditioner
-
-    def change(rate: float) -> Any:
-        return loss_change.quadratic_change(rate, g, h, preconditioner=a)
-
+    g, h, _, a, changes = _preconditioned(rng, point)
     return {
-        "measured": step.changes[0],
-        "theory": change(point.rate),
-        "first term positive": change(-point.rate),
+        "measured": changes[0],
+        "theory": loss_change.quadratic_change(point.rate, g, h, preconditioner=a),
+        "first term positive": loss_change.quadratic_change(-point.rate, g, h, preconditioner=a),
         "first order": -point.rate * g @ np.linalg.solve(a, g),
         "without preconditioner": loss_change.quadratic_change(point.rate, g, h),
     }
 
 
-def averaged_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def averaged_step(rng: np.random.Generator, point: Point) -> Arrays:
     """The same averaged over all signs of the gradient along the eigenvectors of the preconditioner."""
-    step = _preconditioned(rng, point)
-    g, h, b = step.gradient, step.hessian, step.undamped
+    g, h, b, a, changes = _preconditioned(rng, point)
     return {
-        "mean over signs": step.changes.mean(),
-        "diagonal": loss_change.sign_averaged_change(point.rate, g, h, preconditioner=step.preconditioner),
+        "mean over signs": changes.mean(),
+        "diagonal": loss_change.sign_averaged_change(point.rate, g, h, preconditioner=a),
         "as our copy reads": _diagonal_as_read(g, h, b, point),
-        "one gradient": step.changes[0],
-        "along the Hessian's eigenvectors": _along_the_hessian(g, h, step.preconditioner, point.rate),
+        "one gradient": changes[0],
+        "along the Hessian's eigenvectors": _along_the_hessian(g, h, a, point.rate),
         "without damping": loss_change.sign_averaged_change(point.rate, g, h, preconditioner=b),
     }
 
 
-class _Preconditioned(NamedTuple):
-    """One gradient, the matrices of the step, and the changes of the loss for all signs of the gradient."""
-
-    gradient: Any
-    hessian: Any
-    undamped: Any
-    preconditioner: Any
-    changes: Any
-
-
-def _preconditioned(rng: np.random.Generator, point: Point) -> _Preconditioned:
+def _preconditioned(rng: np.random.Generator, point: Point) -> tuple[Any, ...]:
+    """One gradient, Hessian, preconditioner without damping and with it, and the changes of the loss for all signs."""
     h, b, w = quadratic(rng, point.dim)
     a = b + point.damping * np.eye(point.dim)
     vectors = np.linalg.eigh(b)[1]
@@ -99,7 +81,7 @@ def _preconditioned(rng: np.random.Generator, point: Point) -> _Preconditioned:
     starts = np.linalg.solve(h, gradients.T).T
     ends = starts - point.rate * np.linalg.solve(a, gradients.T).T
     changes = ((ends @ h) * ends - (starts @ h) * starts).sum(axis=1) / 2
-    return _Preconditioned(gradients[0], h, b, a, changes)
+    return gradients[0], h, b, a, changes
 
 
 def _diagonal_as_read(g: Any, h: Any, b: Any, point: Point) -> float:
@@ -153,7 +135,7 @@ def _bound_violation(rng: np.random.Generator, point: Point, *, average: bool = 
 
 STEPS = (Point(dim=5, rate=0.13, damping=0.17), Point(dim=7, rate=0.61, damping=0.08))
 
-STEP_CLAIMS: tuple[AnyClaim, ...] = (
+STEP_CLAIMS = (
     Identity(
         id="granziol2022/loss-change",
         symbols={r"\Delta L": "change of the loss", "a": "learning rate", "g": "gradient"},
@@ -161,15 +143,14 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (22)",
         statement=r"\Delta L = -a |g|^2 \Big(1 - \frac a2 \sum_i \lambda_i \frac{(\phi_i^\top g)^2}{|g|^2}\Big)",
         says="A gradient step changes a quadratic loss by its first-order gain, times one less half the rate times "
-        "the mean curvature along the normalised gradient.",
-        passage=Passage(Standing.MISPRINT, "α ∑P i λi||φig(w)||2", "Eq 22"),
+        "the curvature along it.",
+        passage=misprint("α ∑P i λi||φig(w)||2", "Eq 22"),
         routes=plain_step,
         points=STEPS,
         printed="as our copy reads",
         reads=r"\delta L = -\alpha \lVert g(w)\rVert^2 \Big(1 - \frac{\alpha \sum_i^P \lambda_i \lVert \phi_i "
         r"g(w)\rVert^2}{2}\Big)",
-        finding="As our copy reads the sum lacks the factor 1/|g|^2, without which it does not lead to "
-        "the bound beside it.",
+        finding="As our copy reads the sum lacks the factor 1/|g|^2, which the bound beside it needs.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         quantity="change of a quadratic loss",
@@ -179,8 +160,8 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B44",),
         source=f"{PAPER}, eq. (22)",
         statement=r"\Delta L \le -a |g|^2 (1 - a \lambda_1 / 2)\quad (\text{equal in one dimension})",
-        says="A gradient step on a quadratic loss gains at least what the bound from the largest eigenvalue "
-        "promises, and exactly that in one dimension.",
+        says="A gradient step on a quadratic gains at least what the bound from the largest eigenvalue promises, and "
+        "exactly that in one dimension.",
         domain={"dim": Between(1, 12), "rate": Between(0.01, 3.0), "turned": Between(0, 9)},
         violation=_bound_violation,
         examples=(
@@ -190,7 +171,7 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-10,
         tolerance_reason="rounding, relative to the first order",
-        rivals={"mean eigenvalue": lambda rng, p: _bound_violation(rng, p, average=True)},
+        rivals={"mean eigenvalue": partial(_bound_violation, average=True)},
         seconds=0.01,
     ),
     ExactProperty(
@@ -200,7 +181,7 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"a \le \frac{2\, \mathbb{E}|g_B|^2}{\mathbb{E}(|g_B|^2 \lambda_1(H_B))} \implies "
         r"\mathbb{E}\,\Delta L \le 0,\quad \text{but not } a \le 2 / \mathbb{E} \lambda_1(H_B)",
         says="The mean batch loss never grows at rates up to a limit that weights top eigenvalues by squared "
-        "gradients, while two over their plain mean does not ensure it.",
+        "gradients, as it may below two over their mean.",
         passage=OURS,
         domain={"scales": Many(Between(0.1, 9.0), 4, 7), "batch_size": Between(1, 4)},
         violation=lambda _, p: expected_ascent(p, guaranteed=True),
@@ -218,16 +199,15 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B52",),
         source=f"{PAPER}, section 11, first line of eq. (26)",
         statement=r"\Delta L = -a\, g^\top A^{-1} g + \frac{a^2}{2} g^\top A^{-1} H A^{-1} g",
-        says="A preconditioned step changes a quadratic loss by a negative first-order term plus a second-order "
-        "term with the Hessian between two inverse preconditioners.",
-        passage=Passage(Standing.MISPRINT, "L(wk−αB−1∇L(wk))−L(w) = α∇L(wk)", "first Eq 26"),
+        says="A preconditioned step changes a quadratic loss by a negative first-order term plus one with the "
+        "Hessian between two inverse preconditioners.",
+        passage=misprint("L(wk−αB−1∇L(wk))−L(w) = α∇L(wk)", "first Eq 26"),
         routes=preconditioned_step,
         points=STEPS,
         printed="first term positive",
         reads=r"L(w_k - \alpha B^{-1} \nabla L) - L(w) = \alpha \nabla L^\top B^{-1} \nabla L + \frac{\alpha^2}{2} "
         r"\nabla L^\top B^{-1} H B^{-1} \nabla L",
-        finding="As our copy reads the first term is positive, though the step goes against the gradient, "
-        "as in Eq 22.",
+        finding="As our copy reads the first term is positive, though the step goes against the gradient.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         quantity="change of a quadratic loss",
@@ -239,17 +219,16 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathbb{E}_\pm \Delta L = -\sum_i \frac{a (\phi_i^\top g)^2}{\eta_i + \delta} "
         r"\Big(1 - \frac{a}{2 (\eta_i + \delta)} \sum_\mu \lambda_\mu (\psi_\mu^\top \phi_i)^2\Big),\quad "
         r"A = \sum_i (\eta_i + \delta) \phi_i \phi_i^\top,\ H = \sum_\mu \lambda_\mu \psi_\mu \psi_\mu^\top",
-        says="Averaged over the signs of the gradient along the preconditioner's eigenvectors, the change of a "
-        "quadratic loss is a single negative sum over those eigenvectors.",
-        passage=Passage(Standing.MISPRINT, "α0|φTi ∇L(w)|2 ηi + δ ( 1− α0 2(ηi + δ)", "second Eq 26"),
+        says="Averaged over the gradient's signs along the preconditioner's eigenvectors, the change of a quadratic "
+        "loss is one negative sum over them.",
+        passage=misprint("α0|φTi ∇L(w)|2 ηi + δ ( 1− α0 2(ηi + δ)", "second Eq 26"),
         routes=averaged_step,
         points=STEPS,
         printed="as our copy reads",
         reads=r"L(w_{k+1}) - L(w) = \sum_i^P \frac{\alpha_0 |\phi_i^\top \nabla L(w)|^2}{\eta_i + \delta} \Big(1 - "
         r"\frac{\alpha_0}{2 (\eta_i + \delta)} \sum_\mu \lambda_\mu |\psi_u^\top \phi_i|^2\Big)",
-        finding="As our copy reads the leading minus is missing. The sum over one index is the change itself where "
-        "preconditioner and Hessian share their eigenvectors, which the paper assumes next; else it is the mean over "
-        "the signs of the gradient along those of the preconditioner.",
+        finding="As our copy reads the leading minus is missing. The sum is the change itself where preconditioner "
+        "and Hessian share their eigenvectors, as the paper assumes next, else its mean over signs.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         quantity="change of a quadratic loss",
@@ -259,24 +238,24 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
 # --- momentum: eqs. (24) and (25) ----------------------------------------------------------------------------
 
 
-def _polyak(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _polyak(_: np.random.Generator, point: Point) -> Arrays:
     """Contraction of products of 2^48 steps of the heavy ball: best constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
-    best = learning_rates.heavy_ball(top, low)
-
-    def ball(rate: Any, rho: Any) -> float:
-        return _contraction(momentum.heavy_ball_step(float(rate), float(rho)), point)
-
+    best, ball = learning_rates.heavy_ball(top, low), momentum.heavy_ball_step
     return {
-        "heavy ball": ball(*best[:2]),
+        "heavy ball": _contraction(point, ball, *best[:2]),
         "heavy ball, theory": best.contraction,
-        "heavy ball as our copy reads": ball(2 / (math.sqrt(top) + math.sqrt(low)), best.momentum),
-        "heavy ball, momentum not squared": ball(best.learning_rate, math.sqrt(best.momentum)),
-        "gradient descent": _contraction(momentum.descent_step(2 / (top + low)), point),
+        "heavy ball as our copy reads": _contraction(
+            point, ball, 2 / (math.sqrt(top) + math.sqrt(low)), best.momentum
+        ),
+        "heavy ball, momentum not squared": _contraction(
+            point, ball, best.learning_rate, math.sqrt(best.momentum)
+        ),
+        "gradient descent": _contraction(point, momentum.descent_step, 2 / (top + low)),
     }
 
 
-def _nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _nesterov(_: np.random.Generator, point: Point) -> Arrays:
     """The same of Nesterov's method."""
     top, low = point.largest, point.smallest
     usual = learning_rates.nesterov(top, low)
@@ -290,7 +269,7 @@ def _nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _best_nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _best_nesterov(_: np.random.Generator, point: Point) -> Arrays:
     """The same with the constants that contract most."""
     top, low = point.largest, point.smallest
     usual, best = learning_rates.nesterov(top, low), learning_rates.best_nesterov(top, low)
@@ -303,12 +282,13 @@ def _best_nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _ahead(point: Point, rate: Any, rho: Any) -> float:
-    return _contraction(momentum.nesterov_step(float(rate), float(rho)), point)
+def _ahead(point: Point, *constants: Any) -> float:
+    return _contraction(point, momentum.nesterov_step, *constants)
 
 
-def _contraction(method: Any, point: Point) -> float:
-    return momentum.step_contraction(method, tuple(np.geomspace(point.smallest, point.largest, 7)))
+def _contraction(point: Point, step: Any, *constants: Any) -> float:
+    spectrum = tuple(np.geomspace(point.smallest, point.largest, 7))
+    return momentum.step_contraction(step(*map(float, constants)), spectrum)
 
 
 def _contraction_error(_: np.random.Generator, p: Point, *, of: str = "") -> float:
@@ -322,96 +302,72 @@ def _contraction_error(_: np.random.Generator, p: Point, *, of: str = "") -> flo
     return abs(found - float(predicted)) / max(1.0, found)
 
 
-SPECTRA = (
-    Point(largest=7.3, smallest=0.21),
-    Point(largest=100.0, smallest=1.3),
-    Point(largest=0.9, smallest=0.013),
-)
 DOUBLE = "double roots at an end of the spectrum are only good to the root of the rounding error"
+ENDS = {"L": "largest curvature", r"\mu": "smallest curvature"}
+BEST_CONSTANTS: dict[str, Any] = {
+    "symbols": {**ENDS, r"\alpha": "learning rate", r"\rho": "momentum"},
+    "entries": ("B51",),
+    "points": (
+        Point(largest=7.3, smallest=0.21),
+        Point(largest=100.0, smallest=1.3),
+        Point(largest=0.9, smallest=0.013),
+    ),
+    "tolerance": 1e-5,
+    "tolerance_reason": DOUBLE,
+    "seconds": 0.01,
+    "quantity": "contraction per step",
+}
 
-MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
+MOMENTUM_CLAIMS = (
     Identity(
+        **BEST_CONSTANTS,
         id="granziol2022/polyak",
-        symbols={
-            "L": "largest curvature",
-            r"\mu": "smallest curvature",
-            r"\alpha": "learning rate",
-            r"\rho": "momentum",
-        },
-        entries=("B51",),
         source=f"{PAPER}, section 10.2, eqs. (24) and (25)",
         statement=r"\alpha = \Big(\frac{2}{\sqrt L + \sqrt\mu}\Big)^2,\ \rho = \Big(\frac{\sqrt L - \sqrt\mu}"
         r"{\sqrt L + \sqrt\mu}\Big)^2:\quad \text{contraction } \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}",
-        says="Momentum descent with Polyak's rate, squared, contracts by the difference over the sum of the square "
-        "roots of the largest and smallest eigenvalue.",
-        passage=Passage(Standing.MISPRINT, "αPolyak = 2√ λ1 +√ λP", "Eq 24"),
+        says="Momentum descent with Polyak's rate, squared, contracts by difference over sum of the roots of the "
+        "largest and smallest eigenvalue.",
+        passage=misprint("αPolyak = 2√ λ1 +√ λP", "Eq 24"),
         routes=_polyak,
-        points=SPECTRA,
         printed="heavy ball as our copy reads",
         reads=r"\alpha_{\rm Polyak} = \frac{2}{\sqrt{\lambda_1} + \sqrt{\lambda_P}}",
-        finding="As our copy reads the learning rate lacks the square: it does not have the unit of an "
-        "inverse curvature, and for large L the method diverges.",
-        tolerance=1e-5,
-        tolerance_reason=DOUBLE,
-        seconds=0.01,
-        quantity="contraction per step",
+        finding="As our copy reads the rate lacks the square: it has not the unit of an inverse curvature, and for "
+        "large L the method diverges.",
     ),
     Identity(
+        **BEST_CONSTANTS,
         id="granziol2022/nesterov",
-        symbols={
-            "L": "largest curvature",
-            r"\mu": "smallest curvature",
-            r"\alpha": "learning rate",
-            r"\rho": "momentum",
-        },
-        entries=("B51",),
         source=f"{PAPER}, section 10.2, eqs. (24) and (25)",
         statement=r"\alpha = \frac1L,\ \rho = \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}:\quad "
         r"\text{contraction } 1 - \sqrt{\mu/L}",
-        says="Nesterov's method with a rate of one over the largest eigenvalue contracts by one less the square "
-        "root of smallest over largest eigenvalue.",
-        passage=Passage(Standing.MISPRINT, "αNesterov = √ λP λ1", "Eq 24"),
+        says="Nesterov's method at one over the largest eigenvalue contracts by one less the root of smallest over "
+        "largest eigenvalue.",
+        passage=misprint("αNesterov = √ λP λ1", "Eq 24"),
         routes=_nesterov,
-        points=SPECTRA,
         printed="Nesterov as our copy reads",
         reads=r"\alpha_{\rm Nesterov} = \sqrt{\frac{\lambda_P}{\lambda_1}}",
         finding="As our copy reads the learning rate is sqrt(mu/L), which has no unit; for large L the "
         "method diverges.",
-        tolerance=1e-5,
-        tolerance_reason=DOUBLE,
-        seconds=0.01,
-        quantity="contraction per step",
     ),
     Identity(
+        **BEST_CONSTANTS,
         id="granziol2022/best-nesterov",
-        symbols={
-            "L": "largest curvature",
-            r"\mu": "smallest curvature",
-            r"\alpha": "learning rate",
-            r"\rho": "momentum",
-        },
-        entries=("B51",),
         source=f"beside {PAPER}, eq. (25): Lessard, Recht and Packard (2016), proposition 1",
         statement=r"\alpha = \frac{4}{3L + \mu},\ \rho = \frac{\sqrt{3\kappa + 1} - 2}{\sqrt{3\kappa + 1} + 2}:\quad "
         r"\text{contraction } 1 - \frac{2}{\sqrt{3\kappa + 1}},\ \kappa = L/\mu",
-        says="With the best constant rate and momentum, Nesterov's method contracts by one less two over the root "
-        "of three times the condition number plus one.",
+        says="With the best constants, Nesterov's method contracts by one less two over the root of three times the "
+        "condition number plus one.",
         passage=KNOWN,
         routes=_best_nesterov,
-        points=SPECTRA,
-        tolerance=1e-5,
-        tolerance_reason=DOUBLE,
-        seconds=0.01,
-        quantity="contraction per step",
     ),
     ExactProperty(
         id="granziol2022/momentum-contraction",
-        symbols={"L": "largest curvature", r"\mu": "smallest curvature"},
+        symbols=ENDS,
         entries=("B51",),
         source=f"Polyak (1964), beside {PAPER}, eqs. (24) and (25)",
         statement=r"\text{contraction} = \max_{h \in \{\mu, L\}} \max\{|x| : x^2 - \tau_h x + \delta_h = 0\}",
-        says="With any constant rate and momentum, the contraction on a quadratic is the largest root modulus at "
-        "its smallest or its largest eigenvalue.",
+        says="With any rate and momentum, the contraction on a quadratic is the largest root modulus at its smallest "
+        "or largest eigenvalue.",
         passage=KNOWN,
         domain={
             "look_ahead": OneOf(False, True),
@@ -428,11 +384,11 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-5,
         tolerance_reason=DOUBLE,
         rivals={
-            "root of the momentum": lambda rng, p: _contraction_error(rng, p, of="root"),
-            "largest eigenvalue only": lambda rng, p: _contraction_error(rng, p, of="largest"),
+            "root of the momentum": partial(_contraction_error, of="root"),
+            "largest eigenvalue only": partial(_contraction_error, of="largest"),
         },
         seconds=0.013,
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*STEP_CLAIMS, *MOMENTUM_CLAIMS)
+CLAIMS = (*STEP_CLAIMS, *MOMENTUM_CLAIMS)

@@ -1,20 +1,72 @@
-"""Granziol, Zohren and Roberts (2022), section 7, figures 2 to 5: zero eigenvalues in training, and their proxy."""
+"""Granziol, Zohren and Roberts (2022), figures 2 to 5 and 8: zero eigenvalues, the variance of the Hessian."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from simulate import lanczos
 from simulate.monte_carlo import Block, Point
+from simulate.perceptrons import sample_products
+from simulate.training import checkpoints, rules, stacks, trial_training
+from verify.claims.beyond.networks import stacked_rows
 from verify.claims.granziol2022 import PAPER
-from verify.claims.granziol2022.training.courses import course
-from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
-from verify.model.observation import Column, Observation
+from verify.claims.granziol2022.training.perceptrons import NoisyLabels, noisy_labels
+from verify.claims.trained_networks import DECAY, SINGLE, scheduled, steps_at, training_sets
+from verify.model import (
+    Arrays,
+    Claim,
+    Experiment,
+    Kind,
+    NoTheory,
+    Tier,
+    Verdict,
+    as_stated,
+    out_of_scope,
+)
+from verify.model.observation import Observation, columns_of
 
-__all__ = ["CLAIMS", "OBSERVATIONS"]
+
+class Course(NamedTuple):
+    """Perceptrons of a block on their way, with the images and labels that each is trained on."""
+
+    drawn: NoisyLabels
+    found: list[checkpoints.TrainingState]
+
+    def samples(
+        self, network: int, checkpoint: checkpoints.TrainingState, matrix: Any
+    ) -> sample_products.PerceptronSamples:
+        """Curvature of the single samples of one network, float64."""
+        import torch
+
+        theta = torch.cat([p[network].flatten() for p in checkpoint.parameters]).double().cpu()
+        own = self.drawn.images[network], self.drawn.labels[network]
+        return sample_products.PerceptronSamples(self.drawn.widths, theta, *own, "relu", matrix=matrix)
+
+
+def course(block: Block, point: Point) -> Course:
+    """ReLU perceptrons with biases on small images, trained with momentum 0.9; a share of the labels is drawn anew."""
+    drawn = noisy_labels(block, point, point.pixels, point.hidden)
+    batches = [
+        trial_training.CommonBatches(
+            samples=point.samples, size=point.batch_size, seed=int(rng.integers(2**31))
+        )
+        for rng in block.streams
+    ]
+    steps = point.epochs * batches[0].per_epoch
+    found = checkpoints.checkpoints(
+        stacks.Perceptrons("relu"),
+        drawn.start,
+        training_sets(block, drawn.images, drawn.labels),
+        batches,
+        rates=scheduled(point.rate, steps),
+        at=steps_at(point.done, steps),
+        rule=rules.MOMENTUM,
+        decay=DECAY,
+    )
+    return Course(drawn, found)
+
 
 ZERO = 1e-7
 """Up to which modulus section 7.3 takes an eigenvalue for a zero of its machines."""
@@ -29,44 +81,36 @@ NEAR = 0.1
 """By how much a weight may miss the share of zeros to count as near it."""
 
 
-def degeneracy(block: Block, point: Point) -> Mapping[str, Any]:
+def degeneracy(block: Block, point: Point) -> Arrays:
     """Shares of zero and of small eigenvalues at some times of training, and the weights of the Ritz values near zero.
 
     Scores have one component for each time.
     """
     walk = course(block, point)
-    rows = [
-        [
-            _counted(
-                walk.samples(network, checkpoint, point.matrix),
-                rng,
-                point.steps,
-                combined=point.matrix == "hessian",
-            )
-            for checkpoint in walk.found
-        ]
-        for network, rng in enumerate(block.streams)
-    ]
-    return {name: np.array([[one[name] for one in row] for row in rows]) for name in rows[0][0]}
+    rows = []
+    for network, rng in enumerate(block.streams):
+        each = (walk.samples(network, checkpoint, point.matrix) for checkpoint in walk.found)
+        rows.append(stacked_rows([_counted(samples, rng, point) for samples in each]))
+    return stacked_rows(rows)
 
 
-def at_the_end(block: Block, point: Point) -> Mapping[str, Any]:
+def at_the_end(block: Block, point: Point) -> Arrays:
     """The same after training alone."""
     return {name: values[:, -1] for name, values in degeneracy(block, point).items()}
 
 
-def _counted(samples: Any, rng: np.random.Generator, steps: int, *, combined: bool) -> dict[str, float]:
-    """Shares and weights; of the Hessian the paper reports the weight of two Ritz values `combined`."""
+def _counted(samples: Any, rng: np.random.Generator, point: Point) -> Arrays:
+    """Shares and weights; of the Hessian the paper reports the weight of two Ritz values combined."""
     matrix = samples.matrices(samples.inner())[0].numpy()
     values, vectors = np.linalg.eigh(matrix)
     start = rng.standard_normal(samples.dim)
-    nodes, weights = (found[0] for found in lanczos.quadrature(matrix, start[None], steps))
+    nodes, weights = (found[0] for found in lanczos.quadrature(matrix, start[None], point.steps))
     order = np.abs(nodes).argsort()
     top, sizes = values[-1], np.abs(values)
     shares = (start @ vectors) ** 2 / (start @ start)
     none = sizes <= min(ROUNDING * top, abs(nodes[0]))
     one, two = weights[order[0]], weights[order[:2]].sum()
-    zero, reported = float((sizes <= ZERO).mean()), two if combined else one
+    zero, reported = float((sizes <= ZERO).mean()), two if point.matrix == "hessian" else one
     return {
         "zero": zero,
         "rounding": float((sizes <= ROUNDING * top).mean()),
@@ -80,12 +124,12 @@ def _counted(samples: Any, rng: np.random.Generator, steps: int, *, combined: bo
     }
 
 
-SETTING: dict[str, Any] = {"images": "digits", "noise": 0.0, "epochs": 40, "rate": 0.1}
+SETTING = {"images": "digits", "noise": 0.0, "epochs": 40, "rate": 0.1}
 
-FEW: dict[str, Any] = {"pixels": 8, "hidden": 6, "samples": 15, "batch_size": 5, "steps": 29, **SETTING}
+FEW = {"pixels": 8, "hidden": 6, "samples": 15, "batch_size": 5, "steps": 29, **SETTING}
 """N (K - 1) is 0.29 of P, as for VGG-16 and 45,000 images of 100 classes."""
 
-MANY: dict[str, Any] = {"pixels": 4, "hidden": 8, "samples": 128, "batch_size": 32, "steps": 24, **SETTING}
+MANY = {"pixels": 4, "hidden": 8, "samples": 128, "batch_size": 32, "steps": 24, **SETTING}
 """N (K - 1) is five times P."""
 
 
@@ -98,7 +142,7 @@ def _experiment(name: str, seconds: float, point: dict[str, Any]) -> Experiment:
         budget=512,
         seconds=seconds,
         data="digits",
-        special="no label is drawn anew: the data as they are; the one time is that after training",
+        special="no label is drawn anew; the one time is that after training",
         on_host="matrices of the samples and their eigenvalues",
         rounding=dict.fromkeys(
             ("node", "slack", "one", "two", "over"), 1e-3
@@ -110,18 +154,16 @@ GGN_OF_FEW = _experiment("ggn-degeneracy-of-few", 1.8, FEW)
 GGN_OF_MANY = _experiment("ggn-degeneracy-of-many", 0.99, MANY)
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+DEGENERACY_CLAIMS = (
     Claim(
         id="granziol2022/ggn-degeneracy-of-networks",
         entries=("B34",),
         source=f"{PAPER}, sections 7.2 and 7.3, figures 3 and 4, on small networks",
-        passage=Passage(
-            Standing.AS_STATED, "Rank degeneracy (proportion of zero eigenvalues)", "caption of Figure 3"
-        ),
+        passage=as_stated("Rank degeneracy (proportion of zero eigenvalues)", "caption of Figure 3"),
         no_theory=NoTheory.CONSTANT,
         statement=r"P\big(|w(\theta \text{ nearest } 0) - \tfrac1P \#\{i: |\lambda_i| \le 10^{-7}\}| \le 0.1\big) = 1",
-        says="Where the samples are few for the parameters, the weight of the Ritz value nearest zero is within a "
-        "tenth the share of zero eigenvalues of a trained network's Gauss-Newton matrix.",
+        says="Where samples are few for the parameters, the weight of the Ritz value nearest zero is within a tenth "
+        "the share of zeros of a trained network's Gauss-Newton matrix.",
         experiment=GGN_OF_FEW,
         kind=Kind.PROPORTION,
         score="near",
@@ -138,15 +180,15 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/ggn-degeneracy-with-many-samples",
         entries=("B34",),
         source=f"{PAPER}, sections 7.2 and 7.3, figures 2 to 5, on small networks",
-        passage=Passage(Standing.OUTSIDE, "take that as a proxy for the zero eigenvalue", "Section 7.2"),
+        passage=out_of_scope("take that as a proxy for the zero eigenvalue", "Section 7.2"),
         expected=Verdict.DISAGREES,
         finding="Outside networks with few samples for their parameters the weight counts small eigenvalues with the "
-        "zeros: 0.57 where 0.28 of them are at most 1e-7.",
+        "zeros: 0.57 where 0.28 are at most 1e-7.",
         no_theory=NoTheory.MEASURED,
         statement=r"\mathbb{E}\, w(\theta \text{ nearest 0}) = \frac1P\, "
         r"\mathbb{E}\, \#\{i: |\lambda_i| \le 10^{-7}\}",
-        says="Where the samples are many for the parameters too, the weight of the Ritz value nearest zero is the "
-        "share of zero eigenvalues of a trained network's Gauss-Newton matrix.",
+        says="Where samples are many too, the weight of the Ritz value nearest zero is the share of zeros of a "
+        "trained network's Gauss-Newton matrix.",
         experiment=GGN_OF_MANY,
         score="one",
         inputs={"zero": 0.7, "small": 0.9},
@@ -161,15 +203,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/ggn-zeros-never-split",
         entries=("B34",),
         source=f"{PAPER}, section 7.2; a consequence of the Chebyshev-Markov-Stieltjes inequalities",
-        passage=Passage(
-            Standing.AS_STATED,
+        passage=as_stated(
             "This issue is not present in the calculation of the Generalised Gauss-Newton matrix",
             "Section 7.2",
         ),
         no_theory=NoTheory.MEASURED,
         statement=r"w_1 \ge \sum_{i:\, \lambda_i = 0} (q^\top v_i)^2 \quad (G \succeq 0,\ \theta_1 < \theta_2 < \dots)",
         says="Of a Gauss-Newton matrix the weight of the smallest Ritz value is never below what its start has along "
-        "the eigenvectors of zero: zeros do not split.",
+        "the zeros: they do not split.",
         experiment=GGN_OF_MANY,
         kind=Kind.NEVER_BELOW,
         score="slack",
@@ -188,18 +229,16 @@ OBSERVATIONS = (
         entries=("B22", "B34"),
         source=f"{PAPER}, section 7 and figures 2 to 5",
         title="Zero eigenvalues through training, counted and by the weight near zero",
-        note="With 64 images N (K - 1) is 0.29 of the 1960 parameters, as for VGG-16 on CIFAR-100, and the rank of the "
-        "Gauss-Newton matrix is N (K - 1) at the start. Its weight near zero is then within 1.2 % of the share at "
-        "most 1e-7, but for 11 % early in training; for the Hessian the two weights are 15 to 53 % high, since "
-        "they hold small eigenvalues, and in single networks one of them alone has little over half of both: the "
-        "splitting of section 7.2. With 512 images the weights are 1.5 times (Gauss-Newton) and 4 times (Hessian) "
-        "the share of zeros at the start, and 10 and 31 % high at the end. Of what degeneracy gains in training a "
-        "fifth (64 images) to a half is zero but for rounding; the rest falls below 1e-7 as the network grows "
-        "sure.",
+        note="With 64 images N (K - 1) is 0.29 of the 1960 parameters, as for VGG-16 on CIFAR-100, and the rank of "
+        "the Gauss-Newton matrix at the start. Its weight near zero is within 1.2 % of the share at most 1e-7, but "
+        "for 11 % early in training; the Hessian's two weights hold small eigenvalues and are 15 to 53 % high, and "
+        "in single networks one alone has little over half of both: the splitting of section 7.2. With 512 images "
+        "the weights are 1.5 (Gauss-Newton) and 4 times (Hessian) the share of zeros at the start, 10 and 31 % high "
+        "at the end. Of what degeneracy gains in training a fifth (64 images) to a half is zero but for rounding.",
         replicate="one perceptron 64-26-10 with its images, trained by the schedule of eq. (21)",
         simulate=degeneracy,
         on_host="matrices of the samples and their eigenvalues",
-        single="its networks are trained in single precision",
+        single=SINGLE,
         points=tuple(
             Point(
                 matrix=matrix,
@@ -215,14 +254,17 @@ OBSERVATIONS = (
             for matrix in ("gauss-newton", "hessian")
         ),
         along="done",
-        columns=(
-            Column(score="rounding", heading="zero but for rounding, share of the eigenvalues"),
-            Column(score="zero", heading="at most 1e-7 in modulus"),
-            Column(score="small", heading="at most a thousandth of the top"),
-            Column(score="one", heading="weight of the Ritz value nearest 0, of 100"),
-            Column(score="two", heading="of the two nearest 0"),
-            Column(score="node", heading="modulus of the nearest, over the top"),
-            Column(score="over", heading="share that is zero (1e-7) over that weight", ratio=True),
+        columns=columns_of(
+            {
+                "rounding": "zero but for rounding, share of the eigenvalues",
+                "zero": "at most 1e-7 in modulus",
+                "small": "at most a thousandth of the top",
+                "one": "weight of the Ritz value nearest 0, of 100",
+                "two": "of the two nearest 0",
+                "node": "modulus of the nearest, over the top",
+                "over": "share that is zero (1e-7) over that weight",
+            },
+            "over",
         ),
         replicates=1,
         seconds=4.0,
@@ -230,4 +272,84 @@ OBSERVATIONS = (
         tier=Tier.FULL,
         axis="share of training done",
     ),
+)
+
+
+def variance_in_training(block: Block, point: Point) -> Arrays:
+    """Logarithm of the growth of the variance of the Hessian while the rate falls, over that before."""
+    walk = course(block, point)
+    totals = np.array(
+        [
+            [_total(walk.samples(network, checkpoint, "hessian")) for checkpoint in walk.found]
+            for network in range(len(block))
+        ]
+    )
+    before, falling = np.diff(np.log(totals), axis=1).T
+    return {"later": falling - before}
+
+
+def _total(samples: Any) -> float:
+    """Mean over the samples of |H_i|^2, less |H|^2, exactly."""
+    inner = samples.inner()
+    return float(inner.square().sum((2, 3)).mean() - samples.matrices(inner).square().sum())
+
+
+VARIANCES = Experiment(
+    id="granziol2022/variance-in-training",
+    replicate="one perceptron 16-8-10 with 128 images, trained by the schedule of eq. (21)",
+    simulate=variance_in_training,
+    points=tuple(
+        Point(
+            images="digits",
+            pixels=4,
+            hidden=8,
+            samples=128,
+            noise=noise,
+            batch_size=32,
+            epochs=40,
+            rate=0.1,
+            done=(0.0, 0.54, 0.9),
+        )
+        for noise in (0.0, 0.3)
+    ),
+    budget=512,
+    seconds=0.8,
+    data="digits",
+    special="no label is drawn anew; training begins at 0",
+    on_host="matrices of the samples",
+    rounding={"later": 1e-4},  # after a training
+)
+
+VARIANCE_CLAIMS = (
+    Claim(
+        id="granziol2022/variance-grows-as-the-rate-falls",
+        entries=("B41",),
+        source=f"{PAPER}, section 8.2 and figure 8, on small networks",
+        passage=out_of_scope("during SGD training for VGG-16 CIFAR-100", "caption of Figure 8"),
+        no_theory=NoTheory.CONSTANT,
+        expected=Verdict.DISAGREES,
+        finding="Outside the network of figure 8, on small perceptrons, the order is the reverse: the variance grows "
+        "five times before the rate falls (2.6 times with labels drawn anew), and then by nothing (by 30 %).",
+        statement=r"\mathbb{E} \log \frac{\sigma^2(0.9\, T)}{\sigma^2(0.54\, T)} \ge "
+        r"\mathbb{E} \log \frac{\sigma^2(0.54\, T)}{\sigma^2(0)}",
+        says="The variance of the Hessian over the samples grows by more while the rate falls than before.",
+        experiment=VARIANCES,
+        kind=Kind.AT_LEAST,
+        score="later",
+        predict=lambda _: 0.0,
+        margin=0.1,
+        relative=False,
+        margin_reason="a tenth of the variance",
+        pilot="that the two parts of training are compared: networks drawn first had grown before the rate fell",
+        rivals={"fortyfold": lambda _: float(np.log(40))},
+        axis="noise",
+        quantity="logarithm of the growth while the rate falls over that before",
+        logarithm="e",
+    ),
+)
+
+
+CLAIMS = (
+    *DEGENERACY_CLAIMS,
+    *VARIANCE_CLAIMS,
 )

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks, trial_training
-from verify.claims.trained_networks import vgg_at_start
+from verify.claims.trained_networks import perceptrons_drawn, training_sets, vgg_at_start
 
 if TYPE_CHECKING:
     import torch
@@ -23,17 +24,16 @@ __all__ = [
     "convolutional_setting",
     "drawn_setting",
     "ladder",
+    "noisy_labels",
     "rule_of",
     "steps_of",
     "tried",
 ]
 
-UNIT_DAMPING = 1.0
+Array = NDArray[Any]
 
 FACTOR = math.sqrt(2)
 """From one rate of a ladder to the next."""
-
-WIDTHS = (64, 32)
 
 
 class Trained(NamedTuple):
@@ -51,30 +51,37 @@ class Trained(NamedTuple):
     most: int = 1024
 
 
-def drawn_setting(block: Block, point: Point) -> Trained:
-    """ReLU perceptrons with biases, as torch draws them, on images of 8 x 8; a share of the labels is drawn anew."""
-    import torch
+class NoisyLabels(NamedTuple):
+    """Perceptrons at their start, with images and labels of their own."""
 
-    source = data.opened(point.images, (1, 8, 8))
-    images, labels, seeds = [], [], []
-    start = stacks.perceptrons_at_start(block.streams, (*WIDTHS, source.classes))
+    widths: tuple[int, ...]
+    start: list[torch.Tensor]
+    images: list[Array]
+    labels: list[Array]
+
+
+def noisy_labels(block: Block, point: Point, pixels: int = 8, hidden: int = 32) -> NoisyLabels:
+    """ReLU perceptrons with biases, as torch draws them, on small images; a share of the labels is drawn anew."""
+    source = data.opened(point.images, (1, pixels, pixels))
+    found = NoisyLabels((pixels**2, hidden, source.classes), [], [], [])
+    found.start.extend(perceptrons_drawn(block, found.widths))
     for rng in block.streams:
         drawn = data.sample(source, rng, point.samples).flat()
         wrong = rng.uniform(size=point.samples) < point.noise
-        images.append(drawn.images)
-        labels.append(np.where(wrong, rng.integers(source.classes, size=point.samples), drawn.labels))
-        seeds.append(int(rng.integers(2**31)))
-    own = torch.arange(len(block) * point.samples).view(len(block), point.samples)
-    samples = grids.TrainingSets(
-        torch.from_numpy(np.concatenate(images)).float().to(block.device),
-        torch.from_numpy(np.concatenate(labels)).to(block.device),
-        own.to(block.device),
-    )
-    constant = _best_constant(labels, source.classes).to(block.device)
-    return Trained([p.to(block.device) for p in start], samples, seeds, constant)
+        found.images.append(drawn.images)
+        found.labels.append(np.where(wrong, rng.integers(source.classes, size=point.samples), drawn.labels))
+    return found
 
 
-def _best_constant(labels: Sequence[np.ndarray[Any, Any]], classes: int) -> torch.Tensor:
+def drawn_setting(block: Block, point: Point) -> Trained:
+    """Networks on images of 8 x 8, some labels drawn anew."""
+    (*_, classes), start, images, labels = noisy_labels(block, point)
+    seeds = [int(rng.integers(2**31)) for rng in block.streams]
+    constant = _best_constant(labels, classes).to(block.device)
+    return Trained(start, training_sets(block, images, labels), seeds, constant)
+
+
+def _best_constant(labels: Sequence[Array], classes: int) -> torch.Tensor:
     """Loss of the best constant output on the labels of each network: the entropy of their shares."""
     import torch
 
@@ -115,25 +122,23 @@ class TriedRates(NamedTuple):
         Where that is below the loss of the best constant output.
     """
 
-    rates: np.ndarray[Any, Any]
-    losses: np.ndarray[Any, Any]
-    trains: np.ndarray[Any, Any]
+    rates: Array
+    losses: Array
+    trains: Array
 
     @property
-    def largest(self) -> np.ndarray[Any, Any]:
+    def largest(self) -> Array:
         """Up to which rate each network trains, (R,): between the m-th rate and the next where it does at m of them."""
         return self.rates[:, 0] * FACTOR ** (self.trains.sum(1) - 0.5)
 
 
-def ladder(block: Block, centre: float, below: int, above: int) -> np.ndarray[Any, Any]:
+def ladder(block: Block, centre: float, below: int, above: int) -> Array:
     """Rates around a centre, all of one network moved by one random factor up to `FACTOR`, (R, below + above)."""
     moved = np.array([rng.uniform(-0.5, 0.5) for rng in block.streams])
     return centre * FACTOR ** (np.arange(-below, above) + 0.5 + moved[:, None])
 
 
-def tried(
-    trained: Trained, rates: np.ndarray[Any, Any], *, size: int, steps: int, rule: rules.Rule
-) -> TriedRates:
+def tried(trained: Trained, rates: Array, *, size: int, steps: int, rule: rules.Rule) -> TriedRates:
     """Each network trained at each of its rates, with batches of one size; the same at all rates."""
     import torch
 
@@ -142,8 +147,7 @@ def tried(
         trial_training.CommonBatches(samples=samples.each, size=size, seed=seed, drop_last=True)
         for seed in trained.seeds
     ]
-    like = trained.start[0]
-    asked = torch.from_numpy(rates).to(like)
+    asked = torch.from_numpy(rates).to(trained.start[0])
     run = grids.train(stack, trained.start, samples, batches, rates=asked, steps=steps, rule=rule)
     losses, _ = grids.ends_measured(stack, run, samples, size=trained.most)
     trains = losses < trained.constant[:, None]
@@ -157,8 +161,8 @@ def rule_of(name: str) -> rules.Rule:
         "momentum": rules.MOMENTUM,
         "averaged": rules.AVERAGED,
         "adam": rules.ADAM,
-        "adam, damping 1": rules.Rule(momentum=0.9, second=0.999, damping=UNIT_DAMPING),
-        "squares, damping 1": rules.Rule(second=0.999, damping=UNIT_DAMPING),
+        "adam, damping 1": rules.Rule(momentum=0.9, second=0.999, damping=1.0),
+        "squares, damping 1": rules.Rule(second=0.999, damping=1.0),
     }
     return known[name]
 

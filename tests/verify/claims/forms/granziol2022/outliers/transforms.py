@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.granziol2022.outliers.free_probability`: complex numbers by their two parts."""
+"""Closed forms of `verify.claims.granziol2022.outliers.transforms`: complex numbers by their two parts."""
 
 from typing import Any
 
@@ -56,4 +56,23 @@ UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
             "15 -> 16 in 15/dim",
         ),
     },
+}
+
+
+def _root(p: Point) -> complex:
+    """Root of (z - v (1 - q))^2 - 4 q v z, of the sign that makes the transform small."""
+    z, q = complex(p.x, p.height), p.dim / p.samples
+    middle = z - p.variance * (1 - q)
+    found = np.sqrt(middle**2 - 4 * q * p.variance * z)
+    return found if abs(middle - found) < abs(middle + found) else -found
+
+
+def _wishart_real(x, height, variance, dim, samples, root_re, root_im):
+    ratio = dim / samples
+    real, imaginary = x - variance * (1 - ratio) - root_re, height - root_im
+    return (real * x + imaginary * height) / (2 * ratio * variance * (x**2 + height**2))
+
+
+FORMS |= {
+    "granziol2022/wishart-transform-real": ClosedForm(_wishart_real, parts("root", _root)),
 }
