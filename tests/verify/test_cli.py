@@ -410,7 +410,7 @@ def test_without_a_command_help_is_shown(capsys: pytest.CaptureFixture[str]) -> 
         ("plot --claim edge/level", "edge/levels"),
         ("measure --modle net.py:build --data digits", "--model"),
         ("plan --model net.py:build --data digits --batch-sizes 16 --optimizer Sdg", "sgd"),
-        ("gallery gama", "gamma"),
+        ("gallery zon", "zone"),
         ("estimate softmax.gama 0.5,0.5", "softmax.gamma"),
         ("estimate stability-limt 2", "learning_rates.stability_limit"),
         ("estimate outlier --list", "outliers"),
