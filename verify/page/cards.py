@@ -16,12 +16,11 @@ from verify.judging.power import factor
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Verdict, raised
 from verify.page import wording
 from verify.page.counts import percent
-from verify.page.size_panels import local_slopes, mean_at
-from verify.page.vocabulary import inputs_named
+from verify.page.panels import local_slopes, mean_at
+from verify.page.vocabulary import EXACT, inputs_named
 from verify.results import PointOutcome, ProfilePoint, RivalOutcome, Row, RunRecord
 
 __all__ = [
-    "EXACT",
     "Card",
     "EntryLead",
     "ReadRow",
@@ -31,9 +30,6 @@ __all__ = [
     "sensitivity",
     "span",
 ]
-
-EXACT = ("identity", "exact property")
-"""Kinds judged without statistics."""
 
 
 class EntryLead(NamedTuple):

@@ -5,7 +5,6 @@
 | `agreement` | one row: prediction, margin, measured intervals, rivals; below, the interval over the looks |
 | `observation` | ratios of theory to measurement on real networks, a panel for each point |
 | `overview` | (measured - predicted)/margin of every point of every row |
-| `seconds_chart` | where the time of a run went |
 
 Text stays text in the SVG, so that a page shows it in its own font; all of it is laid out for DejaVu Sans,
 which is wider than the fonts that replace it.
@@ -31,11 +30,11 @@ from matplotlib.figure import Figure
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import wording
-from verify.page.drawing import LARGEST, TIP, Panel, stack
+from verify.page.drawing import TIP, Panel, stack
 from verify.page.observed_panels import observed_panels
 from verify.page.overview import draw_overview
 from verify.page.panels import row_panels
-from verify.page.theme import FONTS, PALETTE, STYLE
+from verify.page.theme import FONTS, STYLE
 from verify.results import Observed, Results, Row
 
 __all__ = [
@@ -47,13 +46,9 @@ __all__ = [
     "save_all",
     "save_as",
     "save_figure",
-    "seconds_chart",
     "stamp",
     "to_svg",
 ]
-
-SUMMARIES = ("overview", "seconds")
-"""Names of the figures that are of no row: no row's figure may take them."""
 
 UNSEEN = 0.02
 """Points by which a line may miss a point that it is drawn without: a fortieth of the thinnest line."""
@@ -105,42 +100,6 @@ def draw_deviations(axes: Axes, rows: Sequence[Row]) -> None:
     """The same in axes that are there."""
     # stable: the order within a paper stays
     draw_overview(axes, sorted(wording.legible(list(rows)), key=lambda row: row.paper))
-
-
-def seconds_chart(results: Results) -> Figure:
-    """Seconds per experiment, all of its points together."""
-    seconds: dict[str, float] = {}
-    for run in results.runs:
-        known = run.seconds if abs(run.seconds) < LARGEST else 0.0
-        name = escaped(run.experiment)
-        seconds[name] = seconds.get(name, 0.0) + known
-    ordered = sorted(seconds.items(), key=lambda item: (item[1], item[0]))
-
-    def draw(axes: Axes) -> None:
-        axes.barh(
-            range(len(ordered)), [s for _, s in ordered], height=0.62, color=PALETTE["theory"], alpha=0.8
-        )
-        axes.set_ylim(-0.7, len(ordered) - 0.3)
-        axes.set_yticks(
-            range(len(ordered)), [name if len(name) <= 44 else name[:43] + "…" for name, _ in ordered]
-        )
-        axes.tick_params(left=False)
-        axes.set_xlim(0, 1.16 * max((s for _, s in ordered), default=1.0) or 1.0)
-        axes.grid(axis="x")
-        axes.set_xlabel("seconds")
-        for place, (_, value) in enumerate(ordered):
-            axes.annotate(
-                wording.numeral(value, 3),
-                (value, place),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8,
-            )
-
-    with mpl.rc_context(STYLE):
-        panel = Panel(0.22 * max(len(ordered), 1) + 0.1, draw, left=2.95, top=0.15)
-        return stack([panel], "Seconds per experiment", stamp(results), 7.4)
 
 
 def stamp(results: Results) -> str:
@@ -248,7 +207,7 @@ def _flat(text: str) -> str:
 
 
 def save_all(results: Results, folder: Path) -> list[Path]:
-    """Write SVG and PNG of every row that measured something, of observations, of the overview and of the seconds.
+    """Write SVG and PNG of every row that measured something, of observations and of the overview.
 
     Raises
     ------
@@ -256,9 +215,9 @@ def save_all(results: Results, folder: Path) -> list[Path]:
         If the folder cannot be written.
     """
     mark = stamp(results)
-    # a space tells a row that is called like a summary from it; no name of a file has one
+    # a space tells a row that is called like the overview from it; no name of a file has one
     ids = [item.id for item in (*results.rows, *results.observations)]
-    names = wording.slugs([*SUMMARIES, *(f"{name} " for name in ids)])
+    names = wording.slugs(["overview", *(f"{name} " for name in ids)])
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [
@@ -272,7 +231,7 @@ def save_all(results: Results, folder: Path) -> list[Path]:
             written += save_figure(figure, folder / names[f"{made.id} "]) if figure else []
         if results.rows:
             written += save_figure(overview(results.rows, mark), folder / "overview")
-        return written + (save_figure(seconds_chart(results), folder / "seconds") if results.runs else [])
+        return written
     except OSError as error:
         raise ValueError(f"plots cannot be written to {folder}: {error.strerror or error}") from None
 

@@ -68,6 +68,8 @@ _TERMS: dict[str, Headings] = {
     Kind.AT_MOST: Headings("upper bound", deviation="(measured − bound)"),
     Kind.NEVER_BELOW: _SHARE,
     Kind.NEVER_ABOVE: _SHARE,
+    "identity": Headings(measured="difference", deviation="difference of the two routes"),
+    "exact property": Headings(measured="violation", deviation="violation"),
     Kind.DISTRIBUTION: Headings(measured="distance", deviation="largest distance"),
     Kind.LIMIT: _EXTRAPOLATED,
     Kind.EXPONENT: _EXTRAPOLATED,

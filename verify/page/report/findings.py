@@ -15,10 +15,10 @@ from verify.judging.power import factor
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Tier, Verdict, raised
 from verify.model.inventory import Status
 from verify.page import ratios, wording
-from verify.page.cards import EXACT
 from verify.page.counts import percent
 from verify.page.report.on_networks import case, ran_on, seen
 from verify.page.report.statements import distinct_statements, first, misprinted, place, stands, statement_of
+from verify.page.vocabulary import EXACT
 from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = [

@@ -48,7 +48,6 @@ SECTIONS = (
     "limits",
     "planted",
     "campaign",
-    "seconds",
     "derivations",
     "inventory",
 )
@@ -243,7 +242,6 @@ def _about(contents: Contents, links: Links) -> Markup:
         contents,
         links,
         overview=themed(plots.overview(results.rows, mark)) if results.rows else None,
-        seconds=themed(plots.seconds_chart(results)) if results.runs else None,
         margins=summary.margins(results.rows),
         pilots=[
             (row.claim, anchors[f"row/{row.id}"], row.pilot) for row in summary.after_pilots(results.rows)

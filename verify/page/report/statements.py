@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from verify.model import Standing, Verdict
-from verify.page.cards import EXACT
+from verify.page.vocabulary import EXACT
 from verify.results import Results, Row
 
 __all__ = [

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from verify.judging.power import factor
 from verify.model import Standing, Verdict, raised
 from verify.page import wording
-from verify.page.cards import EXACT, sensitivity
+from verify.page.cards import sensitivity
 from verify.page.counts import chance, percent
 from verify.page.report.find import upshot
 from verify.page.report.statements import distinct_statements
-from verify.page.vocabulary import STANDINGS
+from verify.page.vocabulary import EXACT, STANDINGS
 from verify.results import PaperRow, Row, Suite
 
 __all__ = [
