@@ -479,15 +479,14 @@ def _forest_panel(row: Row, *, titled: bool) -> Panel:
                 _write_name(axes, point, "\n".join(called[place]), place)
 
     lines = max(map(len, called), default=1)
-    pitch = (0.54 if names else 0.44) + 0.16 * (max(lines, 1) - 1) if few else 2.4 / len(points)
+    pitch = (0.54 if names else 0.44) + 0.16 * (max(lines, 1) - 1) if few else 1.4 / len(points)
     key = [f"{letter}{EN}{EN}rival: {typeset(name)}" for name, letter in names.items()]
-    notes = "\n".join([*_violations(row), *key])
     return Panel(
         pitch * len(points) + 0.1,
         draw,
         title=typeset(heading) or "Deviation in margins",
         left=RIGHT,
-        notes=notes,
+        notes="\n".join(key),
     )
 
 
@@ -507,14 +506,6 @@ def letters_of(names: Iterator[str]) -> dict[str, str]:
     {'kappa2': 'a', 'half': 'b'}
     """
     return {name: chr(ord("a") + k) if k < 26 else str(k) for k, name in enumerate(dict.fromkeys(names))}
-
-
-def _violations(row: Row) -> list[str]:
-    """The first replicates that violate a bound on every one, at the first point where any does."""
-    point = next((point for point in row.points if point.violations), None)
-    if point is None:
-        return []
-    return [f"violated{_at_point(row, point)} first by replicate {wording.listed_violations(point)}"]
 
 
 def _in_margins(point: PointOutcome) -> PointOutcome:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from verify.model import Standing, Verdict
 from verify.page import counts, terminal
-from verify.page.report.findings import Finding, PaperFindings, paper_findings
-from verify.page.report.statements import distinct_statements
+from verify.page.report.queries import Finding, PaperFindings, distinct_statements, paper_findings
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 
@@ -153,12 +152,10 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
         ("holds", found.holds),
         ("misprint", found.misprints) if found.misprints else ("fails", _stated(found)),
     )
-    parts += (("networks", [f for f in found.networks if f.measure]),)
+    parts += (("networks", [f for f in found.tables if f.measure]),)
     shown = [line for name, listed in parts if listed for line in _finding(name, listed[0])]
     if not rows:
-        said = f"{found.paper}: " + (
-            "observed" if found.networks or found.reported else "left to --tier full"
-        )
+        said = f"{found.paper}: " + ("observed" if found.tables else "left to --tier full")
     return [said, *shown]
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "common_parameters",
     "deviation",
     "differing",
+    "duration",
     "half_parts",
     "half_width",
     "headings",
@@ -321,6 +322,18 @@ def named(parameter: str) -> str:
         return parameter
     words = parameter.removesuffix("_read") + " as our copy reads" * parameter.endswith("_read")
     return words.replace("_", " ")
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes and seconds.
+
+    >>> duration(431.2), duration(9.87)
+    ('7 min 11 s', '9.9 s')
+    """
+    if not 60 <= seconds < math.inf:
+        return f"{numeral(seconds, 2)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:

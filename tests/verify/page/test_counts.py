@@ -74,7 +74,7 @@ def test_what_pilot_draws_set_is_not_said_to_be_declared_before() -> None:
     assert f"<span>registered</span> {rows[1].registered}</p>" in html
     steps = ["declared 2026-01-01 (ab12)", "2026-01-02: margin tightened from 0.02 to 0.01"]
     assert "<br>".join([*steps, "not registered: other run points"]) in section
-    assert f"{first.claim}</a>: {pilot}</li>" in section and "0123456789abcdef" * 4 in section
+    assert f"set after pilot draws: {pilot}</td>" in html and "0123456789abcdef" * 4 in section
     assert "beyond/&lt;old&gt;, 2026-01-01 (ab12)" in section
     plain = document(sample(), like_figures)
     assert "save those of" not in plain and "set after pilot draws</dt>" not in plain

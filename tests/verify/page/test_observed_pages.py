@@ -230,16 +230,6 @@ def test_the_table_has_each_row_and_marks_what_is_far_off(html: str) -> None:
     assert "depth = 5, activation = tanh ▼▼ 0.41 0.385 … 0.444" in plain and "erf not a number run" in plain
 
 
-def test_a_table_without_a_figure_has_the_width_of_the_card() -> None:
-    made = sample()
-    bare = observed("beyond/bare", columns=[ObservedColumn(score="norm", heading="norm", ratio=False)])
-    groups = [ObservedGroup(parameters={"dim": 3}, rows=[ObservedRow(at=8.0, cells=[spread(1.0)])])]
-    told = (dataclasses.replace(bare, groups=groups), BATCHES)
-    page = report.document(dataclasses.replace(made, rows=[], runs=[], planted=[], observations=list(told)))
-    assert '<div class="body broad">' in section(page, "observed-beyond-bare")
-    assert '<div class="body">' in section(page, "observed-granziol2022-batches")
-
-
 def test_a_crash_is_shown_first_and_among_what_is_not_as_expected(html: str) -> None:
     card = section(html, "observed-beyond-lost")
     assert "has-broken" in card and "RuntimeError: &lt;out&gt; of memory" in card and "<table" not in card

@@ -56,7 +56,6 @@ def figures(made: Results, parts: set[str]) -> Iterator[Figure]:
     if "observations" in parts:
         yield from filter(None, (plots.observation(table) for table in made.observations))
     if "runs" in parts:
-        yield plots.seconds_chart(made)
 
 
 @settings(deadline=None, max_examples=12, derandomize=True)
