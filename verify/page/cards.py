@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
 from verify.judging.power import factor
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Verdict, raised
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Kind, Verdict, raised
 from verify.page import wording
 from verify.page.counts import percent
-from verify.page.panels import local_slopes, mean_at
 from verify.page.vocabulary import EXACT, inputs_named
-from verify.results import PointOutcome, ProfilePoint, RivalOutcome, Row, RunRecord
+from verify.results import PointOutcome, RivalOutcome, Row
 
 __all__ = [
     "Card",
     "EntryLead",
     "ReadRow",
-    "SizeLine",
     "centre",
-    "replicates_drawn",
     "sensitivity",
     "span",
 ]
@@ -45,15 +40,6 @@ class EntryLead(NamedTuple):
     anchor: str
 
 
-class SizeLine(NamedTuple):
-    """The mean at one size, its interval, and the exponent that leads to it from the size before."""
-
-    size: float
-    mean: str
-    span: str
-    exponent: str
-
-
 @dataclass(frozen=True)
 class ReadRow:
     """A row as the page shows it."""
@@ -63,7 +49,6 @@ class ReadRow:
     point: PointOutcome | None
     rivals: wording.RivalTally
     figure: Markup | None
-    replicates: int
 
     @property
     def exact(self) -> bool:
@@ -119,12 +104,6 @@ class ReadRow:
         """The smallest error that was sure to be told apart; empty where nothing says."""
         found = sensitivity(self.row)
         return "" if found == "—" else found
-
-    @property
-    def sizes(self) -> list[SizeLine]:
-        """Means by size at the point shown, where the kind spans sizes."""
-        spans = self.row.kind in SPANS_SIZES
-        return _size_lines(self.point.profile) if spans and self.point else []
 
     @property
     def outcome(self) -> str:
@@ -228,38 +207,6 @@ class Card:
     def statements(self) -> list[str]:
         """Statements of the readings; one if they have it in common."""
         return list(dict.fromkeys(reading.row.statement for reading in self.readings))
-
-
-def replicates_drawn(row: Row, runs: Sequence[RunRecord]) -> int:
-    """Replicates over all points; those of one vector score, which share them, count once."""
-    own = [run for run in runs if run.experiment == row.experiment]
-    most: dict[int, int] = {}
-    for place, point in enumerate(row.points):
-        key = next((k for k, run in enumerate(own) if _part_of(point, run)), -1 - place)
-        most[key] = max(most.get(key, 0), point.replicates)
-    return sum(most.values())
-
-
-def _part_of(point: PointOutcome, run: RunRecord) -> bool:
-    """Whether a point is judged on this run: at its parameters, or at one value of a tuple of them."""
-    return point.parameters.keys() == run.parameters.keys() and all(
-        value == run.parameters[name]
-        or (isinstance(run.parameters[name], list | tuple) and value in run.parameters[name])
-        for name, value in point.parameters.items()
-    )
-
-
-def _size_lines(profile: Sequence[ProfilePoint]) -> list[SizeLine]:
-    """The lines of a table of sizes."""
-    slopes = [""] + [
-        wording.numeral(slope[0][1], 4) if (slope := local_slopes(pair)) else "—"
-        for pair in pairwise(profile)
-    ]
-    means = [mean_at(p) for p in profile]
-    return [
-        SizeLine(at.x, centre(mean), span(mean), slope)
-        for at, mean, slope in zip(profile, means, slopes, strict=False)
-    ]
 
 
 def span(point: PointOutcome) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -60,12 +59,10 @@ def closing_text(results: Results) -> str:
     tail = ending(results)
     if not tabled(results, asked=False):
         return "\n".join([*screen(results, to_look_at(results, bad), tail), *tail]) + "\n"
-    written = io.StringIO()
-    if results.rows:
-        terminal.console(written, colour=False).print(terminal.table(legible(results.rows)))
+    lines = terminal.table(legible(results.rows)) if results.rows else []
     blocks = [terminal.observed_block(legible(results.observations))] * bool(results.observations)
     blocks += [terminal.surprise_block(item) for item in legible(bad)]
-    return "\n".join([*written.getvalue().splitlines(), *blocks, *tail]) + "\n"
+    return "\n".join([*lines, *blocks, *tail]) + "\n"
 
 
 def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:

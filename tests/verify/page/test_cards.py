@@ -14,7 +14,7 @@ from verify.results import PointOutcome
 
 def shown(points: Sequence[PointOutcome], **changes: Any) -> ReadRow:
     row = made("a", "theorem 4", points=list(points), **changes)
-    return ReadRow(row, "row-a", row.points[0], rival_tally(row), None, 96)
+    return ReadRow(row, "row-a", row.points[0], rival_tally(row), None)
 
 
 def of(measured: float, near: float, far: float, *, rejected: bool) -> PointOutcome:

@@ -95,7 +95,7 @@ def test_deviations_of_logarithms_are_factors() -> None:
 
 def test_a_card_names_the_logarithm_beside_its_number() -> None:
     made = shown(DEEPER, point({}, math.log10(12), 0.2, 1.1, 0.03), sensitivity=0.26)
-    read = cards.ReadRow(made, "", made.points[0], wording.rival_tally(made), None, 1)
+    read = cards.ReadRow(made, "", made.points[0], wording.rival_tally(made), None)
     assert (read.of(math.log10(12)), read.wide, read.sensitivity) == (
         "log₁₀ of 12",
         "a factor of 1.6",

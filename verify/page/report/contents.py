@@ -15,7 +15,7 @@ from markupsafe import Markup
 from verify.model import Standing
 from verify.model.inventory import Status
 from verify.page import plots, wording
-from verify.page.cards import Card, EntryLead, ReadRow, replicates_drawn
+from verify.page.cards import Card, EntryLead, ReadRow
 from verify.page.markup import themed
 from verify.page.report import paper_pages
 from verify.page.report.queries import left_to_a_fuller, misprinted, upshot
@@ -202,7 +202,6 @@ class Contents:
                         point=wording.telling(row),
                         rivals=wording.rival_tally(row),
                         figure=figures.get(row.id),
-                        replicates=replicates_drawn(row, self.results.runs),
                     )
                     for row in rows
                 ],
