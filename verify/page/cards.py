@@ -58,7 +58,7 @@ class ReadRow:
     @property
     def terms(self) -> wording.Headings:
         """What stands for prediction and measurement in this kind."""
-        return wording.terms(self.row)
+        return wording.headings(self.row.kind)
 
     @property
     def bound(self) -> bool:
@@ -90,11 +90,6 @@ class ReadRow:
         return list(dict.fromkeys(wording.redraw(self.row, p) for p in self.row.points if p.violations))
 
     @property
-    def called(self) -> list[str]:
-        """What tells each point from the others."""
-        return [wording.parameters(wording.differing(point, self.row.points)) for point in self.row.points]
-
-    @property
     def inputs(self) -> dict[str, float]:
         """What the prediction was made from at the point shown, by what it is."""
         return inputs_named(self.row.claim, self.point.inputs) if self.point else {}
@@ -122,13 +117,6 @@ class ReadRow:
         """
         names = dict.fromkeys(rival.name for point in self.row.points for rival in point.rivals)
         return [(name, self._told_of(name), name not in self.rivals.missed) for name in names]
-
-    @property
-    def nearest_rival(self) -> str:
-        """Where the reading fails, the rival that comes nearest to what was measured; empty where that says nothing."""
-        names = dict.fromkeys(rival.name for point in self.row.points for rival in point.rivals)
-        known = [name for name in names if self._fails and math.isfinite(self._off(name))]
-        return min(known, key=self._off, default="")
 
     @property
     def _fails(self) -> bool:
@@ -197,11 +185,6 @@ class Card:
     def symbols(self) -> dict[str, str]:
         """The letters of all its statements, with what they mean."""
         return {letter: words for reading in self.readings for letter, words in reading.row.symbols.items()}
-
-    @property
-    def reads_otherwise(self) -> bool:
-        """Whether our copy of the paper reads otherwise than the reading that the suite stands behind."""
-        return len(self.readings) > 1
 
     @property
     def statements(self) -> list[str]:

@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from verify.page import wording
@@ -52,22 +51,8 @@ OFF_CURVES = ("P", "✚")
 WIDTH = 4.8
 LINE = 0.175
 
-KEY = {
-    "●": "o",
-    "■": "s",
-    "▲": "^",
-    "◆": "D",
-    "▼": "v",
-    "✚": "P",
-    "○": "o",
-    "□": "s",
-    "△": "^",
-    "◇": "D",
-    "▽": "v",
-}
-"""A line of notes that begins with one of these has this mark drawn in its place, hollow from the white circle on."""
-
-HOLLOW = "○□△◇▽"
+KEY = "●■▲◆▼✚○□△◇▽"
+"""A line of notes that begins with one of these has it in the colour of the marks."""
 
 NOTE, TITLE = 72, 50
 """Longest lines of notes and of a title."""
@@ -144,7 +129,8 @@ def stack(panels: Sequence[Panel], label: str, mark: str, width: float = WIDTH) 
         for line, note in enumerate(panel.notes):
             y = (base - 0.5 - LINE * (line + 0.5)) / total
             if note[:1] in KEY:
-                _key_mark(figure, note[0], (0.23 / width, y), PALETTE[next(colours, "muted")])
+                colour = PALETTE[next(colours, "muted")]
+                figure.text(0.18 / width, y, note[0], **{**_NOTES, "color": colour})
                 figure.text(0.41 / width, y, note[1:].strip(), **_NOTES)
             else:
                 figure.text(0.18 / width, y, note, **_NOTES)
@@ -155,14 +141,6 @@ def stack(panels: Sequence[Panel], label: str, mark: str, width: float = WIDTH) 
 
 
 _NOTES: Any = {"fontsize": 7.8, "color": PALETTE["muted"], "va": "center"}
-
-
-def _key_mark(figure: Figure, sign: str, at: tuple[float, float], colour: str) -> None:
-    """The mark itself, as the axes have it: a letter of the font that stands for it would have another shape."""
-    inside = PALETTE["paper"] if sign in HOLLOW else colour
-    mark = Line2D([at[0]], [at[1]], ls="", marker=KEY[sign], ms=4.6, mew=1.3, color=colour, mfc=inside)
-    mark.set_transform(figure.transFigure)
-    figure.add_artist(mark)
 
 
 # Marks.

@@ -460,7 +460,7 @@ def _forest_panel(row: Row, *, titled: bool) -> Panel:
     called = [in_lines(_name_of(p, points), NAME) for p in points] if few else []
 
     def draw(axes: Axes) -> None:
-        name = f"{wording.terms(row).deviation} / {'tolerance' if row.kind in EXACT else 'margin'}"
+        name = f"{wording.headings(row.kind).deviation} / {'tolerance' if row.kind in EXACT else 'margin'}"
         limits = deviation_axis(axes, "x", points, name, rivals=bool(names), from_zero=_from_zero(row))
         axes.set_ylim(-len(points) + 0.4, 0.64)
         axes.set_yticks([])

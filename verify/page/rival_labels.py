@@ -27,7 +27,6 @@ __all__ = [
     "names_height",
     "rivals_in_margins",
     "shared_lines",
-    "spread",
 ]
 
 MARGIN = 1.5
@@ -44,28 +43,6 @@ SAME = 0.004
 
 Heights = Mapping[str, Floats]
 """Of the rivals along one curve: shares of the height of the frame."""
-
-
-def spread(places: Sequence[float], apart: float, *, most: float = math.inf) -> list[float]:
-    """Places moved by as little as keeps each so far from the next, in their order, and below `most`.
-
-    >>> spread([0.0, 2.0, 2.0, 9.0], 1.0), spread([0.0, 0.0], 1.0, most=0.0)
-    ([0.0, 1.5, 2.5, 9.0], [-1.0, 0.0])
-    """
-    order = sorted(range(len(places)), key=lambda k: places[k])
-    heaps: list[tuple[float, int]] = []  # the middle of a row of neighbours, and how many they are
-    for k in order:
-        middle, count = places[k], 1
-        while heaps and middle - heaps[-1][0] < apart * (count + heaps[-1][1]) / 2:
-            before, more = heaps.pop()
-            middle, count = (middle * count + before * more) / (count + more), count + more
-        heaps.append((middle, count))
-    stand = [middle + apart * (i - (count - 1) / 2) for middle, count in heaps for i in range(count)]
-    found = [0.0] * len(places)
-    for k, place in zip(reversed(order), reversed(stand), strict=True):
-        found[k] = min(place, most)
-        most = found[k] - apart
-    return found
 
 
 def rivals_in_margins(
@@ -146,18 +123,17 @@ def names_height(names: Sequence[LineName]) -> float:
 
 def draw_names(axes: Axes, names: Sequence[LineName], width: float, height: float) -> None:
     """Names with a piece of their line each, which leads to its end, beside a frame of so many points."""
-    order = sorted(names, key=lambda name: name.end)
-    slots = [name for name in order for _ in name.lines]
-    places = iter(spread([name.end * height for name in slots], LEADING, most=height - 2))
-    right = 1 + 16 / width
-    for name in order:
-        own = [next(places) / height for _ in name.lines]
-        middle = sum(own) / len(own)
+    right, room = 1 + 16 / width, height - 2
+    for name in sorted(names, key=lambda name: -name.end):
+        tall = LEADING * (len(name.lines) - 1)
+        top = min(name.end * height + tall / 2, room)  # from the top down, each below the one before
+        own = [(top - LEADING * k) / height for k in range(len(name.lines))]
+        room, middle = top - tall - LEADING, sum(own) / len(own)
         axes.plot(
             [1 + 2 / width, right], [name.end if name.inside else middle, middle], transform=axes.transAxes,
             clip_on=False, color=PALETTE["rival"], lw=1.1, dashes=DASHES[name.dash % len(DASHES)],
         )  # fmt: skip
-        for text, place in zip(name.lines, reversed(own), strict=True):
+        for text, place in zip(name.lines, own, strict=True):
             axes.annotate(
                 text, (right, place), xycoords="axes fraction", xytext=(3, 0), va="center_baseline",
                 textcoords="offset points", fontsize=7.0, color=PALETTE["rival"], annotation_clip=False,

@@ -41,7 +41,6 @@ __all__ = [
     "slugs",
     "standing_name",
     "telling",
-    "terms",
     "undecided",
     "unit",
     "unseen",
@@ -179,11 +178,6 @@ def half_parts(point: PointOutcome, digits: int = 2, *, plain: bool = False) -> 
     return ", ".join(
         f"{name} {numeral(value, digits, plain=plain)}" for name, value in parts.items() if value
     )
-
-
-def terms(row: Row) -> Headings:
-    """What stands for prediction and measurement in a row of this kind."""
-    return headings(row.kind)
 
 
 def headings(kind: str) -> Headings:

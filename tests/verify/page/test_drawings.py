@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import point, row
 from verify.page import plots
-from verify.page.drawing import KEY
+from verify.page.drawing import CURVE_MARKS
 from verify.page.panels import curve_panel, row_panels
 from verify.results import Curve, PointOutcome, RivalOutcome, Row
 
@@ -156,7 +156,7 @@ def test_names_at_the_ends_of_lines_stand_apart_and_within_the_frame_above() -> 
 
 
 def markers(artists: list[Line2D]) -> set[str]:
-    return {str(line.get_marker()) for line in artists} & set(KEY.values())
+    return {str(line.get_marker()) for line in artists} & set(CURVE_MARKS)
 
 
 @pytest.mark.parametrize("deviation", [0.1, 8.0])
@@ -167,7 +167,8 @@ def test_the_key_has_the_marks_that_are_drawn(deviation: float) -> None:
         dataclasses.replace(off_by(deviation, x=2.0 + k, law=f"law {k}"), verdict=verdict) for k in (0, 1, 2)
     ]
     figure = drawn(on_curves(*points, curves=3))
-    key = markers([line for line in figure.artists if isinstance(line, Line2D)])
+    signs = {sign: mark for mark, sign in CURVE_MARKS.items()}
+    key = {signs[text.get_text()] for text in figure.texts if text.get_text() in signs}
 
     assert key == {"o", "s", "^"} == markers(list(figure.axes[1].lines))
     inside = [line for line in figure.axes[1].lines if line.get_marker() == "x"]

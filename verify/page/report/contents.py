@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -88,15 +87,6 @@ class Chapter(NamedTuple):
     paper: str
     name: str
     entries: list[tuple[InventoryRow, str, list[tuple[str, str | None]]]]
-
-    @property
-    def counts(self) -> list[tuple[str, dict[str, int]]]:
-        """How many entries have which status: those of the paper, then those of our own."""
-        whose = {
-            "stated by the paper": [e.status for e, _, _ in self.entries if not e.ours],
-            "ours": [e.status for e, _, _ in self.entries if e.ours],
-        }
-        return [(name, Counter(found)) for name, found in whose.items() if found]
 
 
 class Hit(NamedTuple):

@@ -451,28 +451,23 @@ def _on_paper(results: Results, paper: str) -> PaperFindings:
     )
 
 
+_OPEN: dict[Status, str] = {
+    Status.OPEN: "Not judged",
+    Status.NOT_CHECKABLE: "Not judged",
+    Status.OBSERVED: "Reported on networks, not judged",
+    Status.PARTLY: "Judged in part only",
+}
+_FULLER = "Left to --tier full"
+
+
 def _left_open(results: Results, paper: str) -> dict[str, list[Finding]]:
     """The entries that are not judged, or in part, by why."""
     made, fuller = {observation.id for observation in results.observations}, left_to_a_fuller(results)
-    found: dict[str, list[Finding]] = {
-        "Not judged": [],
-        "Reported on networks, not judged": [],
-        "Left to --tier full": [],
-        "Judged in part only": [],
-    }
+    found: dict[str, list[Finding]] = {why: [] for why in (*_OPEN.values(), _FULLER)}
     for entry in results.inventory:
-        observed = entry.status == Status.OBSERVED
-        why = (
-            "Left to --tier full"
-            if entry in fuller or (observed and not made & {*entry.observations})
-            else "Reported on networks, not judged"
-            if observed
-            else {
-                Status.OPEN: "Not judged",
-                Status.NOT_CHECKABLE: "Not judged",
-                Status.PARTLY: "Judged in part only",
-            }.get(Status(entry.status), "")
-        )
+        why = _OPEN.get(Status(entry.status), "")
+        if entry in fuller or (entry.status == Status.OBSERVED and not made & {*entry.observations}):
+            why = _FULLER
         if entry.paper == paper and why:
             target = f"entry/{paper}/{entry.id}"
             found[why].append(Finding(entry.id, entry.title, entry.reason, target))
