@@ -104,19 +104,30 @@ class Mark(NamedTuple):
     shape: str = ""
 
 
-class View(NamedTuple):
-    """What a panel in the unit of the quantity shows.
+class Across(NamedTuple):
+    """The horizontal axis: its name, places, whether it is logarithmic, and its ticks if it has no scale of its own."""
 
-    `names` are the ticks of an axis that has no scale of its own; `decades` tells which axes are logarithmic.
-    """
+    name: str
+    places: Sequence[float]
+    logarithmic: bool = False
+    ticks: Mapping[float, str] | None = None
+
+    def dress(self, axes: Axes) -> None:
+        """Draw it."""
+        across(axes, self.places, logarithmic=self.logarithmic, names=self.ticks)
+        axes.set_xlabel(typeset(self.name))
+        axes.grid(axis="y")
+
+
+class View(NamedTuple):
+    """What a panel in the unit of the quantity shows; `decades` tells whether its axis is logarithmic."""
 
     title: str
-    axis: str
+    across: Across
     tracks: list[Track]
     marks: list[Mark]
-    decades: tuple[bool, bool]
     notes: str
-    names: Mapping[float, str] | None = None
+    decades: bool = False
 
 
 def row_panels(row: Row) -> list[Panel]:
@@ -130,10 +141,9 @@ def row_panels(row: Row) -> list[Panel]:
 
 def _view_panel(row: Row, view: View) -> Panel:
     """Theory in its band, the rivals with their names at the ends of their lines, and what was measured."""
-    across_log, up_log = view.decades
     limits = _value_limits(view)
     heights = [
-        {name: share_of(y, limits, logarithmic=up_log) for name, y in track.rivals.items()}
+        {name: share_of(y, limits, logarithmic=view.decades) for name, y in track.rivals.items()}
         for track in view.tracks
     ]
     groups = shared_lines(heights)
@@ -141,16 +151,13 @@ def _view_panel(row: Row, view: View) -> Panel:
     height, right = max(1.9, names_height(names)), _right(names)
 
     def draw(axes: Axes) -> None:
-        places = [float(x) for track in view.tracks for x in track.x if not np.isnan(x)]
-        across(axes, [*places, *(mark.x for mark in view.marks)], logarithmic=across_log, names=view.names)
-        if up_log:
+        view.across.dress(axes)
+        if view.decades:
             axes.set_yscale("log")
             decades(axes.yaxis, *limits)
         else:
             plain_ticks(axes.yaxis)
         axes.set_ylim(*limits)
-        axes.set_xlabel(typeset(view.axis))
-        axes.grid(axis="y")
         for x, y, half, rivals in view.tracks:
             low, high = _agreeing(row, limits, y - half, y + half)
             axes.fill_between(x, low, high, color=PALETTE["band"], linewidth=0)
@@ -180,10 +187,10 @@ def _value_limits(view: View) -> Limits:
         [side for mark in view.marks for side in (mark.point.lower, mark.point.upper)],
     )
     least = 1.3 * float(halves.max(initial=0.0))
-    if view.decades[1]:
+    if view.decades:
         shares = finite_values(*(t.half / np.abs(t.predicted) for t in view.tracks if t.predicted.all()))
         least = 1.3 * math.log1p(min(float(shares.max(initial=0.0)), 1.0))
-    return limits_around(core, extra, least=least, logarithmic=view.decades[1])
+    return limits_around(core, extra, least=least, logarithmic=view.decades)
 
 
 def _agreeing(row: Row, limits: Limits, low: Any, high: Any) -> tuple[Any, Any]:
@@ -210,27 +217,25 @@ def curve_panel(row: Row) -> Panel:
     Predictions from measured inputs are known where these were measured, and where points have settings of their own no
     line leads from one to the next: points then stand side by side, a bar at each.
     """
-    apart, axis = drawn_at_points_only(row), row.curves[0].axis
+    apart, placed = drawn_at_points_only(row), _placed(row)
     tracks = _bars(row) if apart else [_line(row, curve) for curve in row.curves]
     values = finite_values(*(track.predicted for track in tracks), [p.measured for p in row.points])
     spread = bool(values.size and values.min() > 0 and values.max() / values.min() > 60)
-    marks = [
-        Mark(x, point, _shape(row, place)) for x, point, place in _placed(row) if place is not None or apart
-    ]
-    named = {x: wording.numeral(_at(row, point), 4) for x, point, _ in _placed(row)} if apart else None
-    wide = not apart and spans_decades([x for curve in row.curves for x in curve.x])
+    marks = [Mark(x, point, _shape(row, place)) for x, point, place in placed if place is not None or apart]
+    title = row.quantity or "measured and predicted"
     return _view_panel(
-        row,
-        View(
-            row.quantity or "measured and predicted",
-            wording.named(axis),
-            tracks,
-            marks,
-            (wide, row.relative and spread),
-            _curve_key(row),
-            named,
-        ),
+        row, View(title, _parameter(row), tracks, marks, _curve_key(row), decades=row.relative and spread)
     )
+
+
+def _parameter(row: Row) -> Across:
+    """The axis of the parameter; points side by side, each with its value, where only points are drawn."""
+    name, placed = wording.named(row.curves[0].axis), _placed(row)
+    if drawn_at_points_only(row):
+        ticks = {x: wording.numeral(_at(row, point), 4) for x, point, _ in placed}
+        return Across(name, [-BAR, len(placed) - 1 + BAR], ticks=ticks)
+    grid = [x for curve in row.curves for x in curve.x]
+    return Across(name, grid, spans_decades(grid))
 
 
 def residual_panel(row: Row) -> Panel:
@@ -239,18 +244,11 @@ def residual_panel(row: Row) -> Panel:
     rivals = [name for curve in row.curves for name in curve.rivals]
 
     def draw(axes: Axes) -> None:
-        placed = _placed(row)
-        grid = [x for curve in row.curves for x in curve.x]
-        ends = [-BAR, len(placed) - 1 + BAR] if apart else grid
-        wide = not apart and spans_decades(grid)
-        named = {x: wording.numeral(_at(row, point), 4) for x, point, _ in placed} if apart else None
-        across(axes, ends, logarithmic=wide, names=named)
-        axes.set_xlabel(typeset(wording.named(row.curves[0].axis)))
+        _parameter(row).dress(axes)
         limits = deviation_axis(axes, "y", row.points, "in margins", rivals=False, from_zero=_from_zero(row))
         axes.axhspan(*_agreeing(row, limits, -1.0, 1.0), color=PALETTE["band"], linewidth=0)
         axes.axhline(0, color=PALETTE["theory"], lw=1.2)
-        axes.grid(axis="y")
-        for x, point, place in placed:
+        for x, point, place in _placed(row):
             beside = x if apart else _dodged(axes, x, place, len(row.curves))
             shape = _shape(row, place)
             draw_measured(axes, _in_margins(point), beside, "y", limits, mark=shape, said=tip(point))
@@ -370,15 +368,13 @@ def _sizes(row: Row, point: PointOutcome) -> View | None:
         )
     x = np.array([math.exp(first), end])
     flat = {r.name: drawable([r.value] * 2) for r in point.rivals}
-    names = {p.x: wording.numeral(p.x) for p in reversed(profile)}
+    ticks = {p.x: wording.numeral(p.x) for p in reversed(profile)}
     return View(
         title + _at_point(row, point),
-        "size",
+        Across("size", x.tolist(), True, ticks if settled else {end: "∞", **ticks}),
         [Track(x, drawable([point.predicted] * 2), drawable([point.margin] * 2), flat)],
         [*marks, Mark(end, point)],
-        (True, False),
         note if settled else f"{note}; at ∞: extrapolated",
-        names if settled else {end: "∞", **names},
     )
 
 
@@ -422,10 +418,9 @@ def _distribution(row: Row, point: PointOutcome) -> View | None:
     shown = profile[:: math.ceil(len(profile) / PLACES)]
     return View(
         "Distribution function" + _at_point(row, point),
-        row.quantity,
+        Across(row.quantity, x.tolist()),
         [Track(x, predicted, drawable([point.margin] * len(x)), {})],
         [Mark(p.x, mean_at(p, point.verdict)) for p in shown],
-        (False, False),
         "line and band: prediction and margin; dots: the share of replicates up to here",
     )
 
