@@ -19,7 +19,7 @@ from verify.judging.judge import labels
 from verify.model import AnyClaim, raised
 from verify.page import ratios, wording
 from verify.page.vocabulary import SYMBOLS
-from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
+from verify.results import InventoryRow, Observed, PointOutcome, Row
 
 __all__ = [
     "columns",
@@ -38,13 +38,12 @@ WORDS_PER_LINE = 76
 PIPE_WIDTH = 80
 
 
-def table(results: Results | Sequence[Row], *, colour: bool | None = None) -> list[str]:
-    """Return the verdicts of a run, or of some rows: a line each where the terminal is wide enough, else several.
+def table(rows: Sequence[Row], *, colour: bool | None = None) -> list[str]:
+    """Return the verdicts of rows: a line each where the terminal is wide enough, else several.
 
     Numbers are those of the point that the verdict hangs on. The time of an experiment stands with the first row that
     reads it, the others name that row.
     """
-    rows = results.rows if isinstance(results, Results) else results
     head = ("verdict     claim", "reading", "measured", "predicted", "n", "rivals", "CPU s")
     first: dict[str, str] = {}
     cells = [_cells(row, first.setdefault(row.experiment or row.claim, row.id)) for row in rows]
@@ -207,8 +206,7 @@ def observed_block(observations: Sequence[Observed]) -> str:
         facts = f"{rows} rows, {made.replicates} replicates, {made.seconds:.1f} s"
         lines.append(f"  {made.id}: {'BROKEN' if made.error else facts}")
         for heading, values in ratios.ratio_columns(made).items():
-            middle, worst = (_short(of(values)) for of in (ratios.median, ratios.worst))
-            lines.append(f"    {_cut(heading, 42):<42}  median {middle}, worst {worst}")
+            lines.append(f"    {_cut(heading, 42):<42}  {ratios.told(values, 3, plain=True)}")
     return "\n".join(lines)
 
 

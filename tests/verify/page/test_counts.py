@@ -50,8 +50,8 @@ def test_promises_of_several_families_add_up() -> None:
     ]
     assert promise_lines(families) == [
         "of all 29 verdicts decided by sampling, at most 0.4 % (one run in 250) chance that any is wrong",
-        "of the 18 on the papers that share one promise, at most 0.1 % (one run in 1000) chance that any is wrong; "
-        "3 undecided",
+        "papers that share one promise: of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance "
+        "that any is wrong; 3 undecided",
         "edge, width: of the 11 verdicts decided by sampling, at most 0.3 % (one run in 333) chance that any is wrong; "
         "3 undecided",
     ]

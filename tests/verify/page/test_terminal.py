@@ -12,12 +12,12 @@ from tests.verify.toy_claims import RIGHT
 from verify.judging.intervals import FEWEST
 from verify.model import Passage, Standing
 from verify.page import terminal, wording
-from verify.results import InventoryRow, Results, Row
+from verify.results import InventoryRow, Row
 
 LONG = dataclasses.replace(RIGHT, id="beyond/of-the-largest-of-several-eigenvalues-in-the-mean")
 
 
-def printed(rows: Results | Sequence[Row], width: int) -> str:
+def printed(rows: Sequence[Row], width: int) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(width))
         return "\n".join(terminal.table(rows))
@@ -92,14 +92,8 @@ def test_a_table_fits_and_keeps_its_cells_whole(width: int, monkeypatch: pytest.
     assert (len(lines) == 1 + len(rows)) == (width >= 60)
 
 
-def test_the_whole_of_a_run_and_its_rows_give_the_same_table() -> None:
-    results = sample()
-
-    assert printed(results, 90) == printed(results.rows, 90)
-
-
 def test_a_wide_terminal_shows_names_numbers_and_rivals_in_full() -> None:
-    text = printed(sample(), 200)
+    text = printed(sample().rows, 200)
 
     assert "granziol2022/theorem-4" in text and "as our copy reads" in text
     assert "2.158 ± 0.022" in text and "3/4" in text and "∞" in text

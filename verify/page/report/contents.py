@@ -96,7 +96,6 @@ class Hit(NamedTuple):
     anchor: str
     outcome: str
     tags: list[str]
-    others: list[EntryLead]
     words: str
     row: Row | None = None
     real: bool = False
@@ -276,7 +275,6 @@ class Contents:
             anchor=self.anchors[f"row/{row.id}"],
             outcome=upshot(row),
             tags=tags,
-            others=entries[1:],
             words=_sought([*said, row.topic, *tags], entries),
             row=row,
             real=bool(row.data),
@@ -290,7 +288,6 @@ class Contents:
             anchor=self.anchors[f"observed/{made.id}"],
             outcome="surprise" if made.error else "observed",
             tags=["table"],
-            others=entries[1:],
             words=_sought(said, entries),
             real=True,
         )
@@ -306,7 +303,6 @@ class Contents:
                 anchor=self.anchors[f"entry/{paper}/{entry.id}"],
                 outcome="none",
                 tags=["not in this run" if entry.status in judged else entry.status],
-                others=[],
                 words=_sought([f"{entry.id} {entry.title}", entry.status, entry.reason], []),
             )
             for entry in self.results.inventory

@@ -502,9 +502,7 @@ def _basis(row: Row) -> str:
 def _table(made: Observed) -> Finding:
     """A table of real networks: where most ratios of a column lie, and the farthest from 1."""
     told = "; ".join(
-        f"{heading} median {wording.numeral(ratios.median(values), 2)}, "
-        f"worst {wording.numeral(ratios.worst(values), 2)}"
-        for heading, values in ratios.ratio_columns(made).items()
+        f"{heading} {ratios.told(values, 2)}" for heading, values in ratios.ratio_columns(made).items()
     )
     measure = f"predicted over measured: {told}" if told else ""
     return Finding(
@@ -608,7 +606,7 @@ class Misread(NamedTuple):
     """A formula as our copy reads: where, what is wrong with it, by how much, and what replaces it.
 
     Formulas are LaTeX; `corrected` and how closely it `holds` are empty where nothing is judged beside it. `target` is
-    the row that fails, `readings` how many have this formula, and `ids` those that fail and those that agree instead.
+    the row that fails, and `readings` how many have this formula.
 
     `slip`: of the text conversion, is likely. Where what our copy has is not judged, no reading fails: `printed` and
     `off` are empty, `quoted` has its own words, and `target` is the row that agrees.
@@ -624,7 +622,6 @@ class Misread(NamedTuple):
     readings: int
     quoted: str
     slip: bool
-    ids: list[str]
 
 
 class Misprint(NamedTuple):
@@ -697,8 +694,6 @@ def _misread(rows: Sequence[Row], results: Results, beside: Mapping[str, Row]) -
         readings=len(rows) if judged else 0,
         quoted="" if judged else row.words,
         slip=row.slip,
-        ids=[row.id for row in rows]
-        + [beside[row.claim].id for row in rows if judged and row.claim in beside],
     )
 
 
