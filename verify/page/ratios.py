@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from verify.page import wording
 from verify.results import Observed
 
-__all__ = ["FAR", "OFF", "constant", "level", "mark", "median", "off_by", "ratio_columns", "told", "worst"]
+__all__ = [
+    "FAR",
+    "OFF",
+    "constant",
+    "level",
+    "mark",
+    "median",
+    "middle_and_worst",
+    "off_by",
+    "ratio_columns",
+    "worst",
+]
 
 OFF, FAR = 1.25, 2.0
 """Factors beyond which a ratio is marked once and twice."""
@@ -80,10 +91,10 @@ def worst(values: Sequence[float]) -> float:
     return max(values, key=lambda value: (off_by(value), math.isnan(value)))
 
 
-def told(values: Sequence[float], digits: int, *, plain: bool = False) -> str:
+def middle_and_worst(values: Sequence[float], digits: int, *, plain: bool = False) -> str:
     """Where most ratios of a column lie, and the farthest from 1.
 
-    >>> told([0.4, 1.0, 1.1], 2)
+    >>> middle_and_worst([0.4, 1.0, 1.1], 2)
     'median 1, worst 0.4'
     """
     middle, far = (wording.numeral(of(values), digits, plain=plain) for of in (median, worst))

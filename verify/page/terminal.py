@@ -206,7 +206,7 @@ def observed_block(observations: Sequence[Observed]) -> str:
         facts = f"{rows} rows, {made.replicates} replicates, {made.seconds:.1f} s"
         lines.append(f"  {made.id}: {'BROKEN' if made.error else facts}")
         for heading, values in ratios.ratio_columns(made).items():
-            lines.append(f"    {_cut(heading, 42):<42}  {ratios.told(values, 3, plain=True)}")
+            lines.append(f"    {_cut(heading, 42):<42}  {ratios.middle_and_worst(values, 3, plain=True)}")
     return "\n".join(lines)
 
 

@@ -502,7 +502,8 @@ def _basis(row: Row) -> str:
 def _table(made: Observed) -> Finding:
     """A table of real networks: where most ratios of a column lie, and the farthest from 1."""
     told = "; ".join(
-        f"{heading} {ratios.told(values, 2)}" for heading, values in ratios.ratio_columns(made).items()
+        f"{heading} {ratios.middle_and_worst(values, 2)}"
+        for heading, values in ratios.ratio_columns(made).items()
     )
     measure = f"predicted over measured: {told}" if told else ""
     return Finding(
