@@ -390,7 +390,7 @@ def _print_table(
         print("\n".join([*summary.screen(results, needing, ending), *ending]))
         return
     if results.rows:
-        terminal.console().print(terminal.table(legible(results.rows)))
+        print("\n".join(terminal.table(legible(results.rows))))
     if results.observations:
         print("\n" * bool(results.rows) + terminal.observed_block(legible(results.observations)))
     for row in legible(bad):

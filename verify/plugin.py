@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -213,12 +212,11 @@ class Verification:
             strict = self.request.strict_undecided
             unsaid = [] if strict else summary.to_look_at(self.results, [])
             return [*summary.screen(self.results, unsaid, ending), *ending]
-        text = io.StringIO()
-        if self.results.rows:
-            terminal.console(text, colour=colour).print(terminal.table(legible(self.results.rows)))
+        rows = self.results.rows
+        lines = terminal.table(legible(rows), colour=colour) if rows else []
         seen = legible(self.results.observations)
         block = terminal.observed_block(seen).splitlines() if seen else []
-        return [*(line.rstrip() for line in text.getvalue().splitlines()), *block, *ending]
+        return [*lines, *block, *ending]
 
     def _speak(self) -> None:
         """Say from time to time how far the run is, and how long it takes yet."""

@@ -79,7 +79,7 @@ def test_a_terminal_without_greek_letters_gets_question_marks() -> None:
         ),
         ("losscurv report --claim beyond/own-directions-u", {"beyond/own-directions-uneven-coupling"}),
         ("losscurv estimate softmax.gamma_f", {"softmax.gamma_from_logits"}),
-        ("losscurv gallery ga", {"gamma"}),
+        ("losscurv gallery gr", {"gradient"}),
     ],
 )
 def test_tab_completes_what_was_begun(typed: str, offered: set[str], tmp_path: Path) -> None:

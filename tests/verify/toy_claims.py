@@ -155,11 +155,11 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
     So are the pages, which take longer than all else together, but for those who ask for them.
     """
     from verify.page import report
-    from verify.page.report import links, paper_pages
+    from verify.page.report import contents, paper_pages
 
     require_one_copy()
     drawn = report.document, report.documents, paper_pages.beside
-    left_out = (lambda *_: "no page\n"), (lambda *_: {links.REPORT: "no page\n"}), (lambda *_: {})
+    left_out = (lambda *_: "no page\n"), (lambda *_: {contents.REPORT: "no page\n"}), (lambda *_: {})
 
     def planted(*items: AnyClaim | Observation, page: bool = False) -> None:
         replace_all(monkeypatch, *items)

@@ -17,16 +17,7 @@ from matplotlib.figure import Figure
 
 from simulate._checks import did_you_mean
 from simulate.monte_carlo import one_thread
-from verify.gallery import batch_sizes, networks, rates_in_training, spectra, wide_networks, wide_training
-from verify.gallery.goldilocks import (
-    excess as goldilocks_excess,
-    frames as goldilocks_frames,
-    gamma as goldilocks_gamma,
-    gradients as goldilocks_gradients,
-    initialisations as goldilocks_initialisations,
-    layers as goldilocks_layers,
-    zone as goldilocks_zone,
-)
+from verify.gallery import networks, spectra, zone
 from verify.gallery.parts import Setting
 from verify.page.drawing import Panel, stack
 from verify.page.plots import save_figure
@@ -53,102 +44,36 @@ PICTURES = (
         spectra.marchenko_pastur,
     ),
     Picture("transition", "outlier and overlap where a spike leaves the bulk", spectra.transition),
-    Picture("batch-size", "top eigenvalue against batch size, random samples", batch_sizes.random_samples),
+    Picture("batch-size", "top eigenvalue against batch size, random samples", spectra.batch_size),
     Picture(
         "network",
         "top eigenvalue against batch size, a network on real images",
         networks.network,
         networks.SAMPLES,
     ),
-    Picture("learning-rate", "learning rate against batch size, and its exponent", batch_sizes.learning_rate),
     Picture(
         "rates-in-training",
         "largest learning rate of SGD and Adam against batch size, in training",
-        rates_in_training.largest_by_batch_size,
-        rates_in_training.SAMPLES,
-    ),
-    Picture(
-        "edge",
-        "curvature through training beside 2 / rate, with and without batches",
-        rates_in_training.curvature_beside_the_edge,
-        rates_in_training.EDGE_SAMPLES,
-    ),
-    Picture(
-        "signals", "second moments of signals by layer in wide random networks", wide_networks.second_moments
-    ),
-    Picture("kappas", "constants of the Fisher matrix over both variances", wide_networks.constants),
-    Picture(
-        "fisher-spectrum",
-        "Fisher eigenvalues before and after mean subtraction: histogram, outliers",
-        wide_networks.fisher_spectrum,
+        networks.rates_in_training,
+        networks.SAMPLES,
     ),
     Picture(
         "fisher-width",
         "largest Fisher eigenvalue against width, with five normalisations",
-        wide_networks.largest,
-    ),
-    Picture("training", "how training ends, by width and learning rate", wide_training.training),
-    Picture(
-        "zone",
-        "excess of the Hessian and its terms against scale and temperature, two LeNets",
-        goldilocks_zone.zone_curves,
-        goldilocks_zone.SAMPLES,
+        networks.fisher_width,
     ),
     Picture(
-        "excess-law",
-        "excess of the G-term against scale, and the upper edge of the zone against the sample",
-        goldilocks_excess.excess_law,
-        int(goldilocks_excess.EDGE_SAMPLES[-1]),
+        "zone", "excess and norms of the Hessian and its terms against scale", zone.zone_curves, zone.SAMPLES
     ),
-    Picture(
-        "gamma",
-        "excess against dimension, and Gamma of the softmax against temperature and entropy",
-        goldilocks_gamma.gamma_curves,
-        goldilocks_gamma.SAMPLES,
-    ),
-    Picture(
-        "gradient",
-        "gradients of images and noise against scale, and gradient norms over class priors",
-        goldilocks_gradients.gradient,
-        goldilocks_gradients.IMAGES,
-    ),
-    Picture(
-        "initialisations",
-        "loss, entropy, gradient and excess of many initialisations against each other",
-        goldilocks_initialisations.initialisations,
-        goldilocks_initialisations.SAMPLES,
-    ),
-    Picture(
-        "first-layer",
-        "top eigenvectors of the Hessian of the first layer as images",
-        goldilocks_layers.first_layer,
-        goldilocks_layers.SAMPLES,
-    ),
-    Picture(
-        "hutchinson",
-        "excess of the Hessian by probes and by frames against scale",
-        goldilocks_frames.hutchinson,
-        goldilocks_frames.SAMPLES,
-    ),
+    Picture("excess-law", "excess of the G-term against scale", zone.excess_law, zone.SAMPLES),
+    Picture("gradient", "gradient norms over class priors", zone.gradient, zone.IMAGES),
 )
 
 
 FEW = 3
 """Pictures that are drawn by the time the workers that could help have started."""
 
-LONGEST = (
-    "zone",
-    "fisher-width",
-    "gradient",
-    "initialisations",
-    "gamma",
-    "training",
-    "first-layer",
-    "hutchinson",
-    "excess-law",
-    "network",
-    "rates-in-training",
-)
+LONGEST = ("zone", "fisher-width", "gradient", "excess-law", "network", "rates-in-training")
 """What takes longest, begun first: one of them left for the end would keep a single core busy."""
 
 

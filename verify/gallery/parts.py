@@ -8,35 +8,17 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, ListedColormap
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from simulate.monte_carlo import Block, fixture
-from verify.page.axes import decades, tick_text
+from verify.page.axes import decades
 from verify.page.drawing import DASHES, Floats
 from verify.page.theme import PALETTE
 
-__all__ = [
-    "HEAT",
-    "MEASURED",
-    "OTHER",
-    "Setting",
-    "batch_axis",
-    "colour_key",
-    "curve",
-    "heat",
-    "highest",
-    "legend",
-    "log_axes",
-    "mean_points",
-]
+__all__ = ["MEASURED", "OTHER", "Setting", "batch_axis", "curve", "legend", "log_axes", "mean_points"]
 
 MEASURED = PALETTE["agrees"]
 OTHER = PALETTE["broken"]
 """A second law beside the first, and what was drawn for it."""
-
-HEAT = LinearSegmentedColormap.from_list("heat", ["#f4f6f8", "#a9c6e6", "#2b5fa3", "#12233d"])
-LINES = {"theory": PALETTE["theory"], "rival": PALETTE["rival"]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +43,7 @@ def curve(
 ) -> None:
     """A line of theory, or of a rival formula; in a colour of its own where there are many."""
     width = 1.6 if role == "theory" else 1.2
-    line = axes.plot(x, y, color=colour or LINES[role], lw=width, label=label, zorder=3)[0]
+    line = axes.plot(x, y, color=colour or PALETTE[role], lw=width, label=label, zorder=3)[0]
     if dash is not None:
         line.set_dashes(DASHES[dash])
 
@@ -95,45 +77,8 @@ def log_axes(axes: Axes, x: Floats, below: str, beside: str) -> None:
     axes.grid(axis="y")
 
 
-def highest(draws: Sequence[Floats]) -> float:
-    """The largest of the means."""
-    return max(float(np.mean(d)) for d in draws)
-
-
 def legend(axes: Axes, place: Any = "best", *, columns: int = 1) -> None:
     """Names of lines and points, in the frame."""
     axes.legend(
         loc=place, frameon=False, fontsize=7.5, labelcolor=PALETTE["muted"], handlelength=2.4, ncols=columns
     )
-
-
-def heat(axes: Axes, x: Floats, y: Floats, values: Floats, *, levels: Floats) -> None:
-    """Numbers over a plane as bands between levels in a logarithmic scale, paler where small, and their key."""
-    colours = ListedColormap(HEAT(np.linspace(0, 1, len(levels) - 1)))
-    norm = BoundaryNorm(levels, colours.N)
-    inside = np.clip(values, levels[0], levels[-1])
-    colour_key(axes, axes.contourf(x, y, inside, levels=levels, cmap=colours, norm=norm, zorder=1), levels)
-
-
-def colour_key(axes: Axes, mapped: Any, levels: Floats) -> None:
-    """What the colours mean, above the frame on the right."""
-    bar = axes.inset_axes((0.62, 1.07, 0.38, 0.06))
-    figure = axes.get_figure()
-    if figure is not None:
-        figure.colorbar(
-            mapped,
-            cax=bar,
-            orientation="horizontal",
-            ticks=_whole(levels),
-            drawedges=False,
-        )
-    bar.xaxis.set_major_formatter(FuncFormatter(tick_text))
-    bar.xaxis.set_minor_locator(NullLocator())
-    bar.xaxis.set_ticks_position("top")
-    bar.tick_params(length=0, pad=1, labelsize=6.5)
-    bar.spines[:].set_visible(False)
-
-
-def _whole(levels: Floats) -> Floats:
-    """The powers of ten among them."""
-    return levels[np.isclose(np.log10(levels) % 1, 0)]

@@ -1,4 +1,4 @@
-"""Spectra of noise with spikes, and the point at which a spike leaves the bulk."""
+"""Random matrices: spectra of noise with spikes, where a spike leaves the bulk, and batches of noisy samples."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block
-from theory import outliers, rmt
-from verify.gallery.parts import MEASURED, OTHER, Setting, curve, legend, mean_points
+from theory import batch_hessian, outliers, rmt
+from verify.gallery.parts import MEASURED, OTHER, Setting, batch_axis, curve, legend, mean_points
 from verify.page.axes import plain_ticks
 from verify.page.drawing import Floats, Panel
 from verify.page.theme import PALETTE
 from verify.page.wording import numeral
 
-__all__ = ["marchenko_pastur", "semicircle", "transition"]
+__all__ = ["batch_size", "marchenko_pastur", "semicircle", "transition"]
 
 DIM = 900
 
@@ -119,7 +119,7 @@ def _with_spikes(
         plain_ticks(axes.xaxis)
         axes.set_xlabel("eigenvalue")
 
-    note = "ring: spike before the noise; bar: predicted after it; diamond: measured;\nshade: bulk"
+    note = "ring: spike before the noise; bar: predicted after it; diamond: measured; shade: bulk"
     return [
         Panel(1.7, spectrum, bottom=0.18),
         Panel(0.2 * len(spikes) + 0.1, moves, top=0.1, notes=note),
@@ -201,3 +201,50 @@ def _around_threshold(
         [values.cpu().numpy() / edge for values, _ in found],
         [((vectors * directions).sum(1) ** 2).cpu().numpy() for _, vectors in found],
     )
+
+
+# --- batches of noisy samples ------------------------------------------------------------------------------------
+
+BATCH_DIM, SAMPLES, SIGMA, SPIKE = 110, 256, 0.35, 1.6
+SIZES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256])
+BATCHES = 24
+
+
+def batch_size(setting: Setting) -> list[Panel]:
+    """One population of Wigner samples around a spike, and batches of it."""
+    measured, top = _population(setting)
+    grid = np.geomspace(1, SAMPLES, 300)
+    known: dict[str, Any] = {"sigma": SIGMA, "dim": BATCH_DIM, "dataset_size": SAMPLES}
+    scale = SIGMA * np.sqrt(BATCH_DIM / batch_hessian.effective_batch_size(grid, SAMPLES))
+
+    def draw(axes: Axes) -> None:
+        curve(axes, grid, batch_hessian.batch_eigenvalue(top, batch_size=grid, **known), "theorem 4")
+        curve(axes, grid, top + scale**2 / top, "without its threshold", role="rival", dash=0)
+        curve(axes, grid, np.full(len(grid), top), "full matrix", role="rival", dash=1)
+        mean_points(axes, SIZES, measured, "batches of one population")
+        axes.set_ylim(0.9 * top, 1.6 * float(np.max([d.mean() for d in measured])))
+        batch_axis(axes, SIZES.astype(float), label="top eigenvalue")
+        axes.set_title("Top eigenvalue of a batch, random samples")
+        legend(axes, "upper right")
+
+    note = (
+        f"{SAMPLES} samples, P = {BATCH_DIM}; points: means of {BATCHES} batches, bars of two standard errors; "
+        f"at B = {SAMPLES} the full matrix"
+    )
+    return [Panel(2.1, draw, notes=note)]
+
+
+def _population(setting: Setting) -> tuple[list[Floats], float]:
+    """Top eigenvalues of batches at each size, drawn without replacement, and that of the whole population."""
+    import torch
+
+    noise = SIGMA * BATCH_DIM**0.5 * ensembles.wigner(setting.block("population", SAMPLES), BATCH_DIM)
+    vector = ensembles.unit_vectors(setting.block("population direction", 1), BATCH_DIM)
+    samples = ensembles.spiked(noise, vector, SPIKE)
+    found: list[Floats] = []
+    for size in SIZES:
+        block = setting.block(f"batches of {size}", BATCHES if size < SAMPLES else 2)
+        chosen = [rng.choice(SAMPLES, int(size), replace=False) for rng in block.streams]
+        means = torch.stack([samples[torch.as_tensor(c)].mean(0) for c in chosen])
+        found.append(torch.linalg.eigvalsh(means)[:, -1].cpu().numpy())
+    return found, float(torch.linalg.eigvalsh(samples.mean(0))[-1])

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
 from verify.judging.power import factor
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Verdict, raised
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Kind, Verdict, raised
 from verify.page import wording
 from verify.page.counts import percent
-from verify.page.size_panels import local_slopes, mean_at
-from verify.page.vocabulary import inputs_named
-from verify.results import PointOutcome, ProfilePoint, RivalOutcome, Row, RunRecord
+from verify.page.vocabulary import EXACT, inputs_named
+from verify.results import PointOutcome, RivalOutcome, Row
 
 __all__ = [
-    "EXACT",
     "Card",
     "EntryLead",
     "ReadRow",
-    "SizeLine",
     "centre",
-    "replicates_drawn",
     "sensitivity",
     "span",
 ]
-
-EXACT = ("identity", "exact property")
-"""Kinds judged without statistics."""
 
 
 class EntryLead(NamedTuple):
@@ -49,15 +40,6 @@ class EntryLead(NamedTuple):
     anchor: str
 
 
-class SizeLine(NamedTuple):
-    """The mean at one size, its interval, and the exponent that leads to it from the size before."""
-
-    size: float
-    mean: str
-    span: str
-    exponent: str
-
-
 @dataclass(frozen=True)
 class ReadRow:
     """A row as the page shows it."""
@@ -67,7 +49,6 @@ class ReadRow:
     point: PointOutcome | None
     rivals: wording.RivalTally
     figure: Markup | None
-    replicates: int
 
     @property
     def exact(self) -> bool:
@@ -77,7 +58,7 @@ class ReadRow:
     @property
     def terms(self) -> wording.Headings:
         """What stands for prediction and measurement in this kind."""
-        return wording.terms(self.row)
+        return wording.headings(self.row.kind)
 
     @property
     def bound(self) -> bool:
@@ -109,11 +90,6 @@ class ReadRow:
         return list(dict.fromkeys(wording.redraw(self.row, p) for p in self.row.points if p.violations))
 
     @property
-    def called(self) -> list[str]:
-        """What tells each point from the others."""
-        return [wording.parameters(wording.differing(point, self.row.points)) for point in self.row.points]
-
-    @property
     def inputs(self) -> dict[str, float]:
         """What the prediction was made from at the point shown, by what it is."""
         return inputs_named(self.row.claim, self.point.inputs) if self.point else {}
@@ -123,12 +99,6 @@ class ReadRow:
         """The smallest error that was sure to be told apart; empty where nothing says."""
         found = sensitivity(self.row)
         return "" if found == "—" else found
-
-    @property
-    def sizes(self) -> list[SizeLine]:
-        """Means by size at the point shown, where the kind spans sizes."""
-        spans = self.row.kind in SPANS_SIZES
-        return _size_lines(self.point.profile) if spans and self.point else []
 
     @property
     def outcome(self) -> str:
@@ -147,13 +117,6 @@ class ReadRow:
         """
         names = dict.fromkeys(rival.name for point in self.row.points for rival in point.rivals)
         return [(name, self._told_of(name), name not in self.rivals.missed) for name in names]
-
-    @property
-    def nearest_rival(self) -> str:
-        """Where the reading fails, the rival that comes nearest to what was measured; empty where that says nothing."""
-        names = dict.fromkeys(rival.name for point in self.row.points for rival in point.rivals)
-        known = [name for name in names if self._fails and math.isfinite(self._off(name))]
-        return min(known, key=self._off, default="")
 
     @property
     def _fails(self) -> bool:
@@ -224,46 +187,9 @@ class Card:
         return {letter: words for reading in self.readings for letter, words in reading.row.symbols.items()}
 
     @property
-    def reads_otherwise(self) -> bool:
-        """Whether our copy of the paper reads otherwise than the reading that the suite stands behind."""
-        return len(self.readings) > 1
-
-    @property
     def statements(self) -> list[str]:
         """Statements of the readings; one if they have it in common."""
         return list(dict.fromkeys(reading.row.statement for reading in self.readings))
-
-
-def replicates_drawn(row: Row, runs: Sequence[RunRecord]) -> int:
-    """Replicates over all points; those of one vector score, which share them, count once."""
-    own = [run for run in runs if run.experiment == row.experiment]
-    most: dict[int, int] = {}
-    for place, point in enumerate(row.points):
-        key = next((k for k, run in enumerate(own) if _part_of(point, run)), -1 - place)
-        most[key] = max(most.get(key, 0), point.replicates)
-    return sum(most.values())
-
-
-def _part_of(point: PointOutcome, run: RunRecord) -> bool:
-    """Whether a point is judged on this run: at its parameters, or at one value of a tuple of them."""
-    return point.parameters.keys() == run.parameters.keys() and all(
-        value == run.parameters[name]
-        or (isinstance(run.parameters[name], list | tuple) and value in run.parameters[name])
-        for name, value in point.parameters.items()
-    )
-
-
-def _size_lines(profile: Sequence[ProfilePoint]) -> list[SizeLine]:
-    """The lines of a table of sizes."""
-    slopes = [""] + [
-        wording.numeral(slope[0][1], 4) if (slope := local_slopes(pair)) else "—"
-        for pair in pairwise(profile)
-    ]
-    means = [mean_at(p) for p in profile]
-    return [
-        SizeLine(at.x, centre(mean), span(mean), slope)
-        for at, mean, slope in zip(profile, means, slopes, strict=False)
-    ]
 
 
 def span(point: PointOutcome) -> str:

@@ -40,15 +40,15 @@ def promise_lines(promises: Sequence[Promise]) -> list[str]:
 
     >>> own = [Promise(paper=name, error=1e-3, decided=n, undecided=0) for name, n in (("edge", 7), ("width", 4))]
     >>> for line in promise_lines([Promise(paper="", error=1e-3, decided=18, undecided=0), *own]):
-    ...     print(line)
-    of all 29 verdicts decided by sampling, at most 0.3 % (one run in 333) chance that any is wrong
-    of the 18 on the papers that share one promise, at most 0.1 % (one run in 1000) chance that any is wrong
-    edge, width: of the 11 verdicts decided by sampling, at most 0.2 % (one run in 500) chance that any is wrong
+    ...     print(line.partition(" chance")[0])
+    of all 29 verdicts decided by sampling, at most 0.3 % (one run in 333)
+    papers that share one promise: of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000)
+    edge, width: of the 11 verdicts decided by sampling, at most 0.2 % (one run in 500)
     """
     shared, own = [p for p in promises if not p.paper], [p for p in promises if p.paper]
     families = [*shared, _together(own)] if len(own) > 1 else [*shared, *own]
-    apart = "on the papers that share one promise" if sum(p.decided > 0 for p in families) > 1 else ""
-    told = [promise_line(promise, apart) for promise in families]
+    several = sum(p.decided > 0 for p in families) > 1
+    told = [promise_line(promise, SHARED if several and not promise.paper else "") for promise in families]
     deciding = [promise for promise in families if promise.decided]
     if len(deciding) < 2:
         return told
@@ -67,28 +67,25 @@ def _together(promises: Sequence[Promise]) -> Promise:
     )
 
 
-def promise_line(promise: Promise, which: str = "") -> str:
-    """What is promised on the verdicts of one family, and how many have none.
+SHARED = "papers that share one promise"
 
-    `which` of them these are is said of the family of all papers that have none of their own, where there are others.
+
+def promise_line(promise: Promise, whose: str = "") -> str:
+    """What is promised on the verdicts of one family, and how many have none; `whose` they are, if no paper's own.
 
     >>> promise_line(Promise(paper="", error=1e-3, decided=18, undecided=1))
     'of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong; 1 undecided'
     >>> promise_line(Promise(paper="wigner1955", error=1e-3, decided=0, undecided=0))
     'wigner1955: no verdict was decided by sampling'
-    >>> promise_line(Promise(paper="", error=1e-3, decided=1, undecided=0), "on the papers that share one promise")
-    'at most 0.1 % (one run in 1000) chance that the one on the papers that share one promise is wrong'
+    >>> promise_line(Promise(paper="", error=1e-3, decided=1, undecided=0), "others")
+    'others: of the 1 verdict decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong'
     """
-    whose = f"{promise.paper.replace('_', ' ')}: " if promise.paper else ""
-    rest = f"; {promise.undecided} undecided" if promise.undecided else ""
-    if not promise.decided:
-        return f"{whose}no verdict was decided by sampling{rest}"
-    bound = f"at most {chance(promise.error)} chance"
-    those = which if which and not promise.paper else "verdicts decided by sampling"
-    if promise.decided == 1:
-        one = those.replace("verdicts", "verdict")
-        return f"{whose}{bound} that the one {one} is wrong{rest}"
-    return f"{whose}of the {promise.decided} {those}, {bound} that any is wrong{rest}"
+    whose = whose or promise.paper.replace("_", " ")
+    said = "no verdict was decided by sampling"
+    if promise.decided:
+        many = f"{promise.decided} verdict{'s' * (promise.decided != 1)}"
+        said = f"of the {many} decided by sampling, at most {chance(promise.error)} chance that any is wrong"
+    return f"{whose}: " * bool(whose) + said + f"; {promise.undecided} undecided" * bool(promise.undecided)
 
 
 def chance(error: float) -> str:

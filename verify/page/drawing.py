@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from verify.page import wording
@@ -28,13 +27,11 @@ __all__ = [
     "Limits",
     "Panel",
     "arrow",
-    "colour_of",
     "draw_mark",
     "draw_measured",
     "drawable",
     "finite_values",
-    "name_line",
-    "remark",
+    "in_lines",
     "shorten",
     "stack",
     "tip",
@@ -54,25 +51,14 @@ OFF_CURVES = ("P", "✚")
 WIDTH = 4.8
 LINE = 0.175
 
-KEY = {
-    "●": "o",
-    "■": "s",
-    "▲": "^",
-    "◆": "D",
-    "▼": "v",
-    "✚": "P",
-    "○": "o",
-    "□": "s",
-    "△": "^",
-    "◇": "D",
-    "▽": "v",
-}
-"""A line of notes that begins with one of these has this mark drawn in its place, hollow from the white circle on."""
+KEY = "●■▲◆▼✚○□△◇▽"
+"""A line of notes that begins with one of these has it in the colour of the marks."""
 
-HOLLOW = "○□△◇▽"
+NOTE, TITLE = 72, 50
+"""Longest lines of notes and of a title."""
 
-NOTE = 72
-"""Longest line of notes."""
+EN = "\u2002"
+"""A space that SVG does not collapse: between the mark of a key and what it means."""
 
 TIP = "tip: "
 """Begins the name of an artist that is a text to be shown where the cursor rests on it."""
@@ -80,21 +66,19 @@ TIP = "tip: "
 LARGEST = 1e100
 """Numbers beyond are treated like infinity: the arithmetic of a drawing would overflow."""
 
-THICK = 4.0
-"""Line of what more replicates would shrink, where a size model adds to it."""
-
 
 # Layout: panels of given heights in inches, one above the other.
 
 
 class Panel:
-    """What is drawn, and the room it takes: inches of the frame and around it, and lines of notes below."""
+    """What is drawn below its title, and the room it takes: inches of the frame and around it, and lines of notes."""
 
     def __init__(
         self,
         height: float,
         draw: Any,
         *,
+        title: str = "",
         left: float = 0.72,
         right: float = 0.22,
         top: float = 0.42,
@@ -102,9 +86,13 @@ class Panel:
         notes: str = "",
         colours: Sequence[str] = (),
     ) -> None:
-        self.height, self.draw, self.left, self.right, self.top = height, draw, left, right, top
-        self.notes = [part for line in notes.splitlines() for part in _wrapped(line)]
+        self.height, self.draw, self.left, self.right = height, draw, left, right
+        self.title = "\n".join(in_lines(title, TITLE))
+        self.notes = [
+            part for line in notes.splitlines() for part in in_lines(line, NOTE, 5 * EN if EN in line else "")
+        ]
         self.colours = colours
+        self.top = top + 0.16 * self.title.count("\n")
         self.bottom = bottom + LINE * len(self.notes) + (0.08 if notes else 0.0)
 
     @property
@@ -113,11 +101,11 @@ class Panel:
         return self.top + self.height + self.bottom
 
 
-def _wrapped(note: str) -> list[str]:
-    """A line of notes in as many lines as its words need."""
-    kept = note.replace(" = ", _EQUALS)  # a name stays with its value
-    lines = textwrap.wrap(kept, NOTE, subsequent_indent="\u2002" * 5, break_on_hyphens=False)
-    return [line.replace(_EQUALS, " = ") for line in lines] or [note]
+def in_lines(text: str, width: int, indent: str = "") -> list[str]:
+    """A text in lines that do not part a name from its value."""
+    kept = text.replace(" = ", _EQUALS)
+    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace(_EQUALS, " = ") for line in lines]
 
 
 _EQUALS = "\u00a0=\u00a0"
@@ -132,18 +120,17 @@ def stack(panels: Sequence[Panel], label: str, mark: str, width: float = WIDTH) 
     above = total
     for panel in panels:
         base = above - panel.top - panel.height
-        box = (
-            panel.left / width,
-            base / total,
-            (width - panel.left - panel.right) / width,
-            panel.height / total,
-        )
-        panel.draw(figure.add_axes(box))
+        inside = width - panel.left - panel.right
+        axes = figure.add_axes((panel.left / width, base / total, inside / width, panel.height / total))
+        panel.draw(axes)
+        if panel.title:
+            axes.set_title(panel.title)
         colours = iter(panel.colours)
         for line, note in enumerate(panel.notes):
             y = (base - 0.5 - LINE * (line + 0.5)) / total
             if note[:1] in KEY:
-                _key_mark(figure, note[0], (0.23 / width, y), PALETTE[next(colours, "muted")])
+                colour = PALETTE[next(colours, "muted")]
+                figure.text(0.18 / width, y, note[0], **{**_NOTES, "color": colour})
                 figure.text(0.41 / width, y, note[1:].strip(), **_NOTES)
             else:
                 figure.text(0.18 / width, y, note, **_NOTES)
@@ -154,14 +141,6 @@ def stack(panels: Sequence[Panel], label: str, mark: str, width: float = WIDTH) 
 
 
 _NOTES: Any = {"fontsize": 7.8, "color": PALETTE["muted"], "va": "center"}
-
-
-def _key_mark(figure: Figure, sign: str, at: tuple[float, float], colour: str) -> None:
-    """The mark itself, as the axes have it: a letter of the font that stands for it would have another shape."""
-    inside = PALETTE["paper"] if sign in HOLLOW else colour
-    mark = Line2D([at[0]], [at[1]], ls="", marker=KEY[sign], ms=4.6, mew=1.3, color=colour, mfc=inside)
-    mark.set_transform(figure.transFigure)
-    figure.add_artist(mark)
 
 
 # Marks.
@@ -187,70 +166,36 @@ def tip(point: PointOutcome) -> str:
 def draw_measured(
     axes: Axes,
     point: PointOutcome,
+    at: float,
+    along: str,
+    limits: Limits,
     *,
-    limits: tuple[float, float],
-    x: float | None = None,
-    y: float = 0.0,
     size: float = 4.6,
-    cap: float = 8.5,
     mark: str = "",
     said: str = "",
 ) -> None:
-    """A measured value with its interval, thin where a size model widens it.
+    """A measured value with its interval, `along` x or y, at a place on the other axis.
 
     What lies beyond the limits ends in an arrow at the edge; `said` is shown where the cursor rests on the mark.
     """
     low, high = limits
     if math.isnan(point.measured):
         return
-    start, end = (min(max(side, low), high) for side in (point.lower, point.upper))
+    colour = PALETTE.get(point.verdict, PALETTE["ink"])
+    ends = [min(max(side, low), high) for side in (point.lower, point.upper)]
+
+    def put(values: Sequence[float], **style: Any) -> None:
+        others = [at] * len(values)
+        axes.plot(*((values, others) if along == "x" else (others, values)), color=colour, zorder=3, **style)
+
+    put(ends, lw=1.4)
+    caps = [end for end, edge in zip(ends, limits, strict=True) if end != edge]
+    if caps:
+        put(caps, ls="", marker="|" if along == "x" else "_", ms=1.85 * size, mew=1.2)
     centre = min(max(point.measured, low), high)
-    line, caps = (
-        {"color": colour_of(point), "lw": 1.4, "zorder": 3},
-        {"ms": cap, "mew": 1.2, "zorder": 3, "ls": ""},
-    )
-    spans = [(start, low), (end, high)]
-    core = [min(max(side, low), high) for side in _without_size_model(point)]
-    if x is not None:
-        axes.plot([x, x], [start, end], **line)
-        if core:
-            axes.plot([x, x], core, color=colour_of(point), lw=THICK, zorder=3)
-        for value, edge in spans:
-            if value != edge:
-                axes.plot([x], [value], marker="_", color=colour_of(point), **caps)
-        draw_mark(
-            axes,
-            x,
-            centre,
-            point,
-            size=size,
-            mark=mark,
-            beyond=arrow(point.measured, low, high, "v^"),
-            said=said,
-        )
-    else:
-        axes.plot([start, end], [y, y], **line)
-        if core:
-            axes.plot(core, [y, y], color=colour_of(point), lw=THICK, zorder=3)
-        for value, edge in spans:
-            if value != edge:
-                axes.plot([value], [y], marker="|", color=colour_of(point), **caps)
-        draw_mark(
-            axes,
-            centre,
-            y or 0.0,
-            point,
-            size=size,
-            mark=mark,
-            beyond=arrow(point.measured, low, high, "<>"),
-            said=said,
-        )
-
-
-def _without_size_model(point: PointOutcome) -> tuple[float, ...]:
-    """The limits without the part of the size model, if it has one."""
-    part = point.size_model
-    return (point.lower + part, point.upper - part) if 0 < part < LARGEST else ()
+    beyond = arrow(point.measured, low, high, "<>" if along == "x" else "v^")
+    x, y = (centre, at) if along == "x" else (at, centre)
+    draw_mark(axes, x, y, point, size=size, mark=mark, beyond=beyond, said=said)
 
 
 def arrow(value: float, low: float, high: float, arrows: str) -> str:
@@ -273,13 +218,13 @@ def draw_mark(
 
     `mark` replaces its shape where that tells something else. Hollow while undecided; then crossed if it disagrees.
     """
-    places = np.atleast_1d(x)
+    places, colour = np.atleast_1d(x), PALETTE.get(point.verdict, PALETTE["ink"])
     heights = np.full(len(places), y)
     hollow = point.verdict == "undecided"
     crossed = bool(mark) and not beyond and point.verdict == "disagrees"
     if crossed:  # behind the mark, whose shape tells the curve: a cross inside would make another one of it
         axes.plot(
-            places, heights, ls="", marker="x", ms=2.0 * size, mew=1.0, mec=colour_of(point), zorder=3.9, clip_on=False
+            places, heights, ls="", marker="x", ms=2.0 * size, mew=1.0, mec=colour, zorder=3.9, clip_on=False
         )  # fmt: skip
     axes.plot(
         places,
@@ -289,33 +234,11 @@ def draw_mark(
         marker=beyond or mark or MARKERS.get(point.verdict, "o"),
         ms=size,
         mew=1.3,
-        mec=colour_of(point),
-        mfc=PALETTE["paper"] if hollow else colour_of(point),
+        mec=colour,
+        mfc=PALETTE["paper"] if hollow else colour,
         clip_on=False,
         zorder=4,
     )
-
-
-def remark(axes: Axes, x: float, y: float, text: str, *, left: bool) -> None:
-    """A small remark beside a mark."""
-    axes.annotate(
-        text, (x, y), xytext=(-7 if left else 7, 0), textcoords="offset points", fontsize=7.5,
-        color=PALETTE["muted"], ha="right" if left else "left", va="center", annotation_clip=False,
-    )  # fmt: skip
-
-
-def name_line(axes: Axes, point: PointOutcome, name: str, place: int) -> None:
-    """What tells this line from the others, above it."""
-    note = "" if not math.isnan(point.measured) else "no value"
-    axes.annotate(
-        " — ".join(part for part in (name, note) if part), (0, -abs(place)), xycoords=("axes fraction", "data"),
-        xytext=(2, 7), textcoords="offset points", fontsize=7.5, color=PALETTE["muted"], va="bottom",
-    )  # fmt: skip
-
-
-def colour_of(point: PointOutcome) -> str:
-    """The colour of a verdict."""
-    return PALETTE.get(point.verdict, PALETTE["ink"])
 
 
 def shorten(text: str, length: int) -> str:
@@ -323,7 +246,7 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip(" ,") + "…"
 
 
-def finite_values(*groups: Sequence[float]) -> Floats:
+def finite_values(*groups: Iterable[float]) -> Floats:
     """The finite numbers of all groups."""
     values = drawable([value for group in groups for value in group])
     return values[~np.isnan(values)]

@@ -5,7 +5,6 @@
 | `agreement` | one row: prediction, margin, measured intervals, rivals; below, the interval over the looks |
 | `observation` | ratios of theory to measurement on real networks, a panel for each point |
 | `overview` | (measured - predicted)/margin of every point of every row |
-| `seconds_chart` | where the time of a run went |
 
 Text stays text in the SVG, so that a page shows it in its own font; all of it is laid out for DejaVu Sans,
 which is wider than the fonts that replace it.
@@ -17,9 +16,11 @@ import contextlib
 import hashlib
 import html
 import io
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,14 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import wording
-from verify.page.drawing import LARGEST, TIP, Panel, stack
+from verify.page.axes import tick_text
+from verify.page.drawing import TIP, Panel, arrow, draw_mark, finite_values, shorten, stack
 from verify.page.observed_panels import observed_panels
-from verify.page.overview import draw_overview
 from verify.page.panels import row_panels
 from verify.page.theme import FONTS, PALETTE, STYLE
 from verify.results import Observed, Results, Row
@@ -47,16 +49,14 @@ __all__ = [
     "save_all",
     "save_as",
     "save_figure",
-    "seconds_chart",
     "stamp",
     "to_svg",
 ]
 
-SUMMARIES = ("overview", "seconds")
-"""Names of the figures that are of no row: no row's figure may take them."""
+NAME = 46
+"""Longest name of a row."""
 
-UNSEEN = 0.02
-"""Points by which a line may miss a point that it is drawn without: a fortieth of the thinnest line."""
+MODEL_BASED = " (model-based)"
 
 SHARED = (f"font-family:{FONTS}", "text-anchor:start")
 """What every text has, said once at the head of a figure or not at all."""
@@ -94,53 +94,63 @@ def observation(made: Observed, stamp: str = "") -> Figure | None:
 def overview(rows: Sequence[Row], stamp: str = "") -> Figure:
     """(measured - predicted)/margin of every point, one line per row, grouped by paper."""
     with mpl.rc_context(STYLE):
-        height = 0.19 * max(len(rows), 1) + 0.19 * len({row.paper for row in rows})
-        label = "Deviation of every measured point from its prediction, in margins"
-        return stack(
-            [Panel(height, lambda axes: draw_deviations(axes, rows), left=2.6, top=0.1)], label, stamp, 7.4
-        )
+        height = 0.19 * (max(len(rows), 1) + len({row.paper for row in rows}))
+        panel = Panel(height, lambda axes: draw_deviations(axes, rows), left=2.6, top=0.1)
+        return stack([panel], "Deviation of every measured point from its prediction, in margins", stamp, 7.4)
 
 
 def draw_deviations(axes: Axes, rows: Sequence[Row]) -> None:
-    """The same in axes that are there."""
-    # stable: the order within a paper stays
-    draw_overview(axes, sorted(wording.legible(list(rows)), key=lambda row: row.paper))
+    """Every point of every row, in margins, linear inside the band and logarithmic outside; papers by name."""
+    rows = sorted(
+        wording.legible(list(rows)), key=lambda row: row.paper
+    )  # stable: the order within a paper stays
+    values = finite_values([wording.deviation(point) for row in rows for point in row.points])
+    limit = float(min(max(np.abs(values).max(initial=3.0) * 1.2, 3.0), 1e6))
+    axes.set_xscale("symlog", linthresh=1.0, linscale=1.0)
+    axes.set_xlim(-limit * 1.3, limit * 1.3)  # first: limits that are open are found anew with every line
+    axes.axvspan(-1, 1, color=PALETTE["band"], linewidth=0)
+    axes.axvline(0, color=PALETTE["theory"], lw=1.0)
+    place, ticks = 0.0, list[float]()
+    for paper, own in groupby(rows, lambda row: row.paper):
+        axes.annotate(
+            paper, (0, place - 1.0), xycoords=("axes fraction", "data"), xytext=(-6, 0), fontsize=8,
+            textcoords="offset points", ha="right", va="center", fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
+        place -= 0.9
+        for row in own:
+            place -= 1.0
+            ticks.append(place)
+            axes.axhline(place, color=PALETTE["rule"], lw=0.5, zorder=0.5)
+            _draw_row(axes, row, place, limit)
+    axes.set_ylim(place - 0.6, -0.4)
+    axes.set_yticks(ticks, [_name(row) for row in rows], fontsize=7)
+    axes.tick_params(left=False)
+    outer = [10.0**k for k in range(0, math.ceil(math.log10(limit)), 1 + int(limit > 2e4))]
+    axes.xaxis.set_major_locator(FixedLocator([-v for v in reversed(outer)] + [0.0] + outer))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(tick_text))
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("(measured − predicted) / margin")
 
 
-def seconds_chart(results: Results) -> Figure:
-    """Seconds per experiment, all of its points together."""
-    seconds: dict[str, float] = {}
-    for run in results.runs:
-        known = run.seconds if abs(run.seconds) < LARGEST else 0.0
-        name = escaped(run.experiment)
-        seconds[name] = seconds.get(name, 0.0) + known
-    ordered = sorted(seconds.items(), key=lambda item: (item[1], item[0]))
+def _draw_row(axes: Axes, row: Row, place: float, limit: float) -> None:
+    """Its points, those that follow one another with one mark together; its verdict in words where none has a place."""
+    marks = [
+        (value, point, arrow(value, -limit, limit, "<>"))
+        for point in row.points
+        if not math.isnan(value := wording.deviation(point))
+    ]
+    for (_, beyond), alike in groupby(marks, lambda mark: (mark[1].verdict, mark[2])):
+        run = list(alike)
+        centres = [min(max(value, -limit), limit) for value, *_ in run]
+        draw_mark(axes, centres, place, run[0][1], size=4.0, beyond=beyond)
+    if not any(math.isfinite(value) for value, *_ in marks):
+        axes.text(0, place, row.verdict, ha="center", va="center", fontsize=7, color=PALETTE.get(row.verdict))
 
-    def draw(axes: Axes) -> None:
-        axes.barh(
-            range(len(ordered)), [s for _, s in ordered], height=0.62, color=PALETTE["theory"], alpha=0.8
-        )
-        axes.set_ylim(-0.7, len(ordered) - 0.3)
-        axes.set_yticks(
-            range(len(ordered)), [name if len(name) <= 44 else name[:43] + "…" for name, _ in ordered]
-        )
-        axes.tick_params(left=False)
-        axes.set_xlim(0, 1.16 * max((s for _, s in ordered), default=1.0) or 1.0)
-        axes.grid(axis="x")
-        axes.set_xlabel("seconds")
-        for place, (_, value) in enumerate(ordered):
-            axes.annotate(
-                wording.numeral(value, 3),
-                (value, place),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=8,
-            )
 
-    with mpl.rc_context(STYLE):
-        panel = Panel(0.22 * max(len(ordered), 1) + 0.1, draw, left=2.95, top=0.15)
-        return stack([panel], "Seconds per experiment", stamp(results), 7.4)
+def _name(row: Row) -> str:
+    more = MODEL_BASED * row.model_based
+    return shorten(row.id.removeprefix(f"{row.paper}/"), NAME - len(more)) + more
 
 
 def stamp(results: Results) -> str:
@@ -157,98 +167,44 @@ def to_svg(figure: Figure) -> str:
         figure.savefig(
             out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
         )
-    label, text = str(figure.get_label()), out.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)
-    text = (
-        re.sub(r' (xmlns:xlink|version|width|height)="[^"]*"', "", text.partition(">")[0], count=4)
-        + ">"
-        + (text.partition(">")[2])
-    )
-    text = text.replace("xlink:href", "href").replace("'DejaVu Sans'", FONTS)
-    text = _compact(text)
+    label, text = html.escape(str(figure.get_label())), out.getvalue()
+    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    head, _, body = text.partition(">")
+    head = re.sub(r' (xmlns:xlink|version|width|height)="[^"]*"', "", head)
+    text = _compact(f"{head}>{body}".replace("xlink:href", "href").replace("'DejaVu Sans'", FONTS))
     own = "f" + hashlib.sha256((label + text).encode()).hexdigest()[:10]
-    text = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{own}-", text)
-    opening = (
-        f'<svg role="img" aria-label="{html.escape(label)}" stroke-linejoin="round" font-family="{FONTS}" '
-    )
-    return opening + text.removeprefix("<svg ").rstrip() + "\n"
+    text = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{own}-", text).removeprefix("<svg ").rstrip()
+    return f'<svg role="img" aria-label="{label}" stroke-linejoin="round" font-family="{FONTS}" {text}\n'
 
 
 def _compact(text: str) -> str:
-    """Without indents, groups that hold nothing together, and digits below a hundredth of a point."""
+    """Without indents, names of groups, digits below a hundredth of a point and styles that are said twice."""
     text = re.sub(rf'<g id="{TIP}([^"]*)">', r"<g><title>\1</title>", re.sub(r"\n\s+<", "<", text))
     text = re.sub(r'<g id="[^"]*"\s*/>', "", re.sub(r'<g id="[^"]*">', "<g>", text))
     text = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", text)
     text = re.sub(r' (?:d|x|y)="[^"]*"', lambda found: _rounded(found.group()), text)
-    text = re.sub(
-        r' style="([^"]*)"', lambda found: f' style="{_style(found[1])}"' if _style(found[1]) else "", text
-    )
+    text = re.sub(r' style="([^"]*)"', lambda found: f' style="{_style(found[1])}"', text)
     # a mark has its stroke where it is defined; its fill, and how much shows through it, where it is used
-    text = re.sub(r'(<use [^>]*style=")([^"]*)"', lambda found: f'{found[1]}{_fill(found[2])}"', text)
-    text = text.replace(' style=""', "")
-    return _flat(text)
+    text = re.sub(
+        r'(<use [^>]*style=")([^"]*)"', lambda found: f'{found[1]}{_style(found[2], "fill")}"', text
+    )
+    return text.replace(' style=""', "")
 
 
 def _rounded(numbers: str) -> str:
-    """Numbers rounded to a hundredth, without what SVG lets one leave out, and lines without points on a line."""
+    """Numbers rounded to a hundredth, without what SVG lets one leave out."""
     short = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), numbers)
-    short = re.sub(r" ?([MLCQz]) ?", r"\1", short.replace(" \n", "").replace("\n", "")).replace("-0 ", "0 ")
-    return re.sub(r"M[-\d. ]+(?:L[-\d. ]+){3,}", lambda found: _thinned(found[0]), short)
+    return re.sub(r" ?([MLCQz]) ?", r"\1", short.replace(" \n", "").replace("\n", "")).replace("-0 ", "0 ")
 
 
-def _thinned(path: str) -> str:
-    """A line without the points that lie on it to the eye (Ramer, Douglas and Peucker)."""
-    words = re.split("[ML]", path)[1:]
-    points = np.array([[float(number) for number in word.split()] for word in words])
-    kept, open_spans = {0, len(words) - 1}, [(0, len(words) - 1)]
-    while open_spans:
-        first, last = open_spans.pop()
-        inner = points[first + 1 : last] - points[first]
-        along = points[last] - points[first]
-        length = float(np.hypot(*along))
-        if not len(inner):
-            continue
-        if length:
-            share = np.clip(inner @ along / length**2, 0.0, 1.0)
-            inner = inner - share[:, None] * along
-        off = np.hypot(inner[:, 0], inner[:, 1])
-        far = int(off.argmax())
-        if off[far] > UNSEEN:
-            kept.add(first + 1 + far)
-            open_spans += [(first, first + 1 + far), (first + 1 + far, last)]
-    return "M" + "L".join(words[k] for k in sorted(kept))
-
-
-def _style(style: str) -> str:
-    """A style without spaces and what the figure says once for all of its texts and lines."""
+def _style(style: str, start: str = "") -> str:
+    """What begins so in a style, without spaces and what the figure says once for all of its texts."""
     parts = (part.strip().replace(": ", ":") for part in style.split(";"))
-    return ";".join(part for part in parts if part and part not in SHARED)
-
-
-def _fill(style: str) -> str:
-    """What a style says of the fill."""
-    return ";".join(part for part in style.split(";") if part.startswith("fill"))
-
-
-def _flat(text: str) -> str:
-    """Without the groups that have neither an attribute nor a title; others keep theirs."""
-    parts = re.split(r"(<g(?: [^>]*)?(?<!/)>|</g>)", text)
-    kept: list[str] = []
-    needed: list[bool] = []
-    for part, after in zip(parts, [*parts[1:], ""], strict=True):
-        if part == "</g>":
-            kept.append(part * needed.pop())
-        elif re.fullmatch(r"<g(?: [^>]*)?(?<!/)>", part):
-            needed.append(part != "<g>" or after.startswith("<title>"))
-            kept.append(part * needed[-1])
-        else:
-            kept.append(part)
-    return "".join(kept)
+    return ";".join(part for part in parts if part and part not in SHARED and part.startswith(start))
 
 
 def save_all(results: Results, folder: Path) -> list[Path]:
-    """Write SVG and PNG of every row that measured something, of observations, of the overview and of the seconds.
+    """Write SVG and PNG of every row that measured something, of observations and of the overview.
 
     Raises
     ------
@@ -256,23 +212,18 @@ def save_all(results: Results, folder: Path) -> list[Path]:
         If the folder cannot be written.
     """
     mark = stamp(results)
-    # a space tells a row that is called like a summary from it; no name of a file has one
-    ids = [item.id for item in (*results.rows, *results.observations)]
-    names = wording.slugs([*SUMMARIES, *(f"{name} " for name in ids)])
+    figures = {row.id: agreement(row, mark) for row in results.rows if row.points}
+    figures |= {made.id: figure for made in results.observations if (figure := observation(made, mark))}
+    # a space tells a row that is called like the overview from it; no name of a file has one
+    names = wording.slugs(["overview", *(f"{name} " for name in figures)])
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [
-            path
-            for row in results.rows
-            if row.points
-            for path in save_figure(agreement(row, mark), folder / names[f"{row.id} "])
+            path for name, made in figures.items() for path in save_figure(made, folder / names[f"{name} "])
         ]
-        for made in results.observations:
-            figure = observation(made, mark)
-            written += save_figure(figure, folder / names[f"{made.id} "]) if figure else []
-        if results.rows:
-            written += save_figure(overview(results.rows, mark), folder / "overview")
-        return written + (save_figure(seconds_chart(results), folder / "seconds") if results.runs else [])
+        return written + (
+            save_figure(overview(results.rows, mark), folder / "overview") if results.rows else []
+        )
     except OSError as error:
         raise ValueError(f"plots cannot be written to {folder}: {error.strerror or error}") from None
 
@@ -287,9 +238,9 @@ def _any_glyph() -> Iterator[None]:
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG, both or none of them; returns their paths."""
-    svg, png = (stem.with_name(stem.name + ending) for ending in (".svg", ".png"))
-    replace_files({svg: _standing_svg(figure), png: _raster(figure)})
-    return [svg, png]
+    files = {stem.with_name(f"{stem.name}.{form}"): _drawn(figure, form) for form in ("svg", "png")}
+    replace_files(files)
+    return list(files)
 
 
 def save_as(figure: Figure, path: Path, form: str) -> None:
@@ -302,31 +253,24 @@ def save_as(figure: Figure, path: Path, form: str) -> None:
     """
     if form not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {form!r}")
-    drawn = {"svg": _standing_svg, "png": _raster, "pdf": _printed}[form](figure)
     try:
-        replace_files({path: drawn})
+        replace_files({path: _drawn(figure, form)})
     except OSError as error:
         raise ValueError(f"figure cannot be written to {path}: {error.strerror or error}") from None
 
 
-def _standing_svg(figure: Figure) -> str:
-    """The figure with a size of its own, as a file has it."""
-    width, height = figure.get_size_inches() * 96
-    return to_svg(figure).replace("<svg ", f'<svg width="{width:.0f}" height="{height:.0f}" ', 1)
-
-
-def _raster(figure: Figure) -> bytes:
-    dpi = min(200.0, LARGEST_PNG / max(figure.get_size_inches()))
-    return _saved(figure, format="png", dpi=dpi, metadata={"Software": None})
-
-
-def _printed(figure: Figure) -> bytes:
-    """A page of PDF with its fonts, as publishers ask for them."""
-    return _saved(figure, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
-
-
-def _saved(figure: Figure, **options: Any) -> bytes:
+def _drawn(figure: Figure, form: str) -> str | bytes:
+    """The figure as a file: SVG with a size of its own, PNG, or a page of PDF with its fonts."""
+    width, height = figure.get_size_inches()
+    if form == "svg":
+        return to_svg(figure).replace(
+            "<svg ", f'<svg width="{96 * width:.0f}" height="{96 * height:.0f}" ', 1
+        )
+    options: dict[str, Any] = {
+        "png": {"dpi": min(200.0, LARGEST_PNG / max(width, height)), "metadata": {"Software": None}},
+        "pdf": {"metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
+    }[form]
     drawn = io.BytesIO()
     with mpl.rc_context({**STYLE, "pdf.fonttype": 42}), _any_glyph():
-        figure.savefig(drawn, **options)
+        figure.savefig(drawn, format=form, **options)
     return drawn.getvalue()

@@ -6,9 +6,21 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from verify.page import wording
 from verify.results import Observed
 
-__all__ = ["FAR", "OFF", "constant", "level", "mark", "median", "off_by", "ratio_columns", "worst"]
+__all__ = [
+    "FAR",
+    "OFF",
+    "constant",
+    "level",
+    "mark",
+    "median",
+    "middle_and_worst",
+    "off_by",
+    "ratio_columns",
+    "worst",
+]
 
 OFF, FAR = 1.25, 2.0
 """Factors beyond which a ratio is marked once and twice."""
@@ -77,3 +89,13 @@ def worst(values: Sequence[float]) -> float:
     0.4
     """
     return max(values, key=lambda value: (off_by(value), math.isnan(value)))
+
+
+def middle_and_worst(values: Sequence[float], digits: int, *, plain: bool = False) -> str:
+    """Where most ratios of a column lie, and the farthest from 1.
+
+    >>> middle_and_worst([0.4, 1.0, 1.1], 2)
+    'median 1, worst 0.4'
+    """
+    middle, far = (wording.numeral(of(values), digits, plain=plain) for of in (median, worst))
+    return f"median {middle}, worst {far}"

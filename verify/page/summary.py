@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Iterable, Sequence
 
 from verify.model import Standing, Verdict
 from verify.page import counts, terminal
-from verify.page.report.findings import Finding, PaperFindings, paper_findings
-from verify.page.report.statements import distinct_statements
+from verify.page.report.queries import Finding, PaperFindings, distinct_statements, paper_findings
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 
@@ -61,12 +59,10 @@ def closing_text(results: Results) -> str:
     tail = ending(results)
     if not tabled(results, asked=False):
         return "\n".join([*screen(results, to_look_at(results, bad), tail), *tail]) + "\n"
-    written = io.StringIO()
-    if results.rows:
-        terminal.console(written, colour=False).print(terminal.table(legible(results.rows)))
+    lines = terminal.table(legible(results.rows)) if results.rows else []
     blocks = [terminal.observed_block(legible(results.observations))] * bool(results.observations)
     blocks += [terminal.surprise_block(item) for item in legible(bad)]
-    return "\n".join([*written.getvalue().splitlines(), *blocks, *tail]) + "\n"
+    return "\n".join([*lines, *blocks, *tail]) + "\n"
 
 
 def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:
@@ -153,12 +149,10 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
         ("holds", found.holds),
         ("misprint", found.misprints) if found.misprints else ("fails", _stated(found)),
     )
-    parts += (("networks", [f for f in found.networks if f.measure]),)
+    parts += (("networks", [f for f in found.tables if f.measure]),)
     shown = [line for name, listed in parts if listed for line in _finding(name, listed[0])]
     if not rows:
-        said = f"{found.paper}: " + (
-            "observed" if found.networks or found.reported else "left to --tier full"
-        )
+        said = f"{found.paper}: " + ("observed" if found.tables else "left to --tier full")
     return [said, *shown]
 
 

@@ -8,13 +8,10 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from verify.claims.registry import PAPER, count_statements, whose, whose_claim
 from verify.escapes import escaped
@@ -22,10 +19,9 @@ from verify.judging.judge import labels
 from verify.model import AnyClaim, raised
 from verify.page import ratios, wording
 from verify.page.vocabulary import SYMBOLS
-from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
+from verify.results import InventoryRow, Observed, PointOutcome, Row
 
 __all__ = [
-    "VerdictTable",
     "columns",
     "console",
     "fitted_table",
@@ -38,76 +34,41 @@ __all__ = [
     "wrapped_text",
 ]
 
-STYLES = {"agrees": "green", "disagrees": "blue", "undecided": "yellow", "broken": "bold magenta"}
-"""Red is for surprises."""
-
 WORDS_PER_LINE = 76
 PIPE_WIDTH = 80
 
 
-UNBOUNDED = 10_000
-"""Columns, where it is asked how wide a table would be: a console cuts its answer to its own width."""
-
-
-class VerdictTable:
-    """Rows of a run: a line each where the terminal is wide enough, else an id and the numbers below it.
+def table(rows: Sequence[Row], *, colour: bool | None = None) -> list[str]:
+    """Return the verdicts of rows: a line each where the terminal is wide enough, else several.
 
     Numbers are those of the point that the verdict hangs on. The time of an experiment stands with the first row that
-    reads it, the others name that row. Nothing hangs on colour.
+    reads it, the others name that row.
     """
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        first: dict[str, str] = {}
-        self._rows = [(row, first.setdefault(row.experiment or row.claim, row.id)) for row in rows]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[RenderableType]:
-        """One table, or lines."""
-        wide = self._wide()
-        needed = Measurement.get(console, options.update(max_width=UNBOUNDED), wide).maximum
-        if needed <= options.max_width:  # rich would make room by cutting ids and numbers
-            yield wide
-        else:
-            yield from (text for row, spent in self._rows for text in _narrow(row, spent, options.max_width))
-
-    def _wide(self) -> Table:
-        made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-        made.add_column("verdict", no_wrap=True)
-        made.add_column("claim", no_wrap=True)
-        made.add_column("reading", overflow="fold", min_width=9, max_width=18)
-        made.add_column("measured", justify="right", no_wrap=True)
-        made.add_column("predicted", justify="right", no_wrap=True)
-        made.add_column("n", justify="right", no_wrap=True)
-        made.add_column("rivals", justify="right", no_wrap=True)
-        made.add_column("CPU s", justify="right", overflow="fold", min_width=5, max_width=18)
-        for row, spent in self._rows:
-            made.add_row(*_cells(row, spent))
-        return made
+    head = ("verdict     claim", "reading", "measured", "predicted", "n", "rivals", "CPU s")
+    first: dict[str, str] = {}
+    cells = [_cells(row, first.setdefault(row.experiment or row.claim, row.id)) for row in rows]
+    room = console(colour=colour).width
+    return _aligned(head, cells, room) or [
+        line for claim, *others in cells for line in [claim, *_named(head[1:], others, room)]
+    ]
 
 
-def _narrow(row: Row, spent: str, width: int) -> list[Text]:
-    """A row on lines of its own: verdict and id, then the numbers with their names."""
-    verdict, claim, *numbers = _cells(row, spent)
-    head = Text(f"{verdict.plain.splitlines()[0]:<11} ", style=verdict.style).append(
-        claim.plain, style="default"
-    )
-    for mark in verdict.plain.splitlines()[1:]:
-        head.append(f" {mark.strip()}")
-    reading, measured, predicted, replicates, rivals, seconds = (cell.plain for cell in numbers)
-    named = (
-        reading,
-        measured and f"measured {measured}",
-        predicted and f"predicted {predicted}",
-        replicates and f"n {replicates}",
-        rivals and f"rivals {rivals}",
-        f"{seconds} s" if spent == row.id else f"draws {seconds}",
-    )
-    below = wrapped_text(", ".join(filter(None, named)), width, " " * 4)
-    return [head, *map(Text, below)]
-
-
-def table(results: Results | Sequence[Row]) -> VerdictTable:
-    """Return the verdicts of a run, or of some rows, to be printed on a console."""
-    return VerdictTable(results.rows if isinstance(results, Results) else results)
+def _cells(row: Row, first: str) -> list[str]:
+    """The cells of a row; `first` is the first row that reads its experiment."""
+    point, rivals = wording.telling(row), wording.rival_tally(row)
+    said = f"{SYMBOLS[row.verdict]} {row.verdict:<9} {row.claim}"
+    said += ", SURPRISE" * (row.surprise and row.verdict != "broken") + ", model-based" * row.model_based
+    earlier = first.partition(" [")[0]
+    draws = "as above" if earlier == row.claim else f"with {earlier.removeprefix(f'{row.paper}/')}"
+    return [
+        said,
+        row.reading,
+        wording.numeral(point.measured, plain=True) if point else "",
+        wording.prediction(point, plain=True) if point else "",
+        str(point.replicates or "exact") if point else "",
+        f"{rivals.rejected}/{rivals.total}" if rivals.total else "",
+        f"{row.seconds:.1f}" if first == row.id else draws,
+    ]
 
 
 def statement_lines(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim]) -> list[str]:
@@ -184,7 +145,7 @@ def statement_head(rows: Sequence[InventoryRow], claims: Mapping[str, AnyClaim])
 
 
 def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Console:
-    """Return where tables go, as wide as the terminal; a file or a pipe is as wide as `COLUMNS` says, else 80."""
+    """Return a console, as wide as the terminal; a file or a pipe is as wide as `COLUMNS` says, else 80."""
     tty = (file or sys.stdout).isatty() or bool(colour)
     width = None if tty or "COLUMNS" in os.environ else PIPE_WIDTH
     return Console(file=file, highlight=False, width=width, force_terminal=colour)
@@ -204,18 +165,25 @@ def fitted_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: b
     >>> fitted_table(["B", "rate"], [["16", "0.4"], ["128", "0.8"]], right=True)
     ['  B  rate', ' 16   0.4', '128   0.8']
     """
-    room, gaps = columns(), 2 * (len(head) - 1)
+    found = _aligned(head, rows, columns(), right=right)
+    return found or [
+        line for row in rows for line in [f"{head[0]} {row[0]}", *_named(head[1:], row[1:], columns())]
+    ]
+
+
+def _aligned(
+    head: Sequence[str], rows: Sequence[Sequence[str]], room: int, *, right: bool = False
+) -> list[str]:
+    """Columns, with headings in as many lines as that takes; nothing where they do not fit."""
     cells = [max((len(row[k]) for row in rows), default=0) for k in range(len(head))]
     for height in range(1, 1 + max(len(name.split()) for name in head)):
         widths = [_narrowest(name, least, height) for name, least in zip(head, cells, strict=True)]
-        if sum(widths) + gaps <= room:
-            break
-    else:
-        return [line for row in rows for line in _labelled(head, row, room)]
-    titles = [textwrap.wrap(name, width) for name, width in zip(head, widths, strict=True)]
-    above = zip(*([""] * (height - len(title)) + title for title in titles), strict=True)
-    place = str.rjust if right else str.ljust
-    return ["  ".join(map(place, line, widths)).rstrip() for line in (*above, *rows)]
+        if sum(widths) + 2 * (len(head) - 1) <= room:
+            titles = [textwrap.wrap(name, width) for name, width in zip(head, widths, strict=True)]
+            above = zip(*([""] * (height - len(title)) + title for title in titles), strict=True)
+            place = str.rjust if right else str.ljust
+            return ["  ".join(map(place, line, widths)).rstrip() for line in (*above, *rows)]
+    return []
 
 
 def _narrowest(name: str, least: int, height: int) -> int:
@@ -224,9 +192,10 @@ def _narrowest(name: str, least: int, height: int) -> int:
     return next(width for width in widths if len(textwrap.wrap(name, width)) <= height)
 
 
-def _labelled(head: Sequence[str], row: Sequence[str], room: int) -> list[str]:
-    named = (f"{name} {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell)
-    return [f"{head[0]} {row[0]}", *wrapped_text(", ".join(named), room, " " * 4)]
+def _named(head: Sequence[str], cells: Sequence[str], room: int) -> list[str]:
+    """Cells with their headings, below the first of their row."""
+    named = (f"{name} {cell}" for name, cell in zip(head, cells, strict=True) if cell)
+    return wrapped_text(", ".join(named), room, " " * 4)
 
 
 def observed_block(observations: Sequence[Observed]) -> str:
@@ -237,8 +206,7 @@ def observed_block(observations: Sequence[Observed]) -> str:
         facts = f"{rows} rows, {made.replicates} replicates, {made.seconds:.1f} s"
         lines.append(f"  {made.id}: {'BROKEN' if made.error else facts}")
         for heading, values in ratios.ratio_columns(made).items():
-            middle, worst = (_short(of(values)) for of in (ratios.median, ratios.worst))
-            lines.append(f"    {_cut(heading, 42):<42}  median {middle}, worst {worst}")
+            lines.append(f"    {_cut(heading, 42):<42}  {ratios.middle_and_worst(values, 3, plain=True)}")
     return "\n".join(lines)
 
 
@@ -282,35 +250,6 @@ def _counts(rows: Sequence[Row], always: Sequence[str] = ()) -> str:
     expected = sum(row.verdict == row.expected == "disagrees" for row in rows)
     notes = {"disagrees": f" ({expected} expected)"}
     return ", ".join(f"{n} {v}{notes.get(v, '')}" for v, n in count.items() if n or v in always)
-
-
-def _cells(row: Row, spent: str) -> list[Text]:
-    """The cells of a row; `spent` is the first row that reads its experiment."""
-    point = wording.telling(row)
-    rivals = wording.rival_tally(row)
-    verdict = Text(
-        f"{SYMBOLS[row.verdict]} {row.verdict}", style="red" if row.surprise else STYLES[row.verdict]
-    )
-    if row.surprise and row.verdict != "broken":
-        verdict.append("\n  SURPRISE", style="bold")
-    if row.model_based:
-        verdict.append("\n  model-based", style="dim")
-    return [
-        verdict,
-        Text(row.claim),
-        Text(row.reading),
-        Text(wording.numeral(point.measured, plain=True) if point else ""),
-        Text(wording.prediction(point, plain=True) if point else ""),
-        Text(str(point.replicates or "exact") if point else ""),
-        Text(f"{rivals.rejected}/{rivals.total}" if rivals.total else ""),
-        Text(f"{row.seconds:.1f}" if spent == row.id else _with(row, spent)),
-    ]
-
-
-def _with(row: Row, first: str) -> str:
-    """That the draws of a row are those of an earlier one, by its name without the paper where that is the same."""
-    claim = first.partition(" [")[0]
-    return "as above" if claim == row.claim else f"with {claim.removeprefix(f'{row.paper}/')}"
 
 
 def _cut(text: str, length: int) -> str:

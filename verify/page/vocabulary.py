@@ -6,10 +6,13 @@ from collections.abc import Mapping
 
 from verify.model import Kind, Standing
 
-__all__ = ["KINDS", "STANDINGS", "SYMBOLS", "inputs_named"]
+__all__ = ["EXACT", "KINDS", "STANDINGS", "SYMBOLS", "inputs_named"]
 
 SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
 """A shape for each verdict, so that nothing hangs on colour."""
+
+EXACT = ("identity", "exact property")
+"""Kinds judged without statistics."""
 
 STANDINGS: dict[str, str] = {
     Standing.AS_STATED: "the paper's own wording, at the accuracy it claims",

@@ -24,6 +24,7 @@ __all__ = [
     "common_parameters",
     "deviation",
     "differing",
+    "duration",
     "half_parts",
     "half_width",
     "headings",
@@ -40,7 +41,6 @@ __all__ = [
     "slugs",
     "standing_name",
     "telling",
-    "terms",
     "undecided",
     "unit",
     "unseen",
@@ -68,6 +68,8 @@ _TERMS: dict[str, Headings] = {
     Kind.AT_MOST: Headings("upper bound", deviation="(measured − bound)"),
     Kind.NEVER_BELOW: _SHARE,
     Kind.NEVER_ABOVE: _SHARE,
+    "identity": Headings(measured="difference", deviation="difference of the two routes"),
+    "exact property": Headings(measured="violation", deviation="violation"),
     Kind.DISTRIBUTION: Headings(measured="distance", deviation="largest distance"),
     Kind.LIMIT: _EXTRAPOLATED,
     Kind.EXPONENT: _EXTRAPOLATED,
@@ -176,11 +178,6 @@ def half_parts(point: PointOutcome, digits: int = 2, *, plain: bool = False) -> 
     return ", ".join(
         f"{name} {numeral(value, digits, plain=plain)}" for name, value in parts.items() if value
     )
-
-
-def terms(row: Row) -> Headings:
-    """What stands for prediction and measurement in a row of this kind."""
-    return headings(row.kind)
 
 
 def headings(kind: str) -> Headings:
@@ -319,6 +316,18 @@ def named(parameter: str) -> str:
         return parameter
     words = parameter.removesuffix("_read") + " as our copy reads" * parameter.endswith("_read")
     return words.replace("_", " ")
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes and seconds.
+
+    >>> duration(431.2), duration(9.87)
+    ('7 min 11 s', '9.9 s')
+    """
+    if not 60 <= seconds < math.inf:
+        return f"{numeral(seconds, 2)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:

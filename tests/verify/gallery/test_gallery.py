@@ -9,69 +9,56 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
+import torch
+from matplotlib.text import Text
 from numpy.testing import assert_allclose
 
+from simulate.modules.logit_kernel import Kernel
 from simulate.training import rules
-from tests.verify.gallery.small_pictures import GOLDILOCKS
+from theory import gauss_newton
 from verify import cli, files, gallery
-from verify.gallery import (
-    batch_sizes,
-    networks,
-    parts,
-    rates_in_training,
-    spectra,
-    wide_networks,
-    wide_training,
-)
+from verify.gallery import networks, spectra, zone
 from verify.page.plots import to_svg
 
-SMALL_NETWORKS = {
-    "DRAWS": 2,
-    "LAYERS": 3,
-    "SIGNAL_WIDTH": 8,
-    "SIGNAL_SAMPLES": 3,
-    "GRID": (3, 2),
-    "LINE": 2,
-    "CUT_WIDTH": 8,
-    "SPECTRUM_WIDTH": 8,
-    "SPECTRUM_OUTPUTS": 2,
-    "WIDTHS": np.array([4, 8]),
-    "TOP_DRAWS": 2,
-}
-
-SHORT_TRAINING = {
-    "SAMPLES": 64,
-    "NETWORKS": 2,
-    "SIZES": np.array([1, 4, 16]),
-    "MIDDLES": {"sgd": (0.13, 0.45, 1.3), "adam": (0.0155, 0.03, 0.07)},
-    "LEAST": 6,
-    "EPOCHS": 1,
-    "EDGE_SAMPLES": 16,
-    "EDGE_NETWORKS": 2,
-    "STEPS": (0, 3, 6),
-}
+FEW = np.logspace(-0.5, 0.5, 3)
+SMALL: tuple[tuple[Any, dict[str, Any]], ...] = (
+    (spectra, {"DIM": 60, "TRANSITION_DIM": 30, "DRAWS": 3, "BATCH_DIM": 12, "BATCHES": 3}),
+    (
+        networks,
+        {
+            "SAMPLES": 64,
+            "DIRECTIONS": 3,
+            "DRAWS": 2,
+            "SIZES": np.array([1, 4]),
+            "STATES": (("new", 0), ("used", 3)),
+            "NETWORKS": 2,
+            "RATE_SIZES": np.array([1, 4, 16]),
+            "MIDDLES": {"sgd": (0.13, 0.45, 1.3), "adam": (0.0155, 0.03, 0.07)},
+            "LEAST": 6,
+            "EPOCHS": 1,
+            "WIDTHS": np.array([4, 8]),
+            "TOP_DRAWS": 2,
+        },
+    ),
+    (
+        zone,
+        {
+            "SAMPLES": 6,
+            "DIM": 7,
+            "DRAWS": 2,
+            "ALPHAS": np.logspace(-1, 1, 7),
+            "COARSE": FEW,
+            "EXCESS_ALPHAS": FEW,
+            "IMAGES": 8,
+            "PRIORS": 41,
+        },
+    ),
+)
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, sizes in (
-        (spectra, {"DIM": 60, "TRANSITION_DIM": 30, "DRAWS": 3}),
-        (batch_sizes, {"DIM": 12, "DRAWS": 3}),
-        (
-            networks,
-            {
-                "SAMPLES": 24,
-                "DIRECTIONS": 3,
-                "DRAWS": 2,
-                "SIZES": np.array([1, 4]),
-                "STATES": (("new", 0), ("used", 3)),
-            },
-        ),
-        (rates_in_training, SHORT_TRAINING),
-        (wide_networks, SMALL_NETWORKS),
-        (wide_training, {"WIDTHS": np.array([4, 8]), "SAMPLES": 6, "STEPS": 3}),
-        *GOLDILOCKS,
-    ):
+    for module, sizes in SMALL:
         for name, value in sizes.items():
             monkeypatch.setattr(module, name, value)
 
@@ -99,7 +86,7 @@ def test_pictures_are_the_same_whoever_draws_them(tmp_path: Path, monkeypatch: p
     assert all(found[name].read_bytes() == png.read_bytes() for name, png in alone.items())
 
 
-@pytest.mark.parametrize("name", ["transition", "learning-rate", "batch-size"])
+@pytest.mark.parametrize("name", ["transition", "batch-size"])
 def test_two_laws_in_one_frame_have_two_colours(name: str) -> None:
     """Rivals share theirs: they are told by their dashes, and are not what is drawn for."""
     (picture,) = gallery.pictures([name])
@@ -110,14 +97,14 @@ def test_two_laws_in_one_frame_have_two_colours(name: str) -> None:
 
 def test_each_rule_trains_its_own_points(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    plain = rates_in_training.tried
+    plain = networks.tried
 
     def watched(*given: Any, **options: Any) -> Any:
         seen.append((options["rule"], options["size"]))
         return plain(*given, **options)
 
-    monkeypatch.setattr(rates_in_training, "tried", watched)
-    rates_in_training.largest_by_batch_size(gallery.Setting())
+    monkeypatch.setattr(networks, "tried", watched)
+    networks.rates_in_training(gallery.Setting())
     assert seen == [(rule, size) for rule in (rules.SGD, rules.ADAM) for size in (1, 4, 16)]
 
 
@@ -142,69 +129,91 @@ def test_a_spike_is_followed_to_the_eigenvalue_of_its_rank() -> None:
     assert_allclose(values[[0, -2, -1]], spikes, atol=1e-12)
 
 
-def test_one_step_rates_are_those_of_drawn_samples() -> None:
-    """The two moments of H v are drawn by their laws; here with all of x."""
-    rng = np.random.default_rng(0)
-    size, dim = 3, batch_sizes.RATE_DIM
-    x = rng.standard_normal((4000, size, dim))
-    product = (x * x[:, :, :1]).mean(1)
-    whole = 2 * product[:, 0].mean() / (product**2).sum(1).mean()
-    drawn = batch_sizes._one_step_rates(gallery.Setting(), size)
-    assert_allclose(drawn.mean(), whole, rtol=0.1)
-
-
-def test_measured_constants_are_those_of_wide_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve networks of width 200: one standard error is 3 % of each."""
-    monkeypatch.setattr(wide_networks, "CUT_WIDTH", 200)
-    monkeypatch.setattr(wide_networks, "DRAWS", 12)
-    found = wide_networks._measured_kappas(gallery.Setting(), 2.2)
-    theory = wide_networks._kappas("tanh", 2.2, wide_networks.CUT)
-    for name, values in found.items():
-        assert_allclose(values.mean(), getattr(theory, name), rtol=0.1)
-
-
 def test_normalisations_are_drawn_for_the_same_networks() -> None:
     """So that what mean subtraction takes away is seen network by network."""
-    for law in (wide_networks.RELU, wide_networks.TANH):
-        plain, _ = wide_networks._plain(gallery.Setting(), law, 8)
-        less, _ = wide_networks._subtracted(gallery.Setting(), law, 8)
-        assert (less < plain).all()
+    for law in networks.LAWS:
+        found = networks._by_normalisation(gallery.Setting(), law, 8)
+        assert (found["mean subtraction"][0] < found["no normalisation"][0]).all()
 
 
 def test_points_and_lines_of_networks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the line is the value, as without normalisation, and with it in the middle layers of ReLU but for 2."""
-    monkeypatch.setattr(wide_networks, "TOP_DRAWS", 12)
-    drawn, line = wide_networks._plain(gallery.Setting(), wide_networks.RELU, 60)
+    monkeypatch.setattr(networks, "TOP_DRAWS", 12)
+    found = networks._by_normalisation(gallery.Setting(), networks.LAWS[0], 60)
+    drawn, line = found["no normalisation"]
     assert_allclose(drawn.mean(), line, rtol=0.3)
-    drawn, line = wide_networks._middle_layers(gallery.Setting(), wide_networks.RELU, 60)
+    drawn, line = found["batch norm, middle layers"]
     assert 1 < drawn.mean() - line < 4
 
 
-def test_a_key_is_marked_at_powers_of_ten() -> None:
-    assert_allclose(parts._whole(10.0 ** np.arange(-2.0, 1.6, 0.25)), [0.01, 0.1, 1, 10])
+@pytest.mark.parametrize("name", [picture.name for picture in gallery.PICTURES])
+def test_no_text_leaves_the_figure(name: str) -> None:
+    (picture,) = gallery.pictures([name])
+    figure = gallery.draw(picture, gallery.Setting())
+    figure.canvas.draw()
+    width, height = figure.bbox.size
+    for text in _texts(figure):
+        box = text.get_window_extent(figure.canvas.get_renderer())
+        assert 0 <= box.x0 <= box.x1 <= width, text.get_text()
+        assert 0 <= box.y0 <= box.y1 <= height, text.get_text()
 
 
-def test_cells_meet_half_way_in_logarithms() -> None:
-    assert_allclose(wide_training._edges([1, 4, 16]), [0.5, 2, 8, 32])
+def _texts(figure: Any) -> list[Text]:
+    """Notes, titles, names of axes, and keys."""
+    named = [text for a in figure.axes for text in (a.title, a.xaxis.label, a.yaxis.label)]
+    keys = [text for a in figure.axes if a.get_legend() for text in a.get_legend().get_texts()]
+    return [text for text in (*figure.texts, *named, *keys) if text.get_text()]
 
 
-def _realised_limit(width: int) -> float:
-    """2 / largest eigenvalue with mean subtraction, of the same network."""
-    from simulate.wide import fisher_gram
-
-    law = {**wide_training.LAW, "samples": 6}
-    block = gallery.Setting().block(f"training {width}", 1)
-    student, _ = wide_training.student_and_targets(block, law, width)
-    gram = fisher_gram.centred(fisher_gram.gram(student, law["activation"]))
-    return 2 / float(fisher_gram.fisher_eigenvalues(gram)[0, -1])
+def test_images_of_two_classes_are_drawn_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "two.npz"
+    np.savez(path, x_train=np.random.default_rng(7).random((60, 9, 9)), y_train=np.arange(60) % 2)
+    for name in ("zone", "excess-law", "gradient"):
+        (picture,) = gallery.pictures([name])
+        assert gallery.draw(picture, gallery.Setting(data=str(path))).axes, name
 
 
-def test_a_width_has_losses_at_every_rate_and_its_line() -> None:
-    final, peak, realised, drawn = wide_training._at_width(gallery.Setting(), 4, subtracted=True)
-    assert len(final) == len(peak) == len(wide_training.RATES[True])
-    assert (peak >= final).all() and realised > 0
-    assert_allclose(realised, _realised_limit(4), rtol=1e-12)
-    assert drawn == wide_training.drawn_lines({**wide_training.LAW, "samples": 6}, 4)[True]
+def test_the_law_is_of_the_networks_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are drawn from the same streams: in many dimensions the law is what each network shows."""
+    monkeypatch.setattr(zone, "DIM", 40)
+    monkeypatch.setattr(zone, "COARSE", np.array([1.0]))
+    law = zone._law_of_full_space(gallery.Setting())[:, 0]
+    nets = zone._nets(gallery.Setting(), "zone lenet_300_100")
+    shown = np.array([float(zone._excess_of(net.terms().hessian)) for net in nets])
+    assert abs(law[0] - law[1]) > 0.1
+    assert_allclose(shown, law, atol=0.4)
+
+
+def test_variances_in_a_frame_are_those_of_the_kernel() -> None:
+    """With a frame of everything, the two routes see the same gradients."""
+    rng = np.random.default_rng(7)
+    jacobian = rng.standard_normal((5, 3, 8)) + 2 * rng.standard_normal((3, 8))
+    flat = torch.from_numpy(jacobian.reshape(15, 8))
+    scales = Kernel(torch.zeros(5, 3), (flat @ flat.T).view(5, 3, 5, 3), 8).scales()
+    assert_allclose(zone._variances(jacobian), [scales.sigma_c, scales.sigma_e], rtol=1e-12)
+
+
+def test_eq_8_as_it_reads_is_right_where_both_variances_are_equal() -> None:
+    size: dict[str, Any] = {"dim": 30, "sigma_c": 1.3, "sigma_e": 1.3}
+    gamma = np.array([1.2, 2.5])
+    assert_allclose(zone._as_it_reads(gamma, **size), gauss_newton.expected_excess(gamma, **size), rtol=1e-12)
+    unequal: dict[str, Any] = {"dim": 30, "sigma_c": 1.0, "sigma_e": 1.3}
+    high = zone._as_it_reads(gamma, **unequal) / gauss_newton.expected_excess(gamma, **unequal)
+    assert (np.abs(high - 1) > 0.1).all()
+
+
+def test_gradients_of_the_random_model_are_as_predicted() -> None:
+    """Every inner product of gradients is its mean: the formula with the noise of samples is exact."""
+    dim, sigma_c, sigma_e, labels = 50, 0.7, 1.9, np.eye(3)[[0, 1, 2, 0, 1, 2, 1, 0, 2]]
+    same = torch.eye(len(labels), dtype=torch.float64)
+    by_sample = dim * (sigma_c**2 + sigma_e**2 * same)
+    gram = by_sample[:, None, :, None] * torch.eye(3, dtype=torch.float64)[None, :, None, :]
+    rng = np.random.default_rng(5)
+    kernel = Kernel(torch.from_numpy(rng.standard_normal((len(labels), 3))), gram, dim)
+    found = zone._weighted_gradients(kernel, labels, rng)
+    assert np.ptp(found["norm"]) > 1
+    assert_allclose(found["norm"] ** 2, found["square"], rtol=1e-10)
+    assert_allclose(found["expected"], dim**0.5 * sigma_c * found["distance"], rtol=1e-10)
 
 
 @pytest.mark.parametrize(

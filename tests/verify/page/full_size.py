@@ -95,6 +95,6 @@ def like_figures(_: Callable[[Row], Markup], rows: Sequence[Row]) -> list[Markup
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For pages of which words are read: without what is drawn beside the cards, which takes longer than all else."""
-    for name in ("overview", "seconds_chart", "observation"):
+    for name in ("overview", "observation"):
         monkeypatch.setattr(plots, name, lambda *_: None)
     monkeypatch.setattr(pages, "themed", lambda _: Markup("<svg></svg>"))

@@ -14,7 +14,7 @@ from verify.results import PointOutcome
 
 def shown(points: Sequence[PointOutcome], **changes: Any) -> ReadRow:
     row = made("a", "theorem 4", points=list(points), **changes)
-    return ReadRow(row, "row-a", row.points[0], rival_tally(row), None, 96)
+    return ReadRow(row, "row-a", row.points[0], rival_tally(row), None)
 
 
 def of(measured: float, near: float, far: float, *, rejected: bool) -> PointOutcome:
@@ -25,7 +25,7 @@ def of(measured: float, near: float, far: float, *, rejected: bool) -> PointOutc
 
 def test_where_theory_holds_rivals_are_told_by_their_distance_from_it() -> None:
     card = shown([point({}, 2.0, 0.1, 2.0, 0.01, rivals=[rival("half", 1.0, 2.0, 0.1)])])
-    assert card.rival_lines == [("half", "10 margins", True)] and card.nearest_rival == ""
+    assert card.rival_lines == [("half", "10 margins", True)]
 
 
 def test_where_theory_fails_they_are_told_by_how_they_fit_what_was_measured() -> None:
@@ -36,12 +36,11 @@ def test_where_theory_fails_they_are_told_by_how_they_fit_what_was_measured() ->
         ("far", "up to 100 % from what was measured, rejected at 2 of 2 points", True),
         ("near", "up to 5 % from what was measured, rejected at 1 of 2 points", True),
     ]
-    assert card.nearest_rival == "near"
 
 
 def test_a_rival_that_has_no_number_there_is_never_the_nearest() -> None:
     card = shown([of(3.0, float("nan"), 6.0, rejected=False)], verdict="disagrees", expected="disagrees")
-    assert ("near", "no number everywhere", False) in card.rival_lines and card.nearest_rival == "far"
+    assert ("near", "no number everywhere", False) in card.rival_lines
 
 
 def test_differences_are_plain_numbers_where_the_margin_is() -> None:
@@ -60,17 +59,10 @@ def test_what_is_measured_as_nothing_is_told_by_plain_distances() -> None:
         "0 from what was measured",
         "2 from what was measured",
     ]
-    assert card.nearest_rival == "zero"
-
-
-def test_no_rival_is_the_nearest_where_none_has_a_number() -> None:
-    nan = float("nan")
-    card = shown([of(3.0, nan, nan, rejected=False)], verdict="disagrees", expected="disagrees")
-    assert card.nearest_rival == ""
 
 
 def test_functions_keep_their_distance_from_the_theory() -> None:
     """What was measured of them is a distance from the theory, too: two alike may lie on opposite sides."""
     points = [point({}, 0.0, 0.1, 0.3, 0.02, rivals=[rival("other", 0.3, 0.0, 0.1)])]
     card = shown(points, kind="distribution", verdict="disagrees", expected="disagrees")
-    assert card.rival_lines == [("other", "3 margins", True)] and card.nearest_rival == ""
+    assert card.rival_lines == [("other", "3 margins", True)]

@@ -50,8 +50,8 @@ def test_promises_of_several_families_add_up() -> None:
     ]
     assert promise_lines(families) == [
         "of all 29 verdicts decided by sampling, at most 0.4 % (one run in 250) chance that any is wrong",
-        "of the 18 on the papers that share one promise, at most 0.1 % (one run in 1000) chance that any is wrong; "
-        "3 undecided",
+        "papers that share one promise: of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance "
+        "that any is wrong; 3 undecided",
         "edge, width: of the 11 verdicts decided by sampling, at most 0.3 % (one run in 333) chance that any is wrong; "
         "3 undecided",
     ]
@@ -74,7 +74,7 @@ def test_what_pilot_draws_set_is_not_said_to_be_declared_before() -> None:
     assert f"<span>registered</span> {rows[1].registered}</p>" in html
     steps = ["declared 2026-01-01 (ab12)", "2026-01-02: margin tightened from 0.02 to 0.01"]
     assert "<br>".join([*steps, "not registered: other run points"]) in section
-    assert f"{first.claim}</a>: {pilot}</li>" in section and "0123456789abcdef" * 4 in section
+    assert f"set after pilot draws: {pilot}</td>" in html and "0123456789abcdef" * 4 in section
     assert "beyond/&lt;old&gt;, 2026-01-01 (ab12)" in section
     plain = document(sample(), like_figures)
     assert "save those of" not in plain and "set after pilot draws</dt>" not in plain

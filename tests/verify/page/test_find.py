@@ -33,9 +33,9 @@ def test_the_formulas_of_a_topic_are_set_as_those_of_its_entries() -> None:
 @pytest.mark.parametrize(
     ("statuses", "said"),
     [
-        (["definition"], "1 definition"),
-        (["definition", "open", "definition", "judged"], "2 definitions, 1 not in this run, 1 open"),
-        (["not checkable here"] * 3, "3 not checkable here"),
+        (["definition"], "definition: 1"),
+        (["definition", "open", "definition", "judged"], "definition: 2, not in this run: 1, open: 1"),
+        (["not checkable here"] * 3, "not checkable here: 3"),
     ],
 )
 def test_what_nothing_judges_is_counted_sort_by_sort(statuses: list[str], said: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-import re
 from typing import Any
 
 import pytest
@@ -13,9 +11,8 @@ from markupsafe import Markup
 from tests.verify.page.full_size import undrawn
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
-from verify.page import report
-from verify.page.report import summary
-from verify.page.report.findings import how_closely, how_far, paper_findings
+from verify.page import ratios, report
+from verify.page.report.queries import headline, how_closely, how_far, paper_findings
 from verify.page.summary import screen
 from verify.page.wording import numeral
 from verify.results import InventoryRow, Results, Row
@@ -192,7 +189,7 @@ def test_what_does_not_hold_is_counted_by_statements() -> None:
     results = run(rows)
     (found,) = paper_findings(results)
     assert [(sort.statements, sort.readings) for sort in found.fails] == [(4, 6), (2, 2)]
-    assert summary.headline(results.rows).failing_statements["as strong as stated"] == 4
+    assert headline(results.rows).failing_statements["as strong as stated"] == 4
     html = page_of(results)
     assert ">4</a> statements that do not hold as stated, in 6 readings</li>" in html
     assert ">2</a> statements used outside the range they are stated for</li>" in html
@@ -233,56 +230,43 @@ def test_what_fails_on_networks_names_the_network_and_the_data_of_its_number() -
     (found,) = paper_findings(run([failing("n", "as strong as stated", points=points, **told)]))
     (first,) = found.fails[0].listed
     assert first.measure == "4 times too large"
-    assert first.where == "one tanh network (data: digits; steps = 10, LeNet-5)"
+    assert first.where == "one tanh network (data: digits)"
     assert f"</strong>, on {first.where} <em>" in page_of(
         run([failing("n", "as strong as stated", points=points, **told)])
     )
 
 
-def test_a_statement_that_holds_of_a_model_says_what_it_comes_to_on_networks() -> None:
+def test_readings_on_networks_are_counted_by_whether_they_are_of_the_paper() -> None:
     real = {"data": "digits", "replicate": "one tanh network"}
     rows = [
         made("t4", "theorem 4, eq. (9)", says="Four."),
         made("t4-n", "theorem 4, eq. (9), on networks", **real),
         failing("4", "outside its range", **real),
-        made("t5", "theorem 5", says="Five."),
         made("t5-n", "theorem 5, on networks", **real),
-        made("t6", "theorem 6", says="Six."),
     ]
     (found,) = paper_findings(run(rows))
-    worst = "4 times too large on one tanh network"
-    assert [(f.on, f.networks) for f in found.holds] == [
+    assert [(n.sort, n.verdict, n.words) for n in found.networks] == [
+        ("", "agrees", "2 of 2 readings agree"),
         (
-            "Theorem 4, eq. (9)",
-            "on networks 1 of 1 reading agrees; "
-            f"outside its range, on networks 0 of 1 reading agrees, the worst {worst}",
+            "outside its range",
+            "disagrees",
+            "0 of 1 reading agrees, the worst 4 times too large on one tanh network",
         ),
-        ("Theorem 5", "on networks 1 of 1 reading agrees"),
-        ("Theorem 6", ""),
     ]
-    assert found.judged_on_networks == (2, 1, 1, 3)
-    html = page_of(run(rows))
-    assert (
-        "<em>sampled</em>; on networks 1 of 1 reading agrees; outside its range, on networks 0 of 1" in html
-    )
-    condition = "(it is outside the paper’s own condition)"
-    assert f"3 readings judged on real data</a>: 2 agree, 1 fails as foreseen {condition}</span>" in html
+    assert ">2 of 2 readings agree</a>" in page_of(run(rows))
 
 
-def test_tables_of_networks_name_the_case_of_each_number() -> None:
+def test_tables_of_networks_say_where_most_ratios_lie_and_the_farthest() -> None:
     table = next(made for made in sample().observations if made.id == "granziol2022/batches")
     (found,) = paper_findings(dataclasses.replace(run([]), rows=[], observations=[table]))
-    (line,) = found.networks
-    column = next(k for k, column in enumerate(table.columns) if column.ratio)
-    cells = [(row.cells[column].mean, group, row.at) for group in table.groups for row in group.rows]
-    known = [cell for cell in cells if math.isfinite(cell[0])]
-    for value, group, at in (min(known, key=lambda c: c[0]), max(known, key=lambda c: c[0])):
-        told = re.search(rf"{numeral(value, 2)} \(([^)]*)\)", line.measure)
-        assert told and at is not None and told[1].endswith(f"{table.axis} {numeral(at, 3)}")
-        assert all(word in told[1] for word in group.parameters.values() if isinstance(word, str)) or (
-            len({repr(other.parameters) for other in table.groups}) == 1
+    (line,) = found.tables
+    for heading, values in ratios.ratio_columns(table).items():
+        said = (
+            f"{heading} median {numeral(ratios.median(values), 2)}, worst {numeral(ratios.worst(values), 2)}"
         )
+        assert said in line.measure
     assert line.where.startswith(table.replicate) and table.data in line.where and line.basis == "reported"
+    assert line.target == "observed/granziol2022/batches"
 
 
 def test_what_is_open_and_judged_in_part_is_named() -> None:
@@ -295,11 +279,15 @@ def test_what_is_open_and_judged_in_part_is_named() -> None:
     shown = [made for made in sample().observations if made.id == "granziol2022/batches"]
     results = dataclasses.replace(run([made("a", "theorem 1")], listed), observations=shown)
     (found,) = paper_findings(results)
-    assert [(f.on, f.measure) for f in found.reported] == [("B4", "no number is claimed")]
+    assert [(f.on, f.measure) for f in found.left_open["Reported on networks, not judged"]] == [
+        ("B4", "no number is claimed")
+    ]
     html = page_of(results)
-    assert "Reported on networks, not judged: <a" in html and "2 are" not in html
-    assert [(f.on, f.measure) for f in found.unjudged] == [("B1", "needs a cluster")]
-    assert [(f.on, f.target) for f in found.partly] == [("B2", "entry/granziol2022/B2")]
+    assert "Reported on networks, not judged: <a" in html
+    assert [(f.on, f.measure) for f in found.left_open["Not judged"]] == [("B1", "needs a cluster")]
+    assert [(f.on, f.target) for f in found.left_open["Judged in part only"]] == [
+        ("B2", "entry/granziol2022/B2")
+    ]
 
 
 def test_what_only_a_fuller_run_reports_is_named_as_such() -> None:
@@ -307,9 +295,10 @@ def test_what_only_a_fuller_run_reports_is_named_as_such() -> None:
         [made("a", "theorem 1")], [entry("B5", status="observed", observations=["granziol2022/maps"])]
     )
     (found,) = paper_findings(results)
-    assert [f.on for f in found.not_run] == ["B5"] and found.reported == []
-    html = page_of(results)
-    assert "Judged or reported by a fuller run (<code>--tier full</code>), not in this one: <a" in html
+    assert {why: [f.on for f in listed] for why, listed in found.left_open.items()} == {
+        "Left to --tier full": ["B5"]
+    }
+    assert "Left to --tier full: <a" in page_of(results)
 
 
 @pytest.mark.parametrize("left_out", [{"--tier default": 1}, {"--claim": 1}])
@@ -318,17 +307,9 @@ def test_an_entry_whose_claims_are_left_to_the_full_tier_is_named(left_out: dict
     census = dataclasses.replace(results.suite.census, left_out=left_out)
     results = dataclasses.replace(results, suite=dataclasses.replace(results.suite, census=census))
     (found,) = paper_findings(results)
-    assert [f.on for f in found.not_run] == ["B57"] * ("--tier default" in left_out)
-    assert (
-        "The verdicts on 1 of those judged are not in this run but in a fuller one" in page_of(results)
-    ) == bool(found.not_run)
-
-
-def test_networks_show_the_paper_first_and_then_what_stays_nearest() -> None:
-    (found,) = [f for f in paper_findings(sample()) if f.paper == "granziol2022"]
-    first = found.networks[0]
-    assert first.target == "observed/granziol2022/batches"
-    assert first.measure.startswith("predicted over measured: ") and math.isfinite(len(first.measure))
+    left = found.left_open.get("Left to --tier full", [])
+    assert [f.on for f in left] == ["B57"] * ("--tier default" in left_out)
+    assert ("The verdicts on 1 of those judged are left to a fuller run" in page_of(results)) == bool(left)
 
 
 def test_nothing_found_is_no_finding() -> None:

@@ -1,4 +1,4 @@
-"""Formulas typed on a keyboard, as pages and figures show them; words for measured inputs; where a table stands."""
+"""Formulas typed on a keyboard, as pages and figures show them; words for measured inputs."""
 
 import re
 
@@ -10,7 +10,6 @@ from verify.claims.registry import count_statements
 from verify.model import Claim
 from verify.model.inventory import Status
 from verify.page.formulas import lettered, typeset
-from verify.page.report.balance import stands_left
 from verify.page.vocabulary import inputs_named
 from verify.results import InventoryRow
 
@@ -72,15 +71,6 @@ def test_measured_inputs_have_words() -> None:
     ]
     ours = {"q0", "q1", "q2", "g_frobenius", "h_norm", "excess_g", "any_label", "known_mean"}
     assert named and not ours & {*named}
-
-
-def test_a_tall_figure_has_the_table_at_its_side() -> None:
-    facts = Markup("<dd>" + "x" * 40 + "</dd>") * 6
-    tall, low = (Markup(f'<svg viewBox="0 0 360 {height}">') for height in (520, 150))
-    points = ["a = 1", "a = 2", "a = 3"]
-    assert stands_left(tall, facts, points)
-    assert not stands_left(low, facts, points)
-    assert not stands_left(None, facts, points) and not stands_left(tall, facts, ["x" * 200] * 3)
 
 
 def test_statements_of_papers_are_counted_by_where_they_stand() -> None:

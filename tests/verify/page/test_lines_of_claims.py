@@ -13,7 +13,7 @@ from simulate.monte_carlo import Point
 from verify.claims import registry
 from verify.judging.judge import Reading, readings
 from verify.model import Claim
-from verify.page.curve_panels import curve_panel
+from verify.page.panels import curve_panel
 from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome, Row
 from verify.results.lines import drawn_at_points_only, on_axis, spans_decades
@@ -63,7 +63,10 @@ def theory_lines(row: Row) -> list[tuple[np.ndarray, np.ndarray]]:
     axes = Figure().add_subplot()
     curve_panel(row).draw(axes)
     lines = [line for line in axes.get_lines() if to_hex(line.get_color()) == PALETTE["theory"]]
-    return [(np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)) for line in lines]
+    drawn = [np.asarray(line.get_xydata(), float) for line in lines]
+    parts = [part for at in drawn for part in np.split(at, np.flatnonzero(np.isnan(at[:, 0])))]
+    solid = [part[~np.isnan(part[:, 0])] for part in parts]
+    return [(part[:, 0], part[:, 1]) for part in solid if len(part)]
 
 
 def passes(line: tuple[np.ndarray, np.ndarray], x: float, y: float) -> bool:

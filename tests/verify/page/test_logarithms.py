@@ -16,8 +16,8 @@ from verify.judging.estimands import slack
 from verify.judging.power import claim_power
 from verify.model import LOGARITHMS, Claim, Kind
 from verify.page import cards, terminal, wording
-from verify.page.report import summary
-from verify.page.report.findings import how_closely, how_far
+from verify.page.report import queries
+from verify.page.report.queries import how_closely, how_far
 from verify.results import PointOutcome, Row
 
 CLAIMS = {claim.id: claim for claim in registry.claims() if isinstance(claim, Claim)}
@@ -95,7 +95,7 @@ def test_deviations_of_logarithms_are_factors() -> None:
 
 def test_a_card_names_the_logarithm_beside_its_number() -> None:
     made = shown(DEEPER, point({}, math.log10(12), 0.2, 1.1, 0.03), sensitivity=0.26)
-    read = cards.ReadRow(made, "", made.points[0], wording.rival_tally(made), None, 1)
+    read = cards.ReadRow(made, "", made.points[0], wording.rival_tally(made), None)
     assert (read.of(math.log10(12)), read.wide, read.sensitivity) == (
         "log₁₀ of 12",
         "a factor of 1.6",
@@ -112,7 +112,7 @@ def test_absolute_margins_are_no_share_of_a_prediction() -> None:
     flat = row("karakida2019/flat", kind=Kind.EXPONENT.value, relative=False, margin=0.2,
                points=[point({}, 0.0, 0.2, 0.01, 0.1)])  # fmt: skip
     share = row("karakida2019/mean", margin=0.03, points=[point({}, 1.0, 0.03, 1.0, 0.01)])
-    listed = [(made.width, made.declared) for made in summary.margins([share, flat, slope, log])]
+    listed = [(made.width, made.declared) for made in queries.margins([share, flat, slope, log])]
     assert listed == [
         ("a factor of 1.5", "0.4055 in ln"),
         ("0.24", "in its own unit"),

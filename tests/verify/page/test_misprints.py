@@ -12,11 +12,7 @@ import pytest
 from tests.verify.page.full_size import full_size, undrawn
 from tests.verify.page.test_findings import WRONG, entry, made, page_of, run
 from tests.verify.results.sample_results import sample
-from verify.page.report import summary
-from verify.page.report.find import upshot
-from verify.page.report.findings import paper_findings
-from verify.page.report.glance import glances
-from verify.page.report.misprints import misprint_table
+from verify.page.report.queries import glances, headline, misprint_table, paper_findings
 from verify.results import Results, Row
 
 __all__ = ["undrawn"]
@@ -42,7 +38,7 @@ def test_every_misprint_is_a_line_of_one_table() -> None:
     results = run(rows, [entry(f"B{number}") for number in (1, 2, 3)])
     table = misprint_table(results)
     assert table is not None
-    ((paper, found),) = table.papers
+    ((paper, found),) = table.papers.items()
     assert paper == "granziol2022" and [m.on for m in found] == ["Theorem 1", "Theorem 2", "Theorem 3"]
     (line,) = found[0].lines
     assert (line.printed, line.corrected) == ("as printed 1", "statement 1")
@@ -61,7 +57,7 @@ def test_readings_of_one_formula_share_a_line_and_those_of_one_statement_stand_t
     rows[-1] = dataclasses.replace(rows[-1], statement=rows[1].statement)
     table = misprint_table(run(rows))
     assert table is not None
-    ((_, (found,)),) = table.papers
+    ((found,),) = table.papers.values()
     assert found.on == "Eq. (9)"
     assert [(line.printed, line.readings) for line in found.lines] == [
         ("as printed 1", 2),
@@ -77,15 +73,15 @@ def test_the_counts_of_misprints_add_up() -> None:
     rows += [made("c", "theorem 7", standing="corrected"), made("d", "theorem 8", standing="corrected")]
     table = misprint_table(run(rows))
     assert table is not None and table[1:] == (6, 7, 8, 7, 5)
-    listed = [misprint for paper in table.papers for misprint in paper.misprints]
+    listed = [misprint for paper in table.papers.values() for misprint in paper]
     assert len(listed) == table.statements
     assert sum(line.readings for misprint in listed for line in misprint.lines) == table.readings
     assert misprint_table(run([made("plain", "theorem 1")])) is None
     html = page_of(run(rows))
     (said,) = re.findall("Misprinted\\? .*?</p>", html)
     assert re.sub("<[^>]*>", "", said).startswith(
-        "Misprinted? 7 statements are misprinted in our copy, all in one table: 6 readings as our copy has them "
-        "fail, 7 corrected ones agree, 2 of these where what our copy has is not judged."
+        "Misprinted? 7 statements in our copy, all in one table: 6 readings as our copy has them fail, "
+        "7 corrected agree, 2 of these where what our copy has is not judged."
     )
     assert (
         "7 statements in 8 formulas, tested in 6 readings; of 2 only the corrected formula is judged." in html
@@ -103,7 +99,7 @@ def test_a_misprint_that_is_judged_corrected_only_is_a_line_that_says_so() -> No
                  finding="As our copy reads, a gate is missing. More words.")  # fmt: skip
     table = misprint_table(run([alone]))
     assert table is not None and table[1:] == (0, 1, 1, 1, 0)
-    (line,) = table.papers[0].misprints[0].lines
+    (line,) = table.papers["granziol2022"][0].lines
     assert (line.printed, line.quoted, line.where) == ("", "as it reads", "Eq 5")
     assert (line.words, line.corrected, line.off) == ("a gate is missing.", "right", "")
     html = page_of(run([alone]))
@@ -121,26 +117,19 @@ def test_headline_table_matrix_and_findings_count_the_same_misprints(
     results: Callable[[], Results],
 ) -> None:
     shown = results()
-    told = {
-        row.id: row
-        for row in shown.rows
-        if (row.standing, upshot(row)) in (("misprint", "foreseen"), ("corrected", "agrees"))
-    }
-    headline, table = summary.headline(shown.rows), misprint_table(shown)
+    counted, table = headline(shown.rows), misprint_table(shown)
     assert table is not None
-    listed = [
-        name for paper in table.papers for m in paper.misprints for line in m.lines for name in line.ids
-    ]
-    assert sorted(listed) == sorted(told)
-    assert headline.fail.get("misprint", 0) == table.readings
-    assert headline.agree.get("corrected", 0) == table.corrected
-    numbers = {(paper.paper, m.on) for paper in table.papers for m in paper.misprints}
-    for glance in glances(shown, most=len(shown.rows)):
-        of_it = [(glance.paper, s.misprint) for s in glance.statements if s.misprint]
+    lines = [line for paper in table.papers.values() for m in paper for line in m.lines]
+    assert len({line.target for line in lines}) == len(lines) == table.formulas
+    assert counted.fail.get("misprint", 0) == table.readings
+    assert counted.agree.get("corrected", 0) == table.corrected
+    numbers = {(paper, m.on) for paper, listed in table.papers.items() for m in listed}
+    for name, statements in glances(shown, most=len(shown.rows)).items():
+        of_it = [(name, s.misprint) for s in statements if s.misprint]
         assert numbers.issuperset(of_it)
-        assert all(s.misprint for s in glance.statements if s.reads or (glance.paper, s.number) in numbers)
-    counted = {found.paper: found.all_misprints for found in paper_findings(shown) if found.all_misprints}
-    assert counted == {paper.paper: len(paper.misprints) for paper in table.papers}
+        assert all(s.misprint for s in statements if s.reads or (name, s.number) in numbers)
+    by_paper = {found.paper: found.all_misprints for found in paper_findings(shown) if found.all_misprints}
+    assert by_paper == {name: len(listed) for name, listed in table.papers.items()}
 
 
 def test_a_misprint_is_named_by_the_statement_that_has_it() -> None:
@@ -163,12 +152,12 @@ def test_a_misprint_is_named_by_the_statement_that_has_it() -> None:
     )  # fmt: skip
     table = misprint_table(shown)
     assert table is not None
-    named = [(m.on, len(m.lines)) for m in table.papers[0].misprints]
+    named = [(m.on, len(m.lines)) for m in table.papers["granziol2022"]]
     assert sorted(named) == [
         ("Appendix A.2", 2), ("Appendix C", 1), ("Before eq. (8)", 1), ("Eq. (17)", 2), ("Lemma 11", 1)
     ]  # fmt: skip
     assert table.statements == 5
-    told = {s.number: s.misprint for glance in glances(shown, most=9) for s in glance.statements}
+    told = {s.number: s.misprint for statements in glances(shown, most=9).values() for s in statements}
     assert told["Theorem 10"] == "Lemma 11"
     html = page_of(shown)
     assert "Lemma 11, " in html[html.index('id="glance"') : html.index('id="misprints"')]
@@ -179,7 +168,7 @@ def test_a_misprint_is_named_by_the_statement_that_has_it() -> None:
 def test_every_misprint_that_is_judged_corrected_only_says_what_is_wrong() -> None:
     table = misprint_table(full_size())
     assert table is not None
-    lines = [line for paper in table.papers for m in paper.misprints for line in m.lines if line.quoted]
+    lines = [line for paper in table.papers.values() for m in paper for line in m.lines if line.quoted]
     assert {line.target.rpartition("/")[2] for line in lines} == {
         "hessian-split", "path-sum", "path-sum-curvature", "kaniel-paige-saad"
     }  # fmt: skip

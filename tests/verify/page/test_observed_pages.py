@@ -94,7 +94,7 @@ def test_a_point_has_a_panel_and_a_column_of_ratios_its_line_beside_the_line_at_
         for marker, place in (("o", 2), ("s", 3), ("^", 4)):
             assert drawn[marker] == [pytest.approx([row.cells[place].mean for row in group.rows])]
         assert [1.0, 1.0] in drawn["None"] and axes_of(panel).get_xscale() == "log"
-        assert axes_of(panel).get_title() == f"matrix = {group.parameters['matrix']}, state = " + str(
+        assert panel.title == f"matrix = {group.parameters['matrix']}, state = " + str(
             group.parameters["state"]
         )
     assert [note[0] for note in panels[-1].notes] == ["●", "■", "▲"]
@@ -136,22 +136,10 @@ def test_ranges_are_bands() -> None:
     assert axes.get_ylim()[0] < 0.9 * 0.94 and axes.get_ylim()[1] > 1.1 * 1.084
 
 
-def test_points_without_a_parameter_along_share_a_panel() -> None:
-    (panel,) = observed_panels(DEPTHS)
-    axes = axes_of(panel)
-    marks = [line.get_xdata()[0] for line in axes.get_lines() if line.get_marker() == "o"]
-    assert marks[:2] == [0.97, 0.41] and math.isnan(marks[2])
-    assert [text.get_text() for text in axes.texts] == [
-        "depth = 3, activation = relu",
-        "depth = 5, activation = tanh",
-        "depth = 7, activation = erf",
-    ]
-
-
 def test_a_table_without_ratios_or_rows_has_no_figure() -> None:
     plain = [dataclasses.replace(column, ratio=False) for column in BATCHES.columns]
     assert plots.observation(dataclasses.replace(BATCHES, columns=plain)) is None
-    assert plots.observation(CRASHED) is None
+    assert plots.observation(CRASHED) is None and plots.observation(DEPTHS) is None
 
 
 def test_many_points_are_drawn_in_part() -> None:
@@ -163,7 +151,7 @@ def test_many_points_are_drawn_in_part() -> None:
 @pytest.mark.parametrize("odd", ODD[:2] + ODD[3:])
 def test_any_number_in_a_table_can_be_drawn(odd: float) -> None:
     wild = Spread(mean=odd, lowest=odd, highest=odd)
-    for made in (one(1.0, 3.0, 0.2), one(1.1, places=[-3.0]), DEPTHS):
+    for made in (one(1.0, 3.0, 0.2), one(1.1, places=[-3.0])):
         (group, *rest) = made.groups
         rows = [dataclasses.replace(group.rows[0], cells=[wild]), *group.rows[1:]]
         figure = plots.observation(
@@ -185,9 +173,9 @@ def test_the_figure_is_stamped_and_the_same_bytes_each_time(tmp_path: Path) -> N
     first, again = (plots.to_svg(figure) for figure in drawn if figure is not None)
     assert first == again and ">stamp<" in first
     ElementTree.fromstring(first)
-    only = dataclasses.replace(sample(), rows=[], runs=[], observations=[DEPTHS, CRASHED])
+    only = dataclasses.replace(sample(), rows=[], runs=[], observations=[BATCHES, CRASHED])
     written = plots.save_all(only, tmp_path / "plots")
-    assert [path.name for path in written] == ["karakida2019-depths.svg", "karakida2019-depths.png"]
+    assert [path.name for path in written] == ["granziol2022-batches.svg", "granziol2022-batches.png"]
     assert plots.stamp(only) in written[0].read_text(encoding="utf-8")
 
 
@@ -240,16 +228,6 @@ def test_the_table_has_each_row_and_marks_what_is_far_off(html: str) -> None:
     )
     plain = words(section(html, "observed-karakida2019-depths"))
     assert "depth = 5, activation = tanh ▼▼ 0.41 0.385 … 0.444" in plain and "erf not a number run" in plain
-
-
-def test_a_table_without_a_figure_has_the_width_of_the_card() -> None:
-    made = sample()
-    bare = observed("beyond/bare", columns=[ObservedColumn(score="norm", heading="norm", ratio=False)])
-    groups = [ObservedGroup(parameters={"dim": 3}, rows=[ObservedRow(at=8.0, cells=[spread(1.0)])])]
-    told = (dataclasses.replace(bare, groups=groups), BATCHES)
-    page = report.document(dataclasses.replace(made, rows=[], runs=[], planted=[], observations=list(told)))
-    assert '<div class="body broad">' in section(page, "observed-beyond-bare")
-    assert '<div class="body">' in section(page, "observed-granziol2022-batches")
 
 
 def test_a_crash_is_shown_first_and_among_what_is_not_as_expected(html: str) -> None:

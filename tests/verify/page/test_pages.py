@@ -19,9 +19,8 @@ from tests.verify.page.test_report import NOTHING, Page
 from tests.verify.results.sample_results import sample
 from verify.claims import registry
 from verify.page import report
-from verify.page.report import pages as site, paper_pages
-from verify.page.report.contents import Contents
-from verify.page.report.find import OUTCOMES
+from verify.page.report import paper_pages
+from verify.page.report.contents import OUTCOMES, Contents
 from verify.page.report.sealing import classed, policy
 from verify.results import Results
 
@@ -57,17 +56,6 @@ def test_the_first_page_is_small_and_no_page_is_large(
     assert read["report.html"].tags.total() <= ELEMENTS
     assert {name: len(text.encode()) for name, text in pages.items() if len(text.encode()) > LARGEST} == {}
     assert sum(name.startswith("cards/") for name in pages) > 17
-
-
-def test_a_topic_that_is_large_stands_in_parts_that_lead_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = _bare(sample())
-    monkeypatch.setattr(site, "LARGEST_PART", 1)
-    split = report.documents(made, like_figures)
-    names = [name for name in split if name.startswith("cards/")]
-    assert len(names) == len({row.claim for row in made.rows}) == 2
-    same = [dataclasses.replace(row, paper="granziol2022") for row in made.rows]
-    parts = [n for n in report.documents(dataclasses.replace(made, rows=same), like_figures) if "cards/" in n]
-    assert parts == ["cards/granziol2022.html", "cards/granziol2022.part2.html"]
 
 
 def test_every_link_leads_to_a_page_and_an_anchor(read: Mapping[str, Page]) -> None:

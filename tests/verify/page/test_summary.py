@@ -90,7 +90,7 @@ def test_the_time_of_an_experiment_stands_once() -> None:
         row("granziol2022/b", experiment="granziol2022/draws", seconds=12.5),
         row("granziol2022/c", experiment="granziol2022/others", seconds=3.5),
     ]
-    text = printed(terminal.table(rows), 140)
+    text = printed(rows, 140)
 
     assert text.count("12.5") == 1 and text.count("3.5") == 1
     assert text.count("as above") == 1 and text.count("with a") == 1

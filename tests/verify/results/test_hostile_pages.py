@@ -55,8 +55,6 @@ def figures(made: Results, parts: set[str]) -> Iterator[Figure]:
         yield from (plots.agreement(row) for row in made.rows if row.points)
     if "observations" in parts:
         yield from filter(None, (plots.observation(table) for table in made.observations))
-    if "runs" in parts:
-        yield plots.seconds_chart(made)
 
 
 @settings(deadline=None, max_examples=12, derandomize=True)
@@ -246,7 +244,7 @@ def test_plots_of_any_names_are_written_once_and_below_the_folder(tmp_path: Path
     tables = [dataclasses.replace(table, id=f"{name}/o") for name in NAMES]
     made = dataclasses.replace(sample(), rows=rows, observations=tables)
     written = plots.save_all(made, tmp_path / "plots")
-    assert len({str(path).lower() for path in written}) == 2 * len(NAMES) + 2
+    assert len({str(path).lower() for path in written}) == 2 * len(NAMES) + 1
     assert {path.parent for path in written} == {tmp_path / "plots"}
 
 
@@ -265,6 +263,6 @@ def test_a_hostile_file_is_plotted(
     assert main(["plot", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
     assert {path.name for path in tmp_path.parent.iterdir()} == before
-    assert len(list((tmp_path / "plots").iterdir())) == 8
+    assert len(list((tmp_path / "plots").iterdir())) == 4
     for path in (tmp_path / "plots").glob("*.svg"):
         ElementTree.parse(path)

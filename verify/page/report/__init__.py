@@ -3,8 +3,8 @@
 | page | holds |
 |---|---|
 | ``report.html`` | headline, findings, and the index that is searched |
-| ``cards/<paper>-<topic>.html`` | the cards of one topic of a paper, in parts where they are many |
-| ``about.html`` | deviations, margins, limits, planted errors, seconds, derivations, the inventory |
+| ``cards/<paper>-<topic>.html`` | the cards of one topic of a paper |
+| ``about.html`` | deviations, margins, limits, planted errors, derivations, the inventory |
 | ``claims/<paper>.html`` | what a paper states and how it is derived (`verify.page.report.paper_pages`) |
 
 `document` puts the first three into one page. No page needs a network or a server, and none runs a script but its own.
@@ -12,21 +12,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from verify.claims import registry
 from verify.files import replace_files
 from verify.page import wording
 from verify.page.report import paper_pages
-from verify.page.report.contents import NO_PAGES, Contents, Each, Pages
-from verify.page.report.folder import remove_stale
-from verify.page.report.links import ABOUT, REPORT
+from verify.page.report.contents import ABOUT, CARDS, NO_PAGES, REPORT, Contents, Each, Pages
 from verify.page.report.pages import one_page, several_pages
 from verify.results import Results, dumps, edited
 from verify.running.store import exclusive
 
-__all__ = ["document", "documents", "write"]
+__all__ = ["MADE_BY", "document", "documents", "write"]
+
+MADE_BY = '<meta name="generator" content="losscurv'
+"""What the head of every page says, within so many letters of its start."""
+
+HEAD = 2000
 
 
 def write(results: Results, folder: Path, each: Each = map, *, one_file: bool = False) -> Path:
@@ -53,7 +57,7 @@ def write(results: Results, folder: Path, each: Each = map, *, one_file: bool = 
             (folder / name).parent.mkdir(exist_ok=True)
         with exclusive(folder):
             replace_files({folder / name: text for name, text in texts.items()})
-            remove_stale(folder, texts)
+            _remove_stale(folder, texts)
     except OSError as error:
         raise ValueError(f"report cannot be written to {folder}: {error.strerror or error}") from None
     return folder / REPORT
@@ -67,3 +71,15 @@ def document(results: Results, each: Each = map, pages: Pages = NO_PAGES) -> str
 def documents(results: Results, each: Each = map, pages: Pages = NO_PAGES) -> Mapping[str, str]:
     """The report as pages, by their paths as the first one sees them."""
     return several_pages(Contents(wording.legible(results), pages), each, edited(results))
+
+
+def _remove_stale(folder: Path, kept: Collection[str]) -> None:
+    """Remove the pages of an earlier report that this one has no use for; files of others stay."""
+    for path in [folder / ABOUT, *sorted((folder / CARDS).glob("*.html"))]:
+        if path.relative_to(folder).as_posix() not in kept and path.is_file():
+            with path.open(encoding="utf-8", errors="replace") as file:
+                ours = MADE_BY in file.read(HEAD)
+            if ours:
+                path.unlink()
+    with contextlib.suppress(OSError):  # not there, or not empty
+        (folder / CARDS).rmdir()

@@ -1,8 +1,8 @@
-"""What stands on the cards and tables of a report: rows, observations and entries with their anchors and links."""
+"""What stands on the pages of a report: rows, tables and entries with their anchors, links, cards and the index."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -11,21 +11,65 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from verify.model import Standing
 from verify.model.inventory import Status
 from verify.page import plots, wording
-from verify.page.cards import Card, EntryLead, ReadRow, replicates_drawn
+from verify.page.cards import Card, EntryLead, ReadRow
 from verify.page.markup import themed
 from verify.page.report import paper_pages
-from verify.page.report.statements import misprinted
+from verify.page.report.queries import left_to_a_fuller, misprinted, upshot
 from verify.results import InventoryRow, Observed, Results, Row
 
-__all__ = ["NO_PAGES", "Chapter", "Contents", "Each", "Pages", "Sight"]
+__all__ = [
+    "ABOUT", "CARDS", "NO_PAGES", "OUTCOMES", "REPORT", "Chapter", "Contents", "Each", "Hit", "Links", "Pages",
+    "PaperShelf", "Sight", "topic_name", "topic_of",
+]  # fmt: skip
+
+REPORT, ABOUT, CARDS = "report.html", "about.html", "cards"
+"""The first page, what is known of the whole run, and the folder of the pages of cards, as seen from the report."""
 
 Pages = Mapping[str, paper_pages.Beside]
 NO_PAGES: Pages = MappingProxyType({})
 
 Each = Callable[[Callable[[Row], Markup], Sequence[Row]], Iterable[Markup]]
 """``map``, or one that shares the calls among processes."""
+
+OUTCOMES = {
+    "agrees": "agrees",
+    "foreseen": "fails as foreseen",
+    "surprise": "surprise",
+    "undecided": "undecided",
+    "observed": "reported, not judged",
+    "none": "not judged",
+}
+"""What came of a row, as a filter calls it."""
+
+
+class Links(NamedTuple):
+    """Links from one page, at `here`, to anchors, whose files are known; all paths are as the report sees them."""
+
+    here: str
+    files: Mapping[str, str]
+
+    def to(self, anchor: str) -> str:
+        """To an anchor; on this page if it stands in no file of its own.
+
+        >>> Links("cards/a.html", {"x": "cards/b.html", "y": "about.html"}).to("x")
+        'b.html#x'
+        """
+        file = self.files.get(anchor, self.here)
+        return f"#{anchor}" if file == self.here else f"{self.beside(file)}#{anchor}"
+
+    def beside(self, path: str) -> str:
+        """To a file beside the report, or a place in it.
+
+        >>> Links("cards/a.html", {}).beside("claims/b.html#c"), Links("report.html", {}).beside("cards/a.html")
+        ('../claims/b.html#c', 'cards/a.html')
+        """
+        folder = self.here.rpartition("/")[0]
+        if folder and path.startswith(f"{folder}/"):
+            return path.removeprefix(f"{folder}/")
+        return f"{'../' * bool(folder)}{path}"
 
 
 class Sight(NamedTuple):
@@ -44,14 +88,41 @@ class Chapter(NamedTuple):
     name: str
     entries: list[tuple[InventoryRow, str, list[tuple[str, str | None]]]]
 
-    @property
-    def counts(self) -> list[tuple[str, dict[str, int]]]:
-        """How many entries have which status: those of the paper, then those of our own."""
-        whose = (
-            ("stated by the paper", [e.status for e, _, _ in self.entries if not e.ours]),
-            ("ours", [e.status for e, _, _ in self.entries if e.ours]),
-        )
-        return [(name, Counter(found)) for name, found in whose if found]
+
+class Hit(NamedTuple):
+    """One line of the index: a row, a table, or an entry that nothing judges; `words` is what a search looks at."""
+
+    name: str
+    anchor: str
+    outcome: str
+    tags: list[str]
+    words: str
+    row: Row | None = None
+    real: bool = False
+    misprint: bool = False
+
+
+class PaperShelf(NamedTuple):
+    """A paper in the index: by topic its entries with their lines, and the entries that nothing is about."""
+
+    paper: str
+    name: str
+    topics: dict[str, dict[str, tuple[EntryLead, list[Hit]]]]
+    silent: list[Hit]
+
+
+def topic_of(item: Row | Observed) -> str:
+    """The topic of a row; observations are all of networks."""
+    return item.topic if isinstance(item, Row) else "networks"
+
+
+def topic_name(topic: str) -> str:
+    """A topic in words.
+
+    >>> topic_name("batch_norm"), topic_name("")
+    ('batch norm', 'all claims')
+    """
+    return topic.replace("_", " ") or "all claims"
 
 
 @dataclass(frozen=True)
@@ -74,39 +145,30 @@ class Contents:
         """Authors and title of each paper."""
         return {paper.id: f"{paper.authors}: {paper.title}" for paper in self.results.suite.papers}
 
-    @cached_property
-    def misprinted(self) -> set[str]:
-        """Ids of the rows with a line in the table of misprints: the formula as our copy reads, or what is right."""
-        return {row.id for row in misprinted(self.results.rows)}
-
     def paper_place(self, paper: str) -> tuple[int, str]:
         """Papers as the run knew them, others behind."""
         places = {known.id: place for place, known in enumerate(self.results.suite.papers)}
         return places.get(paper, len(places)), paper
 
     @cached_property
-    def _places(self) -> dict[tuple[str, str], int]:
-        return {(e.paper, e.id): place for place, e in enumerate(self.results.inventory)}
+    def _listed(self) -> dict[tuple[str, str], tuple[int, InventoryRow]]:
+        return {(e.paper, e.id): (place, e) for place, e in enumerate(self.results.inventory)}
 
     def entry_place(self, item: Row | Observed) -> int:
         """Where the first of its entries stands in the inventory."""
-        found = (self._places.get(_entry(item, name)) for name in item.entries[:1])
-        return next((place for place in found if place is not None), len(self._places))
-
-    @cached_property
-    def _listed(self) -> dict[tuple[str, str], InventoryRow]:
-        return {(e.paper, e.id): e for e in self.results.inventory}
+        found = (self._listed.get(_entry(item, name)) for name in item.entries[:1])
+        return next((known[0] for known in found if known), len(self._listed))
 
     def entries(self, item: Row | Observed) -> list[EntryLead]:
         """Its entries: title, what part is judged, section on a paper's page, and anchor in the inventory."""
         found: list[EntryLead] = []
         for written in item.entries:
             paper, name = _entry(item, written)
-            entry = self._listed.get((paper, name))
+            entry = self._listed[paper, name][1] if (paper, name) in self._listed else None
             section = self.pages[paper].sections.get(name, "") if paper in self.pages else ""
             row = self.anchors.get(f"entry/{paper}/{name}", "")
-            part = entry.reason if entry is not None and entry.status == Status.PARTLY else ""
-            found.append(EntryLead(written, entry.title if entry is not None else "", part, section, row))
+            part = entry.reason if entry and entry.status == Status.PARTLY else ""
+            found.append(EntryLead(written, entry.title if entry else "", part, section, row))
         return found
 
     def cards(self, each: Each) -> list[Card]:
@@ -122,7 +184,16 @@ class Contents:
             Card(
                 claim=claim,
                 anchor=self.anchors[f"claim/{claim}"],
-                readings=[self._reading(row, figures) for row in rows],
+                readings=[
+                    ReadRow(
+                        row=row,
+                        anchor=self.anchors[f"row/{row.id}"],
+                        point=wording.telling(row),
+                        rivals=wording.rival_tally(row),
+                        figure=figures.get(row.id),
+                    )
+                    for row in rows
+                ],
                 entries=self.entries(rows[0]),
             )
             for claim, rows in groups.items()
@@ -130,24 +201,10 @@ class Contents:
 
         def place(card: Card) -> tuple[int, tuple[int, str], int, int]:
             row = card.first
-            return (
-                card.urgency,
-                self.paper_place(row.paper),
-                topics[row.paper, row.topic],
-                self.entry_place(row),
-            )
+            topic = topics[row.paper, row.topic]
+            return card.urgency, self.paper_place(row.paper), topic, self.entry_place(row)
 
         return sorted(cards, key=place)
-
-    def _reading(self, row: Row, figures: Mapping[str, Markup]) -> ReadRow:
-        return ReadRow(
-            row=row,
-            anchor=self.anchors[f"row/{row.id}"],
-            point=wording.telling(row),
-            rivals=wording.rival_tally(row),
-            figure=figures.get(row.id),
-            replicates=replicates_drawn(row, self.results.runs),
-        )
 
     def sights(self) -> list[Sight]:
         """Observations in the order of the run, those that crashed first."""
@@ -160,23 +217,96 @@ class Contents:
 
     def inventory(self) -> list[Chapter]:
         """The entries of all papers, with the anchors of what judges or shows them."""
+
+        def about(entry: InventoryRow) -> list[tuple[str, str | None]]:
+            named = [(f"claim/{name}", name) for name in entry.claims]
+            named += [(f"observed/{name}", name) for name in entry.observations]
+            return [(name, self.anchors.get(key)) for key, name in named]
+
         papers = sorted({entry.paper for entry in self.results.inventory}, key=self.paper_place)
-        return [
-            Chapter(
-                paper,
-                self.names.get(paper, paper),
-                [
-                    (
-                        entry,
-                        self.anchors[f"entry/{paper}/{entry.id}"],
-                        [(name, self.anchors.get(f"claim/{name}")) for name in entry.claims]
-                        + [(name, self.anchors.get(f"observed/{name}")) for name in entry.observations],
-                    )
-                    for entry in self.results.inventory
-                    if entry.paper == paper
-                ],
-            )
+        listed = {
+            paper: [
+                (entry, self.anchors[f"entry/{paper}/{entry.id}"], about(entry))
+                for entry in self.results.inventory
+                if entry.paper == paper
+            ]
             for paper in papers
+        }
+        return [Chapter(paper, self.names.get(paper, paper), found) for paper, found in listed.items()]
+
+    def shelves(self) -> list[PaperShelf]:
+        """The index by paper; topics in the order of the run, in each the entries in the order of the inventory."""
+        results = self.results
+        items = (*results.rows, *results.observations)
+        shown = {item.paper for item in (*items, *left_to_a_fuller(results))}
+        wrong = {row.id for row in misprinted(results.rows)}
+        shelves = []
+        for paper in sorted(shown, key=self.paper_place):
+            own = [item for item in items if item.paper == paper]
+            topics: dict[str, dict[str, tuple[EntryLead, list[Hit]]]] = {topic_of(item): {} for item in own}
+            for item in sorted(own, key=self.entry_place):
+                entries = self.entries(item)
+                first = entries[0] if entries else EntryLead("", "", "", "", "")
+                hit = (
+                    self._row_hit(item, entries, wrong)
+                    if isinstance(item, Row)
+                    else self._table_hit(item, entries)
+                )
+                topics[topic_of(item)].setdefault(first.name, (first, []))[1].append(hit)
+            shelves.append(PaperShelf(paper, self.names.get(paper, paper), topics, self._silent(paper)))
+        return shelves
+
+    def _row_hit(self, row: Row, entries: list[EntryLead], wrong: set[str]) -> Hit:
+        named = row.id != row.claim or row.standing in (Standing.KNOWN, Standing.OURS)
+        tags = [wording.standing_name(row)] * named
+        tags += ["real data"] * bool(row.data) + ["model-based"] * row.model_based
+        tags += ["after pilot draws"] * bool(row.pilot)
+        said = (
+            row.claim,
+            row.claim.replace("-", " "),
+            row.source,
+            row.says,
+            row.quantity,
+            row.finding,
+            row.kind,
+        )
+        return Hit(
+            name=row.claim.removeprefix(f"{row.paper}/"),
+            anchor=self.anchors[f"row/{row.id}"],
+            outcome=upshot(row),
+            tags=tags,
+            words=_sought([*said, row.topic, *tags], entries),
+            row=row,
+            real=bool(row.data),
+            misprint=row.id in wrong,
+        )
+
+    def _table_hit(self, made: Observed, entries: list[EntryLead]) -> Hit:
+        said = [made.id, made.title, made.source, *(column.heading for column in made.columns), "observation"]
+        return Hit(
+            name=made.title,
+            anchor=self.anchors[f"observed/{made.id}"],
+            outcome="surprise" if made.error else "observed",
+            tags=["table"],
+            words=_sought(said, entries),
+            real=True,
+        )
+
+    def _silent(self, paper: str) -> list[Hit]:
+        """The entries of a paper that stand on no shelf, with their reasons."""
+        items = (*self.results.rows, *self.results.observations)
+        named = {_entry(item, name) for item in items for name in item.entries}
+        judged = (Status.JUDGED, Status.PARTLY, Status.OBSERVED)
+        return [
+            Hit(
+                name=f"{entry.id} {entry.title}",
+                anchor=self.anchors[f"entry/{paper}/{entry.id}"],
+                outcome="none",
+                tags=["not in this run" if entry.status in judged else entry.status],
+                words=_sought([f"{entry.id} {entry.title}", entry.status, entry.reason], []),
+            )
+            for entry in self.results.inventory
+            if entry.paper == paper and (paper, entry.id) not in named
         ]
 
 
@@ -188,3 +318,11 @@ def _entry(item: Row | Observed, written: str) -> tuple[str, str]:
     """Paper and id of an entry as an item names it."""
     paper, _, name = written.rpartition("/")
     return paper or item.paper, name
+
+
+def _sought(parts: Iterable[str], entries: Iterable[EntryLead]) -> str:
+    """What a search looks at, in small letters, each word group once."""
+    known = dict.fromkeys(
+        part.lower() for part in (*parts, *(f"{e.name} {e.title}" for e in entries)) if part
+    )
+    return re.sub(r"\s+", " ", " ".join(known)).strip()

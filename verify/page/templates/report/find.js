@@ -2,17 +2,16 @@
 (() => {
   const finder = document.getElementById("find");
   const filters = document.getElementById("filters");
-  const flat = document.getElementById("sorted");
-  if (!finder || !filters || !flat) return;
+  if (!finder || !filters) return;
   const hits = Array.from(finder.querySelectorAll("li.hit"), (item) => ({
-    item, home: item.parentElement, words: " " + item.dataset.words, link: item.querySelector("a"),
+    item, words: " " + item.dataset.words, link: item.querySelector("a"),
   }));
   const fields = Array.from(filters.querySelectorAll("input, select"));
   const byName = Object.fromEntries(fields.map((field) => [field.name, field]));
   const boxes = Array.from(finder.querySelectorAll(".entryline, details.topic, .papershelf"));
   const topics = Array.from(finder.querySelectorAll("details.topic"));
   const count = document.getElementById("count");
-  let chosen = -1, shown = [], only = "";
+  let shown = [], only = "";
 
   const value = (field) => (field.type === "checkbox" ? (field.checked ? field.value : "") : field.value.trim());
   const asked = () => [...fields.map((field) => [field.name, value(field)]), ["only", only]].filter(([, said]) => said);
@@ -33,37 +32,14 @@
     const phrase = found.filter((hit) => (hit.words + " ").match(new RegExp("[^a-z0-9]" + query.replace(/[^a-z0-9 ]/g, "\\$&") + "(?![0-9])")));
     if (query.includes(" ") && phrase.length) found = phrase;
     const kept = new Set(found);
-    const key = { weak: "weak", slow: "seconds" }[state.sort];
-    for (const hit of hits) {
-      hit.item.hidden = !kept.has(hit);
-    }
-    if (!key && flat.dataset.used) for (const hit of hits) hit.home.append(hit.item);
-    if (key) {
-      found.sort((a, b) => b.item.dataset[key] - a.item.dataset[key]);
-      flat.append(...found.map((hit) => hit.item));
-      flat.dataset.used = "1";
-    } else delete flat.dataset.used;
-    flat.hidden = !key;
-    const narrowed = asked().some(([name]) => name !== "sort");
-    for (const box of boxes) box.hidden = key ? true : !box.querySelector("li.hit:not([hidden])");
+    for (const hit of hits) hit.item.hidden = !kept.has(hit);
+    const narrowed = asked().length > 0;
+    for (const box of boxes) box.hidden = !box.querySelector("li.hit:not([hidden])");
     if (narrowed !== topics.narrowed) for (const topic of topics) topic.open = narrowed;
     topics.narrowed = narrowed;
     finder.classList.toggle("narrowed", narrowed);
     shown = found;
-    choose(-1);
-    count.textContent = narrowed || key ? found.length + " of " + hits.length + " lines" + (only ? ", those that the number counts" : "") : "";
-    return state;
-  };
-
-  const choose = (place) => {
-    if (shown[chosen]) shown[chosen].item.classList.remove("chosen");
-    chosen = Math.max(-1, Math.min(place, shown.length - 1));
-    if (chosen < 0) return;
-    const { item } = shown[chosen];
-    item.classList.add("chosen");
-    const topic = item.closest("details");
-    if (topic) topic.open = true;
-    item.scrollIntoView({ block: "nearest" });
+    count.textContent = narrowed ? found.length + " of " + hits.length + " lines" + (only ? ", those that the number counts" : "") : "";
   };
 
   const keep = () => {
@@ -95,8 +71,8 @@
 
   filters.hidden = false;
   for (const link of document.querySelectorAll("a[data-query]")) link.href = "#?" + link.dataset.query;
-  filters.addEventListener("input", (event) => {
-    if (event.target.name !== "sort") only = "";
+  filters.addEventListener("input", () => {
+    only = "";
     apply();
     keep();
   });
@@ -107,13 +83,9 @@
       event.preventDefault();
       byName.q.focus();
       byName.q.select();
-    } else if (event.target === byName.q && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
-      event.preventDefault();
-      choose(chosen + (event.key === "ArrowDown" ? 1 : -1));
     } else if (event.target === byName.q && event.key === "Enter") {
       event.preventDefault();
-      const hit = shown[Math.max(chosen, 0)];
-      if (hit) location.href = hit.link.href;
+      if (shown.length) location.href = shown[0].link.href;
     } else if (event.target === byName.q && event.key === "Escape") {
       read("");
       keep();
