@@ -61,7 +61,7 @@ WITHOUT = {
     "simulate.perceptrons.per_sample.initial_parameters": DATA,
     "simulate.perceptrons.sample_products.DenseSamples": EXACT,
     "simulate.spectra.distribution": SHAPE,
-    "simulate.training.checkpoints.checkpoints": STEPS,
+    "simulate.training.grids.checkpoints": STEPS,
     "simulate.training.grids.ends_measured": STEPS,
     "simulate.training.learnable_rates.largest_rates": STEPS,
     "simulate.training.lyapunov.first_unstable": STEPS,

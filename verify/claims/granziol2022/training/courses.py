@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import sample_products
-from simulate.training import checkpoints, grids, rules, stacks, trial_training
+from simulate.training import grids, rules, stacks, trial_training
 from verify.claims.trained_networks import DECAY, scheduled, steps_at
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ class Course(NamedTuple):
     widths: tuple[int, ...]
     images: list[Floats]
     labels: list[NDArray[np.int64]]
-    found: list[checkpoints.TrainingState]
+    found: list[grids.TrainingState]
 
     def samples(
-        self, network: int, checkpoint: checkpoints.TrainingState, matrix: Any
+        self, network: int, checkpoint: grids.TrainingState, matrix: Any
     ) -> sample_products.PerceptronSamples:
         """Curvature of the single samples of one network, float64."""
         import torch
@@ -69,7 +69,7 @@ def course(block: Block, point: Point) -> Course:
         for rng in block.streams
     ]
     steps = point.epochs * batches[0].per_epoch
-    found = checkpoints.checkpoints(
+    found = grids.checkpoints(
         stacks.Perceptrons("relu"),
         _placed(start, block.device),
         samples,

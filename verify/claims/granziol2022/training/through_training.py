@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simulate import eigenvalues, objectives, operators, perceptrons
 from simulate.modules import hessian_variance, sample_directions
 from simulate.monte_carlo import Block, Point
-from simulate.training import checkpoints, rules
+from simulate.training import grids, rules
 from theory import batch_hessian, own_direction
 from verify.claims.beyond.networks import Noise, formulas, law_of
 from verify.claims.granziol2022 import PAPER
@@ -138,7 +138,7 @@ def adam_scalings(block: Block, point: Point) -> Mapping[str, Any]:
     return _stacked(rows)
 
 
-def _quantiles(checkpoint: checkpoints.TrainingState) -> dict[str, float]:
+def _quantiles(checkpoint: grids.TrainingState) -> dict[str, float]:
     import torch
 
     squares = torch.cat([s.flatten() for s in checkpoint.memory.second]).double().cpu().numpy()
