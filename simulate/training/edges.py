@@ -61,9 +61,8 @@ def gradient_curvatures(
     (tensor([64.]), tensor([16.]))
     """
     products = _Products(stack, parameters, inputs, targets)
-    return _inner(products.gradients, products(products.gradients)), _inner(
-        products.gradients, products.gradients
-    )
+    gradients, images = _flat(products.gradients), _flat(products(products.gradients))
+    return (gradients * images).sum(1), (gradients * gradients).sum(1)
 
 
 def top_eigenvalues(
@@ -193,7 +192,3 @@ def _shaped(flat: Tensor, like: Parameters) -> list[Tensor]:
 
 def _unit(flat: Tensor) -> Tensor:
     return flat / flat.norm(dim=1, keepdim=True).clamp_min(_TINY)
-
-
-def _inner(one: Parameters, other: Parameters) -> Tensor:
-    return (_flat(one) * _flat(other)).sum(1)

@@ -20,8 +20,9 @@ the same batches. To see which rates train:
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -30,7 +31,7 @@ from torch import Tensor
 from simulate import _checks, _memory
 from simulate.training.rules import SGD, Memory, Rule
 from simulate.training.stacks import Parameters, Stack
-from simulate.training.trial_training import CommonBatches
+from simulate.training.trial_training import CommonBatches, common_orders
 
 __all__ = [
     "Cells",
@@ -186,7 +187,10 @@ def train(
     losses = torch.full((rates.numel(), steps), math.inf, dtype=like.dtype, device=like.device)
     watched, memory = dict[str, Tensor](), Memory()
     bounds: Tensor | None = None
-    chosen = _orders(samples, batches, steps, like.device)
+    # a batch of all samples is the same in any order
+    whole = size == samples.each
+    chosen = common_orders(batches, 1 if whole else steps, like.device)
+    chosen = itertools.repeat(next(chosen)) if whole else chosen
     for step in range(steps + 1):
         columns = [i for i, asked in enumerate(at) if asked == step]
         seen = watch(step, Cells(places, tuple(own))) if watch and columns and len(places) else {}
@@ -200,7 +204,8 @@ def train(
         if not len(places):
             continue
         with torch.no_grad():
-            x, y = samples.rows(batch[Cells(places, ()).networks(shape[1])])
+            network = Cells(places, ()).networks(shape[1])
+            x, y = samples.at(network, batch[network])
             if rule.plain:
                 found = stack.descend_(own, x, y, each)
             else:
@@ -219,19 +224,6 @@ def train(
         {name: seen.view(*shape, *seen.shape[1:]) for name, seen in watched.items()},
         Cells(places, tuple(own)),
     )
-
-
-def _orders(
-    samples: TrainingSets, batches: Sequence[CommonBatches], steps: int, device: torch.device
-) -> Iterator[Tensor]:
-    """Rows of the samples of each step, (R, B); a batch of all of them is the same in any order."""
-    size, orders, epoch = batches[0].size, torch.empty(0), -1
-    for step in range(steps):
-        now, place = (0, 0) if size == samples.each else divmod(step, batches[0].per_epoch)
-        if now != epoch:
-            orders, epoch = torch.stack([b.order(now) for b in batches]).to(device), now
-            orders = orders if samples.own is None else samples.own.gather(1, orders)
-        yield orders[:, place * size : (place + 1) * size]
 
 
 @torch.no_grad()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -94,13 +93,15 @@ def descent(
     """
     _require(rate, steps, temperature, momentum, batches)
     _require_memory(parameters)
-    p = _own(temperature) if predictions is None else predictions
-
-    def moment(step: int, at: Parameters, batch: tuple[Any, Tensor]) -> Moment:
-        return _moment(at, batch, logits, temperature, partial(p, step))
-
     return _path(
-        tuple(q.detach() for q in parameters), itertools.cycle(batches), moment, rate, steps, momentum
+        tuple(p.detach() for p in parameters),
+        batches,
+        rate,
+        steps,
+        logits,
+        temperature,
+        momentum,
+        predictions or (lambda _, found: (found / temperature).softmax(-1)),
     )
 
 
@@ -126,41 +127,27 @@ def inner(one: Parameters, other: Parameters, axes: int) -> Tensor:
     return torch.stack([(a * b).flatten(axes).sum(-1) for a, b in zip(one, other, strict=True)]).sum(0)
 
 
-def _own(temperature: float) -> Predictions:
-    return lambda _, logits: (logits / temperature).softmax(-1)
-
-
 def _path(
     at: tuple[Tensor, ...],
-    batches: Iterator[tuple[Any, Tensor]],
-    moment: Callable[[int, Parameters, tuple[Any, Tensor]], Moment],
+    batches: Sequence[tuple[Any, Tensor]],
     rate: float | Tensor,
     steps: int,
-    momentum: float,
-) -> Iterator[Moment]:
-    moves = tuple(torch.zeros_like(p) for p in at)
-    for step in range(steps + 1):
-        now = moment(step, at, next(batches))
-        yield now
-        moves = tuple(momentum * m - _beside(rate, g) * g for m, g in zip(moves, now.gradients, strict=True))
-        at = tuple(p + m for p, m in zip(at, moves, strict=True))
-
-
-def _moment(
-    at: Parameters,
-    batch: tuple[Any, Tensor],
     logits: Callable[[Parameters, Any], Tensor],
     temperature: float,
-    predictions: Callable[[Tensor], Tensor],
-) -> Moment:
-    inputs, labels = batch
-    with torch.enable_grad():
-        leaves = tuple(p.detach().requires_grad_() for p in at)
-        found = logits(leaves, inputs)
-        p = predictions(found.detach())
-        residuals = (p - functional.one_hot(labels, p.shape[-1])) / (temperature * p.shape[-2])
-        gradients = torch.autograd.grad(found, leaves, residuals)
-    return Moment(tuple(at), gradients, found.detach(), p)
+    momentum: float,
+    predictions: Predictions,
+) -> Iterator[Moment]:
+    moves = tuple(torch.zeros_like(p) for p in at)
+    for step, (inputs, labels) in enumerate(itertools.islice(itertools.cycle(batches), steps + 1)):
+        with torch.enable_grad():
+            leaves = tuple(p.detach().requires_grad_() for p in at)
+            found = logits(leaves, inputs)
+            p = predictions(step, found.detach())
+            residuals = (p - functional.one_hot(labels, p.shape[-1])) / (temperature * p.shape[-2])
+            gradients = torch.autograd.grad(found, leaves, residuals)
+        yield Moment(at, gradients, found.detach(), p)
+        moves = tuple(momentum * m - _beside(rate, g) * g for m, g in zip(moves, gradients, strict=True))
+        at = tuple(p + m for p, m in zip(at, moves, strict=True))
 
 
 def _beside(rate: float | Tensor, gradient: Tensor) -> float | Tensor:
@@ -181,7 +168,7 @@ def _require(
 
 def _require_memory(parameters: Parameters) -> None:
     # gradients, the moves before and after, and the next parameters; what the model keeps is its own affair
-    needed = 4 * sum(p.numel() * p.element_size() for p in parameters)
+    needed = 4 * sum(p.nbytes for p in parameters)
     what = f"gradients and moves of {sum(p.numel() for p in parameters)} parameters"
     device = parameters[0].device if parameters else "cpu"
     _memory.require_free("parameters", needed, what, device=device, advice="use fewer networks at once")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.monte_carlo import Point
-from simulate.training import momentum, optimisers
+from simulate.training import optimisers
 from theory import learning_rates, loss_change
 from verify.claims.granziol2022 import PAPER
 from verify.model import KNOWN, OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
@@ -265,14 +265,14 @@ def _polyak(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     best = learning_rates.heavy_ball(top, low)
 
     def ball(rate: Any, rho: Any) -> float:
-        return _contraction(momentum.heavy_ball_step(float(rate), float(rho)), point)
+        return _contraction(optimisers.heavy_ball_step(float(rate), float(rho)), point)
 
     return {
         "heavy ball": ball(*best[:2]),
         "heavy ball, theory": best.contraction,
         "heavy ball as our copy reads": ball(2 / (math.sqrt(top) + math.sqrt(low)), best.momentum),
         "heavy ball, momentum not squared": ball(best.learning_rate, math.sqrt(best.momentum)),
-        "gradient descent": _contraction(momentum.descent_step(2 / (top + low)), point),
+        "gradient descent": _contraction(optimisers.descent_step(2 / (top + low)), point),
     }
 
 
@@ -304,18 +304,18 @@ def _best_nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 
 def _ahead(point: Point, rate: Any, rho: Any) -> float:
-    return _contraction(momentum.nesterov_step(float(rate), float(rho)), point)
+    return _contraction(optimisers.nesterov_step(float(rate), float(rho)), point)
 
 
 def _contraction(method: Any, point: Point) -> float:
-    return momentum.step_contraction(method, tuple(np.geomspace(point.smallest, point.largest, 7)))
+    return optimisers.step_contraction(method, tuple(np.geomspace(point.smallest, point.largest, 7)))
 
 
 def _contraction_error(_: np.random.Generator, p: Point, *, of: str = "") -> float:
     """Predicted less iterated contraction of either method."""
     low = p.share * p.largest
-    step = (momentum.nesterov_step if p.look_ahead else momentum.heavy_ball_step)(p.rate, p.momentum)
-    found = momentum.step_contraction(step, tuple(np.linspace(low, p.largest, 5)))
+    step = (optimisers.nesterov_step if p.look_ahead else optimisers.heavy_ball_step)(p.rate, p.momentum)
+    found = optimisers.step_contraction(step, tuple(np.linspace(low, p.largest, 5)))
     law = learning_rates.nesterov_contraction if p.look_ahead else learning_rates.heavy_ball_contraction
     ends = {"largest": p.largest, "smallest": p.largest if of == "largest" else low}
     predicted = math.sqrt(p.momentum) if of == "root" else law(p.rate, p.momentum, **ends)

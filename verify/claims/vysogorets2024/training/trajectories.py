@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate import objectives
 from simulate.monte_carlo import Point
-from simulate.training import momentum, scaled_training
+from simulate.training import optimisers, scaled_training
 from theory import learning_rates, zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.scaling.identities import NETWORKS, DrawnNetwork, drawn
@@ -138,7 +138,7 @@ def _unstable(rng: np.random.Generator, point: Point, limit_of: Callable[[float]
     limit = float(limit_of(float(np.linalg.norm(hessian, 2))))
 
     def end(rate: float) -> Any:
-        w, step = start, momentum.descent_step(rate)
+        w, step = start, optimisers.descent_step(rate)
         for _ in range(STEPS):
             w = step(w, w, lambda at: hessian @ at)
         return w
