@@ -316,7 +316,7 @@ def _integer_labels(labels: NDArray[Any], count: int, path: object) -> NDArray[n
         raise ValueError(f"y_train of {path} must be integers, got {labels.dtype}; save labels.astype(int)")
     if labels.shape not in ((count,), (count, 1)):
         raise ValueError(f"y_train of {path} must be one label per image, ({count},), got {labels.shape}")
-    for end in (labels.min(), labels.max()):
+    for end in (labels.max(), labels.min()):
         if not 0 <= end <= _LARGEST_LABEL:
             raise ValueError(f"y_train of {path} must be classes from 0, got {end}; renumber them")
     return labels.reshape(count).astype(np.int64)

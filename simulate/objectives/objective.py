@@ -18,16 +18,19 @@ from simulate.objectives import soundness
 from simulate.objectives.additivity import UNKNOWN
 from simulate.objectives.batches import (
     Batch,
+    Stacked,
+    Tally,
     cuts,
     cuttable,
+    given as given_batches,
     is_batch,
+    named_data,
     pair,
     placed,
     repeatable,
     rows,
     window,
 )
-from simulate.objectives.datasets import Stacked, named_data
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.forms import Form, asked_form, picked, returned_parts
 from simulate.objectives.heads import Few, Head, by_chunks, by_positions, head_of
@@ -55,7 +58,6 @@ from simulate.objectives.parameters import (
     parametric,
     unwrapped,
 )
-from simulate.objectives.passes import Tally, given as given_batches
 from simulate.objectives.questions import (
     all_coupling,
     few_samples,
@@ -87,7 +89,7 @@ class Objective:
         be a tuple or, by name, a mapping of tensors; targets may be a tuple too, and what could then be two batches is
         refused. A batch may also be a mapping with `labels` among its inputs, as transformers have it; those of a
         causal language model are moved by one position, see `shifted`. A data set of single samples is stacked, see
-        `simulate.objectives.datasets`. An iterator is held in memory, and must end. What loads anew for every pass
+        `simulate.objectives.batches`. An iterator is held in memory, and must end. What loads anew for every pass
         must give the same samples, in whatever order.
     loss
         A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`, or its name:

@@ -19,8 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives import Objective
-from simulate.objectives.batches import is_batch, joined, placed, repeatable, rows, window
-from simulate.objectives.datasets import DIGITS, named_data
+from simulate.objectives.batches import DIGITS, is_batch, joined, named_data, placed, repeatable, rows, window
 from simulate.objectives.determinism import require_deterministic
 from simulate.objectives.labels import Labels
 from simulate.objectives.losses import LOSSES, BatchLoss, default_loss, fitting, named_loss, require_order
