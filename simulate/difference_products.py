@@ -26,10 +26,9 @@ from simulate.lanczos import Operator
 from simulate.lanczos.products import one_by_one
 from simulate.objectives import Objective
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.padding import held_padding, pads
 from simulate.objectives.parameters import Leaves
 from simulate.objectives.restoring import as_found
-from simulate.objectives.soundness import require_first
+from simulate.objectives.soundness import held_padding, pads, require_first
 
 __all__ = ["Difference", "DifferenceOperator", "difference_hessian"]
 

@@ -19,10 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import alike, slopes
-from simulate.objectives.soundness import hooked
+from simulate.objectives.soundness import Asked, hooked
 
 __all__ = ["Few", "Head", "Headed", "Rows", "by_chunks", "by_positions", "head_of", "rows_of"]
 

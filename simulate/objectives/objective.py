@@ -15,7 +15,16 @@ from torch import Tensor, nn
 
 from simulate import _checks
 from simulate.objectives import soundness
-from simulate.objectives.additivity import UNKNOWN
+from simulate.objectives.additivity import (
+    UNKNOWN,
+    all_coupling,
+    few_samples,
+    gives_sum,
+    kept_answers,
+    model_mixing,
+    of_one,
+    rows_apart,
+)
 from simulate.objectives.batches import (
     Batch,
     Stacked,
@@ -32,9 +41,8 @@ from simulate.objectives.batches import (
     window,
 )
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.forms import Form, asked_form, picked, returned_parts
+from simulate.objectives.forms import Form, Labels, asked_form, picked, returned_parts
 from simulate.objectives.heads import Few, Head, by_chunks, by_positions, head_of
-from simulate.objectives.labels import Labels
 from simulate.objectives.losses import (
     BatchLoss,
     Count,
@@ -57,15 +65,6 @@ from simulate.objectives.parameters import (
     in_place,
     parametric,
     unwrapped,
-)
-from simulate.objectives.questions import (
-    all_coupling,
-    few_samples,
-    gives_sum,
-    kept_answers,
-    model_mixing,
-    of_one,
-    rows_apart,
 )
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found, in_mode
@@ -324,7 +323,7 @@ class Objective:
     def shifted(self) -> bool:
         """Whether labels that came in mappings were moved by one position, since the model's own loss does so.
 
-        See `simulate.objectives.labels`.
+        See `simulate.objectives.forms`.
         """
         return bool(self._labels.shifted)
 
@@ -356,7 +355,7 @@ class Objective:
         """Description of how the model mixes samples of a batch; empty if parts of it have the same outputs.
 
         Asked once of each data, of batches of every size that a pass takes, at most four of them: for each three
-        forward passes, and one of a single sample. See `simulate.objectives.questions` for what that leaves out.
+        forward passes, and one of a single sample. See `simulate.objectives.additivity` for what that leaves out.
         """
         return model_mixing(self)
 
