@@ -29,7 +29,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -450,38 +450,6 @@ _ASKED = 128
 _Answer = TypeVar("_Answer")
 
 
-class AskedSamples(Asked, Protocol):
-    """Protocol for objectives whose samples are asked about; the attributes are those of `Objective`."""
-
-    answers: dict[str, Any]
-    sizes: tuple[int, ...]
-    several: bool
-    own_rows: int
-    ranks: Ranks
-
-    @property
-    def pass_size(self) -> int:
-        """Samples that a pass takes at most."""
-        ...
-
-    @property
-    def coupling(self) -> str:
-        """Why the loss of a batch is not that of its parts."""
-        ...
-
-    def at_few(self) -> Asked:
-        """Itself, or at a few positions."""
-        ...
-
-    def given(self) -> Iterator[Piece]:
-        """The batches as they are given."""
-        ...
-
-    def weighed(self, inputs: Any, targets: Any) -> Batch:
-        """A batch with its factor in the loss."""
-        ...
-
-
 def asked_once(question: Callable[[Any], _Answer]) -> Callable[[Any], _Answer]:
     """Keep the answer with the objective: what a model does is the same each time, as `require_sound` makes sure."""
 
@@ -500,7 +468,7 @@ def kept_answers(answers: dict[str, Any]) -> dict[str, Any]:
     return {name: answers[name] for name in ("loss_coupling", "sizes") if name in answers}
 
 
-def all_coupling(objective: AskedSamples) -> str:
+def all_coupling(objective: Asked) -> str:
     """Return what couples the samples of a batch, of any size that is used, in words; empty if nothing does."""
     known: frozenset[int] = objective.answers.get("sizes", frozenset())
     if not loss_coupling(objective) and not known.issuperset(objective.sizes):
@@ -511,13 +479,13 @@ def all_coupling(objective: AskedSamples) -> str:
 
 
 @asked_once
-def loss_coupling(objective: AskedSamples) -> str:
+def loss_coupling(objective: Asked) -> str:
     """Return what couples a few samples of all data, in words; empty if nothing does."""
     return _asked_coupling(objective, spread_samples(objective))
 
 
 @asked_once
-def model_mixing(objective: AskedSamples) -> str:
+def model_mixing(objective: Asked) -> str:
     """Return how the model mixes samples in batches of the sizes that are used, in words; empty if it does not."""
     asked = objective.at_few()
     if trusted(asked):
@@ -532,7 +500,7 @@ def model_mixing(objective: AskedSamples) -> str:
 
 
 @asked_once
-def rows_apart(objective: AskedSamples) -> bool:
+def rows_apart(objective: Asked) -> bool:
     """Return whether the model gives every sample the outputs that it has alone, as a row."""
     asked = objective.at_few()
     batch = asked.few()
@@ -543,7 +511,7 @@ def rows_apart(objective: AskedSamples) -> bool:
         return alone(asked, batch)
 
 
-def gives_sum(objective: AskedSamples) -> bool:
+def gives_sum(objective: Asked) -> bool:
     """Return whether the loss function gives the sum over the samples of a batch, though it is taken for their mean.
 
     Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something rare
@@ -556,7 +524,7 @@ def gives_sum(objective: AskedSamples) -> bool:
     )
 
 
-def _asked_coupling(objective: AskedSamples, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
+def _asked_coupling(objective: Asked, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
     with as_found(objective.model, objective.training):
         return coupling(objective.at_few(), pieces, most=objective.pass_size, loss_alone=loss_alone)
 
@@ -564,7 +532,7 @@ def _asked_coupling(objective: AskedSamples, pieces: Sequence[Piece], *, loss_al
 # --- the samples that questions are put to, in a group those of all processes, the same in each --------------------
 
 
-def few_samples(objective: AskedSamples, *, whole: bool = False) -> Batch:
+def few_samples(objective: Asked, *, whole: bool = False) -> Batch:
     """Return a few samples of the first batch that has several; all of it if `whole`, or where it cannot be cut."""
     ranks, known = objective.ranks, objective.answers
     name = (
@@ -591,7 +559,7 @@ def few_samples(objective: AskedSamples, *, whole: bool = False) -> Batch:
     return found
 
 
-def largest_batch(objective: AskedSamples) -> Batch:
+def largest_batch(objective: Asked) -> Batch:
     """Return the first batch of the largest size that a pass takes, or so much of a larger one."""
     ranks, most = objective.ranks, objective.pass_size
     with ranks.together("a few samples"), as_found(objective.model, objective.training):
@@ -609,7 +577,7 @@ def largest_batch(objective: AskedSamples) -> Batch:
 
 
 @asked_once
-def spread_samples(objective: AskedSamples) -> list[Piece]:
+def spread_samples(objective: Asked) -> list[Piece]:
     """Return a few samples of all data, one by one; where there is a head with a few of their targets."""
     ranks, asked = objective.ranks, objective.at_few()
     with ranks.together("a few samples"), as_found(objective.model, objective.training):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import alike, slopes
 from simulate.objectives.soundness import Asked, hooked
 
-__all__ = ["Few", "Head", "Headed", "Rows", "by_chunks", "by_positions", "head_of", "rows_of"]
+__all__ = ["Few", "Head", "Rows", "by_chunks", "by_positions", "head_of", "rows_of"]
 
 LARGE = 1 << 21
 """Logits of one sample from which on they are taken in chunks."""
@@ -33,24 +33,6 @@ AT_ONCE = 1 << 21
 
 _FEW = 1 << 20
 """Logits of one sample that questions are put to."""
-
-
-class Headed(Asked, Protocol):
-    """What is needed of an `Objective` whose model has a head; it is described there."""
-
-    state: Any
-
-    def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """The tensor that the loss takes, its axes as the model gives them."""
-        ...
-
-    def weighed(self, inputs: Any, targets: Any) -> Batch:
-        """A batch with its factor in the loss of all data."""
-        ...
-
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Part of the loss that a batch adds."""
-        ...
 
 
 class Head(NamedTuple):
@@ -69,7 +51,7 @@ class Head(NamedTuple):
     positions: int
     classes: int
 
-    def own(self, objective: Headed, leaves: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+    def own(self, objective: Asked, leaves: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         """Weight and bias of the layer for these parameters."""
         state = objective.state(leaves)
         weight, bias = (
@@ -77,7 +59,7 @@ class Head(NamedTuple):
         )
         return weight, bias
 
-    def places(self, objective: Headed, leaves: Sequence[Tensor]) -> list[int | None]:
+    def places(self, objective: Asked, leaves: Sequence[Tensor]) -> list[int | None]:
         """Where those stand among the parameters; None for what is fixed, or not there."""
         own = self.own(objective, leaves)
         return [next((i for i, leaf in enumerate(leaves) if leaf is part), None) for part in own]
@@ -92,7 +74,7 @@ class Head(NamedTuple):
         finally:
             del layer.forward
 
-    def hidden(self, objective: Headed, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+    def hidden(self, objective: Asked, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
         """What the layer is given, (N, T, d)."""
         with self.away():
             return objective.returned(leaves, inputs)
@@ -116,7 +98,7 @@ def by_positions(loss: Any, reduction: str) -> bool:
     return own and loss.reduction == reduction
 
 
-def head_of(objective: Headed, inputs: Any) -> Head | None:
+def head_of(objective: Asked, inputs: Any) -> Head | None:
     """The head of the model, asked by one sample; None if it has none that can be taken out, or few logits.
 
     To be used within `parametric.as_found`.
@@ -174,14 +156,14 @@ class Rows(NamedTuple):
     batch: Batch
 
 
-def rows_of(objective: Headed, head: Head, hidden: Tensor, targets: Tensor) -> Iterator[Rows]:
+def rows_of(objective: Asked, head: Head, hidden: Tensor, targets: Tensor) -> Iterator[Rows]:
     """All positions of a batch in chunks."""
     flat, labels = hidden.flatten(0, 1), targets.reshape(-1)
     for place in cuts(len(flat), max(1, AT_ONCE // head.classes)):
         yield Rows(place, flat[place], objective.weighed(None, labels[place]))
 
 
-def by_chunks(objective: Headed, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
+def by_chunks(objective: Asked, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
     """Part of the loss that a batch adds and, where gradients are recorded, its gradient; by chunks of positions."""
     leaves, differentiate = objective.leaves(), torch.is_grad_enabled()
     hidden = head.hidden(objective, leaves, batch.inputs)

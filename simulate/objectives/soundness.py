@@ -45,6 +45,7 @@ from simulate.objectives.batches import Batch, OtherDataError, copied, placed, t
 from simulate.objectives.derivatives import alike, behind, normal, slopes
 from simulate.objectives.losses import loss_of
 from simulate.objectives.parameters import HALVES, Leaves, doubled
+from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found
 
 __all__ = [
@@ -76,6 +77,12 @@ class Asked(Protocol):
     takes_few: bool
     dtype: torch.dtype
     data: Any
+    state: Any
+    answers: dict[str, Any]
+    sizes: tuple[int, ...]
+    several: bool
+    own_rows: int
+    ranks: Ranks
 
     def leaves(self) -> tuple[Tensor, ...]:
         """The parameters."""
@@ -87,6 +94,36 @@ class Asked(Protocol):
 
     def weight(self, targets: Any) -> float:
         """What a batch counts for."""
+        ...
+
+    def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """The tensor that the loss takes, its axes as the model gives them."""
+        ...
+
+    def weighed(self, inputs: Any, targets: Any) -> Batch:
+        """A batch with its factor in the loss of all data."""
+        ...
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """Part of the loss that a batch adds."""
+        ...
+
+    def given(self) -> Iterator[tuple[Any, Any]]:
+        """The batches as they are given."""
+        ...
+
+    def at_few(self) -> Any:
+        """Itself, or at a few positions."""
+        ...
+
+    @property
+    def pass_size(self) -> int:
+        """Samples that a pass takes at most."""
+        ...
+
+    @property
+    def coupling(self) -> str:
+        """Why the loss of a batch is not that of its parts."""
         ...
 
     def few(self, *, whole: bool = False) -> Batch:
