@@ -28,7 +28,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -174,9 +174,11 @@ class _Few:
                 if len(self._classes) < _CLASSES and (place, value) not in self._classes:
                     self._classes[place, value] = sample(row)
             for sign in (-1, 1) if place == 0 else ():
-                end, row = _largest(sign * flat)
+                at = int((sign * flat).argmax())
+                end = sign * float(flat.flatten()[at])
+                end = math.inf if math.isnan(end) else end
                 if end > self._ends.get(sign, (-math.inf, None))[0]:
-                    self._ends[sign] = end, sample(row)
+                    self._ends[sign] = end, sample(at // flat.shape[1])
         self._batches += 1
 
 
@@ -192,13 +194,6 @@ def _classes(flat: Tensor) -> list[tuple[int, int]]:
     values = flat.argmax(1, keepdim=True) if flat.is_floating_point() else flat
     found, first = np.unique(values.cpu().numpy(), return_index=True)
     return list(zip(found.tolist(), (first // values.shape[1]).tolist(), strict=True))
-
-
-def _largest(flat: Tensor) -> tuple[float, int]:
-    """The largest number and its sample; what is none counts as infinite."""
-    place = int(flat.argmax())
-    value = float(flat.flatten()[place])
-    return (math.inf if math.isnan(value) else value), place // flat.shape[1]
 
 
 def _kind(piece: Piece) -> list[tuple[tuple[int, ...], torch.dtype]]:
@@ -255,7 +250,7 @@ def mixing(asked: Asked, batch: Batch) -> str:
                 # a single sample may come without its axis
                 if found.numel() == expected.numel():
                     found = found.reshape_as(expected)
-                    if alike(found, expected) or alike(*_as_computed(asked, batch.inputs, found, expected)):
+                    if _same(asked, batch.inputs, found, expected):
                         continue
                 return MIXED if alike(outputs(slice(None)), whole) else ""  # a model that draws
         except Exception:  # code of others, that needs more samples
@@ -273,20 +268,19 @@ def alone(asked: Asked, batch: Batch) -> bool:
     with torch.no_grad(), suppress(Exception):  # a model may take no sample alone
         outputs = asked.outputs(leaves, batch.inputs)
         if outputs.ndim and len(outputs) == count:
-            found = asked.outputs(leaves, window(batch.inputs, one)), outputs[one]
-            return alike(*found) or alike(*_as_computed(asked, batch.inputs, *found))
+            return _same(asked, batch.inputs, asked.outputs(leaves, window(batch.inputs, one)), outputs[one])
     return False
 
 
-def _as_computed(asked: Asked, inputs: Any, *outputs: Tensor) -> list[Tensor]:
-    """Return outputs in the narrowest type that the model computes in: single precision may be handed on as double."""
-    if outputs[0].dtype is not torch.float64:
-        return list(outputs)
+def _same(asked: Asked, inputs: Any, found: Tensor, expected: Tensor) -> bool:
+    """Whether outputs agree in the narrowest type that the model computes in: single may be handed on as double."""
+    if alike(found, expected) or found.dtype is not torch.float64:
+        return alike(found, expected)
     with torch.enable_grad():
         nodes = behind([asked.outputs(asked.leaves(), inputs)])
     types = {m.dtype for node in nodes for m in node._input_metadata} & {torch.float32, torch.float64}
-    narrowest = max(types, key=lambda dtype: torch.finfo(dtype).eps, default=outputs[0].dtype)
-    return [each.to(narrowest) for each in outputs]
+    narrowest = max(types, key=lambda dtype: torch.finfo(dtype).eps, default=found.dtype)
+    return alike(found.to(narrowest), expected.to(narrowest))
 
 
 def _sides(count: int) -> Iterator[list[int]]:
@@ -318,7 +312,9 @@ def _together(asked: Asked, pieces: Sequence[Piece], loss_alone: bool) -> str:
         except Exception:  # code of others, that needs more samples
             return _FEWER
         if found:
-            return "" if found == MIXED and _draws(asked, whole, pieces) else found
+            # a model that draws has other outputs for the same samples
+            draws = found == MIXED and not alike(_part(asked, pieces).outputs, whole.outputs)
+            return "" if draws else found
     return ""
 
 
@@ -347,17 +343,11 @@ def _coupled(
         outputs = torch.cat([own[i] for i in side])
         if not loss_alone:
             found = _part(asked, taken).outputs
-            inputs = joined([x for x, _ in taken])
-            if not alike(found, outputs) and not alike(*_as_computed(asked, inputs, found, outputs)):
+            if not _same(asked, joined([x for x, _ in taken]), found, outputs):
                 return MIXED
         targets = joined([y for _, y in taken])
         parts.append(_Part(outputs, targets, asked.weight(targets)))
     return loss.coupled(parts)
-
-
-def _draws(asked: Asked, whole: _Part, pieces: Sequence[Piece]) -> bool:
-    """Whether the model has other outputs for the same samples."""
-    return not alike(_part(asked, pieces).outputs, whole.outputs)
 
 
 class _Loss:
@@ -371,64 +361,52 @@ class _Loss:
     def coupled(self, parts: Sequence[_Part]) -> str:
         """What is wrong with the mean, or the sum, of parts of it."""
         losses = [self._of(part) for part in parts]
-        expected = self._together(parts, losses)
-        relative, rounding = _precision([self.whole, *losses])
-        scale = max(map(abs, [self.whole, *losses]))
-        least = relative * scale + 10 * rounding * float(self._part.outputs.abs().max())
-        if (math.isfinite(expected) and abs(self.whole - expected) <= least) or self._of(
-            self._part
-        ) != self.whole:
+        every, expected = [self.whole, *losses], sum(losses)
+        if self._asked.reduction == "mean":
+            total = sum(part.weight for part in parts)
+            adds_up = math.isclose(total, self._part.weight, rel_tol=1e-6)  # a count need not
+            weighed = zip(parts, losses, strict=True)  # the mean over nothing is no number
+            shares = (part.weight / total * loss for part, loss in weighed if part.weight)
+            expected = sum(shares) if adds_up else math.nan
+        # computed in the narrowest type that holds them: none in double precision has its last half of digits zero
+        exact = (
+            kind
+            for kind in _PRECISIONS
+            if all(float(torch.tensor(x, dtype=torch.float64).to(kind)) == x for x in every)
+        )
+        kind = next(exact, torch.float64)
+        rounding = 10 * torch.finfo(kind).eps * float(self._part.outputs.abs().max())
+        least = _PRECISIONS[kind] * max(map(abs, every)) + rounding
+        close = math.isfinite(expected) and abs(self.whole - expected) <= least
+        if close or self._of(self._part) != self.whole:
             return ""
         return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._asked.reduction]
 
     def _of(self, part: _Part) -> float:
         return float(self._criterion(part.outputs.clone(), part.targets))
 
-    def _together(self, parts: Sequence[_Part], losses: Sequence[float]) -> float:
-        if self._asked.reduction == "sum":
-            return sum(losses)
-        total = sum(part.weight for part in parts)
-        if not math.isclose(total, self._part.weight, rel_tol=1e-6):  # a count that does not add up either
-            return math.nan
-        weighed = ((part.weight / total, loss) for part, loss in zip(parts, losses, strict=True))
-        return sum(share * loss for share, loss in weighed if share)  # the mean over nothing is no number
-
-
-def _precision(losses: Sequence[float]) -> tuple[float, float]:
-    """Relative error that losses may have, and the rounding of the type that they were computed in.
-
-    That is the narrowest one that holds them all: no loss in double precision has its last half of the digits zero.
-    """
-    for dtype, relative in _PRECISIONS.items():
-        if all(float(torch.tensor(loss, dtype=torch.float64).to(dtype)) == loss for loss in losses):
-            return relative, torch.finfo(dtype).eps
-    return _PRECISIONS[torch.float64], torch.finfo(torch.float64).eps
-
 
 def _in_double(criterion: Any, part: _Part) -> Callable[[Tensor, Any], Tensor] | None:
     """None of what cannot be had in double precision at all."""
     like = part.outputs.new_zeros((), dtype=torch.float64)
-    for own in (doubled, _promoted):
+    for mode in (nullcontext, _Doubling):
         with suppress(
             Exception
         ):  # numbers of its own in single precision, say, that it will not mix with others
-            made = own(criterion)
-            made(part.outputs.to(like, copy=True), placed(part.targets, like))
-            return lambda outputs, targets: made(outputs.double(), placed(targets, like))
+            own = doubled(criterion) if mode is nullcontext else criterion
+
+            def made(outputs: Tensor, targets: Any, own: Any = own, mode: Any = mode) -> Tensor:
+                with mode():
+                    return own(outputs.to(like, copy=True), placed(targets, like))
+
+            made(part.outputs, part.targets)
+            return made
     return None
 
 
-def _promoted(criterion: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function with every tensor of single precision doubled where torch takes it: also what it closes over."""
-
-    def doubling(*arguments: Any) -> Tensor:
-        with _Doubling():
-            return criterion(*arguments)
-
-    return doubling
-
-
 class _Doubling(TorchFunctionMode):
+    """Every tensor of single precision doubled where torch takes it: also what a function closes over."""
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         def double(value: Any) -> Any:
             return value.double() if isinstance(value, Tensor) and value.dtype is torch.float32 else value
