@@ -358,13 +358,10 @@ def joined(parts: list[Any]) -> Any:
     ):
         return torch.cat(parts) if first.ndim else first
     if any(isinstance(p, Mapping | tuple | Tensor) for p in parts):
-        shapes = " and ".join(dict.fromkeys(_shown(part) for part in parts))
+        shown = (str(tuple(p.shape[1:])) if isinstance(p, Tensor) else type(p).__name__ for p in parts)
+        shapes = " and ".join(dict.fromkeys(shown))
         raise ValueError(f"data must hold samples of one shape, got {shapes}; pad them, or take one batch")
     return first
-
-
-def _shown(part: Any) -> str:
-    return str(tuple(part.shape[1:])) if isinstance(part, Tensor) else type(part).__name__
 
 
 def cuts(samples: int, most: int) -> Iterator[slice]:
@@ -607,7 +604,12 @@ def of_samples(data: Any) -> bool:
 
 def _sample(item: Any) -> Any:
     if isinstance(item, Mapping):
-        return {name: _numbers(part) for name, part in item.items() if not _is_text(part)}
+        # text is left out
+        first = {n: part[0] if isinstance(part, list | tuple) and part else part for n, part in item.items()}
+        kept = (
+            name for name, part in first.items() if part is not None and not isinstance(part, str | bytes)
+        )
+        return {name: _numbers(item[name]) for name in kept}
     if isinstance(item, tuple | list) and len(item) == 2:
         return tuple(_sample(part) if isinstance(part, Mapping) else _numbers(part) for part in item)
     length = f" of length {len(item)}" if isinstance(item, tuple | list) else ""
@@ -617,27 +619,20 @@ def _sample(item: Any) -> Any:
     )
 
 
-def _is_text(part: Any) -> bool:
-    first = part[0] if isinstance(part, list | tuple) and part else part
-    return first is None or isinstance(first, str | bytes)
-
-
 def _numbers(part: Any) -> Tensor:
     if isinstance(part, Tensor):
         return part
     own = isinstance(part, np.ndarray | np.generic)
-    if not own and hasattr(part, "__array_interface__"):
-        return _image(np.asarray(part))
+    if not own and hasattr(
+        part, "__array_interface__"
+    ):  # an image: channels first, bytes as floats in [0, 1]
+        pixels = np.asarray(part)
+        pixels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+        image = torch.from_numpy(np.ascontiguousarray(pixels))
+        return image.float() / 255 if image.dtype == torch.uint8 else image.float()
     try:
         return torch.as_tensor(part if own else np.asarray(part))  # with floats of Python in double precision
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(
             f"data must give samples of numbers, got {type(part).__name__}; give the data set a transform to tensors"
         ) from None
-
-
-def _image(pixels: np.ndarray) -> Tensor:
-    """Channels first, bytes as floats in [0, 1]."""
-    channels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
-    tensor = torch.from_numpy(np.ascontiguousarray(channels))
-    return tensor.float() / 255 if tensor.dtype == torch.uint8 else tensor.float()

@@ -142,19 +142,14 @@ def behind(ends: Iterable[Tensor | None]) -> set[Any]:
     ['SinBackward0', 'SumBackward0', 'torch::autograd::AccumulateGrad']
     """
     found: set[Any] = set()
-    left = [end.grad_fn or _accumulation(end) for end in ends if end is not None and end.requires_grad]
+    moving = (end for end in ends if end is not None and end.requires_grad)
+    left: list[Any] = [torch.autograd.graph.get_gradient_edge(end).node for end in moving]
     while left:
         node = left.pop()
         if node is not None and node not in found:
             found.add(node)
             left.extend(before for before, _ in node.next_functions)
     return found
-
-
-def _accumulation(leaf: Tensor) -> Any:
-    """The node of a leaf."""
-    viewed: Any = leaf.view_as(leaf).grad_fn
-    return viewed.next_functions[0][0]
 
 
 def alike(found: Tensor, expected: Tensor) -> bool:
@@ -413,7 +408,8 @@ class _Tape(TorchDispatchMode):
         if not results or not all(type(t) is Tensor for t in (*moving, *results)):
             raise UnrecordedError(f"{func} of changes gives no plain tensors")
         read = {self._number(t) for t in moving}
-        written = {self._number(t) for t in _written(func, args, kwargs)}
+        places = [args[i] if i < len(args) else kwargs.get(name) for i, name in _writes(func)]
+        written = {self._number(t) for t in _tensors(places)}  # arguments that it writes into
         if None in written:
             raise UnrecordedError(f"{func} writes changes into values")
         options = {name: self._slotted(value) for name, value in kwargs.items()}
@@ -481,11 +477,6 @@ class _Tape(TorchDispatchMode):
             ends=ends,
             constants=tuple(constants.values()),
         )
-
-
-def _written(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
-    """Arguments that an operation writes into."""
-    return _tensors([args[i] if i < len(args) else kwargs.get(name) for i, name in _writes(func)])
 
 
 @functools.cache

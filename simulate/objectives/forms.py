@@ -120,24 +120,15 @@ def arguments(model: nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str,
     missing = [p.name for p in needed if p.name not in given or p.kind is p.POSITIONAL_ONLY]
     if not unknown and not missing:
         return (), given
-    if len(needed) <= 1 and not any(p.name in given for p in own) and _takes_one(parameters):
+    takes_one = any(p.kind in _PLACED or p.kind is p.VAR_POSITIONAL for p in parameters)
+    if takes_one and len(needed) <= 1 and not any(p.name in given for p in own):
         return (given,), {}
-    got = " and ".join(
-        part
-        for part in (
-            f"{', '.join(map(str, unknown))} too" if unknown else "",
-            f"no {', '.join(missing)}" if missing else "",
-        )
-        if part
-    )
+    got = [f"{', '.join(map(str, unknown))} too"] if unknown else []
+    got = " and ".join([*got, f"no {', '.join(missing)}"] if missing else got)
     takes = ", ".join(p.name for p in parameters if p.kind in (*_NAMED, *_PLACED))
     raise ValueError(
         f"inputs must be what forward takes, {takes}, got {got}; leave out or add what differs, or wrap the model"
     )
-
-
-def _takes_one(parameters: list[inspect.Parameter]) -> bool:
-    return any(p.kind in _PLACED or p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
 def picked(found: Any, field: str | int | None = None) -> Tensor:
@@ -295,19 +286,16 @@ class Labels:
             If the model's own loss is no cross-entropy of its logits with the labels, moved or not, it moves them
             and the loss is no cross-entropy, or it takes labels and fails with them.
         """
-        inputs = self._completed(dict(inputs), labels)
+        inputs = dict(inputs)
+        # what an encoder and decoder makes of the labels if it is given them
+        started = getattr(self._model, "prepare_decoder_input_ids_from_labels", None)
+        if started is not None and not any(name.startswith("decoder_input") for name in inputs):
+            inputs["decoder_input_ids"] = started(labels)
         if not movable(labels):
             return inputs, labels
         if self.shifted is None:
             self.shifted = self.moves(inputs, labels, call, leaves)
         return inputs, _moved(labels, self._ignored()) if self.shifted else labels
-
-    def _completed(self, inputs: dict[str, Any], labels: Any) -> dict[str, Any]:
-        """What an encoder and decoder makes of the labels if it is given them."""
-        started = getattr(self._model, "prepare_decoder_input_ids_from_labels", None)
-        if started is not None and not any(name.startswith("decoder_input") for name in inputs):
-            inputs["decoder_input_ids"] = started(labels)
-        return inputs
 
     def _ignored(self) -> int:
         if not of_classes(self._loss):
@@ -329,7 +317,10 @@ class Labels:
         place = int(kept[0]) if len(kept) else 0
         one = slice(place, place + 1)
         inputs, labels = window(inputs, one), labels[one]
-        away = [p.detach() + _AWAY * _size(p) * normal(p, seed=1) for p in leaves]
+        away = list[Tensor]()
+        for p in leaves:
+            size = float(p.detach().square().mean().sqrt()) or 1.0  # typical entry, and 1 of one that is zero
+            away.append(p.detach() + _AWAY * size * normal(p, seed=1))
         with as_found(self._model, training=False), torch.no_grad():
             logits = self._form.read(call(away, inputs))
             if logits.shape[:-1] != labels.shape:
@@ -339,7 +330,9 @@ class Labels:
             own = self._own_loss(call, away, {**inputs, "labels": labels})
             if own is None:
                 return False
-            losses = [_cross_entropy(logits, each) for each in (_moved(labels, IGNORED), labels)]
+            flat = logits.flatten(0, 1).float()
+            both = (_moved(labels, IGNORED).flatten(), labels.flatten())
+            losses = [float(functional.cross_entropy(flat, each, ignore_index=IGNORED)) for each in both]
         found = _fitting(own, losses)
         if sum(found) != 1:
             raise ValueError(
@@ -359,7 +352,8 @@ class Labels:
         try:
             found = call(leaves, given)
         except Exception as error:  # code of others
-            if isinstance(error, TypeError) and _UNKNOWN in str(error):  # of a part that it hands them on to
+            # of a part that it hands them on to
+            if isinstance(error, TypeError) and "unexpected keyword argument 'labels'" in str(error):
                 return None
             raise ValueError(
                 f"model must give its own loss with labels among its inputs, got {type(error).__name__}: {error};"
@@ -367,14 +361,6 @@ class Labels:
             ) from error
         loss = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
         return float(loss) if isinstance(loss, Tensor) and loss.numel() == 1 else None
-
-
-_UNKNOWN = "unexpected keyword argument 'labels'"
-
-
-def _size(parameter: Tensor) -> float:
-    """Typical entry, and 1 of one that is zero."""
-    return float(parameter.detach().square().mean().sqrt()) or 1.0
 
 
 def movable(labels: Any) -> bool:
@@ -396,12 +382,6 @@ def _moved(labels: Tensor, ignored: int) -> Tensor:
     tensor([[   2,    3, -100]])
     """
     return functional.pad(labels[:, 1:], (0, 1), value=ignored)
-
-
-def _cross_entropy(logits: Tensor, labels: Tensor) -> float:
-    return float(
-        functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED)
-    )
 
 
 def _fitting(own: float, losses: Sequence[float]) -> list[bool]:

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -156,9 +157,9 @@ class Objective:
     ) -> None:
         self.ranks = Ranks(group)
         if training and self.ranks.several:
+            rule = "training must be False with a group"
             raise ValueError(
-                "training must be False with a group: what is drawn, and the statistics of a batch, are those of one"
-                " process"
+                f"{rule}: what is drawn, and the statistics of a batch, are those of one process"
             )
         if isinstance(model, Objective):
             raise ValueError("model must be a module or a function, got an Objective: use it as it is")
@@ -168,7 +169,12 @@ class Objective:
             self.model = model if isinstance(model, nn.Module) else None
             found = parametric(model, parameters)
             if isinstance(data, str | os.PathLike):
-                data = self._opened(data, found, training)
+
+                def run(inputs: Tensor) -> None:
+                    with as_found(self.model, training), torch.no_grad():
+                        found.call(found.parameters, placed(inputs, found.parameters[0]))
+
+                data = named_data(data, run)
             self._named = loss is not None
             data, loss = self._with_loss(model, data, loss, found.parameters[0], chunk)
             self.reduction = reduction_of(loss, reduction)
@@ -188,9 +194,7 @@ class Objective:
             self.dim = sum(self._sizes)
             self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
             if self._chunk is not None and training:
-                raise ValueError(
-                    "chunk must be None in training mode, where the samples of a batch may depend on each other"
-                )
+                raise ValueError("chunk must be None in training mode, where samples may see each other")
             self._labels = Labels(self.model, loss, field)
             self._take(data)
 
@@ -203,15 +207,6 @@ class Objective:
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
-
-    def _opened(self, name: str | os.PathLike[str], found: Parametric, training: bool) -> tuple[Any, Any]:
-        """The data of a file, or the digits in the shape that the model takes."""
-
-        def run(inputs: Tensor) -> None:
-            with as_found(self.model, training), torch.no_grad():
-                found.call(found.parameters, placed(inputs, found.parameters[0]))
-
-        return named_data(name, run)
 
     def _with_loss(
         self, model: Any, data: Any, loss: Any, like: Tensor, chunk: int | None
@@ -240,8 +235,7 @@ class Objective:
             self.answers = kept_answers(self.answers)
             if self.training and isinstance(self.data, Stacked):
                 raise ValueError(
-                    "data must be batches in training mode, where each is the unit of the loss, got single samples:"
-                    " give DataLoader(data, batch_size)"
+                    "data must be batches in training mode, got single samples: give DataLoader(data, batch_size)"
                 )
             sizes, first = list[tuple[int, float]](), None
             with as_found(self.model, self.training):
@@ -258,8 +252,10 @@ class Objective:
         self.sizes = tuple(sorted(set(parts), reverse=True))
         if self.rows and not self._looked:
             holder = next(rank for rank, count in enumerate(rows_of) if count)
-            first = of_one(self.ranks, holder, first and _one(*first), self._own[0])
-            self._look(*first)
+            if first is not None:  # one sample, or all of a batch that cannot be cut
+                one = slice(0, 1) if cuttable(*first) else slice(None)
+                first = tuple(window(part, one) for part in first)
+            self._look(*of_one(self.ranks, holder, first, self._own[0]))
             self._looked = True
         if not self.samples > 0:
             raise ValueError("data must hold at least one sample, got none")
@@ -466,12 +462,20 @@ class Objective:
                 "group must be None for what is no sum over samples, got samples in several processes; measure those"
                 " of one process, without a group"
             )
-        if self.several and not self.training and not self._counted:
-            self._require_separable()
-        for inputs, targets in self._cut():
-            batch = self.weighed(inputs, targets)
-            if batch.factor or empty:  # the mean over nothing is no number
-                yield batch
+        # data in several batches have no loss of their own but the mean of those of the batches
+        if self.several and not (self.training or self._counted) and self.coupling not in ("", UNKNOWN):
+            raise ValueError(
+                f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
+                f" another: {self.coupling}; pass all samples as one batch"
+            )
+        for inputs, targets in self.given():
+            count = rows(targets)
+            for part in cuts(count, self.chunk or count):
+                cut = count > part.stop - part.start
+                own = (window(inputs, part), window(targets, part)) if cut else (inputs, targets)
+                batch = self.weighed(*own)
+                if batch.factor or empty:  # the mean over nothing is no number
+                    yield batch
 
     def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
         """What the model gives for these parameters.
@@ -580,13 +584,11 @@ class Objective:
                 head = self.head_of(batch)
                 if head is not None:
                     part, gradient = by_chunks(self, head, batch)
-                    value += part
-                    total += self.flat(gradient) if gradient else 0.0
-                    continue
-                loss = self.loss(self.outputs(leaves, batch.inputs), batch)
-                value += loss.item()
-                if torch.is_grad_enabled():
-                    total += self.flat(slopes(loss, leaves))
+                else:
+                    loss = self.loss(self.outputs(leaves, batch.inputs), batch)
+                    part, gradient = loss.item(), slopes(loss, leaves) if torch.is_grad_enabled() else ()
+                value += part
+                total += self.flat(gradient) if gradient else 0.0
         return self.ranks.sum(value), self.ranks.total(total) if torch.is_grad_enabled() else total
 
     def weighed(self, inputs: Any, targets: Any) -> Batch:
@@ -594,27 +596,16 @@ class Objective:
         factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
         return Batch(inputs, targets, factor)
 
-    def _cut(self) -> Iterator[tuple[Any, Any]]:
-        most = self.chunk
-        for inputs, targets in self.given():
-            if most is None or rows(targets) <= most:
-                yield inputs, targets
-                continue
-            for part in cuts(rows(targets), most):
-                yield window(inputs, part), window(targets, part)
-
     def given(self) -> Iterator[tuple[Any, Any]]:
         """The batches as they are given, without empty ones."""
         tally = Tally()
+        labels = partial(self._labels.parted, call=self._call, leaves=self._own)
         for inputs, targets in given_batches(
-            self.data, tally, like=self._own[0], most=self._chunk, labels=self._labelled
+            self.data, tally, like=self._own[0], most=self._chunk, labels=labels
         ):
             yield inputs, targets if self._shape is None else targets.reshape(len(targets), *self._shape)
         self._tally = tally if self._tally is None else self._tally
         self._tally.require(tally)
-
-    def _labelled(self, inputs: Any, labels: Any) -> tuple[Any, Any]:
-        return self._labels.parted(inputs, labels, self._call, self._own)
 
     def _look(self, inputs: Any, targets: Any) -> None:
         """Ask one sample where the classes lie, and whether the last layer gives them."""
@@ -629,28 +620,15 @@ class Objective:
             if isinstance(self.criterion, BatchLoss):
                 found = self._call(self._own, inputs)
                 self.criterion.look_at(returned_parts(found), picked(found, self.form.field))
-            self._shape = self._target_shape(inputs, targets)
+            single = isinstance(targets, Tensor) and targets.numel() == len(targets)
+            if single and by_element(self.criterion):
+                with torch.no_grad():
+                    shape = tuple(self.form.read(self._call(self._own, inputs)).shape[1:])
+                # who names the loss may mean one target for several outputs, of which torch warns
+                if shape != targets.shape[1:] and not (self._named and math.prod(shape) > 1):
+                    self._shape = tuple(shaped(targets, shape).shape[1:])
             if self.form.last and not self._counted and by_positions(self.criterion, self.reduction):
                 self._head = head_of(self, inputs)
-
-    def _target_shape(self, inputs: Any, targets: Any) -> tuple[int, ...] | None:
-        """Shape of the output of a sample where single numbers are to be given it: torch would spread them over all."""
-        single = isinstance(targets, Tensor) and targets.numel() == len(targets)
-        if not single or not by_element(self.criterion):
-            return None
-        with torch.no_grad():
-            shape = tuple(self.form.turned(picked(self._call(self._own, inputs), self.form.field)).shape[1:])
-        if shape == targets.shape[1:] or (self._named and math.prod(shape) > 1):
-            return None  # who names the loss may mean one target for several outputs, of which torch warns
-        return tuple(shaped(targets, shape).shape[1:])
-
-    def _require_separable(self) -> None:
-        """Of data in several batches, which have no loss of their own but the mean of those of the batches."""
-        if self.coupling not in ("", UNKNOWN):
-            raise ValueError(
-                f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
-                f" another: {self.coupling}; pass all samples as one batch"
-            )
 
     def __repr__(self) -> str:
         """One line: model, number of parameters, number of samples, loss."""
@@ -676,9 +654,3 @@ def require_objective(call: str, objective: Any) -> None:
     if not isinstance(objective, Objective):
         got = type(objective).__name__
         raise ValueError(f"{call} takes an Objective, got {got}: call {call}(Objective(model, data, loss))")
-
-
-def _one(inputs: Any, targets: Any) -> tuple[Any, Any]:
-    """The first sample of a batch; all of one that cannot be cut."""
-    one = slice(0, 1) if cuttable(inputs, targets) else slice(None)
-    return window(inputs, one), window(targets, one)

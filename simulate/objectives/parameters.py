@@ -81,7 +81,15 @@ def parametric(model: Any, parameters: Any = None) -> Parametric:
     tensor(6.)
     """
     found = _of_module(model, parameters) if isinstance(model, nn.Module) else _of_function(model, parameters)
-    _require_one_kind(found)
+    kinds = {(p.dtype, p.device) for p in found.parameters}
+    if len(kinds) > 1 or not {dtype for dtype, _ in kinds} <= {torch.float32, torch.float64}:
+        got = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+        raise ValueError(
+            f"parameters must be all float32 or all float64, but for those of half precision, on one device, got {got}"
+        )
+    for name, p in zip(found.names, found.parameters, strict=True):
+        if not bool(p.isfinite().all()):
+            raise ValueError(f"parameters must be finite, got NaN or infinity in {name!r}")
 
     def plain(leaves: Sequence[Tensor], inputs: Any) -> Any:
         with _plain_kernels():
@@ -176,22 +184,20 @@ def in_place(model: nn.Module, state: Mapping[str, Tensor]) -> Iterator[None]:
     state
         As `Parametric.state` gives it.
     """
-    slots = [(_slot(model, place), value) for place, value in state.items()]
-    before = [values[name] for (values, name), _ in slots]
+    slots = list[tuple[dict[str, Any], str]]()
+    for place in state:
+        path, _, name = place.rpartition(".")
+        module = model.get_submodule(path)
+        slots.append((module._parameters if name in module._parameters else module._buffers, name))
+    before = [values[name] for values, name in slots]
     try:
-        for (values, name), value in slots:
+        for (values, name), value in zip(slots, state.values(), strict=True):
             values[name] = value
         with _plain_kernels():
             yield
     finally:
-        for ((values, name), _), value in zip(slots, before, strict=True):
+        for (values, name), value in zip(slots, before, strict=True):
             values[name] = value
-
-
-def _slot(model: nn.Module, place: str) -> tuple[dict[str, Any], str]:
-    path, _, name = place.rpartition(".")
-    module = model.get_submodule(path)
-    return (module._parameters if name in module._parameters else module._buffers), name
 
 
 def _places(model: nn.Module) -> dict[str, str]:
@@ -281,18 +287,6 @@ def _extent(tensor: Tensor) -> int:
     """Bytes from the first to the last number."""
     steps = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return (steps + 1) * tensor.element_size()
-
-
-def _require_one_kind(found: Parametric) -> None:
-    kinds = {(p.dtype, p.device) for p in found.parameters}
-    if len(kinds) > 1 or not {dtype for dtype, _ in kinds} <= {torch.float32, torch.float64}:
-        got = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
-        raise ValueError(
-            f"parameters must be all float32 or all float64, but for those of half precision, on one device, got {got}"
-        )
-    for name, p in zip(found.names, found.parameters, strict=True):
-        if not bool(p.isfinite().all()):
-            raise ValueError(f"parameters must be finite, got NaN or infinity in {name!r}")
 
 
 def doubled(function: Any) -> Any:
