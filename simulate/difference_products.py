@@ -140,7 +140,7 @@ class _Lines:
 
     def __init__(self, objective: Objective, tolerance: float) -> None:
         self._given, self._tolerance = objective, tolerance
-        self._longest = 0.0
+        self._longest, self._pads = 0.0, None
 
     def product(self, vector: Tensor) -> Difference:
         length = float(vector.norm())
@@ -172,13 +172,6 @@ class _Lines:
                     _ = slopes(found.loss(found.outputs(found.leaves(), few.inputs), few), found.leaves())
                 return found
         return self._given
-
-    @cached_property
-    def _pads(self) -> bool:
-        """Whether a row of an embedding stands for padding."""
-        objective = self._objective
-        with as_found(objective.model, objective.training), torch.enable_grad():
-            return pads(objective.outputs(objective.leaves(), objective.few().inputs))
 
     def _settled(self, unit: Tensor) -> Difference:
         """Of the steps that are tried, the one with the least error."""
@@ -219,6 +212,9 @@ class _Lines:
         objective = self._objective
         parts = zip(objective.leaves(), objective.split(unit), strict=True)
         leaves = tuple((p.detach() + step * v).requires_grad_() for p, v in parts)
+        if self._pads is None:  # whether a row of an embedding stands for padding
+            with as_found(objective.model, objective.training), torch.enable_grad():
+                self._pads = pads(objective.outputs(objective.leaves(), objective.few().inputs))
         with ExitStack() as stack:
             stack.enter_context(as_found(objective.model, objective.training))
             stack.enter_context(objective.standing(leaves))
