@@ -181,7 +181,17 @@ def train(
     """
     _require(parameters, samples, batches, rates, _checks.natural("steps", steps), at)
     shape, like, size = tuple(rates.shape), parameters[0], batches[0].size
-    _require_memory(parameters, samples, size, rates.numel(), steps, rule)
+    # parameters, gradients and what rules keep; inputs and signals of a batch with their slopes; losses
+    one, runs = sum(p[0].numel() for p in parameters), rates.numel()
+    copies = 3 + bool(rule.momentum) + 2 * (rule.second is not None)
+    batch = size * (samples.inputs[0].numel() + 3 * sum(p.shape[1] for p in parameters))
+    _memory.require_free(
+        "rates",
+        runs * (copies * one + batch + steps) * like.element_size(),
+        f"{runs} runs of {one} parameters, {size} samples and {steps} steps",
+        device=like.device,
+        advice="use fewer rates, networks or steps",
+    )
     places = torch.arange(rates.numel(), device=like.device)
     own, each = [p.detach().repeat_interleave(shape[1], 0) for p in parameters], rates.reshape(-1).to(like)
     losses = torch.full((rates.numel(), steps), math.inf, dtype=like.dtype, device=like.device)
@@ -340,16 +350,3 @@ def _require(
         raise ValueError(f"own must be of the {count} networks, got {len(samples.own)}")
     if any(not 0 <= step <= steps for step in at):
         raise ValueError(f"at must hold steps from 0 to {steps}, got {tuple(at)}")
-
-
-def _require_memory(
-    parameters: Parameters, samples: TrainingSets, size: int, runs: int, steps: int, rule: Rule
-) -> None:
-    one = sum(p[0].numel() for p in parameters)
-    # parameters, gradients and what rules keep; inputs and signals of a batch with their slopes; losses
-    copies = 3 + bool(rule.momentum) + 2 * (rule.second is not None)
-    batch = size * (samples.inputs[0].numel() + 3 * sum(p.shape[1] for p in parameters))
-    needed = runs * (copies * one + batch + steps) * parameters[0].element_size()
-    what = f"{runs} runs of {one} parameters, {size} samples and {steps} steps"
-    advice = "use fewer rates, networks or steps"
-    _memory.require_free("rates", needed, what, device=parameters[0].device, advice=advice)

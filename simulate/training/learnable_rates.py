@@ -59,34 +59,25 @@ def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, .
     >>> losses, gradients[0].flatten(), dead
     (tensor([0.6931]), tensor([-1.5000,  1.5000]), tensor([False]))
     """
-    signals = [
-        networks.inputs.mT
-    ]  # a row for each unit: sums over units and classes go along rows of samples
+    # a row for each unit: sums over units and classes go along rows of samples
+    signals = [networks.inputs.mT]
     for weight in networks.weights[:-1]:
         signals.append((weight @ signals[-1]).relu_())
-    losses, slope = _losses_and_residuals(networks.weights[-1] @ signals[-1], networks.labels[:, None])
-    dead = ~(signals[-1] != 0).flatten(1).any(1)
-    return losses, _pulled(networks.weights, signals, slope), dead
-
-
-def _losses_and_residuals(logits: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean losses (n,), and residuals as of `simulate._softmax`, of logits (n, K, N) and own classes (n, 1, N)."""
+    logits, own = networks.weights[-1] @ signals[-1], networks.labels[:, None]
     shifted = logits - logits.amax(1, keepdim=True)
     p = shifted.exp()
     total = p.sum(1, keepdim=True)
     losses = (total.log() - shifted.gather(1, own)).mean((1, 2))
+    # residuals as of `simulate.modules.softmax`
     others = p.div_(total).scatter_(1, own, 0.0)
-    return losses, others.scatter(1, own, -others.sum(1, keepdim=True))
-
-
-def _pulled(weights: tuple[Tensor, ...], signals: list[Tensor], slope: Tensor) -> tuple[Tensor, ...]:
-    """Gradients of the mean over samples, from the slopes (n, K, N) in the logits, last layer first."""
-    slope, found = slope / slope.shape[2], []
-    for i in reversed(range(len(weights))):
-        found.append(slope @ signals[i].mT)
-        if i:
-            slope = torch.ops.aten.threshold_backward(weights[i].mT @ slope, signals[i], 0.0)
-    return tuple(reversed(found))
+    slope = others.scatter(1, own, -others.sum(1, keepdim=True))
+    dead = ~(signals[-1] != 0).flatten(1).any(1)
+    slope, found = slope / slope.shape[2], list[Tensor]()
+    for weight, signal in zip(reversed(networks.weights), reversed(signals), strict=True):
+        found.append(slope @ signal.mT)
+        if signal is not signals[0]:
+            slope = torch.ops.aten.threshold_backward(weight.mT @ slope, signal, 0.0)
+    return losses, tuple(reversed(found)), dead
 
 
 def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -> Tensor:

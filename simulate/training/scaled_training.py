@@ -91,8 +91,17 @@ def descent(
     (tensor([[-0.2500],
             [ 0.2500]]),)
     """
-    _require(rate, steps, temperature, momentum, batches)
-    _require_memory(parameters)
+    _checks.positive_numbers("rate", rate.cpu().numpy() if isinstance(rate, Tensor) else rate)
+    _checks.positive_numbers("temperature", temperature)
+    _checks.natural_or_zero("steps", steps)
+    if not 0 <= momentum < 1:
+        raise ValueError(f"momentum must be in [0, 1), got {momentum}")
+    if len(batches) == 0:
+        raise ValueError("batches must be at least one, got none")
+    # gradients, the moves before and after, and the next parameters; what the model keeps is its own affair
+    needed, count = 4 * sum(p.nbytes for p in parameters), sum(p.numel() for p in parameters)
+    what, device = f"gradients and moves of {count} parameters", parameters[0].device if parameters else "cpu"
+    _memory.require_free("parameters", needed, what, device=device, advice="use fewer networks at once")
     return _path(
         tuple(p.detach() for p in parameters),
         batches,
@@ -146,29 +155,9 @@ def _path(
             residuals = (p - functional.one_hot(labels, p.shape[-1])) / (temperature * p.shape[-2])
             gradients = torch.autograd.grad(found, leaves, residuals)
         yield Moment(at, gradients, found.detach(), p)
-        moves = tuple(momentum * m - _beside(rate, g) * g for m, g in zip(moves, gradients, strict=True))
+        if isinstance(rate, Tensor):
+            scaled = [rate.reshape(*rate.shape, *[1] * (g.ndim - rate.ndim)) * g for g in gradients]
+        else:
+            scaled = [rate * g for g in gradients]
+        moves = tuple(momentum * m - g for m, g in zip(moves, scaled, strict=True))
         at = tuple(p + m for p, m in zip(at, moves, strict=True))
-
-
-def _beside(rate: float | Tensor, gradient: Tensor) -> float | Tensor:
-    return rate.reshape(*rate.shape, *[1] * (gradient.ndim - rate.ndim)) if isinstance(rate, Tensor) else rate
-
-
-def _require(
-    rate: float | Tensor, steps: int, temperature: float, momentum: float, batches: Sequence[Any]
-) -> None:
-    _checks.positive_numbers("rate", rate.cpu().numpy() if isinstance(rate, Tensor) else rate)
-    _checks.positive_numbers("temperature", temperature)
-    _checks.natural_or_zero("steps", steps)
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be in [0, 1), got {momentum}")
-    if len(batches) == 0:
-        raise ValueError("batches must be at least one, got none")
-
-
-def _require_memory(parameters: Parameters) -> None:
-    # gradients, the moves before and after, and the next parameters; what the model keeps is its own affair
-    needed = 4 * sum(p.nbytes for p in parameters)
-    what = f"gradients and moves of {sum(p.numel() for p in parameters)} parameters"
-    device = parameters[0].device if parameters else "cpu"
-    _memory.require_free("parameters", needed, what, device=device, advice="use fewer networks at once")

@@ -295,8 +295,11 @@ class TrialRun:
             return self
         with _lent(self.training, self._state) as model, torch.enable_grad():
             for step, chosen in self.training.drawn(self.steps, steps):
-                self.losses.append(_step(self.training, model, self._optimiser, step, chosen))
-                self.lost = self._far(self.losses[-1])
+                loss = _step(self.training, model, self._optimiser, step, chosen)
+                self.losses.append(loss)
+                most = self.training.lost
+                most = _LOST * abs(self.losses[0]) if most is None else most
+                self.lost = not math.isfinite(loss) or loss > most
                 if self.lost:
                     break
             self._state = None if self.lost else _state(model)
@@ -315,10 +318,6 @@ class TrialRun:
         if self.lost:
             raise ValueError("run must not be lost, got one that is: its parameters were thrown away")
         return _lent(self.training, self._state)
-
-    def _far(self, loss: float) -> bool:
-        given = self.training.lost
-        return not math.isfinite(loss) or loss > (_LOST * abs(self.losses[0]) if given is None else given)
 
 
 def tail(steps: int) -> int:
