@@ -13,18 +13,6 @@ from numpy.typing import ArrayLike
 if TYPE_CHECKING:  # it takes a second, and who only mistypes a name should not wait for it
     from torch import Tensor
 
-__all__ = [
-    "Seed",
-    "did_you_mean",
-    "finite_logits",
-    "generator",
-    "labelled",
-    "layer_sizes",
-    "natural",
-    "natural_or_zero",
-    "positive_numbers",
-]
-
 Seed = int | np.random.Generator
 """Source of random numbers: an integer seed, or a generator that continues from its present state."""
 

@@ -13,8 +13,6 @@ try:
 except ImportError:  # on Windows there are no such limits
     resource = None
 
-__all__ = ["cores", "memory"]
-
 _ROOT = Path("/")
 
 

@@ -177,10 +177,20 @@ def _asked(objective: Asked, *, first: bool = False) -> bool:
             return False  # what is wrong shows where it is used
         gradient, loss, again = _differentiated(objective, batch)
         _require_own(objective, loss, gradient)
-        if not first:
-            _require_second(gradient)
-            del loss, gradient
-            _require_own_derivatives(objective, _contradictions(objective, batch, again=again))
+        if first:
+            return again
+        if any(node.name().endswith("::Error") for node in behind(gradient)):
+            rule = "model and loss must have second derivatives"
+            raise ValueError(f"{rule}, got one marked once_differentiable: see simulate.difference_products")
+        del loss, gradient
+        wrong = sorted(_contradictions(objective, batch, again=again))
+        names = ", ".join(repr(objective.names[i - 1]) for i in wrong if i)
+        if wrong:
+            raise ValueError(
+                "model and loss must have the derivatives of their own values, got others"
+                f"{' by ' * bool(names)}{names}: look for detach, no_grad, rounding, hooks, and functions with a"
+                " backward of their own"
+            )
     return again
 
 
@@ -261,70 +271,59 @@ def _called(objective: Asked) -> Batch | None:
     """A few samples, or a whole batch where model or loss take no less; nothing where they do not run at all."""
     for whole in (False, True):
         batch = objective.few(whole=whole)
-        calls, found = _Calls(objective, batch), None
-        with suppress(Exception):  # whatever code of others raises
-            found = calls.results()
-        if found is None:
-            objective.takes_few = False  # where samples must come in pairs, for one
-            continue
-        calls.require_unchanged()
-        calls.require_same(found, calls.results())
-        calls.require_unchanged()
-        calls.require_no_draws(found[0])
-        return batch if isinstance(found[1], Tensor) and found[1].numel() == 1 else None
+        loss = _loss_twice(objective, batch)
+        if loss is not None:
+            return batch if isinstance(loss[0], Tensor) and loss[0].numel() == 1 else None
+        objective.takes_few = False  # where samples must come in pairs, for one
     return None
 
 
-class _Calls:
-    """Calls of model and loss with copies of all that they are given."""
+def _loss_twice(objective: Asked, batch: Batch) -> tuple[Any] | None:
+    """The loss, if two calls with copies of what they are given have done nothing wrong; None if the first fails."""
+    leaves = tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
+    given = copied((batch.inputs, batch.targets))
+    own = zip(objective.names, leaves, objective.leaves(), strict=True)
+    fixed = ((name, p, p.detach().clone()) for name, p in objective.fixed.items())
+    known = [(name, p, p._version, before) for name, p, before in (*own, *fixed)]
 
-    def __init__(self, objective: Asked, batch: Batch) -> None:
-        self._objective, self._batch = objective, batch
-        self._leaves = tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
-        self._given = copied((batch.inputs, batch.targets))
-        own = zip(objective.names, self._leaves, objective.leaves(), strict=True)
-        fixed = ((name, p, p.detach().clone()) for name, p in objective.fixed.items())
-        self._known = [(name, p, p._version, before) for name, p, before in (*own, *fixed)]
+    def results() -> tuple[Tensor, Any]:
+        with as_found(objective.model, objective.training):
+            outputs = objective.outputs(leaves, given[0])
+            return outputs.detach().clone(), loss_of(objective.criterion, outputs, given[1])
 
-    def results(self) -> tuple[Tensor, Any]:
-        """Outputs and loss."""
-        inputs, targets = self._given
-        with as_found(self._objective.model, self._objective.training):
-            outputs = self._objective.outputs(self._leaves, inputs)
-            return outputs.detach().clone(), loss_of(self._objective.criterion, outputs, targets)
-
-    def require_unchanged(self) -> None:
-        """Refuse what was written into."""
-        for name, p, version, values in self._known:
+    def require_unchanged() -> None:
+        for name, p, version, values in known:
             if p._version != version or not _equal(p, values):
                 rule = "model must not write into its parameters when it is called"
                 raise ValueError(f"{rule}, got {name!r} written")
-        pairs = zip(tensors(self._given), tensors((self._batch.inputs, self._batch.targets)), strict=True)
+        pairs = zip(tensors(given), tensors((batch.inputs, batch.targets)), strict=True)
         if not all(_equal(after, before) for after, before in pairs):
             raise ValueError(
                 "model and loss must not write into inputs or targets, got a change; copy them first"
             )
 
-    def require_same(self, one: tuple[Any, Any], other: tuple[Any, Any]) -> None:
-        """Refuse results that hang on the call."""
-        for what, first, second in zip(("model", "loss"), one, other, strict=True):
-            if isinstance(first, Tensor) and not (_equal(second, first) or alike(second, first)):
-                rule = (
-                    f"{what} must give the same for the same arguments, got something else in a second call"
-                )
-                raise ValueError(f"{rule}: look for what it keeps or draws on its own")
-
-    def require_no_draws(self, outputs: Tensor) -> None:
-        """Refuse a loss that draws at random: generators are put back after a pass, so that it would be one draw."""
-        losses, targets = list[Any](), self._given[1]
-        with suppress(Exception), as_found(self._objective.model, self._objective.training):
-            for _ in range(2):
-                own = outputs.clone().requires_grad_(outputs.is_floating_point())
-                losses.append(loss_of(self._objective.criterion, own, targets))
-        told = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
-        if told and not (_equal(*losses) or alike(*losses)):
-            rule = "loss must give the same for the same outputs, got something else in a second call"
-            raise ValueError(f"{rule}: draw what is random before, and put it into the data")
+    found = None
+    with suppress(Exception):  # whatever code of others raises
+        found = results()
+    if found is None:
+        return None
+    require_unchanged()
+    for what, first, second in zip(("model", "loss"), found, results(), strict=True):
+        if isinstance(first, Tensor) and not (_equal(second, first) or alike(second, first)):
+            rule = f"{what} must give the same for the same arguments, got something else in a second call"
+            raise ValueError(f"{rule}: look for what it keeps or draws on its own")
+    require_unchanged()
+    # generators are put back after a pass, so that a loss that draws at random would be one draw
+    losses = list[Any]()
+    with suppress(Exception), as_found(objective.model, objective.training):
+        for _ in range(2):
+            outputs = found[0].clone().requires_grad_(found[0].is_floating_point())
+            losses.append(loss_of(objective.criterion, outputs, given[1]))
+    told = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
+    if told and not (_equal(*losses) or alike(*losses)):
+        rule = "loss must give the same for the same outputs, got something else in a second call"
+        raise ValueError(f"{rule}: draw what is random before, and put it into the data")
+    return (found[1],)
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
@@ -360,26 +359,18 @@ def _backward(objective: Asked, batch: Batch, *, again: bool) -> tuple[Sequence[
         if not loss.requires_grad:
             rule = "loss must depend on the parameters, got one that does not"
             raise ValueError(f"{rule}: look for no_grad and detach")
-        _require_precision(loss)  # first: some versions of torch cannot go back through it
+        # first: some versions of torch cannot go back through it
+        halves = {m.dtype for node in behind([loss]) for m in node._input_metadata if m.dtype in HALVES}
+        if halves:
+            rule, got = "model and loss must compute in single or double precision", sorted(map(str, halves))
+            raise ValueError(f"{rule}, got {', '.join(got)}: look for autocast and half")
         stack.enter_context(objective.standing(leaves, needed=again))
-        calls = stack.enter_context(_calls(objective))
+        calls = list[Any]()
+        for part in objective.model.modules() if objective.model is not None else ():
+            handle = part.register_forward_pre_hook(lambda called, _: calls.append(called))
+            stack.callback(handle.remove)
         gradient = torch.autograd.grad(loss.reshape(()), leaves, create_graph=True, allow_unused=True)
     return gradient, loss, bool(calls)
-
-
-@contextmanager
-def _calls(objective: Asked) -> Iterator[list[str]]:
-    """Names of the classes of modules that are called meanwhile."""
-    found: list[str] = []
-    modules = [] if objective.model is None else list(objective.model.modules())
-    handles = [
-        m.register_forward_pre_hook(lambda module, _: found.append(type(module).__name__)) for m in modules
-    ]
-    try:
-        yield found
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
@@ -408,30 +399,6 @@ def _require_own(objective: Asked, loss: Tensor, gradient: Sequence[Tensor | Non
             )
     if all(g is None for g in gradient):
         raise ValueError("loss must depend on the parameters by functions with derivatives, got none")
-
-
-def _require_second(gradient: Sequence[Tensor | None]) -> None:
-    if any(node.name().endswith("::Error") for node in behind(gradient)):
-        rule = "model and loss must have second derivatives"
-        raise ValueError(f"{rule}, got one marked once_differentiable: see simulate.difference_products")
-
-
-def _require_precision(loss: Tensor) -> None:
-    halves = {m.dtype for node in behind([loss]) for m in node._input_metadata if m.dtype in HALVES}
-    if halves:
-        got = ", ".join(sorted(str(dtype) for dtype in halves))
-        raise ValueError(
-            f"model and loss must compute in single or double precision, got {got}: look for autocast and half"
-        )
-
-
-def _require_own_derivatives(objective: Asked, wrong: set[int]) -> None:
-    names = ", ".join(repr(objective.names[i - 1]) for i in sorted(wrong) if i)
-    if wrong:
-        raise ValueError(
-            f"model and loss must have the derivatives of their own values, got others{' by ' * bool(names)}{names}:"
-            " look for detach, no_grad, rounding, hooks, and functions with a backward of their own"
-        )
 
 
 # --- differences ---------------------------------------------------------------------------------------------------
@@ -502,8 +469,11 @@ class _Line:
         self._start = tuple(leaf.detach().double() for leaf in objective.leaves())
         self._inputs, self._targets = (placed(p, self._start[0]) for p in (batch.inputs, batch.targets))
         self._criterion = doubled(objective.criterion)
-        parts = zip(self._start, _sizes(self._start), strict=True)
-        self._along = tuple(normal(p, seed=seed) * size for p, size in parts)
+        # of the typical entry of each; that of all for one that is zero, and 1 if all are
+        squares, counts = [float(p.norm()) ** 2 for p in self._start], [p.numel() for p in self._start]
+        typical = math.sqrt(sum(squares) / sum(counts)) or 1.0
+        sizes = [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
+        self._along = tuple(normal(p, seed=seed) * size for p, size in zip(self._start, sizes, strict=True))
         with as_found(objective.model, objective.training), torch.enable_grad():
             self._pads = pads(objective.outputs(objective.leaves(), batch.inputs))
 
@@ -540,13 +510,6 @@ class _Line:
             stack.enter_context(self._objective.standing(leaves, needed=self._again))
             stack.enter_context(held_padding(leaves, self._start, needed=self._pads))
             yield leaves
-
-
-def _sizes(parts: Sequence[Tensor]) -> Sequence[float]:
-    """Typical entry of each; that of all for one that is zero, and 1 if all are."""
-    squares, counts = [float(part.norm()) ** 2 for part in parts], [part.numel() for part in parts]
-    typical = math.sqrt(sum(squares) / sum(counts)) or 1.0
-    return [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
 
 
 def _wrong(line: _Line) -> set[int]:
