@@ -173,7 +173,9 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     """
     if source == "digits":
         return digits(size)
-    _require_size(size)
+    channels, *sides = (_checks.natural("size", side) for side in size)
+    if channels not in _CHANNELS or len(sides) != 2:
+        raise ValueError(f"size must be (channels, height, width) with 1 or 3 channels, got {size!r}")
     loaded = load_images(source)
     what = f"{len(loaded)} images of size {size}"
     needed = 8 * (loaded.images.size + COPIES * len(loaded) * math.prod(size))
@@ -320,12 +322,6 @@ def _integer_labels(labels: NDArray[Any], count: int, path: object) -> NDArray[n
         if not 0 <= end <= _LARGEST_LABEL:
             raise ValueError(f"y_train of {path} must be classes from 0, got {end}; renumber them")
     return labels.reshape(count).astype(np.int64)
-
-
-def _require_size(size: tuple[int, int, int]) -> None:
-    channels, *sides = (_checks.natural("size", side) for side in size)
-    if channels not in _CHANNELS or len(sides) != 2:
-        raise ValueError(f"size must be (channels, height, width) with 1 or 3 channels, got {size!r}")
 
 
 # --- an archive that anyone may have made ---

@@ -24,11 +24,11 @@ takes samples one by one, or some at a time, compares their outputs with those o
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
+from functools import partial, wraps
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -119,15 +119,47 @@ Sample = tuple[tuple[int, int], Piece]
 
 
 def chosen(batches: Iterable[Piece]) -> list[Piece]:
-    """A few samples of all batches, one by one; if some batch cannot be cut the first two batches, whole."""
-    few, whole, apart = _Few(), list[Piece](), True
-    for inputs, targets in batches:
+    """A few samples of all batches, one by one; if some batch cannot be cut the first two batches, whole.
+
+    At most `SAMPLES` that differ in what a loss may weigh them by, in the order of the data: some spread over these,
+    one of each class as long as they are few, and those with the smallest and the largest number of the targets.
+    """
+    whole, groups, stride = list[Piece](), list[list[Sample]](), 1
+    classes, ends = dict[Any, Sample](), dict[Any, tuple[float, Sample]]()
+    apart = True
+    for place, (inputs, targets) in enumerate(batches):
         whole = whole if len(whole) == 2 else [*whole, (inputs, targets)]
         apart = apart and cuttable(inputs, targets)
-        if apart:
-            few.look_at(inputs, targets)
-    found = few.samples() if apart else whole
+        if not apart:
+            continue
+        sample = partial(_sample, place, inputs, targets)
+        if place % stride == 0:
+            groups.append([sample(row) for row in spaced(rows(targets), 2 if place else _SPREAD)])
+        if len(groups) > _GROUPS:
+            groups, stride = groups[::2], 2 * stride
+        for i, tensor in enumerate(t for t in tensors(targets) if t.ndim and not t.is_complex()):
+            flat = tensor.reshape(len(tensor), -1)
+            for value, row in _classes(flat):
+                if len(classes) < _CLASSES and (i, value) not in classes:
+                    classes[i, value] = sample(row)
+            for sign in (-1, 1) if i == 0 else ():
+                at = int((sign * flat).argmax())
+                end = sign * float(flat.flatten()[at])
+                end = math.inf if math.isnan(end) else end
+                if end > ends.get(sign, (-math.inf, None))[0]:
+                    ends[sign] = end, sample(at // flat.shape[1])
+    spread = list(itertools.chain.from_iterable(groups))
+    some = [*(spread[i] for i in spaced(len(spread), _SPREAD)), *classes.values()]
+    some += [sample for _, sample in ends.values()]
+    found = (
+        [piece for _, piece in sorted(dict(some).items(), key=lambda sample: sample[0])] if apart else whole
+    )
     return [piece for piece in found if _kind(piece) == _kind(found[0])]
+
+
+def _sample(place: int, inputs: Any, targets: Any, row: int) -> Sample:
+    at = torch.tensor([row])  # no view, which would hold on to the batch
+    return (place, row), (window(inputs, at), window(targets, at))
 
 
 def halves(batch: Piece) -> list[Piece]:
@@ -135,51 +167,6 @@ def halves(batch: Piece) -> list[Piece]:
     middle = rows(batch[1]) // 2
     parts = (slice(middle), slice(middle, None)) if cuttable(*batch) and middle else ()
     return [(window(batch[0], part), window(batch[1], part)) for part in parts]
-
-
-class _Few:
-    """Samples that differ in what a loss may weigh them by.
-
-    Some spread over the data, one of each class as long as these are few, and those with the smallest and the largest
-    number of the targets.
-    """
-
-    def __init__(self) -> None:
-        self._batches, self._stride = 0, 1
-        self._spread = list[list[Sample]]()
-        self._classes, self._ends = dict[Any, Sample](), dict[Any, tuple[float, Sample]]()
-
-    def samples(self) -> list[Piece]:
-        """At most `SAMPLES`, in the order of the data."""
-        spread = list(itertools.chain.from_iterable(self._spread))
-        found = [spread[i] for i in spaced(len(spread), _SPREAD)]
-        found += [*self._classes.values(), *(sample for _, sample in self._ends.values())]
-        return [piece for _, piece in sorted(dict(found).items(), key=lambda sample: sample[0])]
-
-    def look_at(self, inputs: Any, targets: Any) -> None:
-        """Take some samples of the next batch."""
-
-        def sample(row: int) -> Sample:  # no view, which would hold on to the batch
-            at = torch.tensor([row])
-            return (self._batches, row), (window(inputs, at), window(targets, at))
-
-        if self._batches % self._stride == 0:
-            most = 2 if self._batches else _SPREAD
-            self._spread.append([sample(row) for row in spaced(rows(targets), most)])
-        if len(self._spread) > _GROUPS:
-            self._spread, self._stride = self._spread[::2], 2 * self._stride
-        for place, tensor in enumerate(t for t in tensors(targets) if t.ndim and not t.is_complex()):
-            flat = tensor.reshape(len(tensor), -1)
-            for value, row in _classes(flat):
-                if len(self._classes) < _CLASSES and (place, value) not in self._classes:
-                    self._classes[place, value] = sample(row)
-            for sign in (-1, 1) if place == 0 else ():
-                at = int((sign * flat).argmax())
-                end = sign * float(flat.flatten()[at])
-                end = math.inf if math.isnan(end) else end
-                if end > self._ends.get(sign, (-math.inf, None))[0]:
-                    self._ends[sign] = end, sample(at // flat.shape[1])
-        self._batches += 1
 
 
 def spaced(count: int, most: int) -> list[int]:
@@ -431,7 +418,7 @@ _Answer = TypeVar("_Answer")
 def asked_once(question: Callable[[Any], _Answer]) -> Callable[[Any], _Answer]:
     """Keep the answer with the objective: what a model does is the same each time, as `require_sound` makes sure."""
 
-    @functools.wraps(question)
+    @wraps(question)
     def answer(objective: Any) -> _Answer:
         known, name = objective.answers, question.__name__
         if name not in known:

@@ -295,15 +295,15 @@ class Labels:
             return inputs, labels
         if self.shifted is None:
             self.shifted = self.moves(inputs, labels, call, leaves)
-        return inputs, _moved(labels, self._ignored()) if self.shifted else labels
-
-    def _ignored(self) -> int:
+        if not self.shifted:
+            return inputs, labels
         if not of_classes(self._loss):
+            name = getattr(self._loss, "__name__", type(self._loss).__name__)
             raise ValueError(
-                f"loss must be a cross-entropy of torch where the model moves labels by one position, got"
-                f" {getattr(self._loss, '__name__', type(self._loss).__name__)}; give pairs (inputs, targets), moved"
+                f"loss must be a cross-entropy of torch where the model moves labels by one position, got {name};"
+                " give pairs (inputs, targets), moved"
             )
-        return getattr(self._loss, "ignore_index", IGNORED)
+        return inputs, _moved(labels, getattr(self._loss, "ignore_index", IGNORED))
 
     def moves(self, inputs: dict[str, Any], labels: Tensor, call: Call, leaves: Sequence[Tensor]) -> bool:
         """Whether the model moves labels (N, T); False if they are not those of its positions.

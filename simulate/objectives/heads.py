@@ -12,7 +12,7 @@ without the layer it must return what the layer was given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -68,7 +68,7 @@ class Head(NamedTuple):
     def away(self) -> Iterator[None]:
         """The model without the layer for as long as it takes: what it is given goes through."""
         layer: Any = self.layer
-        layer.forward = _through
+        layer.forward = lambda hidden: hidden
         try:
             yield
         finally:
@@ -78,10 +78,6 @@ class Head(NamedTuple):
         """What the layer is given, (N, T, d)."""
         with self.away():
             return objective.returned(leaves, inputs)
-
-
-def _through(hidden: Tensor) -> Tensor:
-    return hidden
 
 
 def by_positions(loss: Any, reduction: str) -> bool:
@@ -106,9 +102,17 @@ def head_of(objective: Asked, inputs: Any) -> Head | None:
     if objective.model is None:
         return None
     leaves, seen = objective.leaves(), list[tuple[nn.Linear, Tensor, Tensor]]()
+
+    def note(layer: Any, given: tuple[Any, ...], found: Any) -> None:
+        if len(given) == 1 and isinstance(found, Tensor):
+            seen.append((layer, given[0], found))
+
     with torch.no_grad():
         try:
-            with _watched(objective.model, seen):
+            with ExitStack() as stack:
+                for part in objective.model.modules():
+                    if type(part) is nn.Linear and "forward" not in vars(part) and not hooked(part):
+                        stack.callback(part.register_forward_hook(note).remove)
                 outputs = objective.returned(leaves, inputs)
             last = [found for found in seen if found[2] is outputs]
             if len(last) != 1 or outputs.ndim != 3 or outputs[0].numel() < LARGE:
@@ -123,23 +127,6 @@ def head_of(objective: Asked, inputs: Any) -> Head | None:
             return head if same and alike(again, outputs) else None
         except Exception:  # code of others, that looks at the layer in a way of its own
             return None
-
-
-@contextmanager
-def _watched(model: nn.Module, seen: list[tuple[nn.Linear, Tensor, Tensor]]) -> Iterator[None]:
-    def note(layer: Any, given: tuple[Any, ...], found: Any) -> None:
-        if len(given) == 1 and isinstance(found, Tensor):
-            seen.append((layer, given[0], found))
-
-    plain = [
-        m for m in model.modules() if type(m) is nn.Linear and "forward" not in vars(m) and not hooked(m)
-    ]
-    handles = [layer.register_forward_hook(note) for layer in plain]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 class Rows(NamedTuple):

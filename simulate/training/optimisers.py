@@ -268,7 +268,13 @@ def sgd_steps(
     """
     matrices, runs = _symmetric(matrices), _checks.natural("runs", runs)
     size, batch_size = len(matrices), _size(batch_size, len(matrices))
-    root, mean = _root(moment, matrices.shape[1]), matrices.mean(axis=0)
+    covariance, mean = np.asarray(moment, dtype=np.float64), matrices.mean(axis=0)
+    if covariance.shape != mean.shape:
+        raise ValueError(f"moment must be of shape {mean.shape}, got {covariance.shape}")
+    values, vectors = np.linalg.eigh(covariance)
+    if not values[0] >= -_ROUNDING * np.abs(values).max():
+        raise ValueError(f"moment must be positive semidefinite, got the eigenvalue {values[0]:.3g}")
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
     found = []
     for rng in block.streams:
         w = rng.standard_normal((runs, len(root))) @ root.T
@@ -388,17 +394,6 @@ def _size(batch_size: int, size: int) -> int:
     """The size of a batch that can be drawn without replacement from so many samples."""
     _noise_weight(size, _checks.natural("batch_size", batch_size), False)
     return int(batch_size)
-
-
-def _root(moment: ArrayLike, size: int) -> Floats:
-    """R with R R' = the covariance of so many weights."""
-    covariance = np.asarray(moment, dtype=np.float64)
-    if covariance.shape != (size, size):
-        raise ValueError(f"moment must be of shape ({size}, {size}), got {covariance.shape}")
-    values, vectors = np.linalg.eigh(covariance)
-    if not values[0] >= -_ROUNDING * np.abs(values).max():
-        raise ValueError(f"moment must be positive semidefinite, got the eigenvalue {values[0]:.3g}")
-    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def _sandwich(factors: Floats, moment: Floats) -> Floats:
