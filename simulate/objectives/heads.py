@@ -12,7 +12,7 @@ without the layer it must return what the layer was given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -64,20 +64,14 @@ class Head(NamedTuple):
         own = self.own(objective, leaves)
         return [next((i for i, leaf in enumerate(leaves) if leaf is part), None) for part in own]
 
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """The model without the layer for as long as it takes: what it is given goes through."""
+    def hidden(self, objective: Asked, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """What the layer is given, (N, T, d): what the model returns where that goes through."""
         layer: Any = self.layer
         layer.forward = lambda hidden: hidden
         try:
-            yield
+            return objective.returned(leaves, inputs)
         finally:
             del layer.forward
-
-    def hidden(self, objective: Asked, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """What the layer is given, (N, T, d)."""
-        with self.away():
-            return objective.returned(leaves, inputs)
 
 
 def by_positions(loss: Any, reduction: str) -> bool:
