@@ -152,8 +152,7 @@ class _Lines:
         if found.error > self._tolerance * reach:
             raise ValueError(
                 f"differences of gradients must settle to {self._tolerance:g} of the product, got an error of"
-                f" {found.error:.2g} for {float(found.product.norm()):.2g}: measure in float64, or look for kinks and"
-                " for what draws at random"
+                f" {found.error:.2g} for {float(found.product.norm()):.2g}: measure in float64, or look for kinks"
             )
         self._longest = reach
         return Difference((length * found.product).to(vector.dtype), length * found.error)

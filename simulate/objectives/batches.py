@@ -156,7 +156,7 @@ def held(data: Iterable[Any]) -> list[Any]:
         if total > most:
             raise ValueError(
                 f"data must end and fit into half of the free memory, {most / 2**30:.1f} GiB, got more after"
-                f" {len(found)} batches; pass something to go through again and again, such as a DataLoader"
+                f" {len(found)} batches; pass something to go through again, such as a DataLoader"
             )
     return found
 

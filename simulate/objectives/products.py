@@ -250,20 +250,20 @@ class Kept:
         objective, here = self._objective, self._objective.device.type == "cpu"
         cut = self._cuttable(batch) and rows(batch.targets) >= _FEW
         few = batch.part(slice(_FEW)) if cut else batch
+
+        def graph(some: Batch) -> int:  # bytes, with the parameters that it keeps
+            return bytes_held(lambda: objective.outputs(self._leaves, some.inputs))
+
         with contextlib.suppress(Exception), as_found(objective.model, objective.training):
-            held, samples, once = self._graph(few), rows(few.targets), 0
+            held, samples, once = graph(few), rows(few.targets), 0
             each = -(-held // samples)
             if cut and not here:  # a device has memory and time to tell the parameters from what samples take
-                each = max(held - self._graph(batch.part(slice(samples - 1))), 0)
+                each = max(held - graph(batch.part(slice(samples - 1))), 0)
                 once = max(held - samples * each, 0)
             needed = self._needed(samples, each, once, whole=True)
             most = _LITTLE if here else _LITTLE_THERE
             return needed <= most and _memory.is_free(needed, objective.device)
         return False
-
-    def _graph(self, batch: Batch) -> int:
-        """Bytes of the graph of the outputs, parameters that it keeps with them."""
-        return bytes_held(lambda: self._objective.outputs(self._leaves, batch.inputs))
 
     def _cuttable(self, batch: Batch) -> bool:
         return not self._objective.training and cuttable(batch.inputs, batch.targets)
