@@ -39,7 +39,6 @@ __all__ = [
     "copied",
     "cuts",
     "cuttable",
-    "given",
     "held",
     "is_batch",
     "joined",
@@ -381,37 +380,6 @@ _AT_ONCE = 1 << 22
 
 _SAME = 1e-9
 """Relative difference of sums over the same rows in another order, far above rounding in float64."""
-
-
-def given(
-    data: Iterable[Any], tally: Tally, *, like: Tensor, most: int | None, labels: Labelling
-) -> Iterator[tuple[Any, Any]]:
-    """The batches as they are given, without empty ones, on the device of a tensor; counted in as they go.
-
-    Of a mapping with labels `labels` makes inputs and targets.
-
-    Raises
-    ------
-    ValueError
-        If one is larger than `most` and cannot be cut, or is none.
-    """
-    loaded = not isinstance(data, tuple | list)
-    for item in bounded(data):
-        first, second = pair(item)
-        inputs, targets = placed(first, like), placed(second, like)
-        if carries_labels(item):
-            inputs, targets = labels(inputs, targets)
-        size = rows(targets)
-        # a list of inputs stands for several that a model takes, not for its samples
-        if isinstance(first, list) and len(first) == size and not cuttable(inputs, targets):
-            got = f"a list of {size} samples; stack them"
-            raise ValueError(f"inputs must be tensors with samples along the first axis, got {got}")
-        if most is not None and size > most and not cuttable(inputs, targets):
-            got = " and ".join(map(str, sample_counts(inputs, targets)))
-            raise ValueError(f"inputs and targets must be of one number of samples to be cut, got {got}")
-        tally.add(inputs, targets, numbers=loaded)
-        if size:  # of an empty batch nothing is left
-            yield inputs, targets
 
 
 class OtherDataError(ValueError):

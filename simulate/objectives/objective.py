@@ -8,7 +8,6 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from typing import Any
 
 import torch
@@ -30,15 +29,17 @@ from simulate.objectives.batches import (
     Batch,
     Stacked,
     Tally,
+    bounded,
+    carries_labels,
     cuts,
     cuttable,
-    given as given_batches,
     is_batch,
     named_data,
     pair,
     placed,
     repeatable,
     rows,
+    sample_counts,
     window,
 )
 from simulate.objectives.derivatives import slopes
@@ -598,12 +599,26 @@ class Objective:
 
     def given(self) -> Iterator[tuple[Any, Any]]:
         """The batches as they are given, without empty ones."""
-        tally = Tally()
-        labels = partial(self._labels.parted, call=self._call, leaves=self._own)
-        for inputs, targets in given_batches(
-            self.data, tally, like=self._own[0], most=self._chunk, labels=labels
-        ):
-            yield inputs, targets if self._shape is None else targets.reshape(len(targets), *self._shape)
+        tally, loaded, like = Tally(), not isinstance(self.data, tuple | list), self._own[0]
+        for item in bounded(self.data):
+            first, second = pair(item)
+            inputs, targets = placed(first, like), placed(second, like)
+            if carries_labels(item):
+                inputs, targets = self._labels.parted(inputs, targets, self._call, self._own)
+            size = rows(targets)
+            if not cuttable(inputs, targets):
+                # a list of inputs stands for several that a model takes, not for its samples
+                if isinstance(first, list) and len(first) == size:
+                    rule = "inputs must be tensors with samples along the first axis"
+                    raise ValueError(f"{rule}, got a list of {size} samples; stack them")
+                if self._chunk is not None and size > self._chunk:
+                    got = " and ".join(map(str, sample_counts(inputs, targets)))
+                    raise ValueError(
+                        f"inputs and targets must be of one number of samples to be cut, got {got}"
+                    )
+            tally.add(inputs, targets, numbers=loaded)
+            if size:  # of an empty batch nothing is left
+                yield inputs, targets if self._shape is None else targets.reshape(size, *self._shape)
         self._tally = tally if self._tally is None else self._tally
         self._tally.require(tally)
 
