@@ -104,7 +104,16 @@ def _of_module(model: nn.Module, parameters: Any) -> Parametric:
     originals = tuple(known[n] for n in names)
     _require_own_memory(model, names)
     fixed = {name: _copy(p) for name, p in known.items() if name not in names}
-    buffers, places = {name: _copy(b) for name, b in model.named_buffers()}, _places(model)
+    buffers = {name: _copy(b) for name, b in model.named_buffers()}
+    # where parameters and buffers stand, each place once, with the name of what stands there: left to itself
+    # `functional_call` fills the places of a module that has two names twice, and puts back what it had filled in
+    every = {id(value): name for name, value in [*model.named_parameters(), *model.named_buffers()]}
+    places = {
+        f"{prefix}.{name}" if prefix else name: every[id(value)]
+        for prefix, module in model.named_modules()
+        for name, value in [*module._parameters.items(), *module._buffers.items()]
+        if value is not None
+    }
 
     def state(leaves: Sequence[Tensor]) -> Mapping[str, Tensor]:
         own = zip(names, leaves, strict=True)
@@ -198,21 +207,6 @@ def in_place(model: nn.Module, state: Mapping[str, Tensor]) -> Iterator[None]:
     finally:
         for (values, name), value in zip(slots, before, strict=True):
             values[name] = value
-
-
-def _places(model: nn.Module) -> dict[str, str]:
-    """Where parameters and buffers stand, each place once, with the name of what stands there.
-
-    Left to itself `torch.func.functional_call` fills the places of a module that has two names twice, and puts back
-    what it had filled in.
-    """
-    names = {id(value): name for name, value in [*model.named_parameters(), *model.named_buffers()]}
-    return {
-        f"{prefix}.{name}" if prefix else name: names[id(value)]
-        for prefix, module in model.named_modules()
-        for name, value in [*module._parameters.items(), *module._buffers.items()]
-        if value is not None
-    }
 
 
 def _chosen(model: nn.Module, parameters: Any) -> tuple[str, ...]:

@@ -179,7 +179,21 @@ def train(
     [tensor([[ 0.2500, -0.2500],
             [ 0.5000, -0.5000]])]
     """
-    _require(parameters, samples, batches, rates, _checks.natural("steps", steps), at)
+    steps = _checks.natural("steps", steps)
+    if rates.ndim != 2 or rates.numel() == 0 or not bool(((rates > 0) & rates.isfinite()).all()):
+        raise ValueError(f"rates must be finite and positive, (R, C), got shape {tuple(rates.shape)}")
+    count = len(rates)
+    if any(len(p) != count for p in parameters) or len(batches) != count or len(parameters) == 0:
+        got = [len(p) for p in parameters], len(batches)
+        raise ValueError(f"parameters and batches must be of the {count} networks that have rates, got {got}")
+    if len({(b.size, b.samples, b.drop_last) for b in batches}) != 1 or batches[0].samples != samples.each:
+        raise ValueError(
+            f"batches must be of one size, of the {samples.each} samples of a network, got {batches}"
+        )
+    if samples.own is not None and len(samples.own) != count:
+        raise ValueError(f"own must be of the {count} networks, got {len(samples.own)}")
+    if any(not 0 <= step <= steps for step in at):
+        raise ValueError(f"at must hold steps from 0 to {steps}, got {tuple(at)}")
     shape, like, size = tuple(rates.shape), parameters[0], batches[0].size
     # parameters, gradients and what rules keep; inputs and signals of a batch with their slopes; losses
     one, runs = sum(p[0].numel() for p in parameters), rates.numel()
@@ -326,27 +340,3 @@ def checkpoints(
             gradients = [g.add(p, alpha=decay) for g, p in zip(gradients, own, strict=True)]
         memory = rule.step_(own, gradients, torch.full((len(own[0]),), rates[step]).to(own[0]), memory)
     return found
-
-
-def _require(
-    parameters: Parameters,
-    samples: TrainingSets,
-    batches: Sequence[CommonBatches],
-    rates: Tensor,
-    steps: int,
-    at: Sequence[int],
-) -> None:
-    if rates.ndim != 2 or rates.numel() == 0 or not bool(((rates > 0) & rates.isfinite()).all()):
-        raise ValueError(f"rates must be finite and positive, (R, C), got shape {tuple(rates.shape)}")
-    count = len(rates)
-    if any(len(p) != count for p in parameters) or len(batches) != count or len(parameters) == 0:
-        got = [len(p) for p in parameters], len(batches)
-        raise ValueError(f"parameters and batches must be of the {count} networks that have rates, got {got}")
-    if len({(b.size, b.samples, b.drop_last) for b in batches}) != 1 or batches[0].samples != samples.each:
-        raise ValueError(
-            f"batches must be of one size, of the {samples.each} samples of a network, got {batches}"
-        )
-    if samples.own is not None and len(samples.own) != count:
-        raise ValueError(f"own must be of the {count} networks, got {len(samples.own)}")
-    if any(not 0 <= step <= steps for step in at):
-        raise ValueError(f"at must hold steps from 0 to {steps}, got {tuple(at)}")

@@ -109,7 +109,15 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
     """
     steps, target = _checks.natural("steps", steps), float(_checks.positive_numbers("target", target))
     _require_shapes(networks, rates)
-    _require_memory(networks)
+    n, samples, width = networks.inputs.shape
+    units = width + sum(w.shape[1] for w in networks.weights)
+    parameters = sum(w[0].numel() for w in networks.weights)
+    # signals, slopes, masks and products at once; weights, gradients and the next ones
+    needed = 4 * n * (samples * units + parameters) * networks.inputs.element_size()
+    what = f"{n} runs of {samples} samples"
+    _memory.require_free(
+        "networks", needed, what, device=networks.inputs.device, advice="use fewer networks or samples"
+    )
     rates = rates.to(networks.inputs)
     found = torch.zeros(len(rates), dtype=torch.bool, device=rates.device)
     places = torch.arange(len(rates), device=rates.device)
@@ -189,15 +197,3 @@ def _require_shapes(networks: Classifiers, rates: Tensor) -> None:
     if not all(fits) or networks.labels.shape != networks.inputs.shape[:2]:
         shapes = [tuple(t.shape) for t in (*networks.weights, networks.inputs, networks.labels)]
         raise ValueError(f"weights, inputs and labels must fit each other, n = {n} of each, got {shapes}")
-
-
-def _require_memory(networks: Classifiers) -> None:
-    n, samples, width = networks.inputs.shape
-    units = width + sum(w.shape[1] for w in networks.weights)
-    parameters = sum(w[0].numel() for w in networks.weights)
-    # signals, slopes, masks and products at once; weights, gradients and the next ones
-    needed = 4 * n * (samples * units + parameters) * networks.inputs.element_size()
-    what = f"{n} runs of {samples} samples"
-    _memory.require_free(
-        "networks", needed, what, device=networks.inputs.device, advice="use fewer networks or samples"
-    )

@@ -191,7 +191,24 @@ def descend(
     tensor([[[5.0000e-01, 1.2500e-01, 3.1250e-02],
              [5.0000e-01, 1.2500e+01, 3.1250e+02]]])
     """
-    _require(network, targets, rates, _checks.natural("steps", steps), sharpness_at)
+    steps = _checks.natural("steps", steps)
+    if any(not 0 <= step <= steps for step in sharpness_at):
+        raise ValueError(f"sharpness_at must be steps from 0 to {steps}, got {tuple(sharpness_at)}")
+    n, samples, _ = network.inputs.shape
+    if targets.shape != (n, samples, network.outputs):
+        expected = (n, samples, network.outputs)
+        raise ValueError(f"targets must be of shape {expected}, got {tuple(targets.shape)}")
+    if rates.ndim != 2 or rates.shape[0] != n or rates.shape[1] < 1:
+        raise ValueError(f"rates must be of shape ({n}, R), got {tuple(rates.shape)}")
+    if not bool(((rates > 0) & rates.isfinite()).all()):
+        raise ValueError("rates must be finite and positive")
+    _memory.require_free(
+        "rates",
+        rates.numel() * _numbers(network) * network.inputs.element_size(),
+        f"{rates.numel()} runs of {samples} samples",
+        device=network.inputs.device,
+        advice="use fewer rates, samples or networks",
+    )
     losses = rates.new_full((rates.numel(), steps + 1), math.inf)
     sharp = rates.new_full((rates.numel(), len(sharpness_at)), math.inf)
     repeated = (*network.weights, *network.biases, network.inputs, targets, rates.reshape(-1, 1))
@@ -271,28 +288,6 @@ def critical_rates(
 def _network(tensors: Sequence[Tensor], inputs: Tensor) -> WideNetwork:
     depth = len(tensors) // 2
     return WideNetwork(weights=tuple(tensors[:depth]), biases=tuple(tensors[depth:]), inputs=inputs)
-
-
-def _require(
-    network: WideNetwork, targets: Tensor, rates: Tensor, steps: int, sharpness_at: Sequence[int]
-) -> None:
-    if any(not 0 <= step <= steps for step in sharpness_at):
-        raise ValueError(f"sharpness_at must be steps from 0 to {steps}, got {tuple(sharpness_at)}")
-    n, samples, _ = network.inputs.shape
-    if targets.shape != (n, samples, network.outputs):
-        expected = (n, samples, network.outputs)
-        raise ValueError(f"targets must be of shape {expected}, got {tuple(targets.shape)}")
-    if rates.ndim != 2 or rates.shape[0] != n or rates.shape[1] < 1:
-        raise ValueError(f"rates must be of shape ({n}, R), got {tuple(rates.shape)}")
-    if not bool(((rates > 0) & rates.isfinite()).all()):
-        raise ValueError("rates must be finite and positive")
-    _memory.require_free(
-        "rates",
-        rates.numel() * _numbers(network) * network.inputs.element_size(),
-        f"{rates.numel()} runs of {samples} samples",
-        device=network.inputs.device,
-        advice="use fewer rates, samples or networks",
-    )
 
 
 def _numbers(network: WideNetwork) -> int:
