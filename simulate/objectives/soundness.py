@@ -181,7 +181,9 @@ def _asked(objective: Asked, *, first: bool = False) -> bool:
             return again
         if any(node.name().endswith("::Error") for node in behind(gradient)):
             rule = "model and loss must have second derivatives"
-            raise ValueError(f"{rule}, got one marked once_differentiable: see simulate.difference_products")
+            raise ValueError(
+                f"{rule}, got a function of torch marked once_differentiable: see simulate.difference_products"
+            )
         del loss, gradient
         wrong = sorted(_contradictions(objective, batch, again=again))
         names = ", ".join(repr(objective.names[i - 1]) for i in wrong if i)
