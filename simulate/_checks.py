@@ -13,18 +13,6 @@ from numpy.typing import ArrayLike
 if TYPE_CHECKING:  # it takes a second, and who only mistypes a name should not wait for it
     from torch import Tensor
 
-__all__ = [
-    "Seed",
-    "did_you_mean",
-    "finite_logits",
-    "generator",
-    "labelled",
-    "layer_sizes",
-    "natural",
-    "natural_or_zero",
-    "positive_numbers",
-]
-
 Seed = int | np.random.Generator
 """Source of random numbers: an integer seed, or a generator that continues from its present state."""
 
@@ -119,7 +107,16 @@ def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> 
         raise ValueError(f"x must be of shape (N, {width}) with N >= 1, got {tuple(inputs.shape)}")
     if not bool(inputs.isfinite().all()):
         raise ValueError("x must be finite, got NaN or infinity")
-    return inputs, _classes(torch.as_tensor(labels, device=like.device), len(inputs), classes)
+    if classes < 2:
+        raise ValueError(f"the last width must be at least 2 classes, got {classes}")
+    labels = torch.as_tensor(labels, device=like.device)
+    if labels.shape != (len(inputs),) or labels.is_floating_point():
+        got = f"{labels.dtype} of shape {tuple(labels.shape)}"
+        raise ValueError(f"labels must be {len(inputs)} integers, got {got}")
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= classes:
+        raise ValueError(f"labels must be between 0 and {classes - 1}, got {low}..{high}")
+    return inputs, labels.long()
 
 
 def _shown(value: Any) -> str:
@@ -136,15 +133,3 @@ def _counts(value: Any) -> bool:
 def _integral(value: Any) -> bool:
     """Whether it is an integer; a duration counts as one of numpy's, and a truth value as one of Python's."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
-
-
-def _classes(labels: Tensor, samples: int, classes: int) -> Tensor:
-    if classes < 2:
-        raise ValueError(f"the last width must be at least 2 classes, got {classes}")
-    if labels.shape != (samples,) or labels.is_floating_point():
-        got = f"{labels.dtype} of shape {tuple(labels.shape)}"
-        raise ValueError(f"labels must be {samples} integers, got {got}")
-    low, high = int(labels.min()), int(labels.max())
-    if low < 0 or high >= classes:
-        raise ValueError(f"labels must be between 0 and {classes - 1}, got {low}..{high}")
-    return labels.long()

@@ -12,8 +12,6 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["submodules"]
-
 
 class _Later(ModuleType):
     """Stands for a module: what is asked of it or set in it is handed on, and loads it."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 try:
     import resource
 except ImportError:  # on Windows there are no such limits
     resource = None
-
-__all__ = ["cores", "memory"]
 
 _ROOT = Path("/")
 
@@ -29,46 +27,23 @@ def cores() -> float:
     return min((quota for folder in _groups("cpu") for quota in _quotas(folder)), default=math.inf)
 
 
-class _Mount(NamedTuple):
-    """A tree of control groups: its group at the top, where that is mounted, and what it controls."""
-
-    top: str
-    place: str
-    kind: str
-    controllers: list[str]
-
-
 def _groups(controller: str) -> Iterator[Path]:
     """Folders of the group of this process and of all that it is nested in, each of which may set a limit."""
-    mounts = list(_mounts())
-    for line in _lines("proc/self/cgroup"):
+    for line, mount in itertools.product(_lines("proc/self/cgroup"), _lines("proc/self/mountinfo")):
         _, names, path = line.split(":", 2)
-        for mount in mounts:
-            second = mount.kind == "cgroup2" and not names
-            if second or (controller in names.split(",") and controller in mount.controllers):
-                yield from _upwards(mount, path)
-
-
-def _mounts() -> Iterator[_Mount]:
-    for line in _lines("proc/self/mountinfo"):
-        where, _, what = line.partition(" - ")
+        where, _, what = mount.partition(" - ")
         kind, _, controllers = what.split(" ", 2)
-        if kind in ("cgroup", "cgroup2"):
-            top, place = where.split(" ")[3:5]
-            yield _Mount(top, place, kind, controllers.split(","))
-
-
-def _upwards(mount: _Mount, path: str) -> Iterator[Path]:
-    # a container may see its own group at the top of the tree, or nothing but it
-    below = path.removeprefix(mount.top.rstrip("/")) if path.startswith(mount.top) else ""
-    place = _ROOT / mount.place.lstrip("/")
-    folder = place / below.lstrip("/")
-    if not folder.is_dir() or ".." in folder.parts:
-        folder = place
-    while folder != place:
-        yield folder
-        folder = folder.parent
-    yield place
+        first = kind == "cgroup" and controller in names.split(",") and controller in controllers.split(",")
+        if not first and (kind != "cgroup2" or names):
+            continue
+        # a container may see its own group at the top of the tree, or nothing but it
+        top, place = where.split(" ")[3:5]
+        below = path.removeprefix(top.rstrip("/")) if path.startswith(top) else ""
+        highest = _ROOT / place.lstrip("/")
+        folder = highest / below.lstrip("/")
+        if not folder.is_dir() or ".." in folder.parts:
+            folder = highest
+        yield from (each for each in (folder, *folder.parents) if each.is_relative_to(highest))
 
 
 def _memory_left(group: Path) -> Iterator[float]:
@@ -77,10 +52,14 @@ def _memory_left(group: Path) -> Iterator[float]:
         ("memory.max", "memory.current", ""),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
     ):
-        most, now = _number(group / limit), _number(group / used)
-        if most is not None and now is not None:
+        most, now = _text(group / limit), _text(group / used)
+        if most.isdigit() and now.isdigit():
             files = _table(group / "memory.stat")
-            yield most - now + sum(files.get(f"{prefix}{age}_file", 0) for age in ("active", "inactive"))
+            yield (
+                int(most)
+                - int(now)
+                + sum(files.get(f"{prefix}{age}_file", 0) for age in ("active", "inactive"))
+            )
 
 
 def _quotas(group: Path) -> Iterator[float]:
@@ -106,11 +85,6 @@ def _table(path: Path) -> dict[str, int]:
     """The first number of each line, by the word before it."""
     rows = (line.split() for line in _text(path).splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit()}
-
-
-def _number(path: Path) -> int | None:
-    text = _text(path)
-    return int(text) if text.isdigit() else None
 
 
 def _lines(path: str) -> list[str]:

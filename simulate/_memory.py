@@ -10,8 +10,6 @@ import torch
 
 from simulate import _limits
 
-__all__ = ["available", "bound", "is_free", "require_free"]
-
 _UNASKED = 1 << 26
 """Bytes to be had wherever torch runs: for so few nobody is asked, since the answer costs more than the array."""
 

@@ -26,10 +26,9 @@ from simulate.lanczos import Operator
 from simulate.lanczos.products import one_by_one
 from simulate.objectives import Objective
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.padding import held_padding, pads
 from simulate.objectives.parameters import Leaves
 from simulate.objectives.restoring import as_found
-from simulate.objectives.soundness import require_first
+from simulate.objectives.soundness import held_padding, pads, require_first
 
 __all__ = ["Difference", "DifferenceOperator", "difference_hessian"]
 
@@ -141,7 +140,7 @@ class _Lines:
 
     def __init__(self, objective: Objective, tolerance: float) -> None:
         self._given, self._tolerance = objective, tolerance
-        self._longest = 0.0
+        self._longest, self._pads = 0.0, None
 
     def product(self, vector: Tensor) -> Difference:
         length = float(vector.norm())
@@ -153,8 +152,7 @@ class _Lines:
         if found.error > self._tolerance * reach:
             raise ValueError(
                 f"differences of gradients must settle to {self._tolerance:g} of the product, got an error of"
-                f" {found.error:.2g} for {float(found.product.norm()):.2g}: measure in float64, or look for kinks and"
-                " for what draws at random"
+                f" {found.error:.2g} for {float(found.product.norm()):.2g}: measure in float64, or look for kinks"
             )
         self._longest = reach
         return Difference((length * found.product).to(vector.dtype), length * found.error)
@@ -173,13 +171,6 @@ class _Lines:
                     _ = slopes(found.loss(found.outputs(found.leaves(), few.inputs), few), found.leaves())
                 return found
         return self._given
-
-    @cached_property
-    def _pads(self) -> bool:
-        """Whether a row of an embedding stands for padding."""
-        objective = self._objective
-        with as_found(objective.model, objective.training), torch.enable_grad():
-            return pads(objective.outputs(objective.leaves(), objective.few().inputs))
 
     def _settled(self, unit: Tensor) -> Difference:
         """Of the steps that are tried, the one with the least error."""
@@ -220,6 +211,9 @@ class _Lines:
         objective = self._objective
         parts = zip(objective.leaves(), objective.split(unit), strict=True)
         leaves = tuple((p.detach() + step * v).requires_grad_() for p, v in parts)
+        if self._pads is None:  # whether a row of an embedding stands for padding
+            with as_found(objective.model, objective.training), torch.enable_grad():
+                self._pads = pads(objective.outputs(objective.leaves(), objective.few().inputs))
         with ExitStack() as stack:
             stack.enter_context(as_found(objective.model, objective.training))
             stack.enter_context(objective.standing(leaves))

@@ -203,10 +203,8 @@ def extremes(
     """
     with in_full_precision():
         operator = as_operator(matrix)
-        top, bottom = (
-            _checks.natural_or_zero("largest", largest),
-            _checks.natural_or_zero("smallest", smallest),
-        )
+        top = _checks.natural_or_zero("largest", largest)
+        bottom = _checks.natural_or_zero("smallest", smallest)
         if not 1 <= top + bottom <= operator.dim:
             raise ValueError(f"largest and smallest must add up to 1..{operator.dim}, got {top + bottom}")
         relative, steps = (
@@ -250,7 +248,13 @@ class _Search:
         self._kind: Kind = "first"
         self._next: Kind | None = None
         self._last_ends = -math.inf, math.inf
-        self._require()
+        _memory.require_free(
+            "matrix",
+            self._needed(),
+            f"{self._block() + _WORK} vectors of {operator.dim} numbers, and the result,",
+            device=operator.device,
+            advice="use fewer eigenvalues",
+        )
         none, empty = (
             np.zeros(0),
             torch.empty((0, operator.dim), dtype=operator.dtype, device=operator.device),
@@ -261,7 +265,11 @@ class _Search:
     def stopped(self, steps: int) -> str | None:
         """Why there is no further product."""
         if self._next == "none":
-            return self._verdict()
+            if len(self._chain.rows) == self._operator.dim:
+                return "the whole space was spanned"
+            if self._converged().all():
+                return "all bounds below the tolerance"
+            return "the rounding of the products, which allows no smaller bounds"
         if self.products == steps:
             return f"the step limit, {steps} products"
         if self._next is None and self._crowded() and len(self._chain.nodes) < self._count + _ROOM:
@@ -277,8 +285,10 @@ class _Search:
 
     def step(self) -> None:
         """One more product."""
-        if self._next is not None:
-            self._start(self._next)
+        if self._next == "refining":
+            self._refine(self._chain.found)
+        elif self._next is not None:
+            self._begin(self._next, self._chain.locked(self._pairs), self._drawn())
         elif self._crowded():
             self._make_room()
         self._chain.grow(self._product)
@@ -288,19 +298,13 @@ class _Search:
         self._pairs, distance, self._next = self._look(self._target)
         self.distance = distance / (self._largest or 1.0)
 
-    def _start(self, kind: Kind) -> None:
-        if kind == "refining":
-            self._refine(self._chain.found)
-        else:
-            self._kind, found = kind, self._chain.locked(self._pairs)
-            self._chain = self._following(found, self._drawn())
+    def _begin(self, kind: Kind, found: Found, start: Tensor) -> None:
+        self._kind = kind
+        self._chain = Chain(found, start, self._chain.scale, self._chain.rounding, self._kept)
 
     def _refine(self, found: Found) -> None:
         self._last_ends = self._ends()
-        self._kind, self._chain = "refining", self._following(found, found.remainder())
-
-    def _following(self, found: Found, start: Tensor) -> Chain:
-        return Chain(found, start, self._chain.scale, self._chain.rounding, self._kept)
+        self._begin("refining", found, found.remainder())
 
     def _make_room(self) -> None:
         """Drop what is least needed of this chain.
@@ -313,17 +317,10 @@ class _Search:
         full = len(chain.found.values) == self._count
         if full and (self._kind == "refining" or self._passed(chain.found.values, self._target)):
             self._refine(chain.locked(self._pairs).compact())
-        else:
-            chain.restart(*self._outer(len(chain.nodes)))
-
-    def _outer(self, own: int) -> tuple[int, int]:
-        """How many of the vectors of a chain are kept in a restart, from the top and from the bottom.
-
-        The wanted ones and half of the others, shared out like those.
-        """
-        spare = (own - self._count) // 2
-        below = self._bottom + spare * self._bottom // self._count
-        return self._count + spare - below, below
+        else:  # the wanted ones and half of the others, shared out like those
+            spare = (len(chain.nodes) - self._count) // 2
+            below = self._bottom + spare * self._bottom // self._count
+            chain.restart(self._count + spare - below, below)
 
     def _drawn(self) -> Tensor:
         self._doubt /= 2  # half of what is left for each further start, the same for both ends
@@ -366,18 +363,14 @@ class _Search:
 
     def _passed(self, found: Floats, target: float) -> bool:
         """Whether the chain has come upon more than was found before."""
-        nodes, (least, most) = self._chain.nodes, self._innermost(found)
-        return nodes.max() > most + target or nodes.min() < least - target
+        nodes = self._chain.nodes
+        above = self._top and nodes.max() > found[self._top - 1] + target
+        return bool(above or (self._bottom and nodes.min() < found[self._top] - target))
 
     def _hidden(self, values: Floats) -> Floats:
         """How far beyond each value there may be an eigenvalue that was not found, above or below."""
         floor, ceiling = self._ends()
         return np.r_[ceiling - values[: self._top], values[self._top :] - floor]
-
-    def _innermost(self, values: Floats) -> tuple[float, float]:
-        """Of the wanted values from the bottom, the last, and of those from the top; infinite where none is wanted."""
-        least = values[self._top] if self._bottom else -math.inf
-        return least, values[self._top - 1] if self._top else math.inf
 
     def _ends(self) -> tuple[float, float]:
         """Floor and ceiling, by the last random start."""
@@ -390,13 +383,6 @@ class _Search:
         products = self._operator(row[None])[0]
         self._unit = self._unit or unit_of(products)
         return products / self._unit
-
-    def _verdict(self) -> str:
-        if len(self._chain.rows) == self._operator.dim:
-            return "the whole space was spanned"
-        if self._converged().all():
-            return "all bounds below the tolerance"
-        return "the rounding of the products, which allows no smaller bounds"
 
     def _converged(self) -> NDArray[np.bool_]:
         return (self._pairs.bounds <= self._tolerance * self._largest) & self._searched
@@ -423,22 +409,13 @@ class _Search:
             stopped=stopped,
         )
 
-    def _require(self) -> None:
-        """Memory for the first vectors of a chain and for the result."""
-        what = f"{self._block() + _WORK} vectors of {self._operator.dim} numbers, and the result,"
-        needed, advice = self._more() + self._later(), "use fewer eigenvalues"
-        _memory.require_free("matrix", needed, what, device=self._operator.device, advice=advice)
+    def _needed(self) -> int:
+        """Bytes of the next vectors of a chain, and of a product, or, after the last, of the result."""
+        item = torch.finfo(self._operator.dtype).bits // 8
+        return (self._block() * item + max(_WORK * item, 32 * self._count)) * self._operator.dim
 
     def _affordable(self) -> bool:
-        return _memory.available(self._operator.device) >= self._more() + self._later()
-
-    def _later(self) -> int:
-        """Bytes of a product, or, after the last, of the result."""
-        work = _WORK * torch.finfo(self._operator.dtype).bits // 8
-        return max(work, 8 * 4 * self._count) * self._operator.dim
-
-    def _more(self) -> int:
-        return self._block() * self._operator.dim * torch.finfo(self._operator.dtype).bits // 8
+        return _memory.available(self._operator.device) >= self._needed()
 
     def _block(self) -> int:
         return int(min(GROWTH, self._kept))

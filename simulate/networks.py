@@ -141,9 +141,10 @@ class Mlp(nn.Module):
         super().__init__()
         self.activation = activations.nonlinearity(activation).function
         _require_memory("widths", weight_count(widths))
-        self.layers = nn.ModuleList(
-            _linear(rng, i, out, bias=bias, gain=gain) for i, out in _checks.layer_sizes(widths)
-        )
+        self.layers = nn.ModuleList()
+        for fan_in, out in _checks.layer_sizes(widths):
+            layer = nn.Linear(fan_in, out, bias=bias, device="meta", dtype=torch.float64)
+            self.layers.append(_filled(layer, _normal(rng, (out, fan_in), fan_in, gain)))
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of shape (N, K) of inputs whose trailing axes are flattened."""
@@ -273,11 +274,6 @@ def _normal(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, gain:
     if gain not in _GAINS:
         raise ValueError(f"gain must be one of {', '.join(_GAINS)}, got {gain!r}")
     return torch.from_numpy(rng.standard_normal(shape) * math.sqrt(_GAINS[gain] / fan_in))
-
-
-def _linear(rng: np.random.Generator, fan_in: int, out: int, *, bias: bool, gain: Gain) -> nn.Module:
-    layer = nn.Linear(fan_in, out, bias=bias, device="meta", dtype=torch.float64)
-    return _filled(layer, _normal(rng, (out, fan_in), fan_in, gain))
 
 
 def _convolution(

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -299,16 +298,12 @@ def _take(total: Tensor, part: Built, vectors: Tensor, *, new: bool) -> None:
             _ = total.copy_(whole) if new else total.add_(whole)
             return
     for i, row in enumerate(total):
-        found = part.first if i == 0 and part.first is not None else _second(part, vectors[i])
+        try:
+            found = part.first if i == 0 and part.first is not None else part.product(vectors[i])
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # of torch, on the way back through a gradient that it has
+            got = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            raise ValueError(f"model and loss must have second derivatives, got {got}") from error
         flat = [p.detach().reshape(-1) for p in found]
         _ = torch.cat(flat, out=row) if new else row.add_(torch.cat(flat))
-
-
-def _second(part: Built, vector: Tensor) -> Sequence[Tensor]:
-    try:
-        return part.product(vector)
-    except torch.OutOfMemoryError:
-        raise
-    except RuntimeError as error:  # of torch, on the way back through a gradient that it has
-        rule = "model and loss must have second derivatives"
-        raise ValueError(f"{rule}, got {type(error).__name__}: {str(error).splitlines()[0]}") from error

@@ -147,12 +147,8 @@ class Result:
         )
         more = f"<p>{left_out} more rows: to_frame()</p>" if left_out else ""
         name, said = type(self).__name__, _escaped(self._headline())
-        table = (
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            if body
-            else "<table></table>"
-        )
-        return f"<div><p><b>{name}</b>: {said}</p>{table}{more}{self._picture()}</div>"
+        table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>" if body else ""
+        return f"<div><p><b>{name}</b>: {said}</p><table>{table}</table>{more}{self._picture()}</div>"
 
     def _picture(self) -> str:
         with _style(_STYLE), io.BytesIO() as png:
@@ -245,9 +241,9 @@ def draw_bars(
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
-def _cells(columns: Columns) -> Iterator[list[str]]:
-    for row in zip(*columns.values(), strict=True):
-        yield [_cell(name, value) for name, value in zip(columns, row, strict=True)]
+def _cells(columns: Columns) -> list[list[str]]:
+    """Row by row."""
+    return [list(map(_cell, columns, row)) for row in zip(*columns.values(), strict=True)]
 
 
 def _cell(name: str, value: Any) -> str:

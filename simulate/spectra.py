@@ -184,7 +184,11 @@ def xtrace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int) -> Estimat
     """
     with in_full_precision():
         operator = as_operator(matrix)
-        rng, count = _checks.generator(seed), _fewer(operator, probes)
+        rng, count = _checks.generator(seed), _several(operator, probes)
+        if count > operator.dim:
+            raise ValueError(f"probes must be at most the order of the matrix, {operator.dim}, got {probes}")
+        what = f"{8 * count} vectors of {operator.dim} numbers"
+        _memory.require_free("probes", 72 * count * operator.dim, what)
         vectors = operator.vectors(rng.standard_normal((count, operator.dim)))
         tests, unit = _tests(operator, vectors)
         each = tests.estimates()
@@ -422,15 +426,32 @@ def density(
     """
     with in_full_precision():
         operator, rng = as_operator(matrix), _checks.generator(seed)
-        at, sd = None if x is None else _finite("x", x), None if width is None else _positive("width", width)
+        at = None if x is None else np.asarray(x, dtype=np.float64)
+        if at is not None and not np.isfinite(at).all():
+            raise ValueError(f"x must be finite, got {x}")
+        if width is not None and np.ndim(width) != 0:
+            raise ValueError(f"width must be one number, got {width}")
+        sd = None if width is None else float(_checks.positive_numbers("width", width))
         steps = min(_STEPS, operator.dim) if steps is None else _checks.natural("steps", steps)
         count, points = _several(operator, probes), _POINTS if at is None else at.size
         what = f"{probes} densities at {points} points from {steps} nodes"
         _memory.require_free("x", 32 * points * count * steps, what)
         starts = rng.standard_normal((count, operator.dim))
-        found = lanczos.tridiagonal(_reporting(operator, progress), starts, steps)
-        low, high, scale = _span(found, torch.finfo(operator.dtype).eps)
-        sd = sd or _SMEARING * scale
+        told, ends = operator, itertools.count(1)
+        if progress is not None:
+
+            def product(vectors: Tensor) -> Tensor:
+                products = operator(vectors)
+                progress(next(ends) * len(vectors))
+                return products
+
+            told = Operator(product=product, dim=operator.dim, dtype=operator.dtype, device=operator.device)
+        found = lanczos.tridiagonal(told, starts, steps)
+        nodes, _ = found.quadrature()
+        low, high, size = float(nodes.min()), float(nodes.max()), float(np.abs(nodes).max())
+        # of a multiple of the identity the distance is rounding: its size then, or one
+        distinct = high - low > EXHAUSTED * torch.finfo(operator.dtype).eps * size
+        sd = sd or _SMEARING * (high - low if distinct else size or 1.0)
         at = np.linspace(low - 4 * sd, high + 4 * sd, _POINTS) if at is None else at
         each = _smeared(found, at, sd)
         shorter = _smeared(found.leading(steps - steps // 4), at, sd)
@@ -445,28 +466,6 @@ def density(
             steps=steps,
             probes=count,
         )
-
-
-def _span(found: Tridiagonal, rounding: float) -> tuple[float, float, float]:
-    """Ends of the spectrum that the starts see, and their distance."""
-    nodes, _ = found.quadrature()
-    low, high, size = float(nodes.min()), float(nodes.max()), float(np.abs(nodes).max())
-    # of a multiple of the identity the distance is rounding: its size then, or one
-    return low, high, high - low if high - low > EXHAUSTED * rounding * size else size or 1.0
-
-
-def _reporting(operator: Operator, progress: Callable[[int], None] | None) -> Operator:
-    """The same operator, which tells how many products it has made."""
-    if progress is None:
-        return operator
-    ends = itertools.count(1)
-
-    def product(vectors: Tensor) -> Tensor:
-        products = operator(vectors)
-        progress(next(ends) * len(vectors))
-        return products
-
-    return Operator(product=product, dim=operator.dim, dtype=operator.dtype, device=operator.device)
 
 
 def _smeared(found: Tridiagonal, x: Floats, sd: float) -> Floats:
@@ -488,17 +487,6 @@ def _several(operator: Operator, probes: int) -> int:
     return probes
 
 
-def _fewer(operator: Operator, probes: int) -> int:
-    """Probes that leave a rest to test."""
-    probes = _several(operator, probes)
-    if probes > operator.dim:
-        raise ValueError(f"probes must be at most the order of the matrix, {operator.dim}, got {probes}")
-    _memory.require_free(
-        "probes", 72 * probes * operator.dim, f"{8 * probes} vectors of {operator.dim} numbers"
-    )
-    return probes
-
-
 def _mean(samples: Tensor) -> Estimate:
     unit = unit_of(samples)  # squares of a spread of 1e-200 vanish, and it would seem exact
     error = unit * float((samples / unit).std()) / math.sqrt(len(samples))
@@ -509,16 +497,3 @@ def _finite_estimate(value: float, error: float) -> Estimate:
     if not (math.isfinite(value) and math.isfinite(error)):
         raise ValueError(f"matrix must be such that the estimate does not overflow, got {value} +- {error}")
     return Estimate(value, error)
-
-
-def _positive(name: str, value: float) -> float:
-    if np.ndim(value) != 0:
-        raise ValueError(f"{name} must be one number, got {value}")
-    return float(_checks.positive_numbers(name, value))
-
-
-def _finite(name: str, value: ArrayLike) -> Floats:
-    array = np.asarray(value, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, got {value}")
-    return array

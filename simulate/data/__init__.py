@@ -1,25 +1,5 @@
-"""Images and labels: the embedded digits, an ``.npz`` file of your own, or what torchvision finds on disk."""
+"""Images and labels: the embedded digits, or an ``.npz`` file of your own."""
 
-from simulate.data.archives import require_file
-from simulate.data.images import (
-    Images,
-    Split,
-    arrays,
-    digits,
-    load_images,
-    opened,
-    sample,
-    torchvision_images,
-)
+from simulate.data.images import Images, arrays, digits, load_images, opened, require_file, sample
 
-__all__ = [
-    "Images",
-    "Split",
-    "arrays",
-    "digits",
-    "load_images",
-    "opened",
-    "require_file",
-    "sample",
-    "torchvision_images",
-]
+__all__ = ["Images", "arrays", "digits", "load_images", "opened", "require_file", "sample"]

@@ -1,41 +1,44 @@
-"""Images and labels: the embedded digits, an ``.npz`` file of your own, or what torchvision finds on disk."""
+"""Images and labels: the embedded digits, or an ``.npz`` file of your own, which anyone may have made.
+
+What is wrong with a file is said, and nothing large is inflated.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
-import importlib
+import io
 import math
 import os
-from collections.abc import Sequence
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from simulate import _checks, _memory
-from simulate.data.archives import COPIES, LackingError, read_arrays
 
 __all__ = [
     "Images",
-    "Split",
     "arrays",
     "digits",
     "load_images",
     "opened",
+    "require_file",
     "sample",
-    "torchvision_images",
 ]
 
-Split = Literal["train", "test"]
-
 _DIGIT_SIZES = ((1, 28, 28), (1, 8, 8), (3, 32, 32), (1, 4, 4))
-_NAMED = {"fashion-mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
 _CHANNELS = (1, 3)
 _CONTRAST = 1e-9
 """A standard deviation below this share of the largest pixel is rounding, not an image."""
@@ -118,17 +121,14 @@ def _digits() -> NDArray[np.float64]:
         return np.loadtxt(lines, delimiter=",")
 
 
-def load_images(path: str | os.PathLike[str], *, split: Split = "train") -> Images:
-    """Images and labels of an ``.npz`` archive with ``x_train, y_train`` and perhaps ``x_test, y_test``.
+def load_images(path: str | os.PathLike[str]) -> Images:
+    """Images and labels of an ``.npz`` archive with ``x_train, y_train``.
 
     Parameters
     ----------
     path
         Images as uint8 or float, (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels; integer labels
         from 0, (N,) or (N, 1). Pickled objects are never read.
-    split
-        ``train`` or ``test``. Both are standardised by the mean and standard deviation of the training
-        images.
 
     Returns
     -------
@@ -140,14 +140,9 @@ def load_images(path: str | os.PathLike[str], *, split: Split = "train") -> Imag
         If the file is missing or damaged, holds pickles, lacks an array, an array has the wrong shape or type,
         or the images do not fit into memory. The message names the path and says what to do.
     """
-    _require_split(split)
-    needed = ["x_train"] if split == "train" else ["x_train", "x_test"]
-    arrays = read_arrays(Path(path), [*needed, f"y_{split}"])
-    # the training pixels set the scale of both splits
-    train, *rest = (_channels_first(arrays[name], name, path) for name in needed)
-    wanted = rest[0] if rest else train
-    labels = _integer_labels(arrays[f"y_{split}"], len(wanted), f"y_{split}", path)
-    return Images(_standardised(wanted, str(path), reference=train), labels)
+    pixels, labels = arrays(path, ("x_train", "y_train"))
+    pixels = _channels_first(pixels, path)
+    return Images(_standardised(pixels, str(path)), _integer_labels(labels, len(pixels), path))
 
 
 @cache
@@ -178,7 +173,9 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     """
     if source == "digits":
         return digits(size)
-    _require_size(size)
+    channels, *sides = (_checks.natural("size", side) for side in size)
+    if channels not in _CHANNELS or len(sides) != 2:
+        raise ValueError(f"size must be (channels, height, width) with 1 or 3 channels, got {size!r}")
     loaded = load_images(source)
     what = f"{len(loaded)} images of size {size}"
     needed = 8 * (loaded.images.size + COPIES * len(loaded) * math.prod(size))
@@ -187,38 +184,6 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     for array in (images, loaded.labels):
         array.flags.writeable = False
     return Images(images, loaded.labels)
-
-
-def torchvision_images(name: str, root: str | os.PathLike[str], *, split: Split = "train") -> Images:
-    """A torchvision data set that is already below `root`; nothing is ever downloaded.
-
-    Parameters
-    ----------
-    name
-        ``fashion-mnist``, ``cifar10`` or ``cifar100``.
-    root
-        The folder given to torchvision when the set was fetched.
-    split
-        ``train`` or ``test``. Both are standardised by the mean and standard deviation of the training
-        images.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, torchvision is not installed, or the files are not there.
-    """
-    _require_split(split)
-    if name not in _NAMED:
-        raise ValueError(f"name must be one of {', '.join(_NAMED)}, got {name!r}")
-    try:
-        datasets = importlib.import_module("torchvision.datasets")
-    except ImportError:
-        raise ValueError(f"data {name!r} needs the vision extra: pip install 'losscurv[vision]'") from None
-    train = _torchvision(datasets, name, root, train=True)
-    wanted = train if split == "train" else _torchvision(datasets, name, root, train=False)
-    pixels, reference = (_channels_first(np.asarray(d.data), name, root) for d in (wanted, train))
-    labels = _integer_labels(np.asarray(wanted.targets), len(pixels), name, root)
-    return Images(_standardised(pixels, name, reference=reference), labels)
 
 
 def arrays(path: str | os.PathLike[str], *choices: Sequence[str]) -> list[NDArray[Any]]:
@@ -238,8 +203,8 @@ def arrays(path: str | os.PathLike[str], *choices: Sequence[str]) -> list[NDArra
     """
     for names in choices:
         with contextlib.suppress(LackingError):
-            return list(read_arrays(Path(path), list(names)).values())
-    return list(read_arrays(Path(path), list(choices[0])).values())
+            return read_arrays(Path(path), names)
+    return read_arrays(Path(path), choices[0])
 
 
 def sample(images: Images, rng: np.random.Generator, count: int, *, balanced: bool = False) -> Images:
@@ -296,8 +261,6 @@ def _balanced(labels: NDArray[np.int64], rng: np.random.Generator, count: int) -
 
 
 def _resized(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
-    from torch.nn import functional
-
     channels, height, width = size
     if height < pixels.shape[-1]:
         return functional.adaptive_avg_pool2d(pixels, (height, width))
@@ -306,8 +269,6 @@ def _resized(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
 
 
 def _fitted(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
-    from torch.nn import functional
-
     channels, height, width = size
     if channels == 1:
         pixels = pixels.mean(1, keepdim=True)
@@ -317,47 +278,34 @@ def _fitted(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
     return pixels if pixels.shape[1] == channels else pixels.repeat(1, channels, 1, 1)
 
 
-def _standardised(
-    images: NDArray[Any], source: str, *, reference: NDArray[Any] | None = None
-) -> NDArray[np.float64]:
-    with np.errstate(over="ignore"):  # of a wider type: infinite then, and refused below
+def _standardised(images: NDArray[Any], source: str) -> NDArray[np.float64]:
+    with np.errstate(over="ignore", invalid="ignore"):  # of a wider type: infinite then, and refused below
         values = images.astype(np.float64)
-        scale = values if reference is None or reference is images else reference.astype(np.float64)
-    if not (np.isfinite(values).all() and np.isfinite(scale).all()):
-        raise ValueError(
-            f"images of {source} must be finite, got NaN or infinity; replace them and save again"
-        )
-    mean, deviation = _mean_and_deviation(scale, source)
-    return (values - mean) / deviation
-
-
-def _mean_and_deviation(pixels: NDArray[np.float64], source: str) -> tuple[float, float]:
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, deviation = float(pixels.mean()), float(pixels.std())
+        mean, deviation = float(values.mean()), float(values.std())
+    if not np.isfinite(values).all():
+        raise ValueError(f"images of {source} must be finite, got NaN or infinity; replace them")
+    largest = np.abs(values).max()
     if not math.isfinite(deviation):
         raise ValueError(
-            f"images of {source} must have a finite mean square, got pixels up to {np.abs(pixels).max():g};"
-            " scale them down and save again"
+            f"images of {source} must have a finite mean square, got pixels up to {largest:g}; scale them down"
         )
-    if deviation <= _CONTRAST * np.abs(pixels).max():
+    if deviation <= _CONTRAST * largest:
         raise ValueError(
             f"images of {source} must not all be the same grey, got only {mean:g}; save real images"
         )
-    return mean, deviation
+    return (values - mean) / deviation
 
 
-def _channels_first(pixels: NDArray[Any], name: str, path: object) -> NDArray[Any]:
+def _channels_first(pixels: NDArray[Any], path: object) -> NDArray[Any]:
     rule = "(N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, N > 0"
     if pixels.dtype.kind not in "uif":
-        raise ValueError(
-            f"{name} of {path} must be uint8 or float, got {pixels.dtype}; convert it and save again"
-        )
+        raise ValueError(f"x_train of {path} must be uint8 or float, got {pixels.dtype}; convert it")
     first, last = (pixels.ndim == 4 and pixels.shape[axis] in _CHANNELS for axis in (1, 3))
     if pixels.size == 0 or not (pixels.ndim == 3 or first or last):
-        raise ValueError(f"{name} of {path} must be {rule}, got {pixels.shape}; reshape it and save again")
+        raise ValueError(f"x_train of {path} must be {rule}, got {pixels.shape}; reshape it")
     if first and last:
         raise ValueError(
-            f"{name} of {path} must show where its channels are, got {pixels.shape}, which reads both ways;"
+            f"x_train of {path} must show where its channels are, got {pixels.shape}, which reads both ways;"
             " save images wider than 3"
         )
     if pixels.ndim == 3:
@@ -365,34 +313,130 @@ def _channels_first(pixels: NDArray[Any], name: str, path: object) -> NDArray[An
     return pixels if first else np.moveaxis(pixels, 3, 1)
 
 
-def _integer_labels(labels: NDArray[Any], count: int, name: str, path: object) -> NDArray[np.int64]:
+def _integer_labels(labels: NDArray[Any], count: int, path: object) -> NDArray[np.int64]:
     if labels.dtype.kind not in "iu":
-        raise ValueError(f"{name} of {path} must be integers, got {labels.dtype}; save labels.astype(int)")
+        raise ValueError(f"y_train of {path} must be integers, got {labels.dtype}; save labels.astype(int)")
     if labels.shape not in ((count,), (count, 1)):
-        raise ValueError(f"{name} of {path} must be one label per image, ({count},), got {labels.shape}")
-    if labels.min() < 0:
-        raise ValueError(f"{name} of {path} must be classes from 0, got {labels.min()}; renumber them")
-    if labels.max() > _LARGEST_LABEL:
-        raise ValueError(f"{name} of {path} must be classes from 0, got {labels.max()}; renumber them")
+        raise ValueError(f"y_train of {path} must be one label per image, ({count},), got {labels.shape}")
+    for end in (labels.max(), labels.min()):
+        if not 0 <= end <= _LARGEST_LABEL:
+            raise ValueError(f"y_train of {path} must be classes from 0, got {end}; renumber them")
     return labels.reshape(count).astype(np.int64)
 
 
-def _torchvision(datasets: Any, name: str, root: str | os.PathLike[str], *, train: bool) -> Any:
+# --- an archive that anyone may have made ---
+
+_SAVE_HINT = "save it with numpy.savez(path, x_train=images, y_train=labels)"
+COPIES = 4
+"""Float64 copies of the images that are there at once while they are standardised or resized."""
+
+_HEADER_BYTES = 1 << 14
+"""More than numpy accepts as the header of an array."""
+
+_SHOWN = 8
+"""Names of arrays in a message."""
+
+# what the zip, zlib and npy readers raise on a damaged archive, beside ValueError; NotImplementedError is zipfile's
+# word for a way of packing that it does not know
+_DAMAGED = (
+    EOFError,
+    KeyError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class LackingError(ValueError):
+    """An archive without an array."""
+
+
+def require_file(path: Path) -> None:
+    """Without opening it, so that it costs nothing to ask before other work."""
+    if not path.exists():
+        raise ValueError(f"file not found: {path}; check the path or {_SAVE_HINT}")
+    if not path.is_file():
+        got = "a folder" if path.is_dir() else "a pipe or a device"
+        raise ValueError(f"data {path} must be a plain file, got {got}; check the path or {_SAVE_HINT}")
+
+
+def read_arrays(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
+    """Return the arrays of these names, in their order."""
+    require_file(path)
+    # opened here, since numpy leaves a file open that it fails to read
+    with _readable(path) as file, _archive(file, path) as archive:
+        if missing := [name for name in names if name not in archive.files]:
+            got = ", ".join(archive.files[:_SHOWN]) + ", ..." * (len(archive.files) > _SHOWN) or "no array"
+            raise LackingError(f"data {path} must hold {', '.join(missing)}, got {got}; {_SAVE_HINT}")
+        needed = sum(_bytes_needed(archive, name, path) for name in names)
+        _memory.require_free(f"data {path}", needed, "its arrays in float64", advice="save fewer images")
+        with _undamaged(path):
+            return [archive[name] for name in names]
+
+
+def _readable(path: Path) -> IO[bytes]:
     try:
-        return getattr(datasets, _NAMED[name])(root=os.fspath(root), train=train, download=False)
-    except (OSError, RuntimeError) as error:
-        fetch = f"torchvision.datasets.{_NAMED[name]}({os.fspath(root)!r}, download=True)"
+        return path.open("rb")
+    except OSError as error:
+        raise ValueError(f"data {path} must be readable, got {error}; check its permissions") from None
+
+
+def _archive(file: IO[bytes], path: Path) -> Any:
+    """By its first bytes: numpy would read an array that stands alone to its end, however long it is."""
+    magic = np.lib.format.MAGIC_PREFIX
+    start = file.read(len(magic))
+    file.seek(0)
+    got = "a single array" if start == magic else "a pickle or another format"
+    if start.startswith(b"PK"):
+        try:
+            return np.load(file, allow_pickle=False)
+        except (*_DAMAGED, ValueError) as error:
+            got = f"a file that cannot be read ({error})"
+    raise ValueError(f"data {path} must be an .npz archive, got {got}; {_SAVE_HINT}") from None
+
+
+@contextlib.contextmanager
+def _undamaged(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (*_DAMAGED, ValueError) as error:
+        raise ValueError(f"data {path} must be undamaged, got {error!r}; copy it again") from None
+
+
+def _bytes_needed(archive: Any, name: str, path: Path) -> int:
+    """What an array and its float64 copies take, by its header alone: a small archive may inflate to anything."""
+    member = name if name in archive.zip.namelist() else f"{name}.npy"
+    with _undamaged(path), archive.zip.open(member) as stream:
+        stored = archive.zip.getinfo(member).file_size
+        header = _header(stream)
+    if header is None:
+        raise ValueError(f"data {path} must hold an array under {name}, got raw bytes; {_SAVE_HINT}")
+    shape, dtype = header
+    if dtype.hasobject:
         raise ValueError(
-            f"data {name!r} must be below {root}, got {error}; fetch it once with {fetch}"
-        ) from None
+            f"data {path} must hold plain arrays, got pickled objects in {name}; save numbers of one shape"
+        )
+    numbers = math.prod(int(side) for side in shape)
+    if not 0 <= numbers * dtype.itemsize <= stored:
+        got = f"an array of shape {shape} in {stored} bytes"
+        raise ValueError(f"data {path} must be undamaged, got {got} in {name}; copy it again")
+    return numbers * (dtype.itemsize + 8 * COPIES)
 
 
-def _require_size(size: tuple[int, int, int]) -> None:
-    channels, *sides = (_checks.natural("size", side) for side in size)
-    if channels not in _CHANNELS or len(sides) != 2:
-        raise ValueError(f"size must be (channels, height, width) with 1 or 3 channels, got {size!r}")
-
-
-def _require_split(split: str) -> None:
-    if split not in ("train", "test"):
-        raise ValueError(f"split must be train or test, got {split!r}")
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+    """Shape and type of a stored array; None if it is none."""
+    start = io.BytesIO(stream.read(_HEADER_BYTES))  # a header may claim to be 4 GiB long
+    if start.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
+        return None
+    first = tuple(start.read(2)) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(start)
+    return shape, dtype

@@ -29,10 +29,9 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
-from simulate.objectives.additivity import spaced
+from simulate.objectives.additivity import asked_once, largest_batch, spaced, spread_samples
 from simulate.objectives.batches import joined, rows, window
 from simulate.objectives.derivatives import alike, behind, normal, slopes
-from simulate.objectives.questions import asked_once, largest_batch, spread_samples
 from simulate.objectives.restoring import draws
 from simulate.objectives.soundness import trusted
 

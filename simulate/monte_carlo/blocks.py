@@ -162,7 +162,15 @@ def run_block(
     keys = tuple(counted_key(*name) for name in names) if counted else ()
     with one_thread():
         raw = simulate(Block(tuple(stream(*name) for name in names), device, keys), point)
-    return BlockResult({name: _column(name, values, size) for name, values in raw.items()}, clock() - started)
+    scores: Scores = {}
+    for name, values in raw.items():
+        array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+        whole = array.ndim in (1, 2) and len(array) == size and array.size
+        if not whole or array.dtype.kind not in "buif":
+            rule = f"one number or one vector per replicate, shape ({size},) or ({size}, components)"
+            raise ValueError(f"score {name!r} must be {rule}, got {array.dtype} of shape {array.shape}")
+        scores[name] = array.astype(np.float64)
+    return BlockResult(scores, clock() - started)
 
 
 @contextlib.contextmanager
@@ -199,12 +207,3 @@ def _generator(seed: int, name: str) -> np.random.Generator:
 def _key(name: str) -> tuple[int, int]:
     first, second = np.frombuffer(hashlib.sha256(name.encode()).digest()[:8], dtype="<u4").tolist()
     return first, second
-
-
-def _column(name: str, values: Any, size: int) -> NDArray[np.float64]:
-    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
-    whole = array.ndim in (1, 2) and len(array) == size and array.size
-    if not whole or array.dtype.kind not in "buif":
-        rule = f"one number or one vector per replicate, shape ({size},) or ({size}, components)"
-        raise ValueError(f"score {name!r} must be {rule}, got {array.dtype} of shape {array.shape}")
-    return array.astype(np.float64)

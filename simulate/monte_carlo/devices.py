@@ -27,11 +27,8 @@ def resolve_device(name: str, *, here: bool = True) -> str:
     if not re.fullmatch(r"cpu|cuda(:[0-9]+)?", name):
         raise ValueError(f"device must be auto, cpu, cuda or cuda:<index>, got {name!r}")
     kind, _, index = name.partition(":")
-    if (
-        here
-        and kind == "cuda"
-        and (not torch.cuda.is_available() or int(index or 0) >= torch.cuda.device_count())
-    ):
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if here and kind == "cuda" and int(index or 0) >= there:
         raise ValueError(f"device must be present on this machine, got {name!r}; use --device cpu or auto")
     return name
 

@@ -90,7 +90,14 @@ class DaskExecutor(Executor):
         """Call `fn` on a worker; if that dies, the cluster chooses another."""
         found: Future[Any] = Future()
         remote = self._client.submit(fn, *args, **kwargs, pure=False)
-        remote.add_done_callback(lambda done: _hand_over(done, found))
+
+        def hand_over(done: Any) -> None:
+            try:
+                found.set_result(done.result())
+            except BaseException as error:  # a cancellation among them, which is no plain exception here
+                found.set_exception(error)
+
+        remote.add_done_callback(hand_over)
         return found
 
     @property
@@ -141,41 +148,20 @@ def _dask_client(address: str) -> Iterator[Any]:
         log.setLevel(before)
 
 
-def _hand_over(remote: Any, local: Future[Any]) -> None:
-    try:
-        local.set_result(remote.result())
-    except BaseException as error:  # a cancellation among them, which is no plain exception here
-        local.set_exception(error)
-
-
-_MMAP_MAX, _TRIM_THRESHOLD = -4, -1
-"""Names of mallopt(3), from malloc.h."""
-
-_KEPT_BYTES = 1 << 29
-"""Of memory no longer used that a worker keeps for its next block."""
-
-
 def _begin_worker(workers: int) -> None:
     join_pool(workers)
-    _end_with_parent()
-    _keep_freed_memory()
-
-
-def _keep_freed_memory() -> None:
-    """Large arrays handed back to the system and taken anew are cleared page by page: up to a third of a block."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # where the C library is another
-        tune = ctypes.CDLL(None).mallopt
-        tune(_MMAP_MAX, 0)
-        tune(_TRIM_THRESHOLD, _KEPT_BYTES)
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
     parent = multiprocessing.parent_process()
 
-    def follow() -> None:
+    def follow() -> None:  # a worker whose parent was killed would wait for work for ever
         if parent is not None:
             parent.join()
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()
+    # large arrays handed back to the system and taken anew are cleared page by page: up to a third of a block
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # where the C library is another
+        for name, value in (
+            (-4, 0),
+            (-1, 1 << 29),
+        ):  # M_MMAP_MAX and M_TRIM_THRESHOLD of malloc.h: keep 512 MiB
+            ctypes.CDLL(None).mallopt(name, value)

@@ -16,8 +16,7 @@ All that takes derivatives asks first, once for each objective, whether those of
 """
 
 from simulate.objectives import batches, parameters
-from simulate.objectives.batches import Batch
+from simulate.objectives.batches import Batch, OtherDataError
 from simulate.objectives.objective import Objective, Reduction, require_objective
-from simulate.objectives.passes import OtherDataError
 
 __all__ = ["Batch", "Objective", "OtherDataError", "Reduction", "batches", "parameters", "require_objective"]

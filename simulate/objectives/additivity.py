@@ -5,6 +5,21 @@ root of the mean or compares samples; nor if the model has other outputs for a s
 asked of a few samples, at most `SAMPLES`, parted in three ways: at most five forward passes of so few. Where that many
 may not fit into memory together, groups of them are asked. Samples may also meet in larger batches alone, as where
 experts have a capacity: `mixing` asks the model for a batch as large as those that are used, in three forward passes.
+
+Questions about an objective are asked once and kept in `Objective.answers`, as are those of `simulate.modules.sites`:
+
+| question | what it is put to |
+|---|---|
+| `all_coupling` | at most 32 samples of all data, and both parts of three splits of them; then the next question |
+| `model_mixing` | a batch of the largest size that a pass takes, and its first samples: as many as other passes take |
+| `rows_apart` | one of a few samples, alone |
+| `gives_sum` | the samples of the first question, and both halves of a batch |
+
+Each is asked of each data, the first one once of each loss, and again of sizes that are new. What they leave out:
+samples that see each other only in some batches of a size, because of what these hold, unless those are the first batch
+of the largest size or the samples of the first question; and of more than four sizes of batches those in between. What
+takes samples one by one, or some at a time, compares their outputs with those of the whole batch, see
+`simulate.modules.sample_parts`.
 """
 
 from __future__ import annotations
@@ -12,8 +27,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple
+from contextlib import nullcontext, suppress
+from functools import partial, wraps
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -21,12 +37,46 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
-from simulate.objectives.asked import Asked
-from simulate.objectives.batches import Batch, cuttable, joined, placed, rows, tensors, window
+from simulate.objectives.batches import (
+    Batch,
+    copied,
+    cuttable,
+    joined,
+    of_several,
+    placed,
+    rows,
+    tensors,
+    window,
+)
 from simulate.objectives.derivatives import alike, behind
+from simulate.objectives.heads import Few
 from simulate.objectives.parameters import doubled
+from simulate.objectives.ranks import Ranks
+from simulate.objectives.restoring import as_found
+from simulate.objectives.soundness import Asked, trusted
 
-__all__ = ["MIXED", "SAMPLES", "SUM", "UNKNOWN", "alone", "chosen", "coupling", "halves", "mixing", "spaced"]
+__all__ = [
+    "MIXED",
+    "SAMPLES",
+    "SUM",
+    "UNKNOWN",
+    "all_coupling",
+    "alone",
+    "asked_once",
+    "chosen",
+    "coupling",
+    "few_samples",
+    "gives_sum",
+    "halves",
+    "kept_answers",
+    "largest_batch",
+    "mixing",
+    "model_mixing",
+    "of_one",
+    "rows_apart",
+    "spaced",
+    "spread_samples",
+]
 
 SAMPLES = 32
 """Most samples that are asked: two are those with the extremes of the targets."""
@@ -69,15 +119,47 @@ Sample = tuple[tuple[int, int], Piece]
 
 
 def chosen(batches: Iterable[Piece]) -> list[Piece]:
-    """A few samples of all batches, one by one; if some batch cannot be cut the first two batches, whole."""
-    few, whole, apart = _Few(), list[Piece](), True
-    for inputs, targets in batches:
+    """A few samples of all batches, one by one; if some batch cannot be cut the first two batches, whole.
+
+    At most `SAMPLES` that differ in what a loss may weigh them by, in the order of the data: some spread over these,
+    one of each class as long as they are few, and those with the smallest and the largest number of the targets.
+    """
+    whole, groups, stride = list[Piece](), list[list[Sample]](), 1
+    classes, ends = dict[Any, Sample](), dict[Any, tuple[float, Sample]]()
+    apart = True
+    for place, (inputs, targets) in enumerate(batches):
         whole = whole if len(whole) == 2 else [*whole, (inputs, targets)]
         apart = apart and cuttable(inputs, targets)
-        if apart:
-            few.look_at(inputs, targets)
-    found = few.samples() if apart else whole
+        if not apart:
+            continue
+        sample = partial(_sample, place, inputs, targets)
+        if place % stride == 0:
+            groups.append([sample(row) for row in spaced(rows(targets), 2 if place else _SPREAD)])
+        if len(groups) > _GROUPS:
+            groups, stride = groups[::2], 2 * stride
+        for i, tensor in enumerate(t for t in tensors(targets) if t.ndim and not t.is_complex()):
+            flat = tensor.reshape(len(tensor), -1)
+            for value, row in _classes(flat):
+                if len(classes) < _CLASSES and (i, value) not in classes:
+                    classes[i, value] = sample(row)
+            for sign in (-1, 1) if i == 0 else ():
+                at = int((sign * flat).argmax())
+                end = sign * float(flat.flatten()[at])
+                end = math.inf if math.isnan(end) else end
+                if end > ends.get(sign, (-math.inf, None))[0]:
+                    ends[sign] = end, sample(at // flat.shape[1])
+    spread = list(itertools.chain.from_iterable(groups))
+    some = [*(spread[i] for i in spaced(len(spread), _SPREAD)), *classes.values()]
+    some += [sample for _, sample in ends.values()]
+    found = (
+        [piece for _, piece in sorted(dict(some).items(), key=lambda sample: sample[0])] if apart else whole
+    )
     return [piece for piece in found if _kind(piece) == _kind(found[0])]
+
+
+def _sample(place: int, inputs: Any, targets: Any, row: int) -> Sample:
+    at = torch.tensor([row])  # no view, which would hold on to the batch
+    return (place, row), (window(inputs, at), window(targets, at))
 
 
 def halves(batch: Piece) -> list[Piece]:
@@ -85,49 +167,6 @@ def halves(batch: Piece) -> list[Piece]:
     middle = rows(batch[1]) // 2
     parts = (slice(middle), slice(middle, None)) if cuttable(*batch) and middle else ()
     return [(window(batch[0], part), window(batch[1], part)) for part in parts]
-
-
-class _Few:
-    """Samples that differ in what a loss may weigh them by.
-
-    Some spread over the data, one of each class as long as these are few, and those with the smallest and the largest
-    number of the targets.
-    """
-
-    def __init__(self) -> None:
-        self._batches, self._stride = 0, 1
-        self._spread = list[list[Sample]]()
-        self._classes, self._ends = dict[Any, Sample](), dict[Any, tuple[float, Sample]]()
-
-    def samples(self) -> list[Piece]:
-        """At most `SAMPLES`, in the order of the data."""
-        spread = list(itertools.chain.from_iterable(self._spread))
-        found = [spread[i] for i in spaced(len(spread), _SPREAD)]
-        found += [*self._classes.values(), *(sample for _, sample in self._ends.values())]
-        return [piece for _, piece in sorted(dict(found).items(), key=lambda sample: sample[0])]
-
-    def look_at(self, inputs: Any, targets: Any) -> None:
-        """Take some samples of the next batch."""
-
-        def sample(row: int) -> Sample:  # no view, which would hold on to the batch
-            at = torch.tensor([row])
-            return (self._batches, row), (window(inputs, at), window(targets, at))
-
-        if self._batches % self._stride == 0:
-            most = 2 if self._batches else _SPREAD
-            self._spread.append([sample(row) for row in spaced(rows(targets), most)])
-        if len(self._spread) > _GROUPS:
-            self._spread, self._stride = self._spread[::2], 2 * self._stride
-        for place, tensor in enumerate(t for t in tensors(targets) if t.ndim and not t.is_complex()):
-            flat = tensor.reshape(len(tensor), -1)
-            for value, row in _classes(flat):
-                if len(self._classes) < _CLASSES and (place, value) not in self._classes:
-                    self._classes[place, value] = sample(row)
-            for sign in (-1, 1) if place == 0 else ():
-                end, row = _largest(sign * flat)
-                if end > self._ends.get(sign, (-math.inf, None))[0]:
-                    self._ends[sign] = end, sample(row)
-        self._batches += 1
 
 
 def spaced(count: int, most: int) -> list[int]:
@@ -142,13 +181,6 @@ def _classes(flat: Tensor) -> list[tuple[int, int]]:
     values = flat.argmax(1, keepdim=True) if flat.is_floating_point() else flat
     found, first = np.unique(values.cpu().numpy(), return_index=True)
     return list(zip(found.tolist(), (first // values.shape[1]).tolist(), strict=True))
-
-
-def _largest(flat: Tensor) -> tuple[float, int]:
-    """The largest number and its sample; what is none counts as infinite."""
-    place = int(flat.argmax())
-    value = float(flat.flatten()[place])
-    return (math.inf if math.isnan(value) else value), place // flat.shape[1]
 
 
 def _kind(piece: Piece) -> list[tuple[tuple[int, ...], torch.dtype]]:
@@ -205,7 +237,7 @@ def mixing(asked: Asked, batch: Batch) -> str:
                 # a single sample may come without its axis
                 if found.numel() == expected.numel():
                     found = found.reshape_as(expected)
-                    if alike(found, expected) or alike(*_as_computed(asked, batch.inputs, found, expected)):
+                    if _same(asked, batch.inputs, found, expected):
                         continue
                 return MIXED if alike(outputs(slice(None)), whole) else ""  # a model that draws
         except Exception:  # code of others, that needs more samples
@@ -223,20 +255,19 @@ def alone(asked: Asked, batch: Batch) -> bool:
     with torch.no_grad(), suppress(Exception):  # a model may take no sample alone
         outputs = asked.outputs(leaves, batch.inputs)
         if outputs.ndim and len(outputs) == count:
-            found = asked.outputs(leaves, window(batch.inputs, one)), outputs[one]
-            return alike(*found) or alike(*_as_computed(asked, batch.inputs, *found))
+            return _same(asked, batch.inputs, asked.outputs(leaves, window(batch.inputs, one)), outputs[one])
     return False
 
 
-def _as_computed(asked: Asked, inputs: Any, *outputs: Tensor) -> list[Tensor]:
-    """Return outputs in the narrowest type that the model computes in: single precision may be handed on as double."""
-    if outputs[0].dtype is not torch.float64:
-        return list(outputs)
+def _same(asked: Asked, inputs: Any, found: Tensor, expected: Tensor) -> bool:
+    """Whether outputs agree in the narrowest type that the model computes in: single may be handed on as double."""
+    if alike(found, expected) or found.dtype is not torch.float64:
+        return alike(found, expected)
     with torch.enable_grad():
         nodes = behind([asked.outputs(asked.leaves(), inputs)])
     types = {m.dtype for node in nodes for m in node._input_metadata} & {torch.float32, torch.float64}
-    narrowest = max(types, key=lambda dtype: torch.finfo(dtype).eps, default=outputs[0].dtype)
-    return [each.to(narrowest) for each in outputs]
+    narrowest = max(types, key=lambda dtype: torch.finfo(dtype).eps, default=found.dtype)
+    return alike(found.to(narrowest), expected.to(narrowest))
 
 
 def _sides(count: int) -> Iterator[list[int]]:
@@ -268,7 +299,9 @@ def _together(asked: Asked, pieces: Sequence[Piece], loss_alone: bool) -> str:
         except Exception:  # code of others, that needs more samples
             return _FEWER
         if found:
-            return "" if found == MIXED and _draws(asked, whole, pieces) else found
+            # a model that draws has other outputs for the same samples
+            draws = found == MIXED and not alike(_part(asked, pieces).outputs, whole.outputs)
+            return "" if draws else found
     return ""
 
 
@@ -297,17 +330,11 @@ def _coupled(
         outputs = torch.cat([own[i] for i in side])
         if not loss_alone:
             found = _part(asked, taken).outputs
-            inputs = joined([x for x, _ in taken])
-            if not alike(found, outputs) and not alike(*_as_computed(asked, inputs, found, outputs)):
+            if not _same(asked, joined([x for x, _ in taken]), found, outputs):
                 return MIXED
         targets = joined([y for _, y in taken])
         parts.append(_Part(outputs, targets, asked.weight(targets)))
     return loss.coupled(parts)
-
-
-def _draws(asked: Asked, whole: _Part, pieces: Sequence[Piece]) -> bool:
-    """Whether the model has other outputs for the same samples."""
-    return not alike(_part(asked, pieces).outputs, whole.outputs)
 
 
 class _Loss:
@@ -321,66 +348,224 @@ class _Loss:
     def coupled(self, parts: Sequence[_Part]) -> str:
         """What is wrong with the mean, or the sum, of parts of it."""
         losses = [self._of(part) for part in parts]
-        expected = self._together(parts, losses)
-        relative, rounding = _precision([self.whole, *losses])
-        scale = max(map(abs, [self.whole, *losses]))
-        least = relative * scale + 10 * rounding * float(self._part.outputs.abs().max())
-        if (math.isfinite(expected) and abs(self.whole - expected) <= least) or self._of(
-            self._part
-        ) != self.whole:
+        every, expected = [self.whole, *losses], sum(losses)
+        if self._asked.reduction == "mean":
+            total = sum(part.weight for part in parts)
+            adds_up = math.isclose(total, self._part.weight, rel_tol=1e-6)  # a count need not
+            weighed = zip(parts, losses, strict=True)  # the mean over nothing is no number
+            shares = (part.weight / total * loss for part, loss in weighed if part.weight)
+            expected = sum(shares) if adds_up else math.nan
+        # computed in the narrowest type that holds them: none in double precision has its last half of digits zero
+        exact = (
+            kind
+            for kind in _PRECISIONS
+            if all(float(torch.tensor(x, dtype=torch.float64).to(kind)) == x for x in every)
+        )
+        kind = next(exact, torch.float64)
+        rounding = 10 * torch.finfo(kind).eps * float(self._part.outputs.abs().max())
+        least = _PRECISIONS[kind] * max(map(abs, every)) + rounding
+        close = math.isfinite(expected) and abs(self.whole - expected) <= least
+        if close or self._of(self._part) != self.whole:
             return ""
         return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._asked.reduction]
 
     def _of(self, part: _Part) -> float:
         return float(self._criterion(part.outputs.clone(), part.targets))
 
-    def _together(self, parts: Sequence[_Part], losses: Sequence[float]) -> float:
-        if self._asked.reduction == "sum":
-            return sum(losses)
-        total = sum(part.weight for part in parts)
-        if not math.isclose(total, self._part.weight, rel_tol=1e-6):  # a count that does not add up either
-            return math.nan
-        weighed = ((part.weight / total, loss) for part, loss in zip(parts, losses, strict=True))
-        return sum(share * loss for share, loss in weighed if share)  # the mean over nothing is no number
-
-
-def _precision(losses: Sequence[float]) -> tuple[float, float]:
-    """Relative error that losses may have, and the rounding of the type that they were computed in.
-
-    That is the narrowest one that holds them all: no loss in double precision has its last half of the digits zero.
-    """
-    for dtype, relative in _PRECISIONS.items():
-        if all(float(torch.tensor(loss, dtype=torch.float64).to(dtype)) == loss for loss in losses):
-            return relative, torch.finfo(dtype).eps
-    return _PRECISIONS[torch.float64], torch.finfo(torch.float64).eps
-
 
 def _in_double(criterion: Any, part: _Part) -> Callable[[Tensor, Any], Tensor] | None:
     """None of what cannot be had in double precision at all."""
     like = part.outputs.new_zeros((), dtype=torch.float64)
-    for own in (doubled, _promoted):
+    for mode in (nullcontext, _Doubling):
         with suppress(
             Exception
         ):  # numbers of its own in single precision, say, that it will not mix with others
-            made = own(criterion)
-            made(part.outputs.to(like, copy=True), placed(part.targets, like))
-            return lambda outputs, targets: made(outputs.double(), placed(targets, like))
+            own = doubled(criterion) if mode is nullcontext else criterion
+
+            def made(outputs: Tensor, targets: Any, own: Any = own, mode: Any = mode) -> Tensor:
+                with mode():
+                    return own(outputs.to(like, copy=True), placed(targets, like))
+
+            made(part.outputs, part.targets)
+            return made
     return None
 
 
-def _promoted(criterion: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function with every tensor of single precision doubled where torch takes it: also what it closes over."""
-
-    def doubling(*arguments: Any) -> Tensor:
-        with _Doubling():
-            return criterion(*arguments)
-
-    return doubling
-
-
 class _Doubling(TorchFunctionMode):
+    """Every tensor of single precision doubled where torch takes it: also what a function closes over."""
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         def double(value: Any) -> Any:
             return value.double() if isinstance(value, Tensor) and value.dtype is torch.float32 else value
 
         return func(*tree_map(double, args), **tree_map(double, kwargs or {}))
+
+
+# --- questions about an objective, asked once ----------------------------------------------------------------------
+
+_FEW = 3
+"""Samples that questions about a model are put to."""
+
+_SIZES = 4
+"""Sizes of batches that are asked about at most."""
+
+_ASKED = 128
+"""Samples of all processes that are asked whether the loss may be taken in parts, two of each at least."""
+
+_Answer = TypeVar("_Answer")
+
+
+def asked_once(question: Callable[[Any], _Answer]) -> Callable[[Any], _Answer]:
+    """Keep the answer with the objective: what a model does is the same each time, as `require_sound` makes sure."""
+
+    @wraps(question)
+    def answer(objective: Any) -> _Answer:
+        known, name = objective.answers, question.__name__
+        if name not in known:
+            known[name] = question(objective)
+        return known[name]
+
+    return answer
+
+
+def kept_answers(answers: dict[str, Any]) -> dict[str, Any]:
+    """Return the answers that hold for other data too: what couples samples, and the sizes that were asked about."""
+    return {name: answers[name] for name in ("loss_coupling", "sizes") if name in answers}
+
+
+def all_coupling(objective: Asked) -> str:
+    """Return what couples the samples of a batch, of any size that is used, in words; empty if nothing does."""
+    known: frozenset[int] = objective.answers.get("sizes", frozenset())
+    if not loss_coupling(objective) and not known.issuperset(objective.sizes):
+        objective.answers["sizes"] = known.union(objective.sizes)
+        if model_mixing(objective) == MIXED:
+            objective.answers["loss_coupling"] = MIXED
+    return loss_coupling(objective)
+
+
+@asked_once
+def loss_coupling(objective: Asked) -> str:
+    """Return what couples a few samples of all data, in words; empty if nothing does."""
+    return _asked_coupling(objective, spread_samples(objective))
+
+
+@asked_once
+def model_mixing(objective: Asked) -> str:
+    """Return how the model mixes samples in batches of the sizes that are used, in words; empty if it does not."""
+    asked = objective.at_few()
+    if trusted(asked):
+        return ""
+    batch, sizes = largest_batch(objective), objective.sizes
+    if not cuttable(batch.inputs, batch.targets):
+        return ""
+    with as_found(objective.model, objective.training):
+        wanted = [sizes[i] for i in spaced(len(sizes), _SIZES)]
+        found = [mixing(asked, batch.part(slice(0, size))) for size in wanted]
+    return MIXED if MIXED in found else next(filter(None, found), "")
+
+
+@asked_once
+def rows_apart(objective: Asked) -> bool:
+    """Return whether the model gives every sample the outputs that it has alone, as a row."""
+    asked = objective.at_few()
+    batch = asked.few()
+    coupled = objective.several and not objective.training and objective.coupling == MIXED
+    if coupled or model_mixing(objective) or not cuttable(batch.inputs, batch.targets):
+        return False
+    with as_found(objective.model, objective.training):
+        return alone(asked, batch)
+
+
+def gives_sum(objective: Asked) -> bool:
+    """Return whether the loss function gives the sum over the samples of a batch, though it is taken for their mean.
+
+    Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something rare
+    is no sum.
+    """
+    pieces, whole = spread_samples(objective), objective.at_few().few(whole=True)
+    return objective.reduction == "mean" and all(
+        _asked_coupling(objective, some, loss_alone=True) == SUM
+        for some in (pieces, halves((whole.inputs, whole.targets)))
+    )
+
+
+def _asked_coupling(objective: Asked, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
+    with as_found(objective.model, objective.training):
+        return coupling(objective.at_few(), pieces, most=objective.pass_size, loss_alone=loss_alone)
+
+
+# --- the samples that questions are put to, in a group those of all processes, the same in each --------------------
+
+
+def few_samples(objective: Asked, *, whole: bool = False) -> Batch:
+    """Return a few samples of the first batch that has several; all of it if `whole`, or where it cannot be cut."""
+    ranks, known = objective.ranks, objective.answers
+    name = (
+        "few" if objective.takes_few else "all"
+    )  # a model that takes no few is found out by asking with few
+    if ranks.several and not whole and name in known:
+        return known[name]
+    with ranks.together("a few samples"), as_found(objective.model, objective.training):
+        own = None
+        if objective.own_rows or not ranks.several:
+            own = of_several(objective.weighed(*given) for given in objective.given())
+            if (
+                objective.takes_few
+                and not (whole or objective.training)
+                and cuttable(own.inputs, own.targets)
+            ):
+                own = own.part(slice(0, _FEW))
+    if own is not None and not ranks.several:
+        return own
+    use = 0 if own is None else 1 + bool(own.factor) * min(rows(own.targets), 2)
+    found = _of_most(ranks, own, use, objective.leaves()[0])
+    if not whole:
+        known[name] = found
+    return found
+
+
+def largest_batch(objective: Asked) -> Batch:
+    """Return the first batch of the largest size that a pass takes, or so much of a larger one."""
+    ranks, most = objective.ranks, objective.pass_size
+    with ranks.together("a few samples"), as_found(objective.model, objective.training):
+        own: Batch | None = None
+        for given in objective.given():
+            if own is None or rows(given[1]) > rows(own.targets):
+                own = objective.weighed(*given)
+            if rows(own.targets) >= most:
+                break
+        if own is not None and rows(own.targets) > most and cuttable(own.inputs, own.targets):
+            own = own.part(slice(0, most))
+    if own is not None and not ranks.several:
+        return own
+    return _of_most(ranks, own, 0 if own is None else rows(own.targets), objective.leaves()[0])
+
+
+@asked_once
+def spread_samples(objective: Asked) -> list[Piece]:
+    """Return a few samples of all data, one by one; where there is a head with a few of their targets."""
+    ranks, asked = objective.ranks, objective.at_few()
+    with ranks.together("a few samples"), as_found(objective.model, objective.training):
+        found = chosen(objective.given())
+    if ranks.several:
+        most = max(2, _ASKED // ranks.size)
+        some, like = [found[i] for i in spaced(len(found), most)] if found else [], objective.leaves()[0]
+        held = ranks.gathered("samples", _sent(some, like))
+        found = [placed(piece, like) for pieces in held for piece in pieces]
+    return asked.pieces(found) if isinstance(asked, Few) else found
+
+
+def of_one(ranks: Ranks, rank: int, own: Any, like: Tensor) -> Any:
+    """Samples of one process, on the device of a tensor here."""
+    return placed(ranks.of_one("samples", rank, _sent(own, like)), like) if ranks.several else own
+
+
+def _of_most(ranks: Ranks, own: Batch | None, use: int, like: Tensor) -> Batch:
+    """The samples of the process that has most use for them."""
+    uses = ranks.gathered("a few samples", use)
+    return Batch(*of_one(ranks, uses.index(max(uses)), own, like))
+
+
+def _sent(samples: Any, like: Tensor) -> Any:
+    """As they go to another process: in memory of their own, without the batch that they are of."""
+    return copied(placed(samples, like.new_zeros((), device="cpu")))

@@ -1,25 +1,38 @@
-"""Batches of data: pairs of inputs and targets, each a tensor or a structure of tensors with samples first.
+"""Data as batches: pairs of inputs and targets, each a tensor or a structure of tensors with samples first.
 
-Data are gone through many times: what can be gone through once is held, and what does not end is refused. That they are
-the same each time is seen in `simulate.objectives.passes`.
+Data are gone through many times: what can be gone through once is held, what does not end is refused, and that they are
+the same each time is seen by a `Tally`. Data come by name too, or as data sets of single samples: what
+`torch.utils.data.DataLoader` takes by number. A sample is a pair (input, target), or a mapping with labels, of tensors,
+arrays, numbers, lists of numbers, or images that are none of these but give an array, which become (C, H, W) in [0, 1]
+as torchvision's `ToTensor` has them. What is text in a mapping is left out. Samples of one shape that follow each other
+are stacked.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils import data as torch_data
+from torch.utils._pytree import tree_map
 
-from simulate import _memory
-from simulate.objectives.datasets import Stacked, of_samples
+from simulate import _memory, data as archives
 
 __all__ = [
+    "DIGITS",
     "Batch",
     "Labelling",
+    "OtherDataError",
+    "Stacked",
+    "Tally",
     "as_tensor",
     "bounded",
     "carries_labels",
@@ -29,6 +42,8 @@ __all__ = [
     "held",
     "is_batch",
     "joined",
+    "named_data",
+    "of_samples",
     "of_several",
     "pair",
     "placed",
@@ -51,7 +66,7 @@ _LABELS = ("labels", "label", "label_ids")
 def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
     """Data that can be gone through again and again; one pair (inputs, targets) is one batch.
 
-    A data set of single samples comes in batches of `size`, see `simulate.objectives.datasets`.
+    A data set of single samples comes in batches of `size`, see `Stacked`.
 
     Raises
     ------
@@ -131,17 +146,16 @@ def held(data: Iterable[Any]) -> list[Any]:
     """
     if _sized(data):
         return list(data)
-    most, sizes, found = _memory.available("cpu") / 2, dict[int, int](), list[Any]()
-    total = 0
+    most, total, found, seen = _memory.available("cpu") / 2, 0, list[Any](), set[int]()
     for item in bounded(data):
         found.append(item)
-        for place, size in _stored(item):
-            total += size - sizes.get(place, 0)
-            sizes[place] = size
+        new = {place: size for place, size in _stored(item).items() if place not in seen}
+        seen.update(new)
+        total += sum(new.values())
         if total > most:
             raise ValueError(
                 f"data must end and fit into half of the free memory, {most / 2**30:.1f} GiB, got more after"
-                f" {len(found)} batches; pass something to go through again and again, such as a DataLoader"
+                f" {len(found)} batches; pass something to go through again, such as a DataLoader"
             )
     return found
 
@@ -164,15 +178,14 @@ def _sized(data: Any) -> bool:
     return True
 
 
-def _stored(item: Any) -> Iterator[tuple[int, int]]:
-    """Where the numbers of a batch lie, and how many bytes they are."""
+def _stored(item: Any) -> dict[int, int]:
+    """How many bytes a batch is, by where they lie."""
+    if isinstance(item, Mapping | tuple | list):
+        parts = item.values() if isinstance(item, Mapping) else item
+        return dict(chain.from_iterable(_stored(part).items() for part in parts))
     if isinstance(item, np.ndarray):
-        yield item.__array_interface__["data"][0], item.nbytes
-    elif isinstance(item, Tensor):
-        yield item.data_ptr(), item.nbytes
-    elif isinstance(item, Mapping | tuple | list):
-        for part in item.values() if isinstance(item, Mapping) else item:
-            yield from _stored(part)
+        return {item.ctypes.data: item.nbytes}
+    return {item.data_ptr(): item.nbytes} if isinstance(item, Tensor) else {}
 
 
 # --- batches -----------------------------------------------------------------------------------------------------
@@ -239,26 +252,23 @@ def as_tensor(part: Tensor | np.ndarray) -> Tensor:
         If they are masked, since what is behind the mask would be taken for data, are on the meta device, or sparse, or
         are no numbers.
     """
-    if isinstance(part, np.ndarray):
-        return _of_array(part)
-    if part.is_meta:
-        raise ValueError("data must hold numbers, got a tensor on the meta device, which has none")
-    if part.layout != torch.strided:
-        raise ValueError(f"data must hold dense tensors, got {part.layout}")
-    return part.detach()
-
-
-def _of_array(array: np.ndarray) -> Tensor:
-    if isinstance(array, np.ma.MaskedArray):
+    if isinstance(part, Tensor):
+        if part.is_meta:
+            raise ValueError("data must hold numbers, got a tensor on the meta device, which has none")
+        if part.layout != torch.strided:
+            raise ValueError(f"data must hold dense tensors, got {part.layout}")
+        return part.detach()
+    if isinstance(part, np.ma.MaskedArray):
         raise ValueError(
             "data must hold plain arrays, got a masked one; leave the masked samples out, or fill them"
         )
-    if array.dtype.kind not in "biufc":
-        raise ValueError(f"data must hold arrays of numbers, got {array.dtype}")
-    wide = {"f": np.float64, "c": np.complex128, "u": np.int64}.get(array.dtype.kind)
-    odd = array.dtype.itemsize > (1 if array.dtype.kind == "u" else 8)  # of which torch knows few or none
-    plain = np.ascontiguousarray(array, dtype=wide if odd and wide else array.dtype.newbyteorder("="))
-    return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).reshape(array.shape)
+    kind, width = part.dtype.kind, part.dtype.itemsize
+    if kind not in "biufc":
+        raise ValueError(f"data must hold arrays of numbers, got {part.dtype}")
+    wide = {"f": np.float64, "c": np.complex128, "u": np.int64}.get(kind)
+    odd = width > (1 if kind == "u" else 8)  # of which torch knows few or none
+    plain = np.ascontiguousarray(part, dtype=wide if odd and wide else part.dtype.newbyteorder("="))
+    return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).reshape(part.shape)
 
 
 def _each(part: Any, change: Callable[[Any], Any]) -> Any:
@@ -297,7 +307,7 @@ def cuttable(inputs: Any, targets: Any) -> bool:
 
 
 Labelling = Callable[[Mapping[str, Any], Any], tuple[Any, Any]]
-"""What makes inputs and targets of a mapping and its labels, see `simulate.objectives.labels`."""
+"""What makes inputs and targets of a mapping and its labels, see `simulate.objectives.forms.Labels`."""
 
 
 class Batch(NamedTuple):
@@ -347,13 +357,10 @@ def joined(parts: list[Any]) -> Any:
     ):
         return torch.cat(parts) if first.ndim else first
     if any(isinstance(p, Mapping | tuple | Tensor) for p in parts):
-        shapes = " and ".join(dict.fromkeys(_shown(part) for part in parts))
+        shown = (str(tuple(p.shape[1:])) if isinstance(p, Tensor) else type(p).__name__ for p in parts)
+        shapes = " and ".join(dict.fromkeys(shown))
         raise ValueError(f"data must hold samples of one shape, got {shapes}; pad them, or take one batch")
     return first
-
-
-def _shown(part: Any) -> str:
-    return str(tuple(part.shape[1:])) if isinstance(part, Tensor) else type(part).__name__
 
 
 def cuts(samples: int, most: int) -> Iterator[slice]:
@@ -364,3 +371,236 @@ def cuts(samples: int, most: int) -> Iterator[slice]:
 def copied(part: Any) -> Any:
     """Inputs or targets in memory of their own."""
     return part.clone() if isinstance(part, Tensor) else _each(part, copied)
+
+
+# --- passes, of which everything measured rests on their being the same ------------------------------------------
+
+_AT_ONCE = 1 << 22
+"""Numbers that are made double at a time."""
+
+_SAME = 1e-9
+"""Relative difference of sums over the same rows in another order, far above rounding in float64."""
+
+
+class OtherDataError(ValueError):
+    """Data that are not the same when they are gone through again."""
+
+
+@dataclass
+class Tally:
+    """What a pass through data gave, whatever its order: samples, and two sums over their numbers.
+
+    Examples
+    --------
+    >>> first, second, third = Tally(), Tally(), Tally()
+    >>> x, y = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1])
+    >>> first.add(x, y), second.add(x.flip(0), y.flip(0)), third.add(x, y.flip(0))
+    (None, None, None)
+    >>> first.require(second)
+    >>> first.require(third)
+    Traceback (most recent call last):
+    simulate.objectives.batches.OtherDataError: data must be the same at every pass, got 2 others: hold what ...
+    """
+
+    samples: int = 0
+    sums: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    scale: float = 0.0
+
+    def add(self, inputs: Any, targets: Any, *, numbers: bool = True) -> None:
+        """Count in a batch, with its numbers or without."""
+        self.samples += rows(targets)
+        if not numbers:
+            return
+        each = _folded(rows(targets), [*tensors(inputs), *tensors(targets)])
+        self.sums[0] += float(each.sum())
+        self.sums[1] += float(each.square().sum())
+        self.scale += float(each.abs().sum())
+
+    def require(self, other: Tally) -> None:
+        """Refuse a later pass that was not of the same samples."""
+        pairs = zip(self.sums, other.sums, (self.scale, self.sums[1]), strict=True)
+        first, now = self.samples, other.samples
+        if first == now and all(
+            abs(one - two) <= _SAME * scale or (math.isnan(one) and math.isnan(two))
+            for one, two, scale in pairs
+        ):
+            return
+        got = f"{now} samples after {first}" if now != first else f"{now} others"
+        raise OtherDataError(
+            f"data must be the same at every pass, got {got}: hold what changes, as by list(data)"
+        )
+
+
+def _folded(samples: int, tensors: list[Tensor]) -> Tensor:
+    """One number for every sample, into which all of its numbers go with weights of their own."""
+    total = torch.zeros(samples, dtype=torch.float64)
+    for place, tensor in enumerate(tensors, start=1):
+        numbers = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+        aligned = numbers.ndim > 0 and len(numbers) == samples
+        flat = numbers.reshape(samples if aligned else 1, -1)
+        weights = place + torch.arange(1.0, flat.shape[1] + 1, dtype=torch.float64, device=flat.device).cos()
+        parts = [part.double() @ weights for part in flat.split(max(1, _AT_ONCE // max(1, flat.shape[1])))]
+        total += torch.cat(parts).cpu()  # one that is the same for all samples goes to each
+    return total
+
+
+# --- data by name, and data sets of single samples -------------------------------------------------------------
+
+DIGITS = "digits"
+"""Name of the embedded images."""
+
+_DIGIT_SHAPES = {
+    (1, 28, 28): (1, 28, 28),
+    (784,): (1, 28, 28),
+    (1, 8, 8): (1, 8, 8),
+    (64,): (1, 8, 8),
+    (3, 32, 32): (3, 32, 32),
+}
+"""What a model may take, and the size of the image that it is made of."""
+
+SIZE = 128
+"""Samples in a batch where nobody says."""
+
+
+def named_data(name: str | os.PathLike[str], run: Callable[[Tensor], object]) -> tuple[Any, Any]:
+    """Inputs and targets of an ``.npz`` file, or the embedded digits in the first shape that a model takes.
+
+    Parameters
+    ----------
+    name
+        The path of a file with ``x_train, y_train`` or ``x, y``, whose inputs of type uint8 are divided by 255; or
+        ``"digits"``.
+    run
+        Calls the model on two images; what it raises says that the model takes another shape.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged or without such arrays, or the model takes digits of no shape.
+
+    Examples
+    --------
+    >>> images, labels = named_data("digits", torch.nn.Linear(64, 10).double())
+    >>> images.shape, labels.shape
+    ((1797, 64), (1797,))
+    """
+    if name != DIGITS:
+        inputs, targets = archives.arrays(name, ("x_train", "y_train"), ("x", "y"))
+        return inputs / 255 if inputs.dtype == np.uint8 else inputs, targets
+    first = ""
+    for shape, size in _DIGIT_SHAPES.items():
+        images = archives.digits(size)
+        pixels = images.images.reshape(-1, *shape)
+        try:
+            run(torch.tensor(pixels[:2]))  # two: batch normalisation in training mode needs them
+        except Exception as error:  # code of others raises whatever it likes where shapes do not fit
+            first = first or " ".join(f"{type(error).__name__}: {error}".split())
+            continue
+        return pixels, images.labels
+    shapes = ", ".join(map(str, _DIGIT_SHAPES))
+    raise ValueError(f"data digits must fit the model in one of the shapes {shapes}; the first: {first}")
+
+
+class Stacked:
+    """Batches of the samples of a data set, in their order.
+
+    Parameters
+    ----------
+    data
+        With `len` and samples by number.
+    size
+        Most samples in a batch.
+
+    Raises
+    ------
+    ValueError
+        From going through it, if a sample is none.
+
+    Examples
+    --------
+    >>> samples = torch_data.TensorDataset(torch.eye(3), torch.tensor([0, 1, 2]))
+    >>> [tuple(x.shape) for x, _ in Stacked(samples, 2)]
+    [(2, 3), (1, 3)]
+    """
+
+    def __init__(self, data: Any, size: int | None = None) -> None:
+        self.data, self._size = data, size or SIZE
+
+    def __len__(self) -> int:
+        return len(self.data)  # at most so many batches
+
+    def __iter__(self) -> Iterator[Any]:
+        together, before = list[Any](), None
+        for place in range(len(self.data)):
+            sample = _sample(self.data[place])
+            shapes = tree_map(lambda part: part.shape, sample)
+            if together and (len(together) == self._size or shapes != before):
+                yield torch_data.default_collate(together)
+                together = []
+            before = shapes
+            together.append(sample)
+        if together:
+            yield torch_data.default_collate(together)
+
+
+def of_samples(data: Any) -> bool:
+    """Whether data are a data set of single samples, not batches.
+
+    That is one of torch, one with columns as `datasets` has them, or anything with `len` and items by number whose
+    first has a single number for a target, or nothing but lists and numbers.
+
+    Examples
+    --------
+    >>> of_samples(torch_data.TensorDataset(torch.eye(3))), of_samples([(torch.eye(3), torch.ones(3))])
+    (True, False)
+    """
+    if isinstance(data, Mapping | tuple | list | str | Tensor | np.ndarray | torch_data.IterableDataset):
+        return False
+    if not hasattr(data, "__getitem__") or not hasattr(data, "__len__"):
+        return False
+    if isinstance(data, torch_data.Dataset) or hasattr(data, "column_names"):
+        return True
+    try:
+        first = data[0] if len(data) else None
+    except (TypeError, KeyError, IndexError):  # a mapping of another kind, say
+        return False
+    if isinstance(first, Mapping):
+        return not any(isinstance(part, Tensor | np.ndarray) and part.ndim for part in first.values())
+    last = first[-1] if isinstance(first, tuple | list) and len(first) == 2 else None
+    return isinstance(last, Number) or (isinstance(last, Tensor | np.ndarray) and not last.ndim)
+
+
+def _sample(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        # text is left out
+        first = {n: part[0] if isinstance(part, list | tuple) and part else part for n, part in item.items()}
+        kept = (
+            name for name, part in first.items() if part is not None and not isinstance(part, str | bytes)
+        )
+        return {name: _numbers(item[name]) for name in kept}
+    if isinstance(item, tuple | list) and len(item) == 2:
+        return tuple(_sample(part) if isinstance(part, Mapping) else _numbers(part) for part in item)
+    length = f" of length {len(item)}" if isinstance(item, tuple | list) else ""
+    raise ValueError(
+        "data must give samples (input, target), or mappings with labels, got"
+        f" {type(item).__name__}{length}; wrap the data set"
+    )
+
+
+def _numbers(part: Any) -> Tensor:
+    if isinstance(part, Tensor):
+        return part
+    own = isinstance(part, np.ndarray | np.generic)
+    if not own and hasattr(
+        part, "__array_interface__"
+    ):  # an image: channels first, bytes as floats in [0, 1]
+        pixels = np.asarray(part)
+        pixels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+        image = torch.from_numpy(np.ascontiguousarray(pixels))
+        return image.float() / 255 if image.dtype == torch.uint8 else image.float()
+    try:
+        return torch.as_tensor(part if own else np.asarray(part))  # with floats of Python in double precision
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(
+            f"data must give samples of numbers, got {type(part).__name__}; give the data set a transform to tensors"
+        ) from None

@@ -12,19 +12,18 @@ without the layer it must return what the layer was given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import alike, slopes
-from simulate.objectives.soundness import hooked
+from simulate.objectives.soundness import Asked, hooked
 
-__all__ = ["Few", "Head", "Headed", "Rows", "by_chunks", "by_positions", "head_of", "rows_of"]
+__all__ = ["Few", "Head", "Rows", "by_chunks", "by_positions", "head_of", "rows_of"]
 
 LARGE = 1 << 21
 """Logits of one sample from which on they are taken in chunks."""
@@ -34,24 +33,6 @@ AT_ONCE = 1 << 21
 
 _FEW = 1 << 20
 """Logits of one sample that questions are put to."""
-
-
-class Headed(Asked, Protocol):
-    """What is needed of an `Objective` whose model has a head; it is described there."""
-
-    state: Any
-
-    def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """The tensor that the loss takes, its axes as the model gives them."""
-        ...
-
-    def weighed(self, inputs: Any, targets: Any) -> Batch:
-        """A batch with its factor in the loss of all data."""
-        ...
-
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Part of the loss that a batch adds."""
-        ...
 
 
 class Head(NamedTuple):
@@ -70,7 +51,7 @@ class Head(NamedTuple):
     positions: int
     classes: int
 
-    def own(self, objective: Headed, leaves: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+    def own(self, objective: Asked, leaves: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         """Weight and bias of the layer for these parameters."""
         state = objective.state(leaves)
         weight, bias = (
@@ -78,29 +59,19 @@ class Head(NamedTuple):
         )
         return weight, bias
 
-    def places(self, objective: Headed, leaves: Sequence[Tensor]) -> list[int | None]:
+    def places(self, objective: Asked, leaves: Sequence[Tensor]) -> list[int | None]:
         """Where those stand among the parameters; None for what is fixed, or not there."""
         own = self.own(objective, leaves)
         return [next((i for i, leaf in enumerate(leaves) if leaf is part), None) for part in own]
 
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """The model without the layer for as long as it takes: what it is given goes through."""
+    def hidden(self, objective: Asked, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """What the layer is given, (N, T, d): what the model returns where that goes through."""
         layer: Any = self.layer
-        layer.forward = _through
+        layer.forward = lambda hidden: hidden
         try:
-            yield
+            return objective.returned(leaves, inputs)
         finally:
             del layer.forward
-
-    def hidden(self, objective: Headed, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """What the layer is given, (N, T, d)."""
-        with self.away():
-            return objective.returned(leaves, inputs)
-
-
-def _through(hidden: Tensor) -> Tensor:
-    return hidden
 
 
 def by_positions(loss: Any, reduction: str) -> bool:
@@ -117,7 +88,7 @@ def by_positions(loss: Any, reduction: str) -> bool:
     return own and loss.reduction == reduction
 
 
-def head_of(objective: Headed, inputs: Any) -> Head | None:
+def head_of(objective: Asked, inputs: Any) -> Head | None:
     """The head of the model, asked by one sample; None if it has none that can be taken out, or few logits.
 
     To be used within `parametric.as_found`.
@@ -125,9 +96,17 @@ def head_of(objective: Headed, inputs: Any) -> Head | None:
     if objective.model is None:
         return None
     leaves, seen = objective.leaves(), list[tuple[nn.Linear, Tensor, Tensor]]()
+
+    def note(layer: Any, given: tuple[Any, ...], found: Any) -> None:
+        if len(given) == 1 and isinstance(found, Tensor):
+            seen.append((layer, given[0], found))
+
     with torch.no_grad():
         try:
-            with _watched(objective.model, seen):
+            with ExitStack() as stack:
+                for part in objective.model.modules():
+                    if type(part) is nn.Linear and "forward" not in vars(part) and not hooked(part):
+                        stack.callback(part.register_forward_hook(note).remove)
                 outputs = objective.returned(leaves, inputs)
             last = [found for found in seen if found[2] is outputs]
             if len(last) != 1 or outputs.ndim != 3 or outputs[0].numel() < LARGE:
@@ -144,23 +123,6 @@ def head_of(objective: Headed, inputs: Any) -> Head | None:
             return None
 
 
-@contextmanager
-def _watched(model: nn.Module, seen: list[tuple[nn.Linear, Tensor, Tensor]]) -> Iterator[None]:
-    def note(layer: Any, given: tuple[Any, ...], found: Any) -> None:
-        if len(given) == 1 and isinstance(found, Tensor):
-            seen.append((layer, given[0], found))
-
-    plain = [
-        m for m in model.modules() if type(m) is nn.Linear and "forward" not in vars(m) and not hooked(m)
-    ]
-    handles = [layer.register_forward_hook(note) for layer in plain]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
 class Rows(NamedTuple):
     """Hidden states of some positions, with their targets as a batch for the loss.
 
@@ -175,14 +137,14 @@ class Rows(NamedTuple):
     batch: Batch
 
 
-def rows_of(objective: Headed, head: Head, hidden: Tensor, targets: Tensor) -> Iterator[Rows]:
+def rows_of(objective: Asked, head: Head, hidden: Tensor, targets: Tensor) -> Iterator[Rows]:
     """All positions of a batch in chunks."""
     flat, labels = hidden.flatten(0, 1), targets.reshape(-1)
     for place in cuts(len(flat), max(1, AT_ONCE // head.classes)):
         yield Rows(place, flat[place], objective.weighed(None, labels[place]))
 
 
-def by_chunks(objective: Headed, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
+def by_chunks(objective: Asked, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
     """Part of the loss that a batch adds and, where gradients are recorded, its gradient; by chunks of positions."""
     leaves, differentiate = objective.leaves(), torch.is_grad_enabled()
     hidden = head.hidden(objective, leaves, batch.inputs)

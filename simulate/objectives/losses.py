@@ -43,8 +43,6 @@ Reduction = Literal["mean", "sum"]
 Loss = Callable[[Tensor, Any], Tensor]
 Count = Callable[[Any], float]
 
-_REDUCTIONS = ("mean", "sum")
-
 IGNORED = -100
 """Label that a cross-entropy of torch leaves out where nobody says another."""
 
@@ -87,16 +85,18 @@ def named_loss(loss: Any) -> Any:
     >>> named_loss("mse")
     MSELoss()
     """
-    if isinstance(loss, str) and loss not in LOSSES:
-        near = did_you_mean(loss, LOSSES)
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}{near}")
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            near = did_you_mean(loss, LOSSES)
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}{near}")
+        return LOSSES[loss]()
     if inspect.isclass(loss) and issubclass(loss, nn.Module):
         raise ValueError(
             f"loss must be a function of outputs and targets, got a class; write {loss.__name__}()"
         )
-    if not isinstance(loss, str) and not callable(loss):
+    if not callable(loss):
         raise ValueError(f"loss must be a function of outputs and targets, got {type(loss).__name__}")
-    return LOSSES[loss]() if isinstance(loss, str) else loss
+    return loss
 
 
 def require_order(call: str, model: Any, data: Any, loss: Any) -> None:
@@ -213,20 +213,20 @@ class BatchLoss:
         """
         try:
             with torch.enable_grad(), _standing_in(self.__name__):
-                self.function(_Asked(self.model), _by_attribute(batch))
+                self.function(_Standing(self.model, _told), _by_attribute(batch))
         except _CalledError as call:
-            return _as_inputs(self.model, call.given, call.keywords)
+            return _as_inputs(self.model, *call.args)
         raise ValueError(f"loss must call the model, got {self.__name__} that returns without a call of it")
 
     def __call__(self, outputs: Tensor, batch: Any) -> Tensor:
         """The loss of a batch for these outputs of the model."""
         returned = outputs if self._field is None else _Returned(self._field, outputs)
-        answering = _Answering(self.model, returned)
+        model = _Standing(self.model, lambda *_: returned)
         with _standing_in(self.__name__):
-            loss = self.function(answering, _by_attribute(batch))
-        if answering.calls != 1:
+            loss = self.function(model, _by_attribute(batch))
+        if model.calls != 1:
             raise ValueError(
-                f"loss must call the model once for a batch, got {answering.calls} calls in {self.__name__}"
+                f"loss must call the model once for a batch, got {model.calls} calls in {self.__name__}"
             )
         return loss
 
@@ -265,38 +265,25 @@ def _equal(one: Any, other: Any) -> bool:
 class _CalledError(BaseException):
     """A call of the model; not an `Exception`, which the function may catch."""
 
-    def __init__(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        super().__init__()
-        self.given, self.keywords = args, keywords
-
 
 class _Standing:
     """Stand-in for a model that is passed to a loss function; its attributes are those of the model."""
 
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
+    def __init__(self, model: nn.Module, answer: Callable[..., Any]) -> None:
+        self._model, self._answer, self.calls = model, answer, 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-
-class _Asked(_Standing):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        if not torch.is_grad_enabled():
-            raise ValueError(
-                "loss must call the model where gradients are recorded, got a call within no_grad"
-            )
-        raise _CalledError(args, keywords)
-
-
-class _Answering(_Standing):
-    def __init__(self, model: nn.Module, returned: Any) -> None:
-        super().__init__(model)
-        self._returned, self.calls = returned, 0
-
-    def __call__(self, *_: Any, **__: Any) -> Any:
         self.calls += 1
-        return self._returned
+        return self._answer(args, keywords)
+
+
+def _told(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    if not torch.is_grad_enabled():
+        raise ValueError("loss must call the model where gradients are recorded, got a call within no_grad")
+    raise _CalledError(args, keywords)
 
 
 @contextmanager
@@ -305,7 +292,7 @@ def _standing_in(name: str) -> Iterator[None]:
     try:
         yield
     except TypeError as error:
-        if not any(kind.__name__ in str(error) for kind in (_Asked, _Answering)):
+        if _Standing.__name__ not in str(error):
             raise
         raise ValueError(
             f"loss must call the model and use it in no other way, got {name} that does: {error}; if it is a function"
@@ -354,13 +341,13 @@ def _as_inputs(model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]
     if keywords:
         signature = inspect.signature(model.forward)
         given = dict(signature.bind(*args, **keywords).arguments)
-        for parameter in signature.parameters.values():
+        for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
-                given |= given.pop(parameter.name, {})
-            elif parameter.kind is parameter.VAR_POSITIONAL and parameter.name in given:
+                given |= given.pop(name, {})
+            elif parameter.kind is parameter.VAR_POSITIONAL and name in given:
                 raise ValueError(
                     f"loss must call the model with arguments by name, got {len(args)} without a name: its forward"
-                    f" takes any number as *{parameter.name}"
+                    f" takes any number as *{name}"
                 )
         return given
     return args[0] if len(args) == 1 and not isinstance(args[0], tuple) else args
@@ -380,8 +367,8 @@ def reduction_of(loss: Loss, reduction: str | None) -> str:
     found = getattr(loss, "reduction", "mean") if reduction is None else reduction
     # what torch calls the mean over samples, of a divergence
     found = "mean" if found == "batchmean" else found
-    if found not in _REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}, got {found!r}")
+    if found not in ("mean", "sum"):
+        raise ValueError(f"reduction must be one of mean, sum, got {found!r}")
     return found
 
 
@@ -439,9 +426,6 @@ def counted_by(loss: Loss) -> Count:
 
 # --- targets in the shape of the outputs -------------------------------------------------------------------------
 
-_LABELS = "; if they are classes, save them as integers and take cross-entropy"
-_SHARES = "; if they are shares of the classes, save them as floats"
-
 
 def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.dtype) -> Tensor:
     """The targets as a loss of torch wants them for outputs of this shape; as they are for other functions."""
@@ -452,15 +436,16 @@ def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.d
     if not isinstance(loss, nn.MSELoss | nn.BCEWithLogitsLoss):
         single = by_element(loss) and math.prod(outputs) == 1 == math.prod(targets.shape[1:])
         return targets.reshape(len(targets), *outputs) if single else targets
-    values = shaped(targets.to(dtype), outputs, _LABELS * _like_labels(targets, outputs))
+    values = shaped(targets.to(dtype), outputs, _hint(targets, outputs))
     if isinstance(loss, nn.BCEWithLogitsLoss) and not bool(((values >= 0) & (values <= 1)).all()):
         raise ValueError(f"targets must be 0..1 for bce, got {values.min():g}..{values.max():g}")
     return values
 
 
-def _like_labels(targets: Tensor, outputs: tuple[int, ...]) -> bool:
-    """Whether they may have been meant as classes."""
-    return tuple(targets.shape[1:]) == outputs[1:] and bool((targets == targets.round()).all())
+def _hint(targets: Tensor, outputs: tuple[int, ...]) -> str:
+    """For what may have been meant as classes."""
+    alike = tuple(targets.shape[1:]) == outputs[1:] and bool((targets == targets.round()).all())
+    return "; if they are classes, save them as integers and take cross-entropy" * alike
 
 
 def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tensor) -> Tensor:
@@ -469,8 +454,12 @@ def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tenso
             f"outputs must be at least 2 for cross-entropy, one for each class, got {outputs}; use bce for one"
         )
     if targets.is_floating_point():  # probabilities
-        return shaped(targets, outputs, _LABELS * _like_labels(targets, outputs))
-    labels = shaped(targets, outputs[1:], _SHARES * (targets.shape[1:] == outputs))
+        return shaped(targets, outputs, _hint(targets, outputs))
+    labels = shaped(
+        targets,
+        outputs[1:],
+        "; if they are shares of the classes, save them as floats" * (targets.shape[1:] == outputs),
+    )
     kept = labels[labels != loss.ignore_index]
     if len(kept) and not 0 <= int(kept.min()) <= int(kept.max()) < outputs[0]:
         got = f"{int(kept.min())}..{int(kept.max())}"

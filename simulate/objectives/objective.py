@@ -15,23 +15,36 @@ from torch import Tensor, nn
 
 from simulate import _checks
 from simulate.objectives import soundness
-from simulate.objectives.additivity import UNKNOWN
+from simulate.objectives.additivity import (
+    UNKNOWN,
+    all_coupling,
+    few_samples,
+    gives_sum,
+    kept_answers,
+    model_mixing,
+    of_one,
+    rows_apart,
+)
 from simulate.objectives.batches import (
     Batch,
+    Stacked,
+    Tally,
+    bounded,
+    carries_labels,
     cuts,
     cuttable,
     is_batch,
+    named_data,
     pair,
     placed,
     repeatable,
     rows,
+    sample_counts,
     window,
 )
-from simulate.objectives.datasets import Stacked, named_data
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.forms import Form, asked_form, picked, returned_parts
+from simulate.objectives.forms import Form, Labels, asked_form, picked, returned_parts
 from simulate.objectives.heads import Few, Head, by_chunks, by_positions, head_of
-from simulate.objectives.labels import Labels
 from simulate.objectives.losses import (
     BatchLoss,
     Count,
@@ -55,16 +68,6 @@ from simulate.objectives.parameters import (
     parametric,
     unwrapped,
 )
-from simulate.objectives.passes import Tally, given as given_batches
-from simulate.objectives.questions import (
-    all_coupling,
-    few_samples,
-    gives_sum,
-    kept_answers,
-    model_mixing,
-    of_one,
-    rows_apart,
-)
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found, in_mode
 
@@ -87,7 +90,7 @@ class Objective:
         be a tuple or, by name, a mapping of tensors; targets may be a tuple too, and what could then be two batches is
         refused. A batch may also be a mapping with `labels` among its inputs, as transformers have it; those of a
         causal language model are moved by one position, see `shifted`. A data set of single samples is stacked, see
-        `simulate.objectives.datasets`. An iterator is held in memory, and must end. What loads anew for every pass
+        `simulate.objectives.batches`. An iterator is held in memory, and must end. What loads anew for every pass
         must give the same samples, in whatever order.
     loss
         A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`, or its name:
@@ -155,9 +158,9 @@ class Objective:
     ) -> None:
         self.ranks = Ranks(group)
         if training and self.ranks.several:
+            rule = "training must be False with a group"
             raise ValueError(
-                "training must be False with a group: what is drawn, and the statistics of a batch, are those of one"
-                " process"
+                f"{rule}: what is drawn, and the statistics of a batch, are those of one process"
             )
         if isinstance(model, Objective):
             raise ValueError("model must be a module or a function, got an Objective: use it as it is")
@@ -167,7 +170,12 @@ class Objective:
             self.model = model if isinstance(model, nn.Module) else None
             found = parametric(model, parameters)
             if isinstance(data, str | os.PathLike):
-                data = self._opened(data, found, training)
+
+                def run(inputs: Tensor) -> None:
+                    with as_found(self.model, training), torch.no_grad():
+                        found.call(found.parameters, placed(inputs, found.parameters[0]))
+
+                data = named_data(data, run)
             self._named = loss is not None
             data, loss = self._with_loss(model, data, loss, found.parameters[0], chunk)
             self.reduction = reduction_of(loss, reduction)
@@ -187,9 +195,7 @@ class Objective:
             self.dim = sum(self._sizes)
             self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
             if self._chunk is not None and training:
-                raise ValueError(
-                    "chunk must be None in training mode, where the samples of a batch may depend on each other"
-                )
+                raise ValueError("chunk must be None in training mode, where samples may see each other")
             self._labels = Labels(self.model, loss, field)
             self._take(data)
 
@@ -202,15 +208,6 @@ class Objective:
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
-
-    def _opened(self, name: str | os.PathLike[str], found: Parametric, training: bool) -> tuple[Any, Any]:
-        """The data of a file, or the digits in the shape that the model takes."""
-
-        def run(inputs: Tensor) -> None:
-            with as_found(self.model, training), torch.no_grad():
-                found.call(found.parameters, placed(inputs, found.parameters[0]))
-
-        return named_data(name, run)
 
     def _with_loss(
         self, model: Any, data: Any, loss: Any, like: Tensor, chunk: int | None
@@ -239,8 +236,7 @@ class Objective:
             self.answers = kept_answers(self.answers)
             if self.training and isinstance(self.data, Stacked):
                 raise ValueError(
-                    "data must be batches in training mode, where each is the unit of the loss, got single samples:"
-                    " give DataLoader(data, batch_size)"
+                    "data must be batches in training mode, got single samples: give DataLoader(data, batch_size)"
                 )
             sizes, first = list[tuple[int, float]](), None
             with as_found(self.model, self.training):
@@ -257,8 +253,10 @@ class Objective:
         self.sizes = tuple(sorted(set(parts), reverse=True))
         if self.rows and not self._looked:
             holder = next(rank for rank, count in enumerate(rows_of) if count)
-            first = of_one(self.ranks, holder, first and _one(*first), self._own[0])
-            self._look(*first)
+            if first is not None:  # one sample, or all of a batch that cannot be cut
+                one = slice(0, 1) if cuttable(*first) else slice(None)
+                first = tuple(window(part, one) for part in first)
+            self._look(*of_one(self.ranks, holder, first, self._own[0]))
             self._looked = True
         if not self.samples > 0:
             raise ValueError("data must hold at least one sample, got none")
@@ -322,7 +320,7 @@ class Objective:
     def shifted(self) -> bool:
         """Whether labels that came in mappings were moved by one position, since the model's own loss does so.
 
-        See `simulate.objectives.labels`.
+        See `simulate.objectives.forms`.
         """
         return bool(self._labels.shifted)
 
@@ -354,7 +352,7 @@ class Objective:
         """Description of how the model mixes samples of a batch; empty if parts of it have the same outputs.
 
         Asked once of each data, of batches of every size that a pass takes, at most four of them: for each three
-        forward passes, and one of a single sample. See `simulate.objectives.questions` for what that leaves out.
+        forward passes, and one of a single sample. See `simulate.objectives.additivity` for what that leaves out.
         """
         return model_mixing(self)
 
@@ -465,12 +463,20 @@ class Objective:
                 "group must be None for what is no sum over samples, got samples in several processes; measure those"
                 " of one process, without a group"
             )
-        if self.several and not self.training and not self._counted:
-            self._require_separable()
-        for inputs, targets in self._cut():
-            batch = self.weighed(inputs, targets)
-            if batch.factor or empty:  # the mean over nothing is no number
-                yield batch
+        # data in several batches have no loss of their own but the mean of those of the batches
+        if self.several and not (self.training or self._counted) and self.coupling not in ("", UNKNOWN):
+            raise ValueError(
+                f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
+                f" another: {self.coupling}; pass all samples as one batch"
+            )
+        for inputs, targets in self.given():
+            count = rows(targets)
+            for part in cuts(count, self.chunk or count):
+                cut = count > part.stop - part.start
+                own = (window(inputs, part), window(targets, part)) if cut else (inputs, targets)
+                batch = self.weighed(*own)
+                if batch.factor or empty:  # the mean over nothing is no number
+                    yield batch
 
     def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
         """What the model gives for these parameters.
@@ -579,13 +585,11 @@ class Objective:
                 head = self.head_of(batch)
                 if head is not None:
                     part, gradient = by_chunks(self, head, batch)
-                    value += part
-                    total += self.flat(gradient) if gradient else 0.0
-                    continue
-                loss = self.loss(self.outputs(leaves, batch.inputs), batch)
-                value += loss.item()
-                if torch.is_grad_enabled():
-                    total += self.flat(slopes(loss, leaves))
+                else:
+                    loss = self.loss(self.outputs(leaves, batch.inputs), batch)
+                    part, gradient = loss.item(), slopes(loss, leaves) if torch.is_grad_enabled() else ()
+                value += part
+                total += self.flat(gradient) if gradient else 0.0
         return self.ranks.sum(value), self.ranks.total(total) if torch.is_grad_enabled() else total
 
     def weighed(self, inputs: Any, targets: Any) -> Batch:
@@ -593,27 +597,30 @@ class Objective:
         factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
         return Batch(inputs, targets, factor)
 
-    def _cut(self) -> Iterator[tuple[Any, Any]]:
-        most = self.chunk
-        for inputs, targets in self.given():
-            if most is None or rows(targets) <= most:
-                yield inputs, targets
-                continue
-            for part in cuts(rows(targets), most):
-                yield window(inputs, part), window(targets, part)
-
     def given(self) -> Iterator[tuple[Any, Any]]:
         """The batches as they are given, without empty ones."""
-        tally = Tally()
-        for inputs, targets in given_batches(
-            self.data, tally, like=self._own[0], most=self._chunk, labels=self._labelled
-        ):
-            yield inputs, targets if self._shape is None else targets.reshape(len(targets), *self._shape)
+        tally, loaded, like = Tally(), not isinstance(self.data, tuple | list), self._own[0]
+        for item in bounded(self.data):
+            first, second = pair(item)
+            inputs, targets = placed(first, like), placed(second, like)
+            if carries_labels(item):
+                inputs, targets = self._labels.parted(inputs, targets, self._call, self._own)
+            size = rows(targets)
+            if not cuttable(inputs, targets):
+                # a list of inputs stands for several that a model takes, not for its samples
+                if isinstance(first, list) and len(first) == size:
+                    rule = "inputs must be tensors with samples along the first axis"
+                    raise ValueError(f"{rule}, got a list of {size} samples; stack them")
+                if self._chunk is not None and size > self._chunk:
+                    got = " and ".join(map(str, sample_counts(inputs, targets)))
+                    raise ValueError(
+                        f"inputs and targets must be of one number of samples to be cut, got {got}"
+                    )
+            tally.add(inputs, targets, numbers=loaded)
+            if size:  # of an empty batch nothing is left
+                yield inputs, targets if self._shape is None else targets.reshape(size, *self._shape)
         self._tally = tally if self._tally is None else self._tally
         self._tally.require(tally)
-
-    def _labelled(self, inputs: Any, labels: Any) -> tuple[Any, Any]:
-        return self._labels.parted(inputs, labels, self._call, self._own)
 
     def _look(self, inputs: Any, targets: Any) -> None:
         """Ask one sample where the classes lie, and whether the last layer gives them."""
@@ -628,28 +635,15 @@ class Objective:
             if isinstance(self.criterion, BatchLoss):
                 found = self._call(self._own, inputs)
                 self.criterion.look_at(returned_parts(found), picked(found, self.form.field))
-            self._shape = self._target_shape(inputs, targets)
+            single = isinstance(targets, Tensor) and targets.numel() == len(targets)
+            if single and by_element(self.criterion):
+                with torch.no_grad():
+                    shape = tuple(self.form.read(self._call(self._own, inputs)).shape[1:])
+                # who names the loss may mean one target for several outputs, of which torch warns
+                if shape != targets.shape[1:] and not (self._named and math.prod(shape) > 1):
+                    self._shape = tuple(shaped(targets, shape).shape[1:])
             if self.form.last and not self._counted and by_positions(self.criterion, self.reduction):
                 self._head = head_of(self, inputs)
-
-    def _target_shape(self, inputs: Any, targets: Any) -> tuple[int, ...] | None:
-        """Shape of the output of a sample where single numbers are to be given it: torch would spread them over all."""
-        single = isinstance(targets, Tensor) and targets.numel() == len(targets)
-        if not single or not by_element(self.criterion):
-            return None
-        with torch.no_grad():
-            shape = tuple(self.form.turned(picked(self._call(self._own, inputs), self.form.field)).shape[1:])
-        if shape == targets.shape[1:] or (self._named and math.prod(shape) > 1):
-            return None  # who names the loss may mean one target for several outputs, of which torch warns
-        return tuple(shaped(targets, shape).shape[1:])
-
-    def _require_separable(self) -> None:
-        """Of data in several batches, which have no loss of their own but the mean of those of the batches."""
-        if self.coupling not in ("", UNKNOWN):
-            raise ValueError(
-                f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
-                f" another: {self.coupling}; pass all samples as one batch"
-            )
 
     def __repr__(self) -> str:
         """One line: model, number of parameters, number of samples, loss."""
@@ -675,9 +669,3 @@ def require_objective(call: str, objective: Any) -> None:
     if not isinstance(objective, Objective):
         got = type(objective).__name__
         raise ValueError(f"{call} takes an Objective, got {got}: call {call}(Objective(model, data, loss))")
-
-
-def _one(inputs: Any, targets: Any) -> tuple[Any, Any]:
-    """The first sample of a batch; all of one that cannot be cut."""
-    one = slice(0, 1) if cuttable(inputs, targets) else slice(None)
-    return window(inputs, one), window(targets, one)

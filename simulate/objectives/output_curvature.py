@@ -13,7 +13,7 @@ with all of their options; what was hooked, derived or called in a way of its ow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -33,11 +33,11 @@ Bend = Callable[[Tensor], Tensor]
 _AT_ONCE = 1 << 18
 """Numbers that are bent at a time: logits may be as large as all else together, and these stay in the cache."""
 
-_FUNCTIONS: dict[Any, Callable[[], nn.Module]] = {
-    functional.cross_entropy: nn.CrossEntropyLoss,
-    functional.mse_loss: nn.MSELoss,
-    functional.binary_cross_entropy_with_logits: nn.BCEWithLogitsLoss,
-}
+_FUNCTIONS = (
+    (functional.cross_entropy, nn.CrossEntropyLoss),
+    (functional.mse_loss, nn.MSELoss),
+    (functional.binary_cross_entropy_with_logits, nn.BCEWithLogitsLoss),
+)
 
 
 def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> Bend:
@@ -101,7 +101,8 @@ class SoftmaxCurvature:
             found = self._bent(tangent, slice(None))
         else:
             found = torch.empty_like(self._p)
-            for rows in _windows(self._p):
+            # so many samples at a time that they stay in the cache
+            for rows in cuts(len(self._p), max(1, _AT_ONCE // max(1, self._p[0].numel()))):
                 found[rows] = self._bent(tangent[rows], rows)
         return found.movedim(-1, 1) if self._last else found
 
@@ -153,11 +154,6 @@ def logistic_curvature(logits: Tensor, weight: Tensor | float) -> Bend:
     return lambda tangent: diagonal * tangent
 
 
-def _windows(tensor: Tensor) -> Iterator[slice]:
-    """Samples, so many at a time that they stay in the cache."""
-    return cuts(len(tensor), max(1, _AT_ONCE // max(1, tensor[0].numel())))
-
-
 # --- the losses of torch -----------------------------------------------------------------------------------------
 
 
@@ -171,18 +167,16 @@ def closed_curvature(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[
     >>> bend and bend()(torch.ones(2, 1)).tolist()
     [[1.0], [1.0]]
     """
-    loss = _FUNCTIONS[criterion]() if _is_function(criterion) else criterion
+    # what is no function may have no hash
+    loss = next((kind() for function, kind in _FUNCTIONS if criterion is function), criterion)
     kind = _CLOSED.get(type(loss))
     if kind is None or hooked(loss) or "forward" in vars(loss) or loss.reduction not in ("mean", "sum"):
         return None
     plain = type(outputs) is Tensor and type(batch.targets) is Tensor
     if not plain or not outputs.numel() or torch.is_autocast_enabled(outputs.device.type):
         return None
-    return kind(loss, outputs, batch)
-
-
-def _is_function(criterion: Any) -> bool:
-    return any(criterion is known for known in _FUNCTIONS)  # what is no function may have no hash
+    matching = batch.targets.shape == outputs.shape and batch.targets.is_floating_point()
+    return kind(loss, outputs, batch) if matching or kind is _cross_entropy else None
 
 
 def _cross_entropy(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
@@ -227,10 +221,7 @@ def _of_shares(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tens
     return each * (batch.factor / places if loss.reduction == "mean" else batch.factor)
 
 
-def _binary(loss: nn.BCEWithLogitsLoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
-    if batch.targets.shape != outputs.shape or not batch.targets.is_floating_point():
-        return None
-
+def _binary(loss: nn.BCEWithLogitsLoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend]:
     def bend() -> Bend:
         factor = batch.factor / outputs.numel() if loss.reduction == "mean" else batch.factor
         weight = factor if loss.weight is None else factor * loss.weight
@@ -241,9 +232,7 @@ def _binary(loss: nn.BCEWithLogitsLoss, outputs: Tensor, batch: Batch) -> Callab
     return bend
 
 
-def _squares(loss: nn.MSELoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
-    if batch.targets.shape != outputs.shape or not batch.targets.is_floating_point():
-        return None
+def _squares(loss: nn.MSELoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend]:
     factor = 2 * (batch.factor / outputs.numel() if loss.reduction == "mean" else batch.factor)
     return lambda: lambda tangent: factor * tangent
 

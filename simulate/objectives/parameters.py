@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -81,8 +81,21 @@ def parametric(model: Any, parameters: Any = None) -> Parametric:
     tensor(6.)
     """
     found = _of_module(model, parameters) if isinstance(model, nn.Module) else _of_function(model, parameters)
-    _require_one_kind(found)
-    return found._replace(call=_twice_differentiable(found.call))
+    kinds = {(p.dtype, p.device) for p in found.parameters}
+    if len(kinds) > 1 or not {dtype for dtype, _ in kinds} <= {torch.float32, torch.float64}:
+        got = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+        raise ValueError(
+            f"parameters must be all float32 or all float64, but for those of half precision, on one device, got {got}"
+        )
+    for name, p in zip(found.names, found.parameters, strict=True):
+        if not bool(p.isfinite().all()):
+            raise ValueError(f"parameters must be finite, got NaN or infinity in {name!r}")
+
+    def plain(leaves: Sequence[Tensor], inputs: Any) -> Any:
+        with _plain_kernels():
+            return found.call(leaves, inputs)
+
+    return found._replace(call=plain)
 
 
 def _of_module(model: nn.Module, parameters: Any) -> Parametric:
@@ -91,26 +104,38 @@ def _of_module(model: nn.Module, parameters: Any) -> Parametric:
     originals = tuple(known[n] for n in names)
     _require_own_memory(model, names)
     fixed = {name: _copy(p) for name, p in known.items() if name not in names}
-    state = _state(model, names, fixed)
-    return Parametric(names, _copies(originals), _module_call(model, state), originals, fixed, state)
+    buffers = {name: _copy(b) for name, b in model.named_buffers()}
+    # where parameters and buffers stand, each place once, with the name of what stands there: left to itself
+    # `functional_call` fills the places of a module that has two names twice, and puts back what it had filled in
+    every = {id(value): name for name, value in [*model.named_parameters(), *model.named_buffers()]}
+    places = {
+        f"{prefix}.{name}" if prefix else name: every[id(value)]
+        for prefix, module in model.named_modules()
+        for name, value in [*module._parameters.items(), *module._buffers.items()]
+        if value is not None
+    }
+
+    def state(leaves: Sequence[Tensor]) -> Mapping[str, Tensor]:
+        own = zip(names, leaves, strict=True)
+        values = {**fixed, **{name: b.clone() for name, b in buffers.items()}, **dict(own)}
+        return {place: values[name] for place, name in places.items()}
+
+    def call(leaves: Sequence[Tensor], inputs: Any) -> Any:
+        args, keywords = arguments(model, inputs)
+        return torch.func.functional_call(model, dict(state(leaves)), args, keywords, tie_weights=False)
+
+    return Parametric(names, tuple(map(_copy, originals)), call, originals, fixed, state)
 
 
 def _of_function(function: Any, parameters: Any) -> Parametric:
     if not callable(function):
-        rule = "model must be a module or a function of parameters and inputs"
-        raise ValueError(f"{rule}, got {type(function).__name__}")
-    if (
-        not isinstance(parameters, Sequence)
-        or not parameters
-        or not all(isinstance(p, Tensor) for p in parameters)
-    ):
+        got = type(function).__name__
+        raise ValueError(f"model must be a module or a function of parameters and inputs, got {got}")
+    listed = isinstance(parameters, Sequence) and all(isinstance(p, Tensor) for p in parameters)
+    if not listed or not parameters:
         raise ValueError(f"parameters of a function must be a sequence of tensors, got {parameters!r}")
     names = tuple(str(i) for i in range(len(parameters)))
-    return Parametric(names, _copies(parameters), function, tuple(parameters), {}, lambda _: {})
-
-
-def _copies(tensors: Sequence[Tensor]) -> Leaves:
-    return tuple(map(_copy, tensors))
+    return Parametric(names, tuple(map(_copy, parameters)), function, tuple(parameters), {}, lambda _: {})
 
 
 def _copy(tensor: Tensor) -> Tensor:
@@ -130,64 +155,31 @@ def unwrapped(model: Any) -> Any:
     return inside if isinstance(inside, nn.Module) else model
 
 
-def _twice_differentiable(call: Call) -> Call:
-    """The same outputs without fused kernels that have no second derivative, as of attention, or a wrong one."""
-
-    def plain(leaves: Sequence[Tensor], inputs: Any) -> Any:
-        with _plain_kernels():
-            return call(leaves, inputs)
-
-    return plain
-
-
 @contextmanager
 def _plain_kernels() -> Iterator[None]:
-    with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm(), _eager():
+    """Without fused kernels that have no second derivative, as of attention, or a wrong one.
+
+    What `torch.compile` has compiled, parts of a model or functions, runs as it was written.
+    """
+    compiler, eager = sys.modules.get("torch._dynamo"), nullcontext()
+    if compiler is not None:
+        stance = getattr(torch.compiler, "set_stance", None)  # younger than our lowest torch
+        eager = compiler.config.patch(disable=True) if stance is None else stance("force_eager")
+    with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm(), eager:
         yield
-
-
-def _eager() -> AbstractContextManager[Any]:
-    """What `torch.compile` has compiled, parts of a model or functions, runs as it was written."""
-    compiler = sys.modules.get("torch._dynamo")
-    if compiler is None:
-        return nullcontext()
-    stance = getattr(torch.compiler, "set_stance", None)  # younger than our lowest torch
-    return compiler.config.patch(disable=True) if stance is None else stance("force_eager")
 
 
 class _PlainWeightNorm(TorchFunctionMode):
     """Weight normalisation by its formula: the second derivative of torch's own takes the norms for constants."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        called = _weight_norm if getattr(func, "__name__", None) == "_weight_norm" else func
-        return called(*args, **(kwargs or {}))
+        if getattr(func, "__name__", None) == "_weight_norm":
+            func = _weight_norm
+        return func(*args, **(kwargs or {}))
 
 
 def _weight_norm(directions: Tensor, lengths: Tensor, dim: int = 0) -> Tensor:
     return directions * (lengths / torch.norm_except_dim(directions, 2, dim))
-
-
-def _state(model: nn.Module, names: Sequence[str], fixed: Mapping[str, Tensor]) -> State:
-    buffers = {name: _copy(b) for name, b in model.named_buffers()}
-    places = _places(model)
-
-    def state(leaves: Sequence[Tensor]) -> Mapping[str, Tensor]:
-        values = {
-            **fixed,
-            **{n: b.clone() for n, b in buffers.items()},
-            **dict(zip(names, leaves, strict=True)),
-        }
-        return {place: values[name] for place, name in places.items()}
-
-    return state
-
-
-def _module_call(model: nn.Module, state: State) -> Call:
-    def call(leaves: Sequence[Tensor], inputs: Any) -> Any:
-        args, keywords = arguments(model, inputs)
-        return torch.func.functional_call(model, dict(state(leaves)), args, keywords, tie_weights=False)
-
-    return call
 
 
 @contextmanager
@@ -201,37 +193,20 @@ def in_place(model: nn.Module, state: Mapping[str, Tensor]) -> Iterator[None]:
     state
         As `Parametric.state` gives it.
     """
-    slots = [(_slot(model, place), value) for place, value in state.items()]
-    before = [values[name] for (values, name), _ in slots]
+    slots = list[tuple[dict[str, Any], str]]()
+    for place in state:
+        path, _, name = place.rpartition(".")
+        module = model.get_submodule(path)
+        slots.append((module._parameters if name in module._parameters else module._buffers, name))
+    before = [values[name] for values, name in slots]
     try:
-        for (values, name), value in slots:
+        for (values, name), value in zip(slots, state.values(), strict=True):
             values[name] = value
         with _plain_kernels():
             yield
     finally:
-        for ((values, name), _), value in zip(slots, before, strict=True):
+        for (values, name), value in zip(slots, before, strict=True):
             values[name] = value
-
-
-def _slot(model: nn.Module, place: str) -> tuple[dict[str, Any], str]:
-    path, _, name = place.rpartition(".")
-    module = model.get_submodule(path)
-    return (module._parameters if name in module._parameters else module._buffers), name
-
-
-def _places(model: nn.Module) -> dict[str, str]:
-    """Where parameters and buffers stand, each place once, with the name of what stands there.
-
-    Left to itself `torch.func.functional_call` fills the places of a module that has two names twice, and puts back
-    what it had filled in.
-    """
-    names = {id(value): name for name, value in [*model.named_parameters(), *model.named_buffers()]}
-    return {
-        f"{prefix}.{name}" if prefix else name: names[id(value)]
-        for prefix, module in model.named_modules()
-        for name, value in [*module._parameters.items(), *module._buffers.items()]
-        if value is not None
-    }
 
 
 def _chosen(model: nn.Module, parameters: Any) -> tuple[str, ...]:
@@ -280,9 +255,8 @@ def require_ready(model: nn.Module) -> None:
             raise ValueError(f"model must have values, got {name!r} on the meta device")
         if hasattr(tensor, "full_tensor"):  # a DTensor, whose module is slow to be imported
             raise ValueError(
-                f"model must have whole parameters in every process, got {name!r} sharded, as by fully_shard: products"
-                " take the derivatives of derivatives, which these have none of; load it unsharded, and shard the data"
-                " by group="
+                f"model must have whole parameters in every process, got {name!r} sharded, which has no derivatives of"
+                " derivatives; load it unsharded, and shard the data by group="
             )
         if tensor.layout != torch.strided:
             raise ValueError(f"model must have dense parameters and buffers, got {name!r} as {tensor.layout}")
@@ -307,18 +281,6 @@ def _extent(tensor: Tensor) -> int:
     """Bytes from the first to the last number."""
     steps = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return (steps + 1) * tensor.element_size()
-
-
-def _require_one_kind(found: Parametric) -> None:
-    kinds = {(p.dtype, p.device) for p in found.parameters}
-    if len(kinds) > 1 or not {dtype for dtype, _ in kinds} <= {torch.float32, torch.float64}:
-        got = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
-        raise ValueError(
-            f"parameters must be all float32 or all float64, but for those of half precision, on one device, got {got}"
-        )
-    for name, p in zip(found.names, found.parameters, strict=True):
-        if not bool(p.isfinite().all()):
-            raise ValueError(f"parameters must be finite, got NaN or infinity in {name!r}")
 
 
 def doubled(function: Any) -> Any:

@@ -1,6 +1,6 @@
 """Products with derivatives of an objective, by forward or reverse mode, and what is kept of them for further products.
 
-A product with the derivative of a gradient, or of outputs, runs what `tape` has taken down once for a batch. Where
+A product with the derivative of a gradient, or of outputs, runs what `recorded` has taken down once for a batch. Where
 torch has no forward mode, parts of the model run again on the way back, or forward mode gives something else than
 reverse mode for a few samples, as functions with derivatives of their own may, the graph of the gradient is
 differentiated once more instead. So it is too where there is no memory to keep anything for the next product.
@@ -19,14 +19,12 @@ from torch import Tensor
 from simulate import _memory
 from simulate.objectives import soundness
 from simulate.objectives.batches import Batch, cuttable, rows
-from simulate.objectives.derivatives import alike, behind, bytes_held, normal, slopes
+from simulate.objectives.derivatives import alike, behind, bytes_held, normal, recorded, slopes
 from simulate.objectives.heads import Head
 from simulate.objectives.objective import Objective
 from simulate.objectives.output_curvature import Bend
-from simulate.objectives.padding import pads
 from simulate.objectives.parameters import Leaves
 from simulate.objectives.restoring import as_found, drawing_once
-from simulate.objectives.tape import recorded
 
 __all__ = ["VECTORS", "Derivative", "Kept", "Product", "about_outputs", "of_scalar"]
 
@@ -252,20 +250,20 @@ class Kept:
         objective, here = self._objective, self._objective.device.type == "cpu"
         cut = self._cuttable(batch) and rows(batch.targets) >= _FEW
         few = batch.part(slice(_FEW)) if cut else batch
+
+        def graph(some: Batch) -> int:  # bytes, with the parameters that it keeps
+            return bytes_held(lambda: objective.outputs(self._leaves, some.inputs))
+
         with contextlib.suppress(Exception), as_found(objective.model, objective.training):
-            held, samples, once = self._graph(few), rows(few.targets), 0
+            held, samples, once = graph(few), rows(few.targets), 0
             each = -(-held // samples)
             if cut and not here:  # a device has memory and time to tell the parameters from what samples take
-                each = max(held - self._graph(batch.part(slice(samples - 1))), 0)
+                each = max(held - graph(batch.part(slice(samples - 1))), 0)
                 once = max(held - samples * each, 0)
             needed = self._needed(samples, each, once, whole=True)
             most = _LITTLE if here else _LITTLE_THERE
             return needed <= most and _memory.is_free(needed, objective.device)
         return False
-
-    def _graph(self, batch: Batch) -> int:
-        """Bytes of the graph of the outputs, parameters that it keeps with them."""
-        return bytes_held(lambda: self._objective.outputs(self._leaves, batch.inputs))
 
     def _cuttable(self, batch: Batch) -> bool:
         return not self._objective.training and cuttable(batch.inputs, batch.targets)
@@ -303,7 +301,7 @@ class Kept:
     def _agree(self) -> bool:
         objective = self._objective
         with as_found(objective.model, objective.training):
-            if pads(objective.outputs(self._leaves, objective.few().inputs)):
+            if soundness.pads(objective.outputs(self._leaves, objective.few().inputs)):
                 return False  # what is computed hangs on a row that the few samples may not have
         vector = normal(torch.empty(objective.dim, dtype=objective.dtype, device=objective.device))
         along = objective.split(vector)

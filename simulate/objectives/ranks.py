@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
@@ -178,7 +178,8 @@ class Ranks:
         """Exchange what each is about to do; an error here is one in all processes."""
         found = self._headers([0, zlib.crc32(what.encode()), _folded(digests.values())])
         if any(failed for failed, _, _ in found):
-            raise _told(self._of_others(self._objects("")))
+            rank, text = next(found for found in enumerate(self._objects("")) if found[1])
+            raise _told(ValueError(f"process {rank} of {self.size}: {text}"))
         if len({call for _, call, _ in found}) > 1:
             got = "; ".join(dict.fromkeys(self._objects(what)))
             raise _told(
@@ -197,10 +198,6 @@ class Ranks:
             own = isinstance(error, ValueError)
             self._objects(str(error) if own else f"{type(error).__name__}: {error}")
         _told(error)
-
-    def _of_others(self, texts: Sequence[str]) -> ValueError:
-        rank, text = next((rank, text) for rank, text in enumerate(texts) if text)
-        return ValueError(f"process {rank} of {self.size}: {text}")
 
     def _headers(self, own: list[int]) -> list[list[int]]:
         held = torch.tensor(own, device=self._device)
@@ -223,10 +220,6 @@ class Ranks:
             raise _told(lost) from error
 
 
-_PAUSE = 0.3
-"""Seconds before Python ends in which a thread of a group gets a turn."""
-
-
 @cache
 def _end_in_peace() -> None:
     """Let threads of groups finish with their last exchange before Python ends: one of them that comes later aborts it.
@@ -234,7 +227,7 @@ def _end_in_peace() -> None:
     They let go of its tensors after it is over, for which they need the interpreter; `destroy_process_group` does not
     wait for them as long as anything refers to the group.
     """
-    atexit.register(time.sleep, _PAUSE)
+    atexit.register(time.sleep, 0.3)
 
 
 _TOLD = "told to all processes of the group"

@@ -17,9 +17,6 @@ from simulate.lanczos.precision import in_full_precision
 
 __all__ = ["as_found", "drawing_once", "draws", "in_mode", "seed_generators"]
 
-_SEEDS = 2**32
-"""Seeds of numpy's old generators are below."""
-
 
 @contextmanager
 def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
@@ -98,12 +95,13 @@ def seed_generators(seed: int) -> None:
     ...     bool(torch.rand(()) == first)
     True
     """
-    torch.default_generator.manual_seed(seed % _SEEDS)
+    below = seed % 2**32  # as seeds of numpy's old generators are
+    torch.default_generator.manual_seed(below)
     # not torch.manual_seed, which without a device writes down the whole stack for one to come
     for gpu in _gpus_in_use():
-        torch.cuda.default_generators[gpu].manual_seed(seed % _SEEDS)
+        torch.cuda.default_generators[gpu].manual_seed(below)
     random.seed(seed)
-    np.random.seed(seed % _SEEDS)  # noqa: NPY002 (what modules of others draw from)
+    np.random.seed(below)  # noqa: NPY002 (what modules of others draw from)
 
 
 def draws(call: Callable[[], Any]) -> bool:
@@ -114,13 +112,14 @@ def draws(call: Callable[[], Any]) -> bool:
     >>> draws(lambda: torch.rand(1)), draws(lambda: torch.ones(1))
     (True, False)
     """
-    before = _as_bytes(_random_states())
+
+    def told() -> list[bytes]:
+        states = (state for _, state in _random_states())
+        return [pickle.dumps(s.cpu().numpy() if isinstance(s, Tensor) else s) for s in states]
+
+    before = told()
     call()
-    return _as_bytes(_random_states()) != before
-
-
-def _as_bytes(states: list[tuple[Callable[[Any], Any], Any]]) -> list[bytes]:
-    return [pickle.dumps(state.cpu().numpy() if isinstance(state, Tensor) else state) for _, state in states]
+    return told() != before
 
 
 def _random_states() -> list[tuple[Callable[[Any], Any], Any]]:

@@ -15,30 +15,129 @@ are compared with differences of value and gradient along a few directions, wher
 | detached parts, derivatives that hooks or functions of one's own change | differences |
 
 Networks of `simulate.networks` with a loss of torch, as they were built, are taken at their word.
+
+Along a line through the parameters, in double precision, the loss has a slope, and so has each part of its gradient.
+Differences over a step tell both without a derivative of that order. They are trusted where steps to either side, and
+of two sizes, agree much better with each other than with the derivative, and beyond what rounding does: not at kinks,
+in saturation, or where the loss bends within the smallest step. What is not conclusive contradicts nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules import module
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
+from simulate import _memory
 from simulate.activations import ACTIVATIONS
 from simulate.networks import LeNet5, Mlp
-from simulate.objectives.asked import Asked
-from simulate.objectives.batches import Batch, copied, tensors
-from simulate.objectives.derivatives import alike, behind
-from simulate.objectives.differences import contradicted
+from simulate.objectives.batches import Batch, OtherDataError, copied, placed, tensors
+from simulate.objectives.derivatives import alike, behind, normal, slopes
 from simulate.objectives.losses import loss_of
-from simulate.objectives.parameters import HALVES
+from simulate.objectives.parameters import HALVES, Leaves, doubled
+from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found
 
-__all__ = ["hooked", "mean_output", "require_first", "require_unchanged", "runs_again", "trusted"]
+__all__ = [
+    "Asked",
+    "held_padding",
+    "hooked",
+    "mean_output",
+    "pads",
+    "require_deterministic",
+    "require_first",
+    "require_unchanged",
+    "runs_again",
+    "trusted",
+]
+
+
+class Asked(Protocol):
+    """What is needed of an `Objective`; its attributes are described there."""
+
+    criterion: Any
+    reduction: Any
+    model: nn.Module | None
+    training: bool
+    device: torch.device
+    dim: int
+    names: tuple[str, ...]
+    originals: tuple[tuple[str, Tensor], ...]
+    fixed: Mapping[str, Tensor]
+    takes_few: bool
+    dtype: torch.dtype
+    data: Any
+    state: Any
+    answers: dict[str, Any]
+    sizes: tuple[int, ...]
+    several: bool
+    own_rows: int
+    ranks: Ranks
+
+    def leaves(self) -> tuple[Tensor, ...]:
+        """The parameters."""
+        ...
+
+    def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """Those of the model."""
+        ...
+
+    def weight(self, targets: Any) -> float:
+        """What a batch counts for."""
+        ...
+
+    def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """The tensor that the loss takes, its axes as the model gives them."""
+        ...
+
+    def weighed(self, inputs: Any, targets: Any) -> Batch:
+        """A batch with its factor in the loss of all data."""
+        ...
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """Part of the loss that a batch adds."""
+        ...
+
+    def given(self) -> Iterator[tuple[Any, Any]]:
+        """The batches as they are given."""
+        ...
+
+    def at_few(self) -> Any:
+        """Itself, or at a few positions."""
+        ...
+
+    @property
+    def pass_size(self) -> int:
+        """Samples that a pass takes at most."""
+        ...
+
+    @property
+    def coupling(self) -> str:
+        """Why the loss of a batch is not that of its parts."""
+        ...
+
+    def few(self, *, whole: bool = False) -> Batch:
+        """A few samples."""
+        ...
+
+    def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
+        """Parameters in their places in the module."""
+        ...
+
+    def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:
+        """Loss and gradient of all data, two times in a row."""
+        ...
+
 
 _PARTS = {
     *(Mlp, LeNet5, nn.Sequential, nn.ModuleList, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.AvgPool2d),
@@ -66,6 +165,10 @@ def runs_again(objective: Asked) -> bool:
     Traceback (most recent call last):
     ValueError: model and loss must reach the parameters through the call of the model alone, got 'weight' ...
     """
+    return _asked(objective)
+
+
+def _asked(objective: Asked, *, first: bool = False) -> bool:
     if trusted(objective):
         return False
     with _differentiable(objective.originals), torch.enable_grad():
@@ -74,9 +177,22 @@ def runs_again(objective: Asked) -> bool:
             return False  # what is wrong shows where it is used
         gradient, loss, again = _differentiated(objective, batch)
         _require_own(objective, loss, gradient)
-        _require_second(gradient)
+        if first:
+            return again
+        if any(node.name().endswith("::Error") for node in behind(gradient)):
+            rule = "model and loss must have second derivatives"
+            raise ValueError(
+                f"{rule}, got a function of torch marked once_differentiable: see simulate.difference_products"
+            )
         del loss, gradient
-        _require_own_derivatives(objective, contradicted(objective, batch, again=again))
+        wrong = sorted(_contradictions(objective, batch, again=again))
+        names = ", ".join(repr(objective.names[i - 1]) for i in wrong if i)
+        if wrong:
+            raise ValueError(
+                "model and loss must have the derivatives of their own values, got others"
+                f"{' by ' * bool(names)}{names}: look for detach, no_grad, rounding, hooks, and functions with a"
+                " backward of their own"
+            )
     return again
 
 
@@ -88,13 +204,7 @@ def require_first(objective: Asked) -> None:
     ValueError
         As `runs_again`, but for functions without second derivatives, and without a look at differences.
     """
-    if trusted(objective):
-        return
-    with _differentiable(objective.originals), torch.enable_grad():
-        batch = _called(objective)
-        if batch is not None:
-            gradient, loss, _ = _differentiated(objective, batch)
-            _require_own(objective, loss, gradient)
+    _asked(objective, first=True)
 
 
 def require_unchanged(objective: Asked) -> None:
@@ -140,15 +250,11 @@ def trusted(objective: Asked) -> bool:
 
 def hooked(part: nn.Module) -> bool:
     """Whether anything else is called with a module, of its own or of all."""
-    return any(getattr(part, hooks) for hooks in _HOOKS) or _global_hooks()
-
-
-def _global_hooks() -> bool:
-    """Whether torch calls something with every module: its own function for that is younger than our lowest torch."""
-    kinds = (
-        kind for name, kind in vars(module).items() if name.startswith("_global_") and isinstance(kind, dict)
+    # torch's own function for those of all is younger than our lowest torch
+    of_all = (kind for name, kind in vars(module).items() if name.startswith("_global_"))
+    return any(getattr(part, hooks) for hooks in _HOOKS) or any(
+        kind for kind in of_all if isinstance(kind, dict)
     )
-    return any(map(bool, kinds))
 
 
 def _plain(part: Any) -> bool:
@@ -167,69 +273,59 @@ def _called(objective: Asked) -> Batch | None:
     """A few samples, or a whole batch where model or loss take no less; nothing where they do not run at all."""
     for whole in (False, True):
         batch = objective.few(whole=whole)
-        calls, found = _Calls(objective, batch), None
-        with suppress(Exception):  # whatever code of others raises
-            found = calls.results()
-        if found is None:
-            objective.takes_few = False  # where samples must come in pairs, for one
-            continue
-        calls.require_unchanged()
-        calls.require_same(found, calls.results())
-        calls.require_unchanged()
-        calls.require_no_draws(found[0])
-        return batch if isinstance(found[1], Tensor) and found[1].numel() == 1 else None
+        loss = _loss_twice(objective, batch)
+        if loss is not None:
+            return batch if isinstance(loss[0], Tensor) and loss[0].numel() == 1 else None
+        objective.takes_few = False  # where samples must come in pairs, for one
     return None
 
 
-class _Calls:
-    """Calls of model and loss with copies of all that they are given."""
+def _loss_twice(objective: Asked, batch: Batch) -> tuple[Any] | None:
+    """The loss, if two calls with copies of what they are given have done nothing wrong; None if the first fails."""
+    leaves = tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
+    given = copied((batch.inputs, batch.targets))
+    own = zip(objective.names, leaves, objective.leaves(), strict=True)
+    fixed = ((name, p, p.detach().clone()) for name, p in objective.fixed.items())
+    known = [(name, p, p._version, before) for name, p, before in (*own, *fixed)]
 
-    def __init__(self, objective: Asked, batch: Batch) -> None:
-        self._objective, self._batch = objective, batch
-        self._leaves = tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
-        self._given = copied((batch.inputs, batch.targets))
-        own = zip(objective.names, self._leaves, objective.leaves(), strict=True)
-        fixed = ((name, p, p.detach().clone()) for name, p in objective.fixed.items())
-        self._known = [(name, p, p._version, before) for name, p, before in (*own, *fixed)]
+    def results() -> tuple[Tensor, Any]:
+        with as_found(objective.model, objective.training):
+            outputs = objective.outputs(leaves, given[0])
+            return outputs.detach().clone(), loss_of(objective.criterion, outputs, given[1])
 
-    def results(self) -> tuple[Tensor, Any]:
-        """Outputs and loss."""
-        inputs, targets = self._given
-        with as_found(self._objective.model, self._objective.training):
-            outputs = self._objective.outputs(self._leaves, inputs)
-            return outputs.detach().clone(), loss_of(self._objective.criterion, outputs, targets)
-
-    def require_unchanged(self) -> None:
-        """Refuse what was written into."""
-        for name, p, version, values in self._known:
+    def require_unchanged() -> None:
+        for name, p, version, values in known:
             if p._version != version or not _equal(p, values):
                 rule = "model must not write into its parameters when it is called"
-                raise ValueError(f"{rule}, got {name!r} written; do so before it is measured")
-        pairs = zip(tensors(self._given), tensors((self._batch.inputs, self._batch.targets)), strict=True)
+                raise ValueError(f"{rule}, got {name!r} written")
+        pairs = zip(tensors(given), tensors((batch.inputs, batch.targets)), strict=True)
         if not all(_equal(after, before) for after, before in pairs):
-            rule = "model and loss must not write into inputs or targets"
-            raise ValueError(f"{rule}, got a change; copy them first")
+            raise ValueError(
+                "model and loss must not write into inputs or targets, got a change; copy them first"
+            )
 
-    def require_same(self, one: tuple[Any, Any], other: tuple[Any, Any]) -> None:
-        """Refuse results that hang on the call."""
-        for what, first, second in zip(("model", "loss"), one, other, strict=True):
-            if isinstance(first, Tensor) and not (_equal(second, first) or alike(second, first)):
-                rule = (
-                    f"{what} must give the same for the same arguments, got something else in a second call"
-                )
-                raise ValueError(f"{rule}: look for what it keeps from call to call or draws on its own")
-
-    def require_no_draws(self, outputs: Tensor) -> None:
-        """Refuse a loss that draws at random: generators are put back after a pass, so that it would be one draw."""
-        losses, targets = list[Any](), self._given[1]
-        with suppress(Exception), as_found(self._objective.model, self._objective.training):
-            for _ in range(2):
-                own = outputs.clone().requires_grad_(outputs.is_floating_point())
-                losses.append(loss_of(self._objective.criterion, own, targets))
-        told = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
-        if told and not (_equal(*losses) or alike(*losses)):
-            rule = "loss must give the same for the same outputs, got something else in a second call"
-            raise ValueError(f"{rule}: draw what is random before, and put it into the data")
+    found = None
+    with suppress(Exception):  # whatever code of others raises
+        found = results()
+    if found is None:
+        return None
+    require_unchanged()
+    for what, first, second in zip(("model", "loss"), found, results(), strict=True):
+        if isinstance(first, Tensor) and not (_equal(second, first) or alike(second, first)):
+            rule = f"{what} must give the same for the same arguments, got something else in a second call"
+            raise ValueError(f"{rule}: look for what it keeps or draws on its own")
+    require_unchanged()
+    # generators are put back after a pass, so that a loss that draws at random would be one draw
+    losses = list[Any]()
+    with suppress(Exception), as_found(objective.model, objective.training):
+        for _ in range(2):
+            outputs = found[0].clone().requires_grad_(found[0].is_floating_point())
+            losses.append(loss_of(objective.criterion, outputs, given[1]))
+    told = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
+    if told and not (_equal(*losses) or alike(*losses)):
+        rule = "loss must give the same for the same outputs, got something else in a second call"
+        raise ValueError(f"{rule}: draw what is random before, and put it into the data")
+    return (found[1],)
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
@@ -265,26 +361,18 @@ def _backward(objective: Asked, batch: Batch, *, again: bool) -> tuple[Sequence[
         if not loss.requires_grad:
             rule = "loss must depend on the parameters, got one that does not"
             raise ValueError(f"{rule}: look for no_grad and detach")
-        _require_precision(loss)  # first: some versions of torch cannot go back through it
+        # first: some versions of torch cannot go back through it
+        halves = {m.dtype for node in behind([loss]) for m in node._input_metadata if m.dtype in HALVES}
+        if halves:
+            rule, got = "model and loss must compute in single or double precision", sorted(map(str, halves))
+            raise ValueError(f"{rule}, got {', '.join(got)}: look for autocast and half")
         stack.enter_context(objective.standing(leaves, needed=again))
-        calls = stack.enter_context(_calls(objective))
+        calls = list[Any]()
+        for part in objective.model.modules() if objective.model is not None else ():
+            handle = part.register_forward_pre_hook(lambda called, _: calls.append(called))
+            stack.callback(handle.remove)
         gradient = torch.autograd.grad(loss.reshape(()), leaves, create_graph=True, allow_unused=True)
     return gradient, loss, bool(calls)
-
-
-@contextmanager
-def _calls(objective: Asked) -> Iterator[list[str]]:
-    """Names of the classes of modules that are called meanwhile."""
-    found: list[str] = []
-    modules = [] if objective.model is None else list(objective.model.modules())
-    handles = [
-        m.register_forward_pre_hook(lambda module, _: found.append(type(module).__name__)) for m in modules
-    ]
-    try:
-        yield found
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
@@ -307,39 +395,278 @@ def _require_own(objective: Asked, loss: Tensor, gradient: Sequence[Tensor | Non
     for name, original in objective.originals:
         if id(original) in leaves or original.grad_fn in nodes:
             rule = "model and loss must reach the parameters through the call of the model alone"
-            cause = (
-                f"got {name!r} in a loss or a function that closes over it, as a penalty on the weights does"
-            )
             raise ValueError(
-                f"{rule}, {cause}: its derivatives would be left out; measure without, and add those of the penalty"
+                f"{rule}, got {name!r} in what closes over it, as a penalty on the weights does: its derivatives would"
+                " be left out; measure without, and add those of the penalty"
             )
     if all(g is None for g in gradient):
         raise ValueError("loss must depend on the parameters by functions with derivatives, got none")
 
 
-def _require_second(gradient: Sequence[Tensor | None]) -> None:
-    if any(node.name().endswith("::Error") for node in behind(gradient)):
-        rule = "model and loss must have second derivatives"
-        raise ValueError(
-            f"{rule}, got a function of torch marked once_differentiable: see simulate.difference_products"
-        )
+# --- differences ---------------------------------------------------------------------------------------------------
+
+_TOLERANCE = 1e-3
+"""Differences and derivatives that are closer, relative to the larger, agree."""
+_STEPS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+"""Of differences in double precision, relative to the parameters."""
+_FIRST = 1e-5
+"""Step to one side that is tried first: of those where neither rounding nor curvature matters much."""
+_SURE = 10.0
+"""How many times the doubt about a difference makes it conclusive."""
+_COPIES = 16
+"""Of the parameters, in double precision, that differences take."""
+_DIRECTIONS = 3
+"""Along which differences must contradict: at kinks those to both sides may agree along one by chance."""
+_ROUNDINGS = 1e3
+"""So many of a number are lost at most where nothing but the sum of a loss is rounded."""
 
 
-def _require_precision(loss: Tensor) -> None:
-    halves = {m.dtype for node in behind([loss]) for m in node._input_metadata if m.dtype in HALVES}
-    if halves:
-        got = ", ".join(sorted(str(dtype) for dtype in halves))
-        raise ValueError(
-            f"model and loss must compute in single or double precision, got {got}: look for autocast and half"
-        )
+def _contradictions(objective: Asked, batch: Batch, *, again: bool) -> set[int]:
+    """Where differences contradict the derivatives: 0 for those of the loss, then the parts of its gradient.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model, whose calls give the same each time.
+    batch
+        Samples that model and loss take.
+    again
+        Whether parts of the model may run again in a backward pass.
+    """
+    if not _memory.is_free(_COPIES * 8 * objective.dim, objective.device):
+        return set()
+    try:
+        found = _wrong(_Line(objective, batch, 0, again=again))
+        for seed in range(1, _DIRECTIONS):
+            found = found and found & _wrong(_Line(objective, batch, seed, again=again))
+    except Exception:  # code of others, which may not run in double precision, or not at other parameters
+        return set()
+    return found
 
 
-def _require_own_derivatives(objective: Asked, wrong: set[int]) -> None:
-    if not wrong:
+class _Difference(NamedTuple):
+    """A slope by differences.
+
+    Attributes
+    ----------
+    apart
+        How far those to either side are from each other.
+    noise
+        More than what a few roundings of the parameters, or of the largest part of the gradient, make of it.
+    lost
+        What the rounding of its own part makes of it.
+    """
+
+    slope: Tensor
+    apart: float
+    noise: float
+    lost: float
+
+
+class _Line:
+    """The loss and the parts of its gradient on a line through the parameters, in double precision."""
+
+    def __init__(self, objective: Asked, batch: Batch, seed: int, *, again: bool) -> None:
+        self._objective, self._again = objective, again
+        self._start = tuple(leaf.detach().double() for leaf in objective.leaves())
+        self._inputs, self._targets = (placed(p, self._start[0]) for p in (batch.inputs, batch.targets))
+        self._criterion = doubled(objective.criterion)
+        # of the typical entry of each; that of all for one that is zero, and 1 if all are
+        squares, counts = [float(p.norm()) ** 2 for p in self._start], [p.numel() for p in self._start]
+        typical = math.sqrt(sum(squares) / sum(counts)) or 1.0
+        sizes = [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
+        self._along = tuple(normal(p, seed=seed) * size for p, size in zip(self._start, sizes, strict=True))
+        with as_found(objective.model, objective.training), torch.enable_grad():
+            self._pads = pads(objective.outputs(objective.leaves(), batch.inputs))
+
+    def derivatives(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """What there is at the parameters, and its derivatives along the line as torch has them."""
+        with self._guard(self._start) as leaves:
+            loss = self._loss(leaves)
+            gradient = slopes(loss, leaves, again=True)
+            first = torch.stack([(g * v).sum() for g, v in zip(gradient, self._along, strict=True)]).sum()
+            second = slopes(gradient, leaves, self._along)
+        return [loss.detach(), *(g.detach() for g in gradient)], [first.detach(), *second]
+
+    def at(self, step: float) -> Sequence[Tensor]:
+        """Loss and parts of its gradient."""
+        ends = zip(self._start, self._along, strict=True)
+        with self._guard([torch.add(p, v, alpha=step) for p, v in ends]) as leaves:
+            loss = self._loss(leaves)
+            return [loss.detach(), *slopes(loss, leaves)]
+
+    def rounding(self, here: Sequence[Tensor]) -> Sequence[Tensor]:
+        """How far steps of a few roundings take it."""
+        step = 4 * torch.finfo(torch.float64).eps
+        ends = zip(self.at(step), self.at(-step), here, strict=True)
+        return [4 * torch.maximum((f - h).norm(), (b - h).norm()) for f, b, h in ends]
+
+    def _loss(self, leaves: Sequence[Tensor]) -> Tensor:
+        return self._criterion(self._objective.outputs(leaves, self._inputs), self._targets).reshape(())
+
+    @contextmanager
+    def _guard(self, values: Sequence[Tensor]) -> Iterator[Leaves]:
+        leaves = tuple(v.detach().requires_grad_() for v in values)
+        with ExitStack() as stack:
+            stack.enter_context(as_found(self._objective.model, self._objective.training))
+            stack.enter_context(self._objective.standing(leaves, needed=self._again))
+            stack.enter_context(held_padding(leaves, self._start, needed=self._pads))
+            yield leaves
+
+
+def _wrong(line: _Line) -> set[int]:
+    """Where differences along one line contradict the derivatives."""
+    here, expected = line.derivatives()
+    quick = [(after - before).div_(_FIRST) for after, before in zip(line.at(_FIRST), here, strict=True)]
+    if not all(bool(t.sum().isfinite()) for t in (*here, *expected, *quick)):
+        return set()
+    suspects = [i for i, s in enumerate(quick) if _gap(s, expected[i]) > _TOLERANCE * _larger(s, expected[i])]
+    if not suspects:
+        return set()
+    rounding, found = line.rounding(here), {i: list[_Difference]() for i in suspects}
+    for step in _STEPS:
+        after, before = line.at(step), line.at(-step)
+        # more than what a few roundings of the parameters, or of the parts of the gradient, make of a slope
+        lost = [_ROUNDINGS * torch.finfo(h.dtype).eps * float(h.norm()) / step for h in here]
+        for i in suspects:
+            ahead, back = after[i] - here[i], here[i] - before[i]
+            noise = max(float(rounding[i] / step), max(lost[1:]) if i else lost[0])
+            slope, apart = (ahead + back) / (2 * step), float((ahead - back).norm() / step)
+            found[i].append(_Difference(slope, apart, noise, lost[i]))
+    return {i for i in suspects if _contradicted(found[i], expected[i])}
+
+
+def _contradicted(found: Sequence[_Difference], expected: Tensor) -> bool:
+    """Whether the two finest differences that rounding leaves have settled, on the same, and it is something else."""
+    fine = [d for d in found if _SURE * d.noise < _gap(d.slope, expected)][:2]
+    if len(fine) < 2:
+        return False
+    (one, *_), (other, *_) = fine
+    doubt = max(_gap(one, other), *(d.apart for d in fine))
+    settled = _SURE * doubt <= min(float(one.norm()), float(other.norm())) + max(d.lost for d in fine)
+    off = min(_gap(one, expected), _gap(other, expected))
+    return settled and off > _SURE * max(doubt, _TOLERANCE * _larger(other, expected))
+
+
+def _gap(one: Tensor, other: Tensor) -> float:
+    return float((one - other).norm())
+
+
+def _larger(one: Tensor, other: Tensor) -> float:
+    return max(float(one.norm()), float(other.norm()))
+
+
+# --- rows of embeddings that stand for padding ---------------------------------------------------------------------
+
+# They enter what is computed, and torch gives them no derivative: that is the definition of `padding_idx`. Derivatives
+# on the way back leave them out. Forward mode, and differences along a line, move them like all others, unless held.
+_NONE = (None, 2**64 - 1)
+"""What a node of the graph says where there is none: -1, without a sign."""
+
+
+def pads(ends: Tensor) -> bool:
+    """Whether what came out looks up embeddings of which a row stands for padding.
+
+    Examples
+    --------
+    >>> words = torch.nn.Embedding(3, 2, padding_idx=0), torch.nn.Embedding(3, 2)
+    >>> [pads(embedding(torch.tensor([1, 2]))) for embedding in words]
+    [True, False]
+    """
+    return any(getattr(node, "_saved_padding_idx", None) not in _NONE for node in behind([ends]))
+
+
+def held_padding(
+    moved: Sequence[Tensor], originals: Sequence[Tensor], *, needed: bool
+) -> AbstractContextManager[Any]:
+    """While the model is called at moved parameters: its rows of padding as they are in the original ones, if needed.
+
+    Raises
+    ------
+    ValueError
+        From the call, where what is looked up is no parameter itself, of which nobody knows where its row was.
+    """
+    return _Held(moved, originals) if needed else nullcontext()
+
+
+class _Held(TorchDispatchMode):
+    def __init__(self, moved: Sequence[Tensor], originals: Sequence[Tensor]) -> None:
+        super().__init__()
+        self._originals = {m.data_ptr(): o.detach() for m, o in zip(moved, originals, strict=True)}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if (
+            func is torch.ops.aten.embedding.default and len(args) > 2 and args[2] >= 0
+        ):  # those of a padding row
+            weight, padding = args[0], args[2]
+            original = self._originals.get(weight.data_ptr())
+            if original is None or original.shape != weight.shape:
+                raise ValueError(
+                    "an embedding with padding_idx must look up a parameter itself, got what is made of others: its row"
+                    " of padding cannot be held"
+                )
+            held = weight.clone()
+            held[padding] = original[padding].to(held)
+            args = (held, *args[1:])
+        return func(*args, **(kwargs or {}))
+
+
+# --- whether the loss is one function at all: found out by asking twice, with the cause by name --------------------
+
+_RULE = "data and model must give the same loss twice"
+
+
+def require_deterministic(objective: Asked) -> None:
+    """Go through all data twice in a row and refuse what does not repeat.
+
+    A loader that shuffles is no cause by itself: the sum over all samples is the same in any order. It is one where
+    it drops the last samples, or where the samples of a batch see each other.
+
+    Raises
+    ------
+    ValueError
+        If loss or gradient differ by more than rounding, naming what draws at random.
+
+    Examples
+    --------
+    >>> from simulate.objectives import Objective
+    >>> model = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2))
+    >>> data = (torch.ones(4, 3), torch.tensor([0, 1, 1, 0]))
+    >>> require_deterministic(Objective(model, data, nn.CrossEntropyLoss()))
+    >>> require_deterministic(Objective(model, data, nn.CrossEntropyLoss(), training=True))
+    Traceback (most recent call last):
+    ValueError: data and model must give the same loss twice, got ...: dropout in training mode ('0')
+    """
+    try:
+        (value, gradient), (again, other) = objective.twice()
+    except OtherDataError:
+        raise ValueError(f"{_RULE}, got others at the second pass: {_cause(objective)}") from None
+    rounding = 1e4 * torch.finfo(objective.dtype).eps  # more is no other order of the same sums
+    same = abs(value - again) <= rounding * abs(value)
+    if same and float((gradient - other).abs().max()) <= rounding * float(gradient.abs().max()):
         return
-    names = ", ".join(repr(objective.names[i - 1]) for i in sorted(wrong) if i)
-    raise ValueError(
-        "model and loss must have the derivatives of their own values, got others"
-        + (f" by {names}" if names else "")
-        + ": look for detach, no_grad, rounding, hooks, and functions with a backward of their own"
-    )
+    raise ValueError(f"{_RULE}, got {value!r} and {again!r}: {_cause(objective)}")
+
+
+def _cause(objective: Asked) -> str:
+    def training(kind: Any) -> str:
+        modules = objective.model.named_modules() if objective.model and objective.training else ()
+        return ", ".join(repr(name) for name, module in modules if isinstance(module, kind))
+
+    causes = list[str]()
+    if dropping := training(_DropoutNd):
+        causes.append(f"dropout in training mode ({dropping})")
+    loader = objective.data
+    sampler = loader.sampler if isinstance(loader, DataLoader) else None
+    if sampler is not None and not isinstance(sampler, SequentialSampler):
+        if normalising := training(_BatchNorm):
+            causes.append(
+                f"a loader that shuffles under batch normalisation in training mode ({normalising})"
+            )
+        if loader.drop_last:
+            causes.append("a loader that shuffles and drops the last samples (drop_last=True)")
+        if not isinstance(sampler, RandomSampler) or (
+            sampler.replacement or sampler.num_samples < len(sampler.data_source)
+        ):
+            causes.append("a sampler that chooses samples at random")
+    return "; ".join(causes) or "the model or the data draw random numbers of their own"

@@ -6,7 +6,6 @@ import math
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -55,8 +54,9 @@ def constant_loss(loss: Loss, outputs: Tensor, targets: Any) -> float:
     """
     _require_samples(outputs)
     if _classifies(loss, targets):
-        return _entropy(loss, outputs.shape[1], targets)
-    if isinstance(loss, nn.MSELoss) and loss.reduction == "mean" and targets.shape[1:] == outputs.shape[1:]:
+        shares = _shares(loss, outputs.shape[1], targets)
+        return float(torch.special.entr(shares).sum())
+    if _squares(loss, outputs, targets):
         return float(targets.double().var(0, correction=0).mean())
     return _searched(loss, outputs, targets)[0]
 
@@ -87,7 +87,7 @@ def constant_output(loss: Loss, outputs: Tensor, targets: Any) -> Tensor:
     if _classifies(loss, targets):
         logits = _shares(loss, outputs.shape[1], targets).clamp(min=_NEVER).log()
         return logits.reshape(-1, *(1 for _ in outputs.shape[2:])).expand(outputs.shape[1:])
-    if isinstance(loss, nn.MSELoss) and loss.reduction == "mean" and targets.shape[1:] == outputs.shape[1:]:
+    if _squares(loss, outputs, targets):
         return targets.double().mean(0).cpu()
     return _searched(loss, outputs, targets)[1]
 
@@ -102,10 +102,10 @@ def _classifies(loss: Loss, targets: Any) -> bool:
     return plain and isinstance(targets, Tensor) and not targets.is_floating_point()
 
 
-def _entropy(loss: Any, classes: int, targets: Tensor) -> float:
-    shares = _shares(loss, classes, targets)
-    shares = shares[shares > 0]
-    return abs(float((shares * shares.log()).sum()))
+def _squares(loss: Loss, outputs: Tensor, targets: Any) -> bool:
+    return (
+        isinstance(loss, nn.MSELoss) and loss.reduction == "mean" and targets.shape[1:] == outputs.shape[1:]
+    )
 
 
 def _shares(loss: Any, classes: int, targets: Tensor) -> Tensor:
@@ -117,21 +117,21 @@ def _shares(loss: Any, classes: int, targets: Tensor) -> Tensor:
 
 def _searched(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]:
     """Loss and output, by L-BFGS from the mean of the outputs, in double precision."""
-    criterion, wanted = doubled(loss), _double(targets)
+    criterion, wanted = doubled(loss), targets
+    if isinstance(targets, Tensor) and targets.is_floating_point():
+        wanted = targets.double()
     level = outputs.detach().double().mean(0).requires_grad_()
     search = torch.optim.LBFGS(
         [level], max_iter=_ROUNDS, tolerance_grad=_FLAT, tolerance_change=0.0, line_search_fn="strong_wolfe"
     )
-    seen: list[float] = []
-    levels: list[Tensor] = []
+    seen = list[tuple[float, Tensor]]()
 
     def closure() -> Tensor:
         search.zero_grad()
         value = criterion(level.expand(rows(targets), *level.shape), wanted).reshape(())
         if not math.isfinite(value.item()):
             raise OverflowError(value.item())
-        seen.append(value.item())
-        levels.append(level.detach().clone())
+        seen.append((value.item(), level.detach().clone()))
         value.backward()
         return value
 
@@ -140,9 +140,5 @@ def _searched(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]
         search.step(closure)
     if not seen:
         raise ValueError("loss must be finite for a constant output, got infinity or NaN")
-    best = int(np.argmin(seen))
-    return seen[best], levels[best].cpu()
-
-
-def _double(targets: Any) -> Any:
-    return targets.double() if isinstance(targets, Tensor) and targets.is_floating_point() else targets
+    value, best = min(seen, key=lambda each: each[0])
+    return value, best.cpu()

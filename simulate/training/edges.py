@@ -5,7 +5,6 @@ Hessians are of the mean loss of the samples given; products with them are made 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -61,9 +60,8 @@ def gradient_curvatures(
     (tensor([64.]), tensor([16.]))
     """
     products = _Products(stack, parameters, inputs, targets)
-    return _inner(products.gradients, products(products.gradients)), _inner(
-        products.gradients, products.gradients
-    )
+    gradients, images = _flat(products.gradients), _flat(products(products.gradients))
+    return (gradients * images).sum(1), (gradients * gradients).sum(1)
 
 
 def top_eigenvalues(
@@ -120,8 +118,7 @@ def top_eigenvalues(
     steps = min(steps, begun.shape[1])
     basis = begun.new_empty(len(begun), steps, begun.shape[1])
     basis[:, 0] = _unit(begun)
-    diagonal: list[Tensor] = []
-    beside: list[Tensor] = []
+    diagonal, beside = list[Tensor](), list[Tensor]()
     for step in range(steps):
         made = _flat(products(_shaped(basis[:, step] * scale, parameters))) * scale
         diagonal.append((made * basis[:, step]).sum(1))
@@ -135,7 +132,16 @@ def top_eigenvalues(
         beside.append(torch.where(length > _ROUNDING * torch.finfo(made.dtype).eps * size, length, 0.0))
         if step + 1 < steps:
             basis[:, step + 1] = _unit(made)
-    found = torch.diag_embed(torch.stack(_going(diagonal, beside), 1)) + _off(beside[:-1])
+    closed = torch.zeros_like(diagonal[0], dtype=torch.bool)
+    for i, before in enumerate(
+        beside[:-1], 1
+    ):  # where the space is closed, numbers below all that was found in it
+        closed = closed | (before == 0)
+        diagonal[i] = torch.where(closed, diagonal[0] - diagonal[0].abs() - 1, diagonal[i])
+    found = torch.diag_embed(torch.stack(diagonal, 1))
+    if steps > 1:
+        upper = torch.diag_embed(torch.stack(beside[:-1], 1), offset=1)
+        found = found + (upper + upper.mT)
     values, vectors = torch.linalg.eigh(found)
     top = (vectors[:, None, :, -1] @ basis)[:, 0]
     return Top(values[:, -1], (beside[-1] * vectors[:, -1, -1]).abs(), _shaped(top, parameters))
@@ -145,23 +151,7 @@ _ROUNDING = 64
 """What is this many roundings of a product beyond the space held is none: the space is closed."""
 
 
-def _going(diagonal: Sequence[Tensor], beside: Sequence[Tensor]) -> list[Tensor]:
-    """The diagonal, and where the space is closed numbers below all that was found in it."""
-    found, closed = [diagonal[0]], torch.zeros_like(diagonal[0], dtype=torch.bool)
-    for value, before in zip(diagonal[1:], beside, strict=False):
-        closed = closed | (before == 0)
-        found.append(torch.where(closed, diagonal[0] - diagonal[0].abs() - 1, value))
-    return found
-
-
 _TINY = 1e-30
-
-
-def _off(beside: Sequence[Tensor]) -> Tensor | float:
-    if not beside:
-        return 0.0
-    upper = torch.diag_embed(torch.stack(list(beside), 1), offset=1)
-    return upper + upper.mT
 
 
 class _Products:
@@ -193,7 +183,3 @@ def _shaped(flat: Tensor, like: Parameters) -> list[Tensor]:
 
 def _unit(flat: Tensor) -> Tensor:
     return flat / flat.norm(dim=1, keepdim=True).clamp_min(_TINY)
-
-
-def _inner(one: Parameters, other: Parameters) -> Tensor:
-    return (_flat(one) * _flat(other)).sum(1)

@@ -1,4 +1,4 @@
-"""Networks trained at many rates at once: one stack of parameters, a run for each network and rate.
+"""Networks trained in one stack: `train` at many rates at once, `checkpoints` at one that changes from step to step.
 
 A run that is lost (a loss that is not finite, or far above the first) is taken off the stack. Runs of one network see
 the same batches. To see which rates train:
@@ -19,15 +19,11 @@ the same batches. To see which rates train:
 
 from __future__ import annotations
 
+import copy
+import itertools
 import math
-import os
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,15 +31,21 @@ from torch import Tensor
 from simulate import _checks, _memory
 from simulate.training.rules import SGD, Memory, Rule
 from simulate.training.stacks import Parameters, Stack
-from simulate.training.trial_training import CommonBatches
+from simulate.training.trial_training import CommonBatches, common_orders
 
-__all__ = ["Cells", "GridRun", "TrainingSets", "Watch", "ends_measured", "train"]
+__all__ = [
+    "Cells",
+    "GridRun",
+    "TrainingSets",
+    "TrainingState",
+    "Watch",
+    "checkpoints",
+    "ends_measured",
+    "train",
+]
 
 _LOST = 1e4
 """A run is lost once the loss of a batch exceeds that of its first by this factor."""
-
-_SAVED_EVERY = 20.0
-"""Seconds between two copies of a run on disk."""
 
 
 class TrainingSets(NamedTuple):
@@ -135,8 +137,6 @@ def train(
     watch: Watch | None = None,
     at: Sequence[int] = (),
     lost: float = _LOST,
-    progress: Callable[[int], None] | None = None,
-    archive: Path | None = None,
 ) -> GridRun:
     """Train each network at each of its rates, all in one stack.
 
@@ -160,17 +160,11 @@ def train(
         What to see of the runs, and after how many steps, from 0 to `steps`.
     lost
         A run is lost once the loss of a batch exceeds that of its first by this factor, or is not finite.
-    progress
-        Called after every step with the number of steps taken.
-    archive
-        A file that keeps the run every 20 seconds, and from which a run of the same arguments goes on. It is
-        removed at the end.
 
     Raises
     ------
     ValueError
-        If shapes disagree, a rate is not positive, `at` holds no step, the runs do not fit into memory, or the
-        archive is of another run.
+        If shapes disagree, a rate is not positive, `at` holds no step, the runs do not fit into memory.
 
     Examples
     --------
@@ -185,24 +179,75 @@ def train(
     [tensor([[ 0.2500, -0.2500],
             [ 0.5000, -0.5000]])]
     """
-    _require(parameters, samples, batches, rates, _checks.natural("steps", steps), at)
-    walk = _begun(stack, parameters, samples, batches, rates, steps, rule, len(at), lost)
-    keeper = None if archive is None else _Keeper(archive, walk)
-    if keeper is not None:
-        keeper.restore(walk)
-    while True:
-        for column in (i for i, asked in enumerate(at) if asked == walk.step and i not in walk.seen):
-            walk.see(column, watch)
-        if walk.step == steps:
+    steps = _checks.natural("steps", steps)
+    if rates.ndim != 2 or rates.numel() == 0 or not bool(((rates > 0) & rates.isfinite()).all()):
+        raise ValueError(f"rates must be finite and positive, (R, C), got shape {tuple(rates.shape)}")
+    count = len(rates)
+    if any(len(p) != count for p in parameters) or len(batches) != count or len(parameters) == 0:
+        got = [len(p) for p in parameters], len(batches)
+        raise ValueError(f"parameters and batches must be of the {count} networks that have rates, got {got}")
+    if len({(b.size, b.samples, b.drop_last) for b in batches}) != 1 or batches[0].samples != samples.each:
+        raise ValueError(
+            f"batches must be of one size, of the {samples.each} samples of a network, got {batches}"
+        )
+    if samples.own is not None and len(samples.own) != count:
+        raise ValueError(f"own must be of the {count} networks, got {len(samples.own)}")
+    if any(not 0 <= step <= steps for step in at):
+        raise ValueError(f"at must hold steps from 0 to {steps}, got {tuple(at)}")
+    shape, like, size = tuple(rates.shape), parameters[0], batches[0].size
+    # parameters, gradients and what rules keep; inputs and signals of a batch with their slopes; losses
+    one, runs = sum(p[0].numel() for p in parameters), rates.numel()
+    copies = 3 + bool(rule.momentum) + 2 * (rule.second is not None)
+    batch = size * (samples.inputs[0].numel() + 3 * sum(p.shape[1] for p in parameters))
+    _memory.require_free(
+        "rates",
+        runs * (copies * one + batch + steps) * like.element_size(),
+        f"{runs} runs of {one} parameters, {size} samples and {steps} steps",
+        device=like.device,
+        advice="use fewer rates, networks or steps",
+    )
+    places = torch.arange(rates.numel(), device=like.device)
+    own, each = [p.detach().repeat_interleave(shape[1], 0) for p in parameters], rates.reshape(-1).to(like)
+    losses = torch.full((rates.numel(), steps), math.inf, dtype=like.dtype, device=like.device)
+    watched, memory = dict[str, Tensor](), Memory()
+    bounds: Tensor | None = None
+    # a batch of all samples is the same in any order
+    whole = size == samples.each
+    chosen = common_orders(batches, 1 if whole else steps, like.device)
+    chosen = itertools.repeat(next(chosen)) if whole else chosen
+    for step in range(steps + 1):
+        columns = [i for i, asked in enumerate(at) if asked == step]
+        seen = watch(step, Cells(places, tuple(own))) if watch and columns and len(places) else {}
+        for name, values in seen.items():
+            held = (rates.numel(), len(at), *values.shape[1:])
+            kept = watched.setdefault(name, values.new_full(held, math.nan))
+            kept[places[:, None], columns] = values[:, None]
+        if step == steps:
             break
-        walk.advance()
-        if progress is not None:
-            progress(walk.step)
-        if keeper is not None:
-            keeper.keep(walk)
-    if keeper is not None:
-        keeper.remove()
-    return walk.ended()
+        batch = next(chosen)
+        if not len(places):
+            continue
+        with torch.no_grad():
+            network = Cells(places, ()).networks(shape[1])
+            x, y = samples.at(network, batch[network])
+            if rule.plain:
+                found = stack.descend_(own, x, y, each)
+            else:
+                found, gradients = stack.losses_and_gradients(own, x, y)
+                memory = rule.step_(own, gradients, each, memory)
+            losses[places, step] = found
+            if bounds is None:
+                bounds = (lost * losses[places, 0].abs()).clamp(max=torch.finfo(found.dtype).max)
+            well = found <= bounds  # which no loss is that is not finite
+            if not bool(well.all()):
+                losses[places[~well], step:] = math.inf
+                places, each, bounds = places[well], each[well], None
+                own, memory = [p[well] for p in own], memory.of(well)
+    return GridRun(
+        losses.view(*shape, -1),
+        {name: seen.view(*shape, *seen.shape[1:]) for name, seen in watched.items()},
+        Cells(places, tuple(own)),
+    )
 
 
 @torch.no_grad()
@@ -224,192 +269,74 @@ def ends_measured(
     return run.spread(losses / samples.each, math.inf), run.spread(right / samples.each, 0.0)
 
 
-@dataclass
-class _Walk:
-    """A grid on its way."""
+class TrainingState(NamedTuple):
+    """Parameters, each (n, ...), and what the rule keeps, after so many steps."""
 
-    stack: Stack
-    samples: TrainingSets
-    batches: Sequence[CommonBatches]
-    shape: tuple[int, int]
-    steps: int
-    rule: Rule
-    limit: float
-    places: Tensor
+    step: int
     parameters: list[Tensor]
-    rates: Tensor
     memory: Memory
-    losses: Tensor
-    columns: int
-    watched: dict[str, Tensor]
-    seen: list[int]
-    step: int = 0
-    epoch: int = -1
-    orders: Tensor | None = None
-    bounds: Tensor | None = None
-
-    @torch.no_grad()
-    def advance(self) -> None:
-        """One step of all runs that are left, and off the stack with those that it has lost."""
-        if len(self.places):
-            x, y = self.samples.rows(self._chosen()[Cells(self.places, ()).networks(self.shape[1])])
-            if self.rule.plain:
-                found = self.stack.descend_(self.parameters, x, y, self.rates)
-            else:
-                found, gradients = self.stack.losses_and_gradients(self.parameters, x, y)
-                self.memory = self.rule.step_(self.parameters, gradients, self.rates, self.memory)
-            self.losses[self.places, self.step] = found
-            if self.bounds is None:
-                most = torch.finfo(found.dtype).max
-                self.bounds = (self.limit * self.losses[self.places, 0].abs()).clamp(max=most)
-            self._keep(found <= self.bounds)  # which no loss is that is not finite
-        self.step += 1
-
-    def _keep(self, which: Tensor) -> None:
-        if bool(which.all()):
-            return
-        self.losses[self.places[~which], self.step :] = math.inf
-        self.places, self.rates, self.bounds = self.places[which], self.rates[which], None
-        self.parameters, self.memory = [p[which] for p in self.parameters], self.memory.of(which)
-
-    def _chosen(self) -> Tensor:
-        """Rows of the samples of this step, (R, B); a batch of all of them is the same in any order."""
-        size = self.batches[0].size
-        epoch, place = (0, 0) if size == self.samples.each else divmod(self.step, self.batches[0].per_epoch)
-        if epoch != self.epoch or self.orders is None:
-            orders = torch.stack([b.order(epoch) for b in self.batches]).to(self.places.device)
-            own = self.samples.own
-            self.orders, self.epoch = orders if own is None else own.gather(1, orders), epoch
-        return self.orders[:, place * size : (place + 1) * size]
-
-    def see(self, column: int, watch: Watch | None) -> None:
-        """Notes what is to be seen now."""
-        self.seen.append(column)
-        if watch is None or not len(self.places):
-            return
-        for name, values in watch(self.step, Cells(self.places, tuple(self.parameters))).items():
-            shape = (self.shape[0] * self.shape[1], self.columns, *values.shape[1:])
-            kept = self.watched.setdefault(name, values.new_full(shape, math.nan))
-            kept[self.places, column] = values
-
-    def ended(self) -> GridRun:
-        """What came of it."""
-        watched = {name: seen.view(*self.shape, *seen.shape[1:]) for name, seen in self.watched.items()}
-        return GridRun(self.losses.view(*self.shape, -1), watched, Cells(self.places, tuple(self.parameters)))
 
 
-def _begun(
+def checkpoints(
     stack: Stack,
     parameters: Parameters,
     samples: TrainingSets,
     batches: Sequence[CommonBatches],
-    rates: Tensor,
-    steps: int,
-    rule: Rule,
-    columns: int,
-    lost: float,
-) -> _Walk:
-    flat, each = rates.reshape(-1), rates.shape[1]
-    like = parameters[0]
-    _require_memory(parameters, samples, batches[0].size, flat, steps, rule)
-    return _Walk(
-        stack, samples, batches, (len(rates), each), steps, rule, lost,
-        places=torch.arange(len(flat), device=like.device),
-        parameters=[p.detach().repeat_interleave(each, 0) for p in parameters],
-        rates=flat.to(like), memory=Memory(),
-        losses=torch.full((len(flat), steps), math.inf, dtype=like.dtype, device=like.device),
-        columns=columns, watched={}, seen=[],
-    )  # fmt: skip
-
-
-class _Keeper:
-    """The copy of a grid on disk, from which it goes on after it was killed."""
-
-    def __init__(self, path: Path, walk: _Walk) -> None:
-        self._path, self._saved = path, time.monotonic()
-        self._mark = _mark(walk)
-
-    def restore(self, walk: _Walk) -> None:
-        if not self._path.exists():
-            return
-        try:
-            held: Any = torch.load(self._path, weights_only=True, map_location=walk.rates.device)
-            same = held["mark"] == self._mark
-        except Exception as error:  # whatever the reader of a damaged file raises
-            raise ValueError(
-                f"archive {self._path} must be one that a grid has left, got {error}; remove it"
-            ) from None
-        if not same:
-            raise ValueError(f"archive {self._path} must be of the same run, got that of another; remove it")
-        for name in _KEPT:
-            setattr(walk, name, held[name])
-        walk.memory = Memory(*held["memory"])
-
-    def keep(self, walk: _Walk) -> None:
-        if time.monotonic() - self._saved < _SAVED_EVERY:
-            return
-        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
-        try:
-            held = {name: getattr(walk, name) for name in _KEPT}
-            torch.save({"mark": self._mark, "memory": tuple(walk.memory), **held}, beside)
-            beside.replace(self._path)
-        finally:
-            with suppress(FileNotFoundError):
-                beside.unlink()
-        self._saved = time.monotonic()
-
-    def remove(self) -> None:
-        with suppress(FileNotFoundError):
-            self._path.unlink()
-
-
-_KEPT = ("places", "parameters", "rates", "losses", "watched", "seen", "step")
-
-
-def _mark(walk: _Walk) -> str:
-    """What tells one run from another: all that it begins with."""
-    told = sha256(
-        repr((type(walk.stack).__name__, walk.stack.loss, walk.shape, walk.steps, walk.rule)).encode()
-    )
-    told.update(repr((walk.limit, walk.columns, tuple(walk.batches))).encode())
-    own = () if walk.samples.own is None else (walk.samples.own,)
-    for tensor in (*walk.parameters, walk.rates, walk.samples.inputs, walk.samples.targets, *own):
-        told.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return told.hexdigest()
-
-
-def _require(
-    parameters: Parameters,
-    samples: TrainingSets,
-    batches: Sequence[CommonBatches],
-    rates: Tensor,
-    steps: int,
+    *,
+    rates: Sequence[float],
     at: Sequence[int],
-) -> None:
-    if rates.ndim != 2 or rates.numel() == 0 or not bool(((rates > 0) & rates.isfinite()).all()):
-        raise ValueError(f"rates must be finite and positive, (R, C), got shape {tuple(rates.shape)}")
-    count = len(rates)
-    if any(len(p) != count for p in parameters) or len(batches) != count or len(parameters) == 0:
-        got = [len(p) for p in parameters], len(batches)
-        raise ValueError(f"parameters and batches must be of the {count} networks that have rates, got {got}")
-    if len({(b.size, b.samples, b.drop_last) for b in batches}) != 1 or batches[0].samples != samples.each:
-        raise ValueError(
-            f"batches must be of one size, of the {samples.each} samples of a network, got {batches}"
-        )
-    if samples.own is not None and len(samples.own) != count:
-        raise ValueError(f"own must be of the {count} networks, got {len(samples.own)}")
-    if any(not 0 <= step <= steps for step in at):
-        raise ValueError(f"at must hold steps from 0 to {steps}, got {tuple(at)}")
+    rule: Rule = SGD,
+    decay: float = 0.0,
+    changed: Callable[[Tensor], Tensor] | None = None,
+) -> list[TrainingState]:
+    """Train a stack of networks, each on batches of its own, and keep where they are at some steps.
 
+    Parameters
+    ----------
+    stack, parameters, samples, batches
+        As for `train`, one run for each network; the parameters are not changed.
+    rates
+        Of every step, the same for all networks.
+    at
+        Numbers of steps taken, rising, from 0 to as many as there are rates.
+    rule
+        What a step is made of.
+    decay
+        Weight decay: so many times the parameters are added to each gradient.
+    changed
+        Makes of the inputs of a batch, (n, B, ...), those that the networks see, as augmentation does.
 
-def _require_memory(
-    parameters: Parameters, samples: TrainingSets, size: int, rates: Tensor, steps: int, rule: Rule
-) -> None:
-    one = sum(p[0].numel() for p in parameters)
-    # parameters, gradients and what rules keep; inputs and signals of a batch with their slopes; losses
-    copies = 3 + bool(rule.momentum) + 2 * (rule.second is not None)
-    batch = size * (samples.inputs[0].numel() + 3 * sum(p.shape[1] for p in parameters))
-    needed = len(rates) * (copies * one + batch + steps) * parameters[0].element_size()
-    what = f"{len(rates)} runs of {one} parameters, {size} samples and {steps} steps"
-    advice = "use fewer rates, networks or steps"
-    _memory.require_free("rates", needed, what, device=parameters[0].device, advice=advice)
+    Raises
+    ------
+    ValueError
+        If the steps asked for do not rise or are not there, or the decay is negative.
+
+    Examples
+    --------
+    One weight for each of two classes at 0, and one sample: p - y is a half at first.
+
+    >>> from simulate.training.stacks import Perceptrons
+    >>> samples, batches = TrainingSets(torch.ones(1, 1), torch.tensor([0])), [CommonBatches(samples=1, size=1)]
+    >>> stack, start = Perceptrons("relu", bias=False), [torch.zeros(1, 2, 1)]
+    >>> found = checkpoints(stack, start, samples, batches, rates=[0.5, 0.1], at=(0, 1))
+    >>> [c.parameters[0].flatten() for c in found]
+    [tensor([0., 0.]), tensor([ 0.2500, -0.2500])]
+    """
+    if not at or list(at) != sorted(set(at)) or not 0 <= at[0] <= at[-1] <= len(rates):
+        raise ValueError(f"at must be rising numbers of steps from 0 to {len(rates)}, got {tuple(at)}")
+    if not 0 <= decay < math.inf:
+        raise ValueError(f"decay must be finite and not negative, got {decay}")
+    own, memory, found = [p.detach().clone() for p in parameters], Memory(), list[TrainingState]()
+    networks = torch.arange(len(batches), device=own[0].device)
+    for step in range(at[-1] + 1):
+        if step in at:
+            found.append(TrainingState(*copy.deepcopy((step, own, memory))))
+        if step == at[-1]:
+            break
+        chosen = torch.stack([b.at(step) for b in batches]).to(own[0].device)
+        x, y = samples.at(networks, chosen)
+        _, gradients = stack.losses_and_gradients(own, x if changed is None else changed(x), y)
+        if decay:
+            gradients = [g.add(p, alpha=decay) for g, p in zip(gradients, own, strict=True)]
+        memory = rule.step_(own, gradients, torch.full((len(own[0]),), rates[step]).to(own[0]), memory)
+    return found

@@ -59,34 +59,25 @@ def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, .
     >>> losses, gradients[0].flatten(), dead
     (tensor([0.6931]), tensor([-1.5000,  1.5000]), tensor([False]))
     """
-    signals = [
-        networks.inputs.mT
-    ]  # a row for each unit: sums over units and classes go along rows of samples
+    # a row for each unit: sums over units and classes go along rows of samples
+    signals = [networks.inputs.mT]
     for weight in networks.weights[:-1]:
         signals.append((weight @ signals[-1]).relu_())
-    losses, slope = _losses_and_residuals(networks.weights[-1] @ signals[-1], networks.labels[:, None])
-    dead = ~(signals[-1] != 0).flatten(1).any(1)
-    return losses, _pulled(networks.weights, signals, slope), dead
-
-
-def _losses_and_residuals(logits: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean losses (n,), and residuals as of `simulate._softmax`, of logits (n, K, N) and own classes (n, 1, N)."""
+    logits, own = networks.weights[-1] @ signals[-1], networks.labels[:, None]
     shifted = logits - logits.amax(1, keepdim=True)
     p = shifted.exp()
     total = p.sum(1, keepdim=True)
     losses = (total.log() - shifted.gather(1, own)).mean((1, 2))
+    # residuals as of `simulate.modules.softmax`
     others = p.div_(total).scatter_(1, own, 0.0)
-    return losses, others.scatter(1, own, -others.sum(1, keepdim=True))
-
-
-def _pulled(weights: tuple[Tensor, ...], signals: list[Tensor], slope: Tensor) -> tuple[Tensor, ...]:
-    """Gradients of the mean over samples, from the slopes (n, K, N) in the logits, last layer first."""
-    slope, found = slope / slope.shape[2], []
-    for i in reversed(range(len(weights))):
-        found.append(slope @ signals[i].mT)
-        if i:
-            slope = torch.ops.aten.threshold_backward(weights[i].mT @ slope, signals[i], 0.0)
-    return tuple(reversed(found))
+    slope = others.scatter(1, own, -others.sum(1, keepdim=True))
+    dead = ~(signals[-1] != 0).flatten(1).any(1)
+    slope, found = slope / slope.shape[2], list[Tensor]()
+    for weight, signal in zip(reversed(networks.weights), reversed(signals), strict=True):
+        found.append(slope @ signal.mT)
+        if signal is not signals[0]:
+            slope = torch.ops.aten.threshold_backward(weight.mT @ slope, signal, 0.0)
+    return losses, tuple(reversed(found)), dead
 
 
 def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -> Tensor:
@@ -118,7 +109,15 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
     """
     steps, target = _checks.natural("steps", steps), float(_checks.positive_numbers("target", target))
     _require_shapes(networks, rates)
-    _require_memory(networks)
+    n, samples, width = networks.inputs.shape
+    units = width + sum(w.shape[1] for w in networks.weights)
+    parameters = sum(w[0].numel() for w in networks.weights)
+    # signals, slopes, masks and products at once; weights, gradients and the next ones
+    needed = 4 * n * (samples * units + parameters) * networks.inputs.element_size()
+    what = f"{n} runs of {samples} samples"
+    _memory.require_free(
+        "networks", needed, what, device=networks.inputs.device, advice="use fewer networks or samples"
+    )
     rates = rates.to(networks.inputs)
     found = torch.zeros(len(rates), dtype=torch.bool, device=rates.device)
     places = torch.arange(len(rates), device=rates.device)
@@ -198,15 +197,3 @@ def _require_shapes(networks: Classifiers, rates: Tensor) -> None:
     if not all(fits) or networks.labels.shape != networks.inputs.shape[:2]:
         shapes = [tuple(t.shape) for t in (*networks.weights, networks.inputs, networks.labels)]
         raise ValueError(f"weights, inputs and labels must fit each other, n = {n} of each, got {shapes}")
-
-
-def _require_memory(networks: Classifiers) -> None:
-    n, samples, width = networks.inputs.shape
-    units = width + sum(w.shape[1] for w in networks.weights)
-    parameters = sum(w[0].numel() for w in networks.weights)
-    # signals, slopes, masks and products at once; weights, gradients and the next ones
-    needed = 4 * n * (samples * units + parameters) * networks.inputs.element_size()
-    what = f"{n} runs of {samples} samples"
-    _memory.require_free(
-        "networks", needed, what, device=networks.inputs.device, advice="use fewer networks or samples"
-    )

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from simulate import _checks
 from simulate.training.stacks import Parameters, Stack
-from simulate.training.trial_training import CommonBatches
+from simulate.training.trial_training import CommonBatches, common_orders
 
 __all__ = ["first_unstable", "lyapunov_exponents", "output_kernels"]
 
@@ -97,13 +97,8 @@ def lyapunov_exponents(
     within = torch.arange(outputs, device=rates.device)
     scale = (rates / size)[:, None]
     total = torch.zeros(rates.shape, dtype=torch.float64, device=rates.device)
-    orders, epoch = torch.empty(0), -1
-    for step in range(skip + steps):
-        now, place = divmod(step, batches[0].per_epoch)
-        if now != epoch:
-            orders, epoch = torch.stack([b.order(now) for b in batches]).to(rates.device), now
-        chosen = orders[:, place * size : (place + 1) * size, None] * outputs + within
-        chosen = chosen.flatten(1)
+    for step, order in enumerate(common_orders(batches, skip + steps, rates.device)):
+        chosen = (order[..., None] * outputs + within).flatten(1)
         moved = moved - scale * (rows[network, chosen].mT @ moved[network, chosen])
         length = moved.norm(dim=1)
         moved = moved / length[:, None]

@@ -6,8 +6,7 @@ Parameters are stacks, (n, ...): n networks, each with a rate of its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,63 +84,47 @@ class Rule:
         What has faded to less than the smallest normal number is 0: no such number could be seen beside a parameter,
         and a processor takes twenty times as long for one.
         """
-        with _subnormal_as_zero():
-            kept = memory._replace(steps=memory.steps + 1)
-            move = self._descend_ if self.second is None else self._divide_
-            return move(parameters, gradients, rates, kept)
+        before = sys.float_info.min / 2 == 0.0
+        torch.set_flush_denormal(True)  # on this thread, where the processor can; afterwards as before
+        try:
+            steps, first, second = memory.steps + 1, list(memory.first), list(memory.second)
+            if self.second is None:
+                moves, weight = self._directions(gradients, first), -1
+            else:
+                moves, weight = self._adam(gradients, first, second, steps), 1
+            for p, move in zip(parameters, moves, strict=True):
+                p.addcmul_(rates.view(-1, *[1] * (p.ndim - 1)), move, value=weight)
+            return Memory(steps, first, second)
+        finally:
+            torch.set_flush_denormal(before)
 
-    def _descend_(
-        self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], rates: Tensor, memory: Memory
-    ) -> Memory:
-        first = [
-            self._kept(kept, g)
-            for kept, g in zip(memory.first or [None] * len(gradients), gradients, strict=True)
-        ]
-        for p, g, kept in zip(parameters, gradients, first, strict=True):
-            direction = g.add(kept, alpha=self.momentum) if self.nesterov else kept
-            p.addcmul_(_beside(rates, p), direction, value=-1)
-        return memory._replace(first=first if self.momentum else [])
+    def _directions(self, gradients: Sequence[Tensor], kept: list[Tensor]) -> Sequence[Tensor]:
+        if not self.momentum:
+            return gradients
+        if not kept:  # torch starts even an average at the first gradient
+            kept += [g.clone() for g in gradients]
+        else:
+            for held, g in zip(kept, gradients, strict=True):
+                held.mul_(self.momentum).add_(g, alpha=1 - self.momentum if self.averaged else 1.0)
+        if not self.nesterov:
+            return kept
+        return [g.add(held, alpha=self.momentum) for held, g in zip(kept, gradients, strict=True)]
 
-    def _divide_(
-        self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], rates: Tensor, memory: Memory
-    ) -> Memory:
+    def _adam(
+        self, gradients: Sequence[Tensor], first: list[Tensor], second: list[Tensor], step: int
+    ) -> Sequence[Tensor]:
         """By the kernel of torch's Adam, which goes through memory once; it knows one rate, so it moves 0 at rate 1."""
         grads = [g.contiguous() for g in gradients]  # the kernel takes numbers as they lie
-        first, second, moved = (
-            list(held) or [torch.zeros_like(g) for g in grads] for held in (memory.first, memory.second, ())
-        )
-        steps = torch.full(
-            (len(grads),), float(memory.steps), dtype=torch.float32, device=rates.device
-        ).unbind()
+        moved = [torch.zeros_like(g) for g in grads]
+        for kept in (first, second):
+            kept += [] if kept else [torch.zeros_like(g) for g in grads]
+        device = grads[0].device
+        steps = torch.full((len(grads),), float(step), dtype=torch.float32, device=device).unbind()
         torch.ops.aten._fused_adam_(
             moved, grads, first, second, [], steps, amsgrad=False, maximize=False, lr=1.0,
             beta1=self.momentum, beta2=float(self.second or 0.0), eps=self.damping, weight_decay=0.0,
         )  # fmt: skip
-        for p, move in zip(parameters, moved, strict=True):
-            p.addcmul_(_beside(rates, p), move)
-        return memory._replace(first=first, second=second)
-
-    def _kept(self, kept: Tensor | None, gradient: Tensor) -> Tensor:
-        if not self.momentum:
-            return gradient
-        if kept is None:  # torch starts even an average at the first gradient
-            return gradient.clone()
-        return kept.mul_(self.momentum).add_(gradient, alpha=1 - self.momentum if self.averaged else 1.0)
-
-
-def _beside(rates: Tensor, parameter: Tensor) -> Tensor:
-    return rates.view(-1, *[1] * (parameter.ndim - 1))
-
-
-@contextmanager
-def _subnormal_as_zero() -> Iterator[None]:
-    """On this thread, where the processor can; afterwards as before."""
-    before = sys.float_info.min / 2 == 0.0
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(before)
+        return moved
 
 
 class Memory(NamedTuple):

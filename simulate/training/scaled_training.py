@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -92,15 +91,26 @@ def descent(
     (tensor([[-0.2500],
             [ 0.2500]]),)
     """
-    _require(rate, steps, temperature, momentum, batches)
-    _require_memory(parameters)
-    p = _own(temperature) if predictions is None else predictions
-
-    def moment(step: int, at: Parameters, batch: tuple[Any, Tensor]) -> Moment:
-        return _moment(at, batch, logits, temperature, partial(p, step))
-
+    _checks.positive_numbers("rate", rate.cpu().numpy() if isinstance(rate, Tensor) else rate)
+    _checks.positive_numbers("temperature", temperature)
+    _checks.natural_or_zero("steps", steps)
+    if not 0 <= momentum < 1:
+        raise ValueError(f"momentum must be in [0, 1), got {momentum}")
+    if len(batches) == 0:
+        raise ValueError("batches must be at least one, got none")
+    # gradients, the moves before and after, and the next parameters; what the model keeps is its own affair
+    needed, count = 4 * sum(p.nbytes for p in parameters), sum(p.numel() for p in parameters)
+    what, device = f"gradients and moves of {count} parameters", parameters[0].device if parameters else "cpu"
+    _memory.require_free("parameters", needed, what, device=device, advice="use fewer networks at once")
     return _path(
-        tuple(q.detach() for q in parameters), itertools.cycle(batches), moment, rate, steps, momentum
+        tuple(p.detach() for p in parameters),
+        batches,
+        rate,
+        steps,
+        logits,
+        temperature,
+        momentum,
+        predictions or (lambda _, found: (found / temperature).softmax(-1)),
     )
 
 
@@ -126,62 +136,28 @@ def inner(one: Parameters, other: Parameters, axes: int) -> Tensor:
     return torch.stack([(a * b).flatten(axes).sum(-1) for a, b in zip(one, other, strict=True)]).sum(0)
 
 
-def _own(temperature: float) -> Predictions:
-    return lambda _, logits: (logits / temperature).softmax(-1)
-
-
 def _path(
     at: tuple[Tensor, ...],
-    batches: Iterator[tuple[Any, Tensor]],
-    moment: Callable[[int, Parameters, tuple[Any, Tensor]], Moment],
+    batches: Sequence[tuple[Any, Tensor]],
     rate: float | Tensor,
     steps: int,
-    momentum: float,
-) -> Iterator[Moment]:
-    moves = tuple(torch.zeros_like(p) for p in at)
-    for step in range(steps + 1):
-        now = moment(step, at, next(batches))
-        yield now
-        moves = tuple(momentum * m - _beside(rate, g) * g for m, g in zip(moves, now.gradients, strict=True))
-        at = tuple(p + m for p, m in zip(at, moves, strict=True))
-
-
-def _moment(
-    at: Parameters,
-    batch: tuple[Any, Tensor],
     logits: Callable[[Parameters, Any], Tensor],
     temperature: float,
-    predictions: Callable[[Tensor], Tensor],
-) -> Moment:
-    inputs, labels = batch
-    with torch.enable_grad():
-        leaves = tuple(p.detach().requires_grad_() for p in at)
-        found = logits(leaves, inputs)
-        p = predictions(found.detach())
-        residuals = (p - functional.one_hot(labels, p.shape[-1])) / (temperature * p.shape[-2])
-        gradients = torch.autograd.grad(found, leaves, residuals)
-    return Moment(tuple(at), gradients, found.detach(), p)
-
-
-def _beside(rate: float | Tensor, gradient: Tensor) -> float | Tensor:
-    return rate.reshape(*rate.shape, *[1] * (gradient.ndim - rate.ndim)) if isinstance(rate, Tensor) else rate
-
-
-def _require(
-    rate: float | Tensor, steps: int, temperature: float, momentum: float, batches: Sequence[Any]
-) -> None:
-    _checks.positive_numbers("rate", rate.cpu().numpy() if isinstance(rate, Tensor) else rate)
-    _checks.positive_numbers("temperature", temperature)
-    _checks.natural_or_zero("steps", steps)
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be in [0, 1), got {momentum}")
-    if len(batches) == 0:
-        raise ValueError("batches must be at least one, got none")
-
-
-def _require_memory(parameters: Parameters) -> None:
-    # gradients, the moves before and after, and the next parameters; what the model keeps is its own affair
-    needed = 4 * sum(p.numel() * p.element_size() for p in parameters)
-    what = f"gradients and moves of {sum(p.numel() for p in parameters)} parameters"
-    device = parameters[0].device if parameters else "cpu"
-    _memory.require_free("parameters", needed, what, device=device, advice="use fewer networks at once")
+    momentum: float,
+    predictions: Predictions,
+) -> Iterator[Moment]:
+    moves = tuple(torch.zeros_like(p) for p in at)
+    for step, (inputs, labels) in enumerate(itertools.islice(itertools.cycle(batches), steps + 1)):
+        with torch.enable_grad():
+            leaves = tuple(p.detach().requires_grad_() for p in at)
+            found = logits(leaves, inputs)
+            p = predictions(step, found.detach())
+            residuals = (p - functional.one_hot(labels, p.shape[-1])) / (temperature * p.shape[-2])
+            gradients = torch.autograd.grad(found, leaves, residuals)
+        yield Moment(at, gradients, found.detach(), p)
+        if isinstance(rate, Tensor):
+            scaled = [rate.reshape(*rate.shape, *[1] * (g.ndim - rate.ndim)) * g for g in gradients]
+        else:
+            scaled = [rate * g for g in gradients]
+        moves = tuple(momentum * m - g for m, g in zip(moves, scaled, strict=True))
+        at = tuple(p + m for p, m in zip(at, moves, strict=True))

@@ -32,10 +32,6 @@ def _cross_entropies(outputs: Tensor, targets: Tensor) -> Tensor:
     return flat.view(targets.shape)
 
 
-def _squared_errors(outputs: Tensor, targets: Tensor) -> Tensor:
-    return _away(outputs, targets).square().sum(-1) / 2
-
-
 def _away(outputs: Tensor, targets: Tensor) -> Tensor:
     """Outputs less targets: numbers as they are; classes as 1 at their place and 0 elsewhere."""
     if targets.is_floating_point():
@@ -45,7 +41,7 @@ def _away(outputs: Tensor, targets: Tensor) -> Tensor:
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cross-entropy": _cross_entropies,
-    "squared error": _squared_errors,
+    "squared error": lambda outputs, targets: _away(outputs, targets).square().sum(-1) / 2,
 }
 """From outputs (..., K) and targets to the loss of each sample (...); the squared error is |f - y|^2 / 2."""
 
@@ -244,8 +240,15 @@ class Modules(Stack):
             )
         self._model = copy.deepcopy(model).requires_grad_(False)
         self._names = [name for name, _ in model.named_parameters()]
-        self._both = vmap(grad_and_value(self._one), randomness="different")
-        self._forward = vmap(self._called, randomness="different")
+
+        def called(parameters: Parameters, inputs: Tensor) -> Tensor:
+            return functional_call(self._model, dict(zip(self._names, parameters, strict=True)), (inputs,))
+
+        def one(parameters: Parameters, inputs: Tensor, targets: Tensor) -> Tensor:
+            return LOSSES[loss](called(parameters, inputs), targets).mean()
+
+        self._both = vmap(grad_and_value(one), randomness="different")
+        self._forward = vmap(called, randomness="different")
 
     @staticmethod
     def stacked(models: Sequence[nn.Module]) -> list[Tensor]:
@@ -262,12 +265,6 @@ class Modules(Stack):
         """Mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
         gradients, losses = self._both(tuple(parameters), inputs, targets)
         return losses.detach(), [g.detach() for g in gradients]
-
-    def _called(self, parameters: Parameters, inputs: Tensor) -> Tensor:
-        return functional_call(self._model, dict(zip(self._names, parameters, strict=True)), (inputs,))
-
-    def _one(self, parameters: Parameters, inputs: Tensor, targets: Tensor) -> Tensor:
-        return LOSSES[self.loss](self._called(parameters, inputs), targets).mean()
 
 
 def perceptrons_at_start(

@@ -8,7 +8,7 @@ ones; afterwards all is as it was found.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,12 +25,10 @@ from simulate.objectives.losses import Loss
 from simulate.objectives.parameters import require_ready
 from simulate.objectives.restoring import as_found, seed_generators
 
-__all__ = ["OPTIMISERS", "CommonBatches", "OptimiserOf", "Training", "TrialRun", "tail"]
+__all__ = ["OPTIMISERS", "CommonBatches", "OptimiserOf", "Training", "TrialRun", "common_orders", "tail"]
 
 OptimiserOf = Callable[[float], Optimizer]
 """From a rate to a new optimiser of the parameters of the model."""
-
-_AS_RETURNED = Form()
 
 _LOST = 1e4
 """A run whose loss exceeds that of its first batch by this factor is lost, where nobody says otherwise."""
@@ -39,28 +37,16 @@ _TAIL = 10
 """Of so many steps the last one is in the mean that tells how a run went."""
 
 
-def _sgd(model: nn.Module) -> OptimiserOf:
-    return lambda rate: torch.optim.SGD(_trained(model), lr=rate)
-
-
-def _momentum(model: nn.Module) -> OptimiserOf:
-    return lambda rate: torch.optim.SGD(_trained(model), lr=rate, momentum=0.9)
-
-
-def _adam(model: nn.Module) -> OptimiserOf:
-    return lambda rate: torch.optim.Adam(_trained(model), lr=rate)
+def _trained(model: nn.Module) -> list[nn.Parameter]:
+    return [p for p in model.parameters() if p.requires_grad]
 
 
 OPTIMISERS: Mapping[str, Callable[[nn.Module], OptimiserOf]] = {
-    "sgd": _sgd,
-    "momentum": _momentum,
-    "adam": _adam,
+    "sgd": lambda model: lambda rate: torch.optim.SGD(_trained(model), lr=rate),
+    "momentum": lambda model: lambda rate: torch.optim.SGD(_trained(model), lr=rate, momentum=0.9),
+    "adam": lambda model: lambda rate: torch.optim.Adam(_trained(model), lr=rate),
 }
 """Plain descent, momentum 0.9, and Adam as torch has it, of all parameters that require a gradient."""
-
-
-def _trained(model: nn.Module) -> list[nn.Parameter]:
-    return [p for p in model.parameters() if p.requires_grad]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +118,22 @@ class CommonBatches:
             start += here
 
 
+def common_orders(batches: Sequence[CommonBatches], steps: int, device: torch.device) -> Iterator[Tensor]:
+    """Numbers of the samples of each step for several runs, (R, B); each order is drawn once.
+
+    Examples
+    --------
+    >>> batches = [CommonBatches(samples=5, size=2, seed=seed, drop_last=True) for seed in range(3)]
+    >>> [tuple(chosen.shape) for chosen in common_orders(batches, 3, torch.device("cpu"))]
+    [(3, 2), (3, 2), (3, 2)]
+    """
+    size = batches[0].size
+    for start in range(0, steps, batches[0].per_epoch):
+        orders = torch.stack([b.order(start // batches[0].per_epoch) for b in batches]).to(device)
+        here = min(batches[0].per_epoch, steps - start)
+        yield from (orders[:, place * size : (place + 1) * size] for place in range(here))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training:
     """What is trained on what, and how: all of it but the rate.
@@ -180,7 +182,7 @@ class Training:
     inputs: Any
     targets: Any
     batches: CommonBatches
-    form: Form = _AS_RETURNED
+    form: Form = Form()  # noqa: RUF009 (a tuple)
     optimiser: str | OptimiserOf = "sgd"
     training: bool = True
     lost: float | None = None
@@ -292,7 +294,14 @@ class TrialRun:
         if self.lost or steps <= self.steps:
             return self
         with _lent(self.training, self._state) as model, torch.enable_grad():
-            self._train(model, steps)
+            for step, chosen in self.training.drawn(self.steps, steps):
+                loss = _step(self.training, model, self._optimiser, step, chosen)
+                self.losses.append(loss)
+                most = self.training.lost
+                most = _LOST * abs(self.losses[0]) if most is None else most
+                self.lost = not math.isfinite(loss) or loss > most
+                if self.lost:
+                    break
             self._state = None if self.lost else _state(model)
         if self.lost:
             self._optimiser = None  # what is not taken further needs no memory
@@ -309,17 +318,6 @@ class TrialRun:
         if self.lost:
             raise ValueError("run must not be lost, got one that is: its parameters were thrown away")
         return _lent(self.training, self._state)
-
-    def _train(self, model: nn.Module, steps: int) -> None:
-        for step, chosen in self.training.drawn(self.steps, steps):
-            self.losses.append(_step(self.training, model, self._optimiser, step, chosen))
-            if self._far(self.losses[-1]):
-                self.lost = True
-                return
-
-    def _far(self, loss: float) -> bool:
-        given = self.training.lost
-        return not math.isfinite(loss) or loss > (_LOST * abs(self.losses[0]) if given is None else given)
 
 
 def tail(steps: int) -> int:
@@ -355,18 +353,14 @@ def _step(training: Training, model: nn.Module, optimiser: Any, step: int, chose
 
 def _loss(training: Training, model: nn.Module, step: int, chosen: Tensor) -> Tensor:
     like = next(model.parameters())
-    _seed(training.batches.seed, step)
+    # what dropout and the like draw from: at each step the same for all rates; put back when a run pauses
+    seed_generators((1_000_003 * training.batches.seed + step) % 2**32)
     inputs, targets = (placed(window(part, chosen), like) for part in (training.inputs, training.targets))
     loss = training.loss(training.form.outputs(model, model, inputs), targets)
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
         raise ValueError(f"loss must be one number for a batch, got {got}; reduce it to its mean or sum")
     return loss.reshape(())
-
-
-def _seed(seed: int, step: int) -> None:
-    """What dropout and the like draw from: at each step the same for all rates; put back when a run pauses."""
-    seed_generators((1_000_003 * seed + step) % 2**32)
 
 
 class _State(NamedTuple):

@@ -11,7 +11,7 @@ A run that overflows has exploded: its loss is infinite from that step on, and i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -129,7 +129,8 @@ def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: b
     n, samples = network.inputs.shape[:2]
     most = max(1, _ENTRIES // (network.outputs * samples) ** 2)
     if n > most:
-        parts = (_part(network, some) for some in cuts(n, most))
+        tensors = (*network.weights, *network.biases)
+        parts = (_network([t[some] for t in tensors], network.inputs[some]) for some in cuts(n, most))
         return torch.cat([sharpness(part, activation, subtracted=subtracted) for part in parts])
     gram = fisher_gram.gram(network, activation).double()
     gram = fisher_gram.centred(gram) if subtracted else gram
@@ -143,15 +144,6 @@ def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: b
     return found
 
 
-def _part(network: WideNetwork, some: slice) -> WideNetwork:
-    """Some of the replicates."""
-    return WideNetwork(
-        weights=tuple(weight[some] for weight in network.weights),
-        biases=tuple(bias[some] for bias in network.biases),
-        inputs=network.inputs[some],
-    )
-
-
 def descend(
     network: WideNetwork,
     activation: ActivationLike,
@@ -161,7 +153,6 @@ def descend(
     steps: int,
     subtracted: bool = False,
     sharpness_at: Sequence[int] = (),
-    progress: Callable[[int], None] | None = None,
 ) -> Descent:
     """Train each network at each of its learning rates: theta <- theta - rate dE/dtheta, weights and biases.
 
@@ -181,8 +172,6 @@ def descend(
         Whether the outputs have their mean over the samples subtracted.
     sharpness_at
         Steps, from 0 to `steps`, at which to measure the largest eigenvalue of the Fisher matrix.
-    progress
-        Called after every step with the number of steps done.
 
     Raises
     ------
@@ -202,23 +191,47 @@ def descend(
     tensor([[[5.0000e-01, 1.2500e-01, 3.1250e-02],
              [5.0000e-01, 1.2500e+01, 3.1250e+02]]])
     """
-    watched = _watched(sharpness_at, _checks.natural("steps", steps))
-    runs = _begun(network, targets, rates)
+    steps = _checks.natural("steps", steps)
+    if any(not 0 <= step <= steps for step in sharpness_at):
+        raise ValueError(f"sharpness_at must be steps from 0 to {steps}, got {tuple(sharpness_at)}")
+    n, samples, _ = network.inputs.shape
+    if targets.shape != (n, samples, network.outputs):
+        expected = (n, samples, network.outputs)
+        raise ValueError(f"targets must be of shape {expected}, got {tuple(targets.shape)}")
+    if rates.ndim != 2 or rates.shape[0] != n or rates.shape[1] < 1:
+        raise ValueError(f"rates must be of shape ({n}, R), got {tuple(rates.shape)}")
+    if not bool(((rates > 0) & rates.isfinite()).all()):
+        raise ValueError("rates must be finite and positive")
+    _memory.require_free(
+        "rates",
+        rates.numel() * _numbers(network) * network.inputs.element_size(),
+        f"{rates.numel()} runs of {samples} samples",
+        device=network.inputs.device,
+        advice="use fewer rates, samples or networks",
+    )
     losses = rates.new_full((rates.numel(), steps + 1), math.inf)
-    sharp = rates.new_full((rates.numel(), len(watched)), math.inf)
+    sharp = rates.new_full((rates.numel(), len(sharpness_at)), math.inf)
+    repeated = (*network.weights, *network.biases, network.inputs, targets, rates.reshape(-1, 1))
+    *own, inputs, wanted, each = (t.repeat_interleave(len(losses) // len(t), 0) for t in repeated)
+    places = torch.arange(len(losses), device=rates.device)
     for step in range(steps + 1):
-        found, gradients = _evaluated(runs, activation, subtracted)
-        finite = found.isfinite()
-        runs, gradients = runs.kept(finite), [g[finite] for g in gradients]
-        losses[runs.places, step] = found[finite]
-        columns = [i for i, watched_step in enumerate(watched) if watched_step == step]
-        if columns and len(runs.places):
-            now = sharpness(runs.network, activation, subtracted=subtracted)
-            sharp[runs.places[:, None], columns] = now[:, None]
-        runs = runs.stepped(gradients)
-        if progress is not None and step:
-            progress(step)
-    return Descent(losses.reshape(*rates.shape, -1), sharp.reshape(*rates.shape, len(watched)))
+        with torch.enable_grad():
+            at = [t.detach().requires_grad_() for t in own]
+            found = squared_error(outputs(_network(at, inputs), activation, subtracted=subtracted), wanted)
+            gradients = torch.autograd.grad(found.sum(), at, materialize_grads=True)
+        found = found.detach()
+        well = found.isfinite()
+        if not bool(well.all()):
+            found, places, inputs, wanted, each = (t[well] for t in (found, places, inputs, wanted, each))
+            own, gradients = [t[well] for t in own], [g[well] for g in gradients]
+        losses[places, step] = found
+        columns = [i for i, watched in enumerate(sharpness_at) if watched == step]
+        if columns and len(places):
+            now = sharpness(_network(own, inputs), activation, subtracted=subtracted)
+            sharp[places[:, None], columns] = now[:, None]
+        moves = zip(own, gradients, strict=True)
+        own = [t - each.reshape(-1, *[1] * (t.ndim - 1)) * gradient for t, gradient in moves]
+    return Descent(losses.reshape(*rates.shape, -1), sharp.reshape(*rates.shape, len(sharpness_at)))
 
 
 def critical_rates(
@@ -272,85 +285,14 @@ def critical_rates(
     return Bracket(low, torch.where(ends[:, 1], high, math.inf))
 
 
-class _Runs(NamedTuple):
-    """Runs that have not exploded: their places among all, parameters, targets and rates."""
-
-    places: Tensor
-    network: WideNetwork
-    targets: Tensor
-    rates: Tensor
-
-    def kept(self, which: Tensor) -> _Runs:
-        if bool(which.all()):
-            return self
-        network = _with(self.network, [t[which] for t in _tensors(self.network)], self.network.inputs[which])
-        return _Runs(self.places[which], network, self.targets[which], self.rates[which])
-
-    def stepped(self, gradients: Sequence[Tensor]) -> _Runs:
-        moved = [
-            tensor - self.rates.reshape(-1, *[1] * (tensor.ndim - 1)) * gradient
-            for tensor, gradient in zip(_tensors(self.network), gradients, strict=True)
-        ]
-        return self._replace(network=_with(self.network, moved, self.network.inputs))
-
-
-def _begun(network: WideNetwork, targets: Tensor, rates: Tensor) -> _Runs:
-    _require_shapes(network, targets, rates)
-    _require_memory(network, rates.shape[1])
-    each = rates.shape[1]
-    repeated = [t.repeat_interleave(each, 0) for t in (*_tensors(network), network.inputs, targets)]
-    places = torch.arange(rates.numel(), device=rates.device)
-    return _Runs(places, _with(network, repeated[:-2], repeated[-2]), repeated[-1], rates.reshape(-1))
-
-
-def _evaluated(runs: _Runs, activation: ActivationLike, subtracted: bool) -> tuple[Tensor, list[Tensor]]:
-    """Losses and their gradients by the weights and then the biases."""
-    with torch.enable_grad():
-        at = [t.detach().requires_grad_() for t in _tensors(runs.network)]
-        found = outputs(_with(runs.network, at, runs.network.inputs), activation, subtracted=subtracted)
-        losses = squared_error(found, runs.targets)
-        gradients = torch.autograd.grad(losses.sum(), at, materialize_grads=True)
-    return losses.detach(), list(gradients)
-
-
-def _tensors(network: WideNetwork) -> tuple[Tensor, ...]:
-    return (*network.weights, *network.biases)
-
-
-def _with(network: WideNetwork, tensors: Sequence[Tensor], inputs: Tensor) -> WideNetwork:
-    depth = network.depth
+def _network(tensors: Sequence[Tensor], inputs: Tensor) -> WideNetwork:
+    depth = len(tensors) // 2
     return WideNetwork(weights=tuple(tensors[:depth]), biases=tuple(tensors[depth:]), inputs=inputs)
-
-
-def _watched(steps_asked: Sequence[int], steps: int) -> list[int]:
-    if any(not 0 <= step <= steps for step in steps_asked):
-        raise ValueError(f"sharpness_at must be steps from 0 to {steps}, got {tuple(steps_asked)}")
-    return list(steps_asked)
-
-
-def _require_shapes(network: WideNetwork, targets: Tensor, rates: Tensor) -> None:
-    n, samples, _ = network.inputs.shape
-    if targets.shape != (n, samples, network.outputs):
-        expected = (n, samples, network.outputs)
-        raise ValueError(f"targets must be of shape {expected}, got {tuple(targets.shape)}")
-    if rates.ndim != 2 or rates.shape[0] != n or rates.shape[1] < 1:
-        raise ValueError(f"rates must be of shape ({n}, R), got {tuple(rates.shape)}")
-    if not bool(((rates > 0) & rates.isfinite()).all()):
-        raise ValueError("rates must be finite and positive")
-
-
-def _require_memory(network: WideNetwork, each: int) -> None:
-    n, samples, _ = network.inputs.shape
-    runs, what = n * each, f"{n * each} runs of {samples} samples"
-    advice = "use fewer rates, samples or networks"
-    needed = runs * _numbers(network) * network.inputs.element_size()
-    _memory.require_free("rates", needed, what, device=network.inputs.device, advice=advice)
 
 
 def _numbers(network: WideNetwork) -> int:
     # parameters, their gradients, what is subtracted and the next ones; inputs, and for the units of each layer what
     # they keep for the way back: up to eight tensors (gelu)
-    samples = network.inputs.shape[1]
-    parameters = sum(t[0].numel() for t in _tensors(network))
+    parameters = sum(t[0].numel() for t in (*network.weights, *network.biases))
     units = sum(bias.shape[1] for bias in network.biases)
-    return 4 * parameters + samples * (network.inputs.shape[2] + 8 * units)
+    return 4 * parameters + network.inputs.shape[1] * (network.inputs.shape[2] + 8 * units)

@@ -1,9 +1,7 @@
-"""Data sets: digits and their resizing, archives good and bad, torchvision by proxy, sampling."""
+"""Data sets: digits and their resizing, archives good and bad, sampling."""
 
 import hashlib
 import io
-import sys
-import types
 from pathlib import Path
 
 import numpy as np
@@ -121,15 +119,6 @@ def test_layouts_read_as_channels_first(tmp_path: Path, dtype: type) -> None:
     assert_array_equal(last.labels, LABELS)
 
 
-def test_test_images_are_scaled_as_the_training_images(tmp_path: Path) -> None:
-    path = archive(tmp_path, x_train=PIXELS, y_train=LABELS, x_test=PIXELS[:2] // 2, y_test=LABELS[:2])
-    test = data.load_images(path, split="test")
-    expected = (PIXELS[:2] // 2 - PIXELS.mean()) / PIXELS.std()
-
-    assert_allclose(test.images, expected.transpose(0, 3, 1, 2), rtol=1e-12)
-    assert_array_equal(test.labels, LABELS[:2])
-
-
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
@@ -145,14 +134,6 @@ def test_archives_with_wrong_contents_are_refused_by_name(tmp_path: Path, arrays
     with pytest.raises(ValueError, match=message) as refusal:
         data.load_images(path)
     assert str(path) in str(refusal.value)
-
-
-def test_a_missing_split_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path, x_train=PIXELS, y_train=LABELS)
-    with pytest.raises(ValueError, match=r"must hold x_test, y_test, got x_train, y_train"):
-        data.load_images(path, split="test")
-    with pytest.raises(ValueError, match=r"split must be train or test, got 'valid'"):
-        data.load_images(path, split="valid")
 
 
 def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
@@ -201,75 +182,6 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         ValueError, match=r"set.npz must be readable, got Permission denied; check its permissions"
     ):
         data.load_images(path)
-
-
-# --- torchvision
-
-
-class FakeSet:
-    """What torchvision's data sets offer: .data and .targets."""
-
-    def __init__(self, root: str, train: bool, download: bool) -> None:
-        if Path(root).name != "fetched":
-            raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
-        assert download is False
-        self.data = PIXELS if train else PIXELS[:2] // 2
-        self.targets = LABELS.tolist() if train else LABELS[:2].tolist()
-
-
-class FakeGreySet(FakeSet):
-    """FashionMNIST keeps tensors, without a channel axis."""
-
-    def __init__(self, root: str, train: bool, download: bool) -> None:
-        super().__init__(root, train, download)
-        self.data, self.targets = torch.tensor(self.data[..., 0]), torch.tensor(self.targets)
-
-
-@pytest.fixture
-def torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = types.ModuleType("torchvision.datasets")
-    fake.FashionMNIST, fake.CIFAR10, fake.CIFAR100 = FakeGreySet, FakeSet, FakeSet
-    monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
-    monkeypatch.setitem(sys.modules, "torchvision.datasets", fake)
-
-
-@pytest.mark.parametrize(("name", "channels"), [("fashion-mnist", 1), ("cifar10", 3), ("cifar100", 3)])
-def test_named_sets_come_from_torchvision(torchvision, tmp_path: Path, name: str, channels: int) -> None:
-    train = data.torchvision_images(name, tmp_path / "fetched")
-    test = data.torchvision_images(name, tmp_path / "fetched", split="test")
-
-    pixels = PIXELS[..., :channels].astype(float)
-    expected = (pixels - pixels.mean()) / pixels.std()
-    assert_allclose(train.images, expected.transpose(0, 3, 1, 2), rtol=1e-12, atol=1e-13)
-    halved = (PIXELS[:2, ..., :channels] // 2 - pixels.mean()) / pixels.std()
-    assert_allclose(test.images, halved.transpose(0, 3, 1, 2), rtol=1e-12, atol=1e-13)
-    assert_array_equal(train.labels, LABELS)
-    assert_array_equal(test.labels, LABELS[:2])
-
-
-def test_sets_that_are_not_on_disk_are_never_fetched(torchvision, tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"data 'cifar10' must be below .*; fetch it once with .*download=True"
-    ):
-        data.torchvision_images("cifar10", tmp_path)
-
-
-def test_named_sets_need_the_vision_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "torchvision", None)
-    monkeypatch.delitem(sys.modules, "torchvision.datasets", raising=False)
-    with pytest.raises(
-        ValueError, match=r"data 'cifar10' needs the vision extra: pip install 'losscurv\[vision\]'"
-    ):
-        data.torchvision_images("cifar10", tmp_path)
-
-
-def test_unknown_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"name must be one of fashion-mnist, cifar10, cifar100, got 'mnist'"
-    ):
-        data.torchvision_images("mnist", tmp_path)
-    with pytest.raises(ValueError, match=r"split must be train or test, got ''"):
-        data.torchvision_images("cifar10", tmp_path, split="")
 
 
 # --- sampling

@@ -11,7 +11,7 @@ import numpy as np
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
-from simulate.training import checkpoints, grids, rules, stacks, trial_training
+from simulate.training import grids, rules, stacks, trial_training
 from verify.model.observation import classes_of
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Classifier(NamedTuple):
         targets = self.labels if labels is None else labels
         return objectives.Objective(self.model, (inputs, targets), nn.CrossEntropyLoss(), chunk=self.chunk)
 
-    def moved(self, checkpoint: checkpoints.TrainingState) -> None:
+    def moved(self, checkpoint: grids.TrainingState) -> None:
         """The network goes where it is at this time of training."""
         import torch
 
@@ -150,12 +150,12 @@ class Classifier(NamedTuple):
         *,
         decay: float = DECAY,
         augmented: bool = False,
-    ) -> list[checkpoints.TrainingState]:
+    ) -> list[grids.TrainingState]:
         """Where it is at some shares of training by the schedule of eq. (21); momentum 0.9 where no rule is named."""
         seed = int(rng.integers(2**31))
         batches = trial_training.CommonBatches(samples=len(self.labels), size=point.training_batch, seed=seed)
         steps, stack = point.epochs * batches.per_epoch, stacks.Modules(self.model)
-        return checkpoints.checkpoints(
+        return grids.checkpoints(
             stack,
             stack.stacked([self.model]),
             grids.TrainingSets(self.images, self.labels),

@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset, WeightedRandomSampler
 
 from simulate.objectives import Objective
-from simulate.objectives.determinism import require_deterministic
+from simulate.objectives.soundness import require_deterministic
 from tests.simulate.models_and_data import BUILDERS, case
 
 DATA = TensorDataset(torch.randn(10, 4, generator=torch.Generator().manual_seed(1)), torch.arange(10) % 3)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives import Objective
+from simulate.objectives.derivatives import UnrecordedError, recorded
 from simulate.objectives.products import Kept
-from simulate.objectives.tape import UnrecordedError, recorded
 from simulate.operators import empirical_fisher, gauss_newton, h_term, hessian
 from tests.simulate.models_and_data import BUILDERS, case, dense_hessian
 from tests.simulate.objectives.sweep.stateful import Twice

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from simulate import networks
-from simulate.training.checkpoints import checkpoints
-from simulate.training.grids import TrainingSets
+from simulate.training.grids import TrainingSets, checkpoints
 from simulate.training.rules import ADAM, MOMENTUM
 from simulate.training.stacks import Modules, Perceptrons, perceptrons_at_start
 from simulate.training.trial_training import CommonBatches

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from simulate.training import grids
 from simulate.training.grids import TrainingSets, ends_measured, train
 from simulate.training.rules import ADAM, AVERAGED, MOMENTUM, NESTEROV, SGD, Rule
 from simulate.training.stacks import Modules, Perceptrons, perceptrons_at_start
@@ -185,35 +184,6 @@ def test_a_grid_of_modules_that_are_all_lost_has_its_ends():
     losses, accuracies = ends_measured(Modules(model), run, samples)
     assert losses.tolist() == [[math.inf, math.inf]]
     assert accuracies.tolist() == [[0.0, 0.0]]
-
-
-def test_a_killed_grid_goes_on_and_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
-    monkeypatch.setattr(grids, "_SAVED_EVERY", 0.0)
-    path, how = tmp_path / "grid.pt", {"rates": RATES, "steps": STEPS, "rule": ADAM, "at": (2, 7)}
-
-    def watch(_, cells):
-        return {"first": cells.parameters[1][:, 0]}
-
-    def killed(step):
-        if step == 5:
-            raise KeyboardInterrupt
-
-    stack, start, samples, batches = Perceptrons("relu"), _start(), _samples(), _batches()
-    with pytest.raises(KeyboardInterrupt):
-        train(stack, start, samples, batches, watch=watch, progress=killed, archive=path, **how)
-    assert path.exists()
-    with pytest.raises(ValueError, match="of the same run, got that of another"):
-        train(stack, start, samples, batches, watch=watch, archive=path, **{**how, "steps": STEPS + 1})
-    went_on = []
-    again = train(stack, start, samples, batches, watch=watch, progress=went_on.append, archive=path, **how)
-    whole = train(stack, start, samples, batches, watch=watch, **how)
-    assert went_on[0] == 5  # the step at which it was killed had not been kept
-    assert not list(tmp_path.iterdir())
-    torch.testing.assert_close(again.losses, whole.losses, rtol=0, atol=0)
-    torch.testing.assert_close(again.watched["first"], whole.watched["first"], rtol=0, atol=0)
-    path.write_bytes(b"no archive")
-    with pytest.raises(ValueError, match="must be one that a grid has left"):
-        train(stack, start, samples, batches, archive=path, **how)
 
 
 @pytest.mark.parametrize(

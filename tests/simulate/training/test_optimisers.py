@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, fixture
 from simulate.training import optimisers
-from simulate.training.momentum import descent_step, heavy_ball_step, nesterov_step, step_contraction
+from simulate.training.optimisers import descent_step, heavy_ball_step, nesterov_step, step_contraction
 
 
 def samples(count: int, dim: int, rank: int, seed: int = 0) -> np.ndarray:

@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
-from simulate.training import learnable_rates, momentum, scaled_training
+from simulate.training import learnable_rates, optimisers, scaled_training
 from theory import learning_rates, zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import of_digits
@@ -147,7 +147,7 @@ def _unstable(rng: Generator, point: Point, limit_of: Callable[[float], Any]) ->
     limit = float(limit_of(float(np.linalg.norm(hessian, 2))))
 
     def end(rate: float) -> Any:
-        w, step = start, momentum.descent_step(rate)
+        w, step = start, optimisers.descent_step(rate)
         for _ in range(STEPS):
             w = step(w, w, lambda at: hessian @ at)
         return w

@@ -19,14 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives import Objective
-from simulate.objectives.batches import is_batch, joined, placed, repeatable, rows, window
-from simulate.objectives.datasets import DIGITS, named_data
-from simulate.objectives.determinism import require_deterministic
-from simulate.objectives.labels import Labels
+from simulate.objectives.batches import DIGITS, is_batch, joined, named_data, placed, repeatable, rows, window
+from simulate.objectives.forms import Labels
 from simulate.objectives.losses import LOSSES, BatchLoss, default_loss, fitting, named_loss, require_order
 from simulate.objectives.parameters import Parametric, parametric, require_ready, unwrapped
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found
+from simulate.objectives.soundness import require_deterministic
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore

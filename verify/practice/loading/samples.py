@@ -18,6 +18,7 @@ from simulate.objectives.batches import (
     cuttable,
     held,
     joined,
+    of_samples,
     pair,
     placed,
     repeatable,
@@ -25,7 +26,6 @@ from simulate.objectives.batches import (
     sample_counts,
     window,
 )
-from simulate.objectives.datasets import of_samples
 from simulate.objectives.restoring import as_found
 from verify.practice.loading.foreign import calling
 

@@ -1,7 +1,7 @@
 """LabelledPairs of a training loop whose targets are labels that the model itself moves by one position.
 
 A causal language model of transformers predicts the next token, and its own loss moves the labels. In a mapping with
-labels an objective does so too, see `simulate.objectives.labels`. In a pair (inputs, targets) the labels may have been
+labels an objective does so too, see `simulate.objectives.forms`. In a pair (inputs, targets) the labels may have been
 moved already: the token ids among the inputs tell.
 """
 
@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives.batches import tensors
-from simulate.objectives.forms import picked
-from simulate.objectives.labels import Labels, movable
+from simulate.objectives.forms import Labels, movable, picked
 from simulate.objectives.losses import IGNORED, of_classes
 from simulate.objectives.parameters import parametric
 from simulate.objectives.restoring import as_found

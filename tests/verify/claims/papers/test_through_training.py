@@ -14,7 +14,7 @@ from simulate.modules.hessian_variance import bilinear_forms, variance_along
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import per_sample
 from simulate.perceptrons.sample_products import DenseSamples
-from simulate.training import checkpoints
+from simulate.training import grids
 from simulate.training.rules import Memory
 from verify.claims.granziol2022.training import degeneracy, through_training
 from verify.claims.granziol2022.training.degeneracy import course, scheduled, steps_at
@@ -150,5 +150,5 @@ def test_varied_images_are_shifted_by_up_to_four_pixels_and_may_be_mirrored() ->
 def test_adam_coefficients_are_roots_of_corrected_averages() -> None:
     squares = [torch.full((1, 99), 4e-3), torch.zeros(1, 1)]
     memory = Memory(1, [], squares)
-    found = through_training._quantiles(checkpoints.TrainingState(1, [], memory))
+    found = through_training._quantiles(grids.TrainingState(1, [], memory))
     assert_allclose([found["largest"], found["middle"], found["damped"]], [2.0, 2.0, 0.01])

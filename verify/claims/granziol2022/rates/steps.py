@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Point
-from simulate.training import momentum, optimisers
+from simulate.training import optimisers
 from theory import learning_rates, loss_change
 from verify.claims.granziol2022 import PAPER
 from verify.model import KNOWN, OURS, Arrays, ExactProperty, Identity, misprint
@@ -241,7 +241,7 @@ STEP_CLAIMS = (
 def _polyak(_: np.random.Generator, point: Point) -> Arrays:
     """Contraction of products of 2^48 steps of the heavy ball: best constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
-    best, ball = learning_rates.heavy_ball(top, low), momentum.heavy_ball_step
+    best, ball = learning_rates.heavy_ball(top, low), optimisers.heavy_ball_step
     return {
         "heavy ball": _contraction(point, ball, *best[:2]),
         "heavy ball, theory": best.contraction,
@@ -251,7 +251,7 @@ def _polyak(_: np.random.Generator, point: Point) -> Arrays:
         "heavy ball, momentum not squared": _contraction(
             point, ball, best.learning_rate, math.sqrt(best.momentum)
         ),
-        "gradient descent": _contraction(point, momentum.descent_step, 2 / (top + low)),
+        "gradient descent": _contraction(point, optimisers.descent_step, 2 / (top + low)),
     }
 
 
@@ -283,19 +283,19 @@ def _best_nesterov(_: np.random.Generator, point: Point) -> Arrays:
 
 
 def _ahead(point: Point, *constants: Any) -> float:
-    return _contraction(point, momentum.nesterov_step, *constants)
+    return _contraction(point, optimisers.nesterov_step, *constants)
 
 
 def _contraction(point: Point, step: Any, *constants: Any) -> float:
     spectrum = tuple(np.geomspace(point.smallest, point.largest, 7))
-    return momentum.step_contraction(step(*map(float, constants)), spectrum)
+    return optimisers.step_contraction(step(*map(float, constants)), spectrum)
 
 
 def _contraction_error(_: np.random.Generator, p: Point, *, of: str = "") -> float:
     """Predicted less iterated contraction of either method."""
     low = p.share * p.largest
-    step = (momentum.nesterov_step if p.look_ahead else momentum.heavy_ball_step)(p.rate, p.momentum)
-    found = momentum.step_contraction(step, tuple(np.linspace(low, p.largest, 5)))
+    step = (optimisers.nesterov_step if p.look_ahead else optimisers.heavy_ball_step)(p.rate, p.momentum)
+    found = optimisers.step_contraction(step, tuple(np.linspace(low, p.largest, 5)))
     law = learning_rates.nesterov_contraction if p.look_ahead else learning_rates.heavy_ball_contraction
     ends = {"largest": p.largest, "smallest": p.largest if of == "largest" else low}
     predicted = math.sqrt(p.momentum) if of == "root" else law(p.rate, p.momentum, **ends)

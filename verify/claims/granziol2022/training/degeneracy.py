@@ -9,7 +9,7 @@ import numpy as np
 from simulate import lanczos
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import sample_products
-from simulate.training import checkpoints, rules, stacks, trial_training
+from simulate.training import grids, rules, stacks, trial_training
 from verify.claims.beyond.networks import stacked_rows
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import NoisyLabels, noisy_labels
@@ -32,10 +32,10 @@ class Course(NamedTuple):
     """Perceptrons of a block on their way, with the images and labels that each is trained on."""
 
     drawn: NoisyLabels
-    found: list[checkpoints.TrainingState]
+    found: list[grids.TrainingState]
 
     def samples(
-        self, network: int, checkpoint: checkpoints.TrainingState, matrix: Any
+        self, network: int, checkpoint: grids.TrainingState, matrix: Any
     ) -> sample_products.PerceptronSamples:
         """Curvature of the single samples of one network, float64."""
         import torch
@@ -55,7 +55,7 @@ def course(block: Block, point: Point) -> Course:
         for rng in block.streams
     ]
     steps = point.epochs * batches[0].per_epoch
-    found = checkpoints.checkpoints(
+    found = grids.checkpoints(
         stacks.Perceptrons("relu"),
         drawn.start,
         training_sets(block, drawn.images, drawn.labels),

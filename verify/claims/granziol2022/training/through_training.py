@@ -12,7 +12,7 @@ from simulate import eigenvalues, objectives, operators
 from simulate.modules import hessian_variance, sample_directions
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import own_direction as measured
-from simulate.training import checkpoints, rules
+from simulate.training import grids, rules
 from theory import batch_hessian, own_direction
 from verify.claims.beyond.networks import Noise, formulas, law_of, stacked_rows
 from verify.claims.granziol2022 import PAPER
@@ -132,7 +132,7 @@ def adam_scalings(block: Block, point: Point) -> Arrays:
     return stacked_rows(rows)
 
 
-def _quantiles(checkpoint: checkpoints.TrainingState) -> Arrays:
+def _quantiles(checkpoint: grids.TrainingState) -> Arrays:
     import torch
 
     squares = torch.cat([s.flatten() for s in checkpoint.memory.second]).double().cpu().numpy()
