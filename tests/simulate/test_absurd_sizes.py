@@ -38,11 +38,6 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def gradients(**sizes: Any) -> Any:
-    given = {"classes": 3, "dim": 4, "samples": 5, **sizes}
-    return ensembles.logit_gradients(BLOCK, **given, sigma_c=1.0, sigma_e=1.0, orthogonal=False)
-
-
 def network(widths: Any = (3, 4, 2), samples: Any = 2) -> Any:
     return signals.wide_network(BLOCK, widths=widths, samples=samples, weight_variance=1.0, bias_variance=0.0)
 
@@ -50,15 +45,6 @@ def network(widths: Any = (3, 4, 2), samples: Any = 2) -> Any:
 SIZES: dict[str, Callable[[Any], Any]] = {
     "wigner dim": lambda k: ensembles.wigner(BLOCK, k),
     "wigner rademacher dim": lambda k: ensembles.wigner(BLOCK, k, law="rademacher"),
-    "wishart dim": lambda k: ensembles.wishart(BLOCK, k, 10**5),
-    "wishart samples": lambda k: ensembles.wishart(BLOCK, 10**5, k),
-    "unit_vectors dim": lambda k: ensembles.unit_vectors(Block(BLOCK.streams * 5000), k),
-    "goe_moments dim": lambda k: ensembles.goe_moments(Block(BLOCK.streams * 5000), k),
-    "haar_frames rows": lambda k: ensembles.haar_frames(BLOCK, k, 5, count=500),
-    "haar_frames count": lambda k: ensembles.haar_frames(BLOCK, 100, 50, count=k),
-    "logit_gradients classes": lambda k: gradients(classes=k, samples=10**4),
-    "logit_gradients dim": lambda k: gradients(dim=k, samples=10**4),
-    "logit_gradients samples": lambda k: gradients(samples=k, dim=10**4),
     "haar rows": lambda k: curvature.haar(rng(), k, 10**5),
     "sparse_frame rows": lambda k: curvature.sparse_frame(rng(), k, 10**5),
     "wide_network samples": lambda k: network((10**5, 2), k),
