@@ -34,14 +34,21 @@ from simulate.objectives import Objective
 from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
 
-__all__ = ["SampleDirections", "SampleStatistics", "sample_directions"]
+__all__ = [
+    "OWN",
+    "SampleDirections",
+    "SampleStatistics",
+    "pair_means",
+    "require_orthonormal",
+    "sample_directions",
+]
 
 Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-4
 """Curvatures of the loss in the outputs below zero by less than this, relative to the largest, are rounding."""
 
-_OWN = 1e-6
+OWN = 1e-6
 """Of the squared length of a sample's eigenvector: below it nothing of its own is left to probe."""
 
 
@@ -157,7 +164,7 @@ def sample_directions(
             order = largest.argsort(descending=True)[:heavy].tolist()
             heaviest = [i for i in order if float(largest[i]) > 0]
             own_length = 1 - overlaps.square().sum(1)
-            able = np.flatnonzero((own_length.cpu().numpy() > _OWN) & (largest.cpu().numpy() > 0))
+            able = np.flatnonzero((own_length.cpu().numpy() > OWN) & (largest.cpu().numpy() > 0))
             chosen = (
                 rng.choice(able, min(probes, len(able)), replace=False).tolist() if len(largest) > 1 else []
             )
@@ -176,7 +183,7 @@ def sample_directions(
                 ),
             ]
             forms, squares = (_of_all(objective, column) for column in zip(*second, strict=True))
-        background, spread = _between(forms[:, len(heaviest) :], squares, chosen)
+        background, spread = pair_means(forms[:, len(heaviest) :], squares, chosen)
         return SampleDirections(
             grams=SampleGrams(*(_array(column) for column in grams.mT)),
             statistics=SampleStatistics(
@@ -293,7 +300,7 @@ def _require_convex(curvatures: list[tuple[float, float]]) -> None:
         )
 
 
-def _between(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float, float]:
+def pair_means(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float, float]:
     """Means over samples and the own directions of others of e'G_je, and of |(1 - VV')G_je|^2 less its square."""
     if not chosen:
         return 0.0, 0.0
@@ -330,10 +337,15 @@ def _basis(objective: Objective, vectors: Any) -> Tensor:
         shape = tuple(columns.shape)
         raise ValueError(f"vectors must be of shape ({objective.dim}, k) with k >= 1, got {shape}")
     basis = columns.detach().to(dtype=objective.dtype, device=objective.device).mT.contiguous()
+    require_orthonormal(basis)
+    return basis
+
+
+def require_orthonormal(basis: Tensor) -> None:
+    """Refuse vectors (k, dim) that are not."""
     unit = torch.eye(len(basis), dtype=basis.dtype, device=basis.device)
     if not torch.allclose(basis @ basis.mT, unit, atol=1e-4):
-        raise ValueError("vectors must be orthonormal columns, got others")
-    return basis
+        raise ValueError("vectors must be orthonormal, got others")
 
 
 def _count(name: str, value: int) -> int:
