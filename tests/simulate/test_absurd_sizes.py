@@ -11,7 +11,6 @@ from simulate import _memory, networks
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point, stream
 from simulate.perceptrons import curvature
-from simulate.wide import signals
 
 BLOCK = Block(tuple(stream(0, "test", Point(), i) for i in range(2)))
 NO_SIZE = (
@@ -37,15 +36,9 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def network(widths: Any = (3, 4, 2), samples: Any = 2) -> Any:
-    return signals.wide_network(BLOCK, widths=widths, samples=samples, weight_variance=1.0, bias_variance=0.0)
-
-
 SIZES: dict[str, Callable[[Any], Any]] = {
     "wigner dim": lambda k: ensembles.wigner(BLOCK, k),
     "wigner rademacher dim": lambda k: ensembles.wigner(BLOCK, k, law="rademacher"),
-    "wide_network samples": lambda k: network((10**5, 2), k),
-    "wide_network widths": lambda k: network((3, k, 10**5)),
     "mlp_weights widths": lambda k: networks.mlp_weights(rng(), (10**5, k, 2)),
     "Mlp widths": lambda k: networks.Mlp((10**5, k, 2), rng=rng()),
     "LeNet5 channels": lambda k: networks.LeNet5(10**10 if type(k) is int and k == 10**7 else k, rng=rng()),
@@ -90,7 +83,6 @@ def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that reads from the system would cost more than a small draw."""
     monkeypatch.setattr(_memory, "available", lambda device: pytest.fail("asked"))
     ensembles.wigner(BLOCK, 50)
-    network()
     started = time.process_time()
     for _ in range(1000):
         _memory.require_free("dim", 10**6, "matrices")
@@ -99,5 +91,4 @@ def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sizes_of_numpy_are_sizes() -> None:
     assert ensembles.wigner(BLOCK, np.int8(100)).shape == (2, 100, 100)  # 100^2 would overflow there
-    assert network(np.array([3, 4, 2]), np.uint8(5)).inputs.shape == (2, 5, 3)
     assert networks.weight_count(np.array([1000, 1000, 10], dtype=np.int16)) == 1_010_000
