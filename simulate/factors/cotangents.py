@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _checks
-from simulate.modules.sample_parts import Root, roots
-from simulate.modules.samples import Outer
+from simulate.modules.sample_parts import Outer, Root, roots
 from simulate.objectives import Objective
 from simulate.operators import (
     CurvatureOperator,

@@ -133,7 +133,7 @@ _ELSEWHERE = (
 
 def _sorted(objective: Objective) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Places, weight first, of layers with factors; and those of the others, together where a layer has both."""
-    if not (sites.covers(objective) and sites.by_sample(objective)):
+    if not sites.by_sample(objective):
         raise ValueError(_ELSEWHERE)
     with objective.measured(), torch.enable_grad():
         try:

@@ -80,7 +80,7 @@ def outputs_alone(model: Any, inputs: Any, parameters: Any = None) -> Objective:
 
 def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
     """`empirical_kernel` of an objective with one batch, whatever its loss."""
-    covered = sites.covers(objective) and sites.by_sample(objective)
+    covered = sites.by_sample(objective)
     alone = covered or objective.apart
     with objective.measured(), torch.enable_grad():
         (batch,) = objective.batches()

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate.modules import projected, sites
-from simulate.modules.samples import Outer, outer_of, windows
+from simulate.modules.sample_parts import Outer, outer_of, rows_by_sample, windows
 from simulate.modules.site_gradients import numbers_held, per_sample
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
@@ -22,7 +22,10 @@ from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.parameters import Leaves
 
-__all__ = ["forms_at_sites", "products_at_sites"]
+__all__ = ["Pairs", "forms_at_sites", "products_at_sites"]
+
+Pairs = Sequence[tuple[Sequence[Tensor], Tensor]]
+"""Some vectors w, and the v that they are asked with."""
 
 
 class _Change(NamedTuple):
@@ -51,17 +54,20 @@ def products_at_sites(
     return squares, sums
 
 
-def forms_at_sites(
-    objective: Objective, batch: Batch, left: Sequence[Tensor], right: Tensor, full: bool
-) -> Tensor:
-    """Entries w' H_i v for every w on the left, (N, k)."""
-    parts = zip(*(objective.split(w) for w in left), strict=True)
-    directions = [torch.stack(part) for part in parts]
+def forms_at_sites(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
+    """Entries w' H_i v for every w of every pair, (N, k)."""
     found = list[Tensor]()
-    for course, samples in _walk(objective, batch, full, len(left)):
-        changes = course.along(_one(objective, right))
-        found.append(sum((_form(change, directions, samples) for change in changes), torch.zeros(())))
-        del course, changes
+    lefts = [
+        [torch.stack(part) for part in zip(*map(objective.split, left), strict=True)] for left, _ in pairs
+    ]
+    for course, samples in _walk(objective, batch, full, max(len(left) for left, _ in pairs)):
+        columns = list[Tensor]()
+        for directions, (_, right) in zip(lefts, pairs, strict=True):
+            changes = course.along(_one(objective, right))
+            columns.append(sum((_form(change, directions, samples) for change in changes), torch.zeros(())))
+            del changes
+        found.append(torch.cat(columns, dim=1))
+        del course
     return torch.cat(found)
 
 
@@ -216,5 +222,4 @@ def _form(change: _Change, directions: Sequence[Tensor], samples: int) -> Tensor
 
 def _paired(changes: Tensor, delta: Tensor, samples: int) -> Tensor:
     """Inner products (n, k) of changes (k, *output) and a derivative by the output, sample by sample."""
-    by_sample = changes.unflatten(1, (samples, -1)).movedim(0, 1).flatten(2)
-    return (by_sample @ delta.reshape(samples, -1, 1))[..., 0].double()
+    return (rows_by_sample(changes, samples) @ delta.reshape(samples, -1, 1))[..., 0].double()

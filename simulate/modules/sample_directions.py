@@ -17,6 +17,7 @@ gradient is written out but those of the few samples whose directions others are
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from torch.nn import functional
 from simulate import _checks, _memory
 from simulate.lanczos.precision import in_full_precision
 from simulate.modules.sample_grams import SampleGrams
-from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
+from simulate.modules.sample_parts import SamplePart, columns_of, finite_derivatives, parts
 from simulate.objectives import Objective
 from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
@@ -140,7 +141,7 @@ def sample_directions(
     """
     with in_full_precision():
         basis = _basis(objective, vectors)
-        probes, heavy = _checks.natural("probes", probes), _count("heavy", heavy)
+        probes, heavy = _checks.natural("probes", probes), _checks.natural_or_zero("heavy", heavy)
         rng = _checks.generator(seed)
         if not objective.separable:
             raise ValueError(
@@ -155,7 +156,9 @@ def sample_directions(
             _require_convex(
                 [each for own in ranks.gathered("curvatures", [c for c, _ in found]) for each in own]
             )
-            first = [_nothing(basis), *(one for _, one in found)]
+            none = basis.new_zeros(0, 0)  # of no samples: what a process of a group has that holds none
+            nothing = SamplePart((), none, none, none.mm)
+            first = [_first(nothing, basis), *(one for _, one in found)]
             grams, largest, projected, squared, overlaps = (
                 _of_all(objective, [getattr(one, name) for one in first])
                 for name in ("grams", "largest", "projected", "squared", "overlaps")
@@ -174,13 +177,9 @@ def sample_directions(
             own = _eigenvectors(objective, tops, before, chosen, basis)
             own = functional.normalize(own - overlaps[chosen].to(own.dtype) @ basis, dim=1)
             along = torch.cat([basis, heavies, own])
-            none = basis.new_zeros(0, len(along) - len(basis), dtype=torch.float64)
             second = [
-                (none, none[:, : len(chosen)]),
-                *(
-                    _second(part, along, len(basis), len(chosen))
-                    for part in parts(objective, directions=len(along))
-                ),
+                _second(part, along, len(basis), len(chosen))
+                for part in itertools.chain([nothing], parts(objective, directions=len(along)))
             ]
             forms, squares = (_of_all(objective, column) for column in zip(*second, strict=True))
         background, spread = pair_means(forms[:, len(heaviest) :], squares, chosen)
@@ -232,13 +231,6 @@ def _first(part: SamplePart, basis: Tensor) -> _First:
         overlaps=_at_most_one(torch.einsum("nrk,nr->nk", inside, top) * root[:, None]),
         tops=list(cotangents),
     )
-
-
-def _nothing(basis: Tensor) -> _First:
-    """Of no samples: what a process of a group has that holds none."""
-    none = basis.new_zeros(0, 3, dtype=torch.float64)
-    square = none.new_zeros(0, len(basis), len(basis))
-    return _First(none, none[:, 0], square, square, square[:, 0], [])
 
 
 def _of_all(objective: Objective, own: Sequence[Tensor]) -> Tensor:
@@ -332,11 +324,7 @@ def _eigenvectors(
 
 def _basis(objective: Objective, vectors: Any) -> Tensor:
     """V', (k, dim)."""
-    columns = torch.as_tensor(vectors)
-    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
-        shape = tuple(columns.shape)
-        raise ValueError(f"vectors must be of shape ({objective.dim}, k) with k >= 1, got {shape}")
-    basis = columns.detach().to(dtype=objective.dtype, device=objective.device).mT.contiguous()
+    basis = columns_of(objective, "vectors", vectors).mT.contiguous()
     require_orthonormal(basis)
     return basis
 
@@ -346,10 +334,6 @@ def require_orthonormal(basis: Tensor) -> None:
     unit = torch.eye(len(basis), dtype=basis.dtype, device=basis.device)
     if not torch.allclose(basis @ basis.mT, unit, atol=1e-4):
         raise ValueError("vectors must be orthonormal, got others")
-
-
-def _count(name: str, value: int) -> int:
-    return 0 if value == 0 and not isinstance(value, bool) else _checks.natural(name, value)
 
 
 def _array(tensor: Tensor) -> Floats:

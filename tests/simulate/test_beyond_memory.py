@@ -14,7 +14,6 @@ from simulate import _memory, networks, operators, spectra
 from simulate.lanczos import Operator, solve, tridiagonal
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.hessian_variance import quadratic_forms
-from simulate.modules.logit_derivatives import logit_derivatives
 from simulate.modules.logit_kernel import logit_kernel
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton
@@ -43,7 +42,6 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "kernel": (lambda: empirical_kernel(MODEL, X), "the inner products of 11 samples and 5 outputs"),
     "traced": (lambda: empirical_kernel(MODEL, X, traced=True), "11 samples"),
     "logit kernel": (lambda: logit_kernel(MODEL, X), "the inner products of 11 samples"),
-    "logits": (lambda: logit_derivatives(MODEL, X, FRAME), "the second derivatives of 55"),
     "forms": (lambda: quadratic_forms(of(), FRAME), "the derivatives of one sample"),
     "trace": (lambda: trace_gauss_newton(of()), "the derivatives of one sample"),
     "frame": (lambda: projected_terms(of(), FRAME), "2 directions, apart by parameters"),
