@@ -79,11 +79,7 @@ class KroneckerFactors(Result, Operator):
         ValueError
             If `damping` is not positive and finite.
         """
-        if not 0 < damping < math.inf:
-            raise ValueError(f"damping must be finite and positive, got {damping}")
-        return self._like(
-            _blockwise(self.blocks, lambda block, rows: block.function(rows, lambda v: 1 / (v + damping)))
-        )
+        return self.power(-1.0, damping=damping)
 
     def power(self, exponent: float, *, damping: float = 0.0) -> Operator:
         """A power of the matrix plus `damping` times the identity, such as its root, 1/2, or whitening, -1/2.

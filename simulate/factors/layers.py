@@ -9,7 +9,7 @@ share, has a dense block.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -59,7 +59,9 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
         raise ValueError(f"sharing must be one of {', '.join(_SHARINGS)}, got {sharing!r}")
     multiplied, others = _sorted(objective)
     sums: dict[tuple[int, ...], _Sums] = {}
-    dense = {places: _nothing(objective, places) for places in others}
+    sizes = {places: sum(objective.shapes[place].numel() for place in places) for places in others}
+    zero = objective.leaves()[0].new_zeros
+    dense = {places: zero(size, size) for places, size in sizes.items()}
     with objective.ranks.together("factors"), objective.measured(), torch.enable_grad():
         for part in _parts(objective, root):
             for places in multiplied:
@@ -67,20 +69,19 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
                 sums[places] = sums[places].plus(new) if places in sums else new
             for places, matrix in dense.items():
                 matrix += _outer_products(part, places)
-    sums = {
-        places: _of_all(objective.ranks, sums.get(places), objective.leaves()[0]) for places in multiplied
-    }
-    at = _at(objective)
+    sums = {places: _of_all(objective.ranks, sums.get(places), zero) for places in multiplied}
+    names = list(objective.blocks().items())
     blocks: list[FactorBlock] = [
         KroneckerBlock(
-            places=at(places),
+            places=dict(names[place] for place in places),
             inputs=finite_derivatives(found.inputs / (found.counted or 1.0)),
             outputs=finite_derivatives(objective.share * found.outputs),
         )
         for places, found in sums.items()
     ]
-    dense = {places: objective.ranks.total(matrix) for places, matrix in dense.items()}
-    blocks += [DenseBlock(places=at(places), matrix=objective.share * m) for places, m in dense.items()]
+    for places, matrix in dense.items():
+        matrix = objective.share * objective.ranks.total(matrix)
+        blocks.append(DenseBlock(places=dict(names[place] for place in places), matrix=matrix))
     return sorted(blocks, key=lambda block: next(iter(block.places.values())).start)
 
 
@@ -109,11 +110,11 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
     ]
 
 
-def _of_all(ranks: Ranks, own: _Sums | None, like: Tensor) -> _Sums:
+def _of_all(ranks: Ranks, own: _Sums | None, zero: Callable[..., Tensor]) -> _Sums:
     """Sums over all processes of a group, of which one may have no samples of its own."""
     shapes = ranks.gathered("factors", own and (own.inputs.shape, own.outputs.shape))
     inputs, outputs = next(filter(None, shapes))
-    own = own or _Sums(like.new_zeros(inputs), like.new_zeros(outputs), 0.0)
+    own = own or _Sums(zero(inputs), zero(outputs), 0.0)
     return _Sums(ranks.total(own.inputs), ranks.total(own.outputs), ranks.sum(own.counted))
 
 
@@ -184,20 +185,6 @@ def _require_memory(
     size = 3 * numbers * torch.finfo(objective.dtype).bits // 8  # with eigenvectors and a term of the sum
     what, advice = "the factors of all layers", "leave out the widest layer by parameters="
     _memory.require_free("objective", size, what, device=objective.device, advice=advice)
-
-
-def _at(objective: Objective) -> Callable[[tuple[int, ...]], Mapping[str, slice]]:
-    blocks = list(objective.blocks().items())
-
-    def at(places: tuple[int, ...]) -> Mapping[str, slice]:
-        return dict(blocks[place] for place in places)
-
-    return at
-
-
-def _nothing(objective: Objective, places: tuple[int, ...]) -> Tensor:
-    size = sum(objective.shapes[place].numel() for place in places)
-    return torch.zeros(size, size, dtype=objective.dtype, device=objective.device)
 
 
 def _factors(part: SamplePart, places: tuple[int, ...]) -> tuple[Tensor, Tensor]:
