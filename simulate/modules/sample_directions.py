@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from simulate import _checks, _memory
 from simulate.lanczos.precision import in_full_precision
+from simulate.lanczos.rows import Floats, numbers
 from simulate.modules.sample_grams import SampleGrams
 from simulate.modules.sample_parts import SamplePart, columns_of, finite_derivatives, parts
 from simulate.objectives import Objective
@@ -43,8 +43,6 @@ __all__ = [
     "require_orthonormal",
     "sample_directions",
 ]
-
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-4
 """Curvatures of the loss in the outputs below zero by less than this, relative to the largest, are rounding."""
@@ -140,7 +138,8 @@ def sample_directions(
     (array([18.,  2.]), array([900.,   4.]), array([0.6, 1. ]))
     """
     with in_full_precision():
-        basis = _basis(objective, vectors)
+        basis = columns_of(objective, "vectors", vectors).mT.contiguous()
+        require_orthonormal(basis)
         probes, heavy = _checks.natural("probes", probes), _checks.natural_or_zero("heavy", heavy)
         rng = _checks.generator(seed)
         if not objective.separable:
@@ -159,10 +158,10 @@ def sample_directions(
             none = basis.new_zeros(0, 0)  # of no samples: what a process of a group has that holds none
             nothing = SamplePart((), none, none, none.mm)
             first = [_first(nothing, basis), *(one for _, one in found)]
-            grams, largest, projected, squared, overlaps = (
-                _of_all(objective, [getattr(one, name) for one in first])
-                for name in ("grams", "largest", "projected", "squared", "overlaps")
+            grams, projected, squared, overlaps = (
+                _of_all(objective, column) for column in [*zip(*first, strict=True)][:-1]
             )
+            largest = grams[:, 1]
             tops = [row for one in first for row in one.tops]
             order = largest.argsort(descending=True)[:heavy].tolist()
             heaviest = [i for i in order if float(largest[i]) > 0]
@@ -184,18 +183,18 @@ def sample_directions(
             forms, squares = (_of_all(objective, column) for column in zip(*second, strict=True))
         background, spread = pair_means(forms[:, len(heaviest) :], squares, chosen)
         return SampleDirections(
-            grams=SampleGrams(*(_array(column) for column in grams.mT)),
+            grams=SampleGrams(*(numbers(column) for column in grams.mT)),
             statistics=SampleStatistics(
-                eigenvalues=_array(projected.diagonal(dim1=1, dim2=2).mean(0)),
-                projected=_array(projected),
-                squared=_array(squared),
-                largest=_array(largest),
-                overlaps=_array(overlaps),
+                eigenvalues=numbers(projected.diagonal(dim1=1, dim2=2).mean(0)),
+                projected=numbers(projected),
+                squared=numbers(squared),
+                largest=numbers(largest),
+                overlaps=numbers(overlaps),
                 background=background,
                 spread=spread,
             ),
             heavy=tuple(heaviest),
-            forms=_array(forms[:, : len(heaviest)]),
+            forms=numbers(forms[:, : len(heaviest)]),
         )
 
 
@@ -203,7 +202,6 @@ class _First(NamedTuple):
     """Of n samples: trace, largest eigenvalue and squared norm, numbers on V, and the cotangents of u_i."""
 
     grams: Tensor
-    largest: Tensor
     projected: Tensor
     squared: Tensor
     overlaps: Tensor
@@ -215,7 +213,7 @@ def _first(part: SamplePart, basis: Tensor) -> _First:
     if not part.pairs:
         zero = part.signs.new_zeros(samples, dtype=torch.float64)
         square = zero[:, None, None].expand(-1, count, count)
-        return _First(zero[:, None].expand(-1, 3), zero, square, square, square[:, 0], [None] * samples)
+        return _First(zero[:, None].expand(-1, 3), square, square, square[:, 0], [None] * samples)
     gram, inside = _gram(part), _through(part, basis)
     values, vectors = torch.linalg.eigh(gram)
     largest, top = values[:, -1].clamp(min=0), vectors[:, :, -1]
@@ -225,7 +223,6 @@ def _first(part: SamplePart, basis: Tensor) -> _First:
     cotangents = torch.einsum("nr,rn...->n...", weights, part.cotangents)
     return _First(
         grams=torch.stack([traces, largest, squares], 1),
-        largest=largest,
         projected=inside.mT @ inside,
         squared=inside.mT @ gram @ inside,
         overlaps=_at_most_one(torch.einsum("nrk,nr->nk", inside, top) * root[:, None]),
@@ -238,7 +235,7 @@ def _of_all(objective: Objective, own: Sequence[Tensor]) -> Tensor:
     here = torch.cat(list(own))
     if not objective.ranks.several:
         return here
-    return torch.from_numpy(objective.ranks.rows(_array(here))).to(here)
+    return torch.from_numpy(objective.ranks.rows(numbers(here))).to(here)
 
 
 def _at_most_one(overlaps: Tensor) -> Tensor:
@@ -322,19 +319,8 @@ def _eigenvectors(
     return objective.ranks.total(found)
 
 
-def _basis(objective: Objective, vectors: Any) -> Tensor:
-    """V', (k, dim)."""
-    basis = columns_of(objective, "vectors", vectors).mT.contiguous()
-    require_orthonormal(basis)
-    return basis
-
-
 def require_orthonormal(basis: Tensor) -> None:
     """Refuse vectors (k, dim) that are not."""
     unit = torch.eye(len(basis), dtype=basis.dtype, device=basis.device)
     if not torch.allclose(basis @ basis.mT, unit, atol=1e-4):
         raise ValueError("vectors must be orthonormal, got others")
-
-
-def _array(tensor: Tensor) -> Floats:
-    return tensor.detach().double().cpu().numpy()

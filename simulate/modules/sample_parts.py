@@ -142,9 +142,12 @@ class Outer:
 
 def outer_of(objective: Objective, batch: Batch) -> Outer:
     """That of the outputs of the model."""
+    return Outer(objective, batch, _outputs_alone(objective, batch))
+
+
+def _outputs_alone(objective: Objective, batch: Batch) -> Tensor:
     with torch.no_grad():
-        outputs = objective.outputs(objective.leaves(), batch.inputs)
-    return Outer(objective, batch, outputs)
+        return objective.outputs(objective.leaves(), batch.inputs)
 
 
 def separate_batches(objective: Objective) -> Iterator[Batch]:
@@ -164,12 +167,18 @@ def separate_batches(objective: Objective) -> Iterator[Batch]:
 
 def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:
     """A batch cut so that what it holds fits; `one` tells how many bytes the first samples hold."""
-    size = rows(batch.targets)
-    each = one(window(batch.inputs, slice(0, 1)))
-    what, advice = "the derivatives of one sample", "use a smaller model"
-    _memory.require_free("objective", each, what, device=objective.device, advice=advice)
-    most = max(1, _HELD // max(1, each))
-    return cuts(size, most)
+    each = _affordable(objective, one(window(batch.inputs, slice(0, 1))))
+    return cuts(rows(batch.targets), max(1, _HELD // max(1, each)))
+
+
+def _affordable(objective: Objective, size: int) -> int:
+    """So many bytes for one sample, if they are there."""
+    what, advice = (
+        "the derivatives of one sample",
+        "use an estimate such as spectra.trace, or a smaller model",
+    )
+    _memory.require_free("objective", size, what, device=objective.device, advice=advice)
+    return size
 
 
 # --- factors ------------------------------------------------------------------------------------------------------
@@ -288,7 +297,7 @@ def parts(
 
 def _nothing(objective: Objective, batch: Batch) -> SamplePart:
     samples = rows(batch.targets)
-    none = torch.zeros(samples, 0, dtype=objective.dtype, device=objective.device)
+    none = objective.leaves()[0].new_zeros(samples, 0)
     return SamplePart((), none, none.mT, lambda v: none.new_zeros(samples, 0, len(v), dtype=torch.float64))
 
 
@@ -299,7 +308,7 @@ def _by_sites(
     leaves, samples = objective.leaves(), rows(batch.targets)
     size = _window_size(objective, leaves, batch, directions)
     passed = _visited(objective, leaves, batch) if size >= samples else None
-    whole = passed[0] if passed else _outputs_alone(objective, leaves, batch)
+    whole = passed[0] if passed else _outputs_alone(objective, batch)
     for part, cotangents, signs in _rooted(root, Outer(objective, batch, whole), whole, size):
         only = batch.part(part)
         through = passed or _visited(objective, leaves, only)
@@ -369,7 +378,7 @@ def _one_by_one(
         whole = objective.outputs(leaves, batch.inputs)
     outer = Outer(objective, batch, whole)
     count = 2 if lengths else 2 * whole[0].numel()
-    _require_memory(objective, count * objective.dim + 8 * whole[0].numel() ** 2)
+    _affordable(objective, whole.element_size() * (count * objective.dim + 8 * whole[0].numel() ** 2))
     for part, cotangents, signs in _rooted(root, outer, whole, 1):
         row = objective.outputs(leaves, batch.part(part).inputs) if apart else whole[part]
         _require_same(row, whole, part)
@@ -393,11 +402,6 @@ def _require_same(found: Tensor, whole: Tensor, part: slice) -> None:
     least = _ROUNDINGS * torch.finfo(whole.dtype).eps * float(whole.detach().abs().max())
     if found.shape != expected.shape or float((found - expected).detach().abs().max()) > least:
         raise CoupledError("model must give each sample outputs of its own, got samples that see each other")
-
-
-def _outputs_alone(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
-    with torch.no_grad():
-        return objective.outputs(leaves, batch.inputs)
 
 
 def _rooted(root: Root, outer: Outer, outputs: Tensor, size: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
@@ -434,12 +438,5 @@ def _window_size(objective: Objective, leaves: Leaves, batch: Batch, directions:
         (2 * cotangents + 2 * directions + 4) * site.nudge.numel() + site.inputs.numel() for site in found
     )
     products = sum(site_gradients.numbers_held(site, cotangents, 1) for site in found)
-    return max(1, _WINDOW // _require_memory(objective, passes + products + 8 * cotangents**2))
-
-
-def _require_memory(objective: Objective, numbers: int) -> int:
-    """Bytes of so many numbers of one sample."""
-    size = numbers * torch.finfo(objective.dtype).bits // 8
-    what, advice = "the derivatives of one sample", "use an estimate such as spectra.trace"
-    _memory.require_free("objective", size, what, device=objective.device, advice=advice)
-    return size
+    numbers = passes + products + 8 * cotangents**2
+    return max(1, _WINDOW // _affordable(objective, outputs.element_size() * numbers))

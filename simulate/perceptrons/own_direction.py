@@ -21,6 +21,7 @@ from torch.nn import functional
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator, Product
 from simulate.lanczos.gauss import chains
+from simulate.lanczos.rows import Floats, numbers
 from simulate.modules.sample_directions import OWN, SampleStatistics, pair_means, require_orthonormal
 from simulate.perceptrons.sample_products import Samples
 
@@ -32,8 +33,6 @@ __all__ = [
     "statistics",
     "top_eigenvectors",
 ]
-
-Floats = NDArray[np.float64]
 
 _WORKING_SET = 1 << 28
 """Bytes of one array of a chunk of samples or batches: larger ones gain nothing."""
@@ -83,11 +82,11 @@ def statistics(
     overlaps = torch.einsum("nkd,nd->nk", inside, pairs.vectors)
     background, spread = _between(samples, vectors, pairs, overlaps, rng, probes)
     return SampleStatistics(
-        eigenvalues=_array(projected.diagonal(dim1=1, dim2=2).mean(0)),
-        projected=_array(projected),
-        squared=_array(squared),
-        largest=_array(pairs.values),
-        overlaps=_array(overlaps),
+        eigenvalues=numbers(projected.diagonal(dim1=1, dim2=2).mean(0)),
+        projected=numbers(projected),
+        squared=numbers(squared),
+        largest=numbers(pairs.values),
+        overlaps=numbers(overlaps),
         background=background,
         spread=spread,
     )
@@ -195,7 +194,7 @@ def batch_tops(
         )
         for part in map(samples.on, index.split(each))
     ]
-    return _array(torch.cat([pairs.values for pairs in found]))
+    return numbers(torch.cat([pairs.values for pairs in found]))
 
 
 def _on_vectors(part: Samples, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -278,7 +277,3 @@ def _ritz(diagonal: Tensor, beside: Tensor) -> tuple[Tensor, Tensor]:
 def _start(size: int) -> Tensor:
     """A vector with a part along everything; fixed, so that a matrix always gives the same numbers."""
     return torch.from_numpy(np.random.default_rng(0).standard_normal(size))
-
-
-def _array(tensor: Tensor) -> Floats:
-    return tensor.double().cpu().numpy()
