@@ -7,11 +7,11 @@
 | `KroneckerFactors` | what both give: an operator with inverses, powers, eigenvalues, trace and determinant |
 | `factor_errors` | how far they are from the matrix, whole and by layer |
 
-An inverse of them is a preconditioner for `simulate.lanczos.solve`. What they approximate is `cotangents.matrix_of`.
+An inverse of them is a preconditioner for `simulate.lanczos.solve`. What they approximate is in `cotangents`.
 """
 
 from simulate.factors.blocks import DenseBlock, FactorBlock, KroneckerBlock
-from simulate.factors.cotangents import Kind, matrix_of
+from simulate.factors.cotangents import Kind
 from simulate.factors.errors import FactorErrors, VanishingError, factor_errors
 from simulate.factors.kronecker import KroneckerFactors, ekfac, kfac
 from simulate.factors.layers import Sharing
@@ -28,5 +28,4 @@ __all__ = [
     "ekfac",
     "factor_errors",
     "kfac",
-    "matrix_of",
 ]

@@ -19,16 +19,9 @@ from torch import Tensor, nn
 from simulate import _checks
 from simulate.modules.sample_parts import Outer, Root, roots
 from simulate.objectives import Objective
-from simulate.operators import (
-    CurvatureOperator,
-    Likelihood,
-    empirical_fisher,
-    fisher,
-    gauss_newton,
-    likelihood_of,
-)
+from simulate.operators import Likelihood, likelihood_of
 
-__all__ = ["Kind", "matrix_of", "root_of"]
+__all__ = ["Kind", "root_of"]
 
 Kind = Literal["gauss-newton", "sampled", "empirical"]
 _KINDS = ("gauss-newton", "sampled", "empirical")
@@ -41,13 +34,6 @@ _ROUNDINGS = 10
 
 _SATURATING = (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss)
 """Losses whose curvature may be far below that of the numbers that it is made of."""
-
-
-def matrix_of(objective: Objective, kind: Kind, likelihood: Likelihood | None = None) -> CurvatureOperator:
-    """The matrix that factors of this kind approximate."""
-    if kind == "sampled":
-        return fisher(objective, likelihood=likelihood)
-    return gauss_newton(objective) if kind == "gauss-newton" else empirical_fisher(objective)
 
 
 def root_of(

@@ -109,7 +109,7 @@ def factor_errors(
     Parameters
     ----------
     matrix
-        Of the same objective and kind, such as `operators.gauss_newton`; see `cotangents.matrix_of`.
+        Of the same objective and kind, such as `operators.gauss_newton`.
     factors
         By `kfac` or `ekfac`; or several such, which share the probes and all products of the matrix.
     seed

@@ -14,16 +14,6 @@ from torch import Tensor
 from simulate import _checks
 from simulate.networks import Weights
 
-__all__ = [
-    "half_second_derivatives",
-    "linear_piece",
-    "logit_signals",
-    "prepared",
-    "tangents",
-    "unflatten",
-    "weighted_second_derivative",
-]
-
 _CHUNK_ELEMENTS = 1 << 20
 """Largest intermediate of the second derivatives, in numbers: 8 MiB stay near the cache, more was slower."""
 

@@ -11,11 +11,11 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate.factors import KroneckerFactors, ekfac, factor_errors, kfac, matrix_of
+from simulate.factors import KroneckerFactors, ekfac, factor_errors, kfac
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton
 from tests.simulate.dense_matrices import rng
-from tests.simulate.factors.written_out import KINDS, built, convolutions, perceptron
+from tests.simulate.factors.written_out import KINDS, built, convolutions, matrix_of, perceptron
 
 
 @pytest.mark.parametrize("kind", ["gauss-newton", "empirical"])
