@@ -7,14 +7,12 @@
 | `KroneckerFactors` | what both give: an operator with inverses, powers, eigenvalues, trace and determinant |
 | `factor_errors` | how far they are from the matrix, whole and by layer |
 
-An inverse of them is a preconditioner for `simulate.lanczos.solve`. What they approximate is in `cotangents`.
+An inverse of them is a preconditioner for `simulate.lanczos.solve`. What they approximate is in `kronecker`.
 """
 
-from simulate.factors.blocks import DenseBlock, FactorBlock, KroneckerBlock
-from simulate.factors.cotangents import Kind
 from simulate.factors.errors import FactorErrors, VanishingError, factor_errors
-from simulate.factors.kronecker import KroneckerFactors, ekfac, kfac
-from simulate.factors.layers import Sharing
+from simulate.factors.kronecker import Kind, KroneckerFactors, ekfac, kfac
+from simulate.factors.layers import DenseBlock, FactorBlock, KroneckerBlock, Sharing
 
 __all__ = [
     "DenseBlock",

@@ -11,7 +11,7 @@ What a user asks of a spectrum stands above: density, trace and norm in `simulat
 `simulate.eigenvalues`.
 """
 
-from simulate.lanczos.followed import Followed, follow
+from simulate.lanczos.chain import Followed, follow
 from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
 from simulate.lanczos.products import (
     AnyMatrix,
