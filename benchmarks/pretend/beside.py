@@ -38,7 +38,7 @@ BANDED = ("eig_banded", "eigh_tridiagonal", "eigvals_banded", "eigvalsh_tridiago
 SEEN: Any = (
     (np.linalg, NAMES),
     (scipy.linalg, (*NAMES, *BANDED)),
-    (ensembles, ("eigenpair",)),  # LAPACK by its own names
+    (ensembles, ("eigenpair", "_bisected")),  # LAPACK by its own names
     (reduced, ("eigenpair",)),
 )
 

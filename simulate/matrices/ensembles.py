@@ -128,7 +128,7 @@ def goe_top_eigenvalue(block: Block, dim: int, *, spike: float = 0.0) -> Tensor:
     Dumitriu and Edelman (2002), Matrix models for beta ensembles.
     """
     draws = [first_rows(rng, dim, spike) for rng in block.streams]
-    tops = np.array([eigenpair(*drawn, len(drawn[1]))[0] for drawn in draws])
+    tops = np.array([float(_bisected(*drawn, len(drawn[1]))[0][0]) for drawn in draws])
     return torch.from_numpy(tops).to(block.device)
 
 
@@ -165,15 +165,28 @@ def eigenpair(diagonal: Floats, beside: Floats, place: int) -> tuple[float, floa
     >>> round(value, 9), round(squared, 9)
     (3.0, 0.5)
     """
+    value, blocks, splits = _bisected(diagonal, beside, place)
+    if len(diagonal) == 1:
+        return float(value[0]), 1.0
+    vectors, failed = _STEIN(diagonal, beside, value, blocks, splits)
+    _require_converged(failed)
+    return float(value[0]), float(vectors[0, 0] ** 2)
+
+
+def _bisected(diagonal: Floats, beside: Floats, place: int) -> Any:
+    """The eigenvalue of `eigenpair`, and what its vector is found by."""
     if len(diagonal) == 1:  # which the routines refuse
-        return float(diagonal[0]), 1.0
+        return diagonal, None, None
     _, values, blocks, splits, failed = _STEBZ(
         diagonal, beside, _BY_INDEX, 0.0, 1.0, place + 1, place + 1, 0.0, "B"
     )
-    vectors, lost = _STEIN(diagonal, beside, values[:1], blocks, splits)
-    if failed or lost:
+    _require_converged(failed)
+    return values[:1], blocks, splits
+
+
+def _require_converged(failed: int) -> None:
+    if failed:
         raise np.linalg.LinAlgError("tridiagonal matrix must have an eigenpair that converges, got another")
-    return float(values[0]), float(vectors[0, 0] ** 2)
 
 
 def goe_norms(block: Block, dim: int) -> tuple[Tensor, Tensor]:
@@ -196,7 +209,7 @@ def goe_norms(block: Block, dim: int) -> tuple[Tensor, Tensor]:
 
 def _squared_norms(rng: np.random.Generator, dim: int) -> tuple[float, float]:
     diagonal, beside = first_rows(rng, dim)
-    ends = [eigenpair(diagonal, beside, place)[0] for place in (0, len(beside))]
+    ends = [float(_bisected(diagonal, beside, place)[0][0]) for place in (0, len(beside))]
     rest = dim - len(diagonal)
     # diagonal, and twice what lies beside it
     further = rng.chisquare(rest + rest * (rest + 1) / 2) if rest else 0.0

@@ -99,7 +99,7 @@ def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hes
     array([[18., 32.],
            [ 2.,  0.]])
     """
-    columns = columns_of(objective, "vectors", vectors)
+    columns = _columns("vectors", objective, vectors)
     return _forms(objective, [([column], column) for column in columns.mT], matrix)
 
 
@@ -131,7 +131,7 @@ def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matri
     array([[18., 24.],
            [ 2.,  0.]])
     """
-    columns = columns_of(objective, "left", left)
+    columns = _columns("left", objective, left)
     return _forms(objective, [(list(columns.mT), _vector("right", objective, right))], matrix)
 
 
@@ -223,7 +223,14 @@ def _vector(name: str, objective: Objective, value: Any) -> Tensor:
     vector = torch.as_tensor(value)
     if vector.ndim != 1:
         raise ValueError(f"{name} must be of shape ({objective.dim},), got {tuple(vector.shape)}")
-    return columns_of(objective, name, vector[:, None])[:, 0]
+    return _columns(name, objective, vector[:, None])[:, 0]
+
+
+def _columns(name: str, objective: Objective, value: Any) -> Tensor:
+    columns = columns_of(objective, name, value)
+    if not bool(columns.isfinite().all()):
+        raise ValueError(f"{name} must be finite, got others")
+    return columns
 
 
 def _signs(objective: Objective, rng: np.random.Generator) -> Tensor:

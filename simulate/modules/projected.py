@@ -149,7 +149,9 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
         found = _at_sites(objective, columns) if covered else None
         found = found or _by_products(objective, columns)
         if not all(bool(m.isfinite().all()) for m in found):
-            raise ValueError("frame must be so small that its products do not overflow, got another")
+            raise ValueError(
+                "frame must be finite, and so small that its products do not overflow, got others"
+            )
         return Terms(*((m + m.mT) / 2 for m in found))
 
 

@@ -69,14 +69,14 @@ def columns_of(objective: Objective, name: str, value: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If they are of another shape, complex or not finite.
+        If they are of another shape or complex.
     """
     columns = torch.as_tensor(value)
     if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
         shape = tuple(columns.shape)
         raise ValueError(f"{name} must be of shape ({objective.dim}, k) with k >= 1, got {shape}")
-    if columns.is_complex() or not bool(columns.isfinite().all()):
-        raise ValueError(f"{name} must be real and finite, got others")
+    if columns.is_complex():
+        raise ValueError(f"{name} must be real, got {columns.dtype}")
     return columns.detach().to(dtype=objective.dtype, device=objective.device)
 
 
