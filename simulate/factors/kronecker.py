@@ -56,7 +56,7 @@ class KroneckerFactors(Result, Operator):
     Attributes
     ----------
     blocks
-        `blocks.KroneckerBlock`, or `blocks.DenseBlock` for what has no factors; in the order of the parameters.
+        `layers.KroneckerBlock`, or `layers.DenseBlock` for what has no factors; in the order of the parameters.
     """
 
     blocks: tuple[FactorBlock, ...]

@@ -551,7 +551,9 @@ def _lengths(changes: Sequence[_Change], samples: int) -> tuple[Tensor, dict[int
         for name, place in change.site.places.items():
             if name == "weight" and uses[place] == 1 and _thin(change.site, samples):
                 left, right = _thin_factors(change, samples)
-                total += _thin_square(left.double(), right.double())
+                # of L'R the sum of the products of the entries of LL' and RR'
+                above, below = left.double(), right.double()
+                total += ((above @ above.mT) * (below @ below.mT)).sum()
                 sums[place] = (left.flatten(0, 1).mT @ right.flatten(0, 1)).flatten()
             else:
                 product = _product(change, name, samples)
@@ -580,11 +582,6 @@ def _thin_factors(change: _Change, samples: int) -> tuple[Tensor, Tensor]:
         torch.cat([t.reshape(samples, -1, t.shape[-1]) for t in side], dim=1) for side in (above, below)
     )
     return left, right
-
-
-def _thin_square(left: Tensor, right: Tensor) -> Tensor:
-    """Of L'R the sum of the products of the entries of LL' and RR'."""
-    return ((left @ left.mT) * (right @ right.mT)).sum()
 
 
 def _product(change: _Change, name: str, samples: int) -> Tensor:

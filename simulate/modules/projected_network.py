@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate import _checks, _memory
+from simulate import _checks
 from simulate.modules import sites
 from simulate.modules.homogeneous import Homogeneous
 from simulate.modules.projected import directions_of, plain_convolution, pull
@@ -71,7 +71,7 @@ class ProjectedNetwork(Homogeneous):
     ValueError
         If the parameters act elsewhere than in layers that are affine in them, a sample sees others, the model is not
         homogeneous (a bias, a normalisation) or not of straight pieces, shapes disagree, a label is not a class, or the
-        derivatives do not fit into memory.
+        frame does not fit into memory.
 
     Examples
     --------
@@ -223,15 +223,6 @@ def _labels(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
 def _samples_at_once(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> int:
     """So many that the changes at their layers, outputs and inputs, and what is pulled back fit."""
     outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 1)))
-    size, samples = torch.finfo(objective.dtype).bits // 8, len(batch.targets)
-    kept = 3 * 8 * samples * outputs.numel() * count * (count + 1)
-    each = (
-        size * count * (sum(site.nudge.numel() + 3 * site.inputs.numel() for site in found) + outputs.numel())
-    )
-    classes = outputs.numel()
-    each += size * classes * sum(site.nudge.numel() for site in found)
-    what = f"the second derivatives of {samples} samples and {classes} classes along {count} directions"
-    _memory.require_free(
-        "frame", kept + each, what, device=objective.device, advice="use fewer columns or samples"
-    )
-    return max(1, _BYTES // each)
+    classes, nudges = outputs.numel(), sum(site.nudge.numel() for site in found)
+    numbers = count * (nudges + 3 * sum(site.inputs.numel() for site in found) + classes) + classes * nudges
+    return max(1, _BYTES // (torch.finfo(objective.dtype).bits // 8 * numbers))

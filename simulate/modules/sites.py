@@ -397,11 +397,7 @@ def _samples_second(whole: nn.Module) -> list[nn.Module]:
     """Layers of a transformer of torch that act along the last axis, where samples are along the second of three."""
     if not isinstance(whole, _TRANSFORMERS) or type(whole).forward is not _forward(type(whole)):
         return []
-    first: Any = (
-        next(iter(whole.layers), None)
-        if isinstance(whole, nn.TransformerEncoder | nn.TransformerDecoder)
-        else whole
-    )
+    first = next(iter(getattr(whole, "layers", [whole])), None)
     if getattr(getattr(first, "self_attn", None), "batch_first", True):
         return []
     return [
