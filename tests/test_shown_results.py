@@ -23,7 +23,6 @@ from torch import nn
 
 import losscurv
 from simulate import spectra
-from simulate.factors import relative_error
 from simulate.lanczos import Operator
 from simulate.modules.hessian_variance import total_variance
 from simulate.modules.projected import projected
@@ -299,7 +298,6 @@ SEEDED: dict[str, Callable[..., Any]] = {
     "density": lambda *seed: spectra.density(hessian(), *seed).value,
     "diagonal": lambda *seed: losscurv.estimated_diagonal(hessian(), *seed).value,
     "variance": lambda *seed: total_variance(objective(), *seed),
-    "relative error": lambda *seed: relative_error(hessian(), 2 * hessian(), *seed),
     "errors": lambda *seed: tuple(
         losscurv.factor_errors(
             losscurv.gauss_newton(objective()), losscurv.kfac(objective()), *seed, rows=0

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from benchmarks.pretend.counts import Counts
-from simulate.matrices import _tridiagonal
+from simulate.matrices import ensembles, reduced
 from simulate.perceptrons import trained
 
 __all__ = ["numpy_seen"]
@@ -38,7 +38,8 @@ BANDED = ("eig_banded", "eigh_tridiagonal", "eigvals_banded", "eigvalsh_tridiago
 SEEN: Any = (
     (np.linalg, NAMES),
     (scipy.linalg, (*NAMES, *BANDED)),
-    (_tridiagonal, ("eigenpair", "eigenvalue")),  # LAPACK by its own names
+    (ensembles, ("eigenpair", "_bisected")),  # LAPACK by its own names
+    (reduced, ("eigenpair",)),
 )
 
 

@@ -5,16 +5,14 @@
 | `kfac` | block-diagonal matrix whose blocks are Kronecker products, one for each layer |
 | `ekfac` | the same with the diagonal that the matrix has in the eigenbasis of the products |
 | `KroneckerFactors` | what both give: an operator with inverses, powers, eigenvalues, trace and determinant |
-| `factor_errors` | how far they are from the matrix, whole and by layer; `relative_error` of any two matrices |
+| `factor_errors` | how far they are from the matrix, whole and by layer |
 
-An inverse of them is a preconditioner for `simulate.lanczos.solve`. What they approximate is `cotangents.matrix_of`.
+An inverse of them is a preconditioner for `simulate.lanczos.solve`. What they approximate is in `kronecker`.
 """
 
-from simulate.factors.blocks import DenseBlock, FactorBlock, KroneckerBlock
-from simulate.factors.cotangents import Kind, matrix_of
-from simulate.factors.errors import FactorErrors, VanishingError, factor_errors, relative_error
-from simulate.factors.kronecker import KroneckerFactors, ekfac, kfac
-from simulate.factors.layers import Sharing
+from simulate.factors.errors import FactorErrors, VanishingError, factor_errors
+from simulate.factors.kronecker import Kind, KroneckerFactors, ekfac, kfac
+from simulate.factors.layers import DenseBlock, FactorBlock, KroneckerBlock, Sharing
 
 __all__ = [
     "DenseBlock",
@@ -28,6 +26,4 @@ __all__ = [
     "ekfac",
     "factor_errors",
     "kfac",
-    "matrix_of",
-    "relative_error",
 ]

@@ -15,7 +15,7 @@ from torch import Tensor
 from simulate import _checks
 from simulate.eigenvalues import extremes
 from simulate.factors.kronecker import KroneckerFactors
-from simulate.lanczos import AnyMatrix, Operator, as_operator
+from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.rows import Floats, numbers, row_lengths, unit_of
@@ -26,7 +26,7 @@ from simulate.spectra import Estimate
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = ["FactorErrors", "VanishingError", "factor_errors", "relative_error"]
+__all__ = ["FactorErrors", "VanishingError", "factor_errors"]
 
 _BLOCK = 16
 """Vectors of one block of products."""
@@ -74,53 +74,6 @@ class FactorErrors(Result):
         return 5.2, 1.1 + 0.22 * len(self.layers)
 
 
-def relative_error(
-    matrix: AnyMatrix, approximation: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = 30, rows: int = 0
-) -> Estimate:
-    """|A - B| / |A| in Frobenius norms.
-
-    Parameters
-    ----------
-    matrix, approximation
-        A and B, of one shape, dense or operators.
-    seed
-        Of the probes: an integer, or a numpy generator.
-    probes
-        Vectors of random signs, at least 2; a product of each matrix with each.
-    rows
-        Matrices of at most so many rows are taken row by row instead: exact, with a standard error of zero.
-
-    Returns
-    -------
-    The root of the ratio of two means over the same probes, low by about error^2 / (2 value) in the mean; and its
-    standard error, to first order.
-
-    Raises
-    ------
-    ValueError
-        If `probes` is below 2, `rows` negative, A vanishes, the shapes differ, or a matrix cannot be used, see
-        `lanczos.as_operator`.
-
-    Examples
-    --------
-    >>> a, b = np.diag([3.0, 4.0]), np.diag([3.0, 0.0])
-    >>> relative_error(a, b, probes=2, rows=2)
-    Estimate: 0.8 ± 0
-    """
-    with in_full_precision():
-        operator, other = as_operator(matrix), as_operator(approximation)
-        if operator.shape != other.shape:
-            raise ValueError(f"approximation must be of shape {operator.shape}, got {other.shape}")
-        count, rng = probe_count(probes), _checks.generator(seed)
-        if operator.dim <= _checks.natural_or_zero("rows", rows):
-            (pairs,) = _units(operator, [other], 1.0)
-        else:
-            sizes = (part.stop - part.start for part in cuts(count, _BLOCK))
-            blocks = (operator.vectors(random_signs(rng, (size, operator.dim))) for size in sizes)
-            pairs = np.concatenate([_pairs(operator(signs), other(signs), 1.0) for signs in blocks])
-        return _root(_ratio(pairs[:, 0], pairs[:, 1]))
-
-
 @overload
 def factor_errors(
     matrix: Operator,
@@ -156,7 +109,7 @@ def factor_errors(
     Parameters
     ----------
     matrix
-        Of the same objective and kind, such as `operators.gauss_newton`; see `cotangents.matrix_of`.
+        Of the same objective and kind, such as `operators.gauss_newton`.
     factors
         By `kfac` or `ekfac`; or several such, which share the probes and all products of the matrix.
     seed
@@ -168,13 +121,14 @@ def factor_errors(
 
     Returns
     -------
-    Of each of several what it has alone, from a generator in the same state.
+    Roots of ratios of two means over the same probes, each low by about error^2 / (2 value) in the mean, and their
+    standard errors, to first order. Of each of several what it has alone, from a generator in the same state.
 
     Raises
     ------
     ValueError
-        As `relative_error`; if the matrix has other parameters than the factors, several of these have other layers
-        than the first, or there are none; or a layer of the matrix vanishes.
+        If `probes` is below 2, `rows` negative, the matrix or a layer of it vanishes, it has other parameters than the
+        factors, several of these have other layers than the first, or there are none.
 
     Notes
     -----
@@ -205,12 +159,15 @@ def factor_errors(
         if matrix.dim <= most:
             compared = _dense(matrix, several, unit)
         else:
-            compared = _probed(matrix, several, rng, count, unit)
+            sizes = (part.stop - part.start for part in cuts(count, _BLOCK))
+            blocks = (matrix.vectors(random_signs(rng, (size, matrix.dim))) for size in sizes)
+            parts = [_along(matrix, several, signs, unit) for signs in blocks]
+            compared = [_joined(own) for own in zip(*parts, strict=True)]
             for i, own in enumerate(names):
                 if (block := matrix.block(*own)).dim <= most:
-                    exact = _units(block, [each.block(*own) for each in several], unit)
-                    for each, pairs in zip(compared, exact, strict=True):
-                        each.layers[i] = pairs
+                    exact = block.dense()
+                    for each, found in zip(several, compared, strict=True):
+                        found.layers[i] = _summed(exact, each.block(*own).dense(), unit)
         found = [
             _errors(names, pairs, float(each.eigenvalues()[0]) / largest)
             for each, pairs in zip(several, compared, strict=True)
@@ -269,27 +226,17 @@ def _dense(matrix: Operator, factors: Sequence[KroneckerFactors], unit: float) -
         own, layers = each.dense(), list[Pairs]()
         for block in each.blocks:
             at = torch.cat([torch.arange(p.start, p.stop) for p in block.places.values()])
-            layers.append(_pairs(whole[at][:, at], own[at][:, at], unit).sum(0, keepdims=True))
+            layers.append(_summed(whole[at][:, at], own[at][:, at], unit))
         inside = np.array([sum(pairs[0, 1] for pairs in layers)])
-        found.append(_Compared(_pairs(whole, own, unit).sum(0, keepdims=True), inside, layers))
+        found.append(_Compared(_summed(whole, own, unit), inside, layers))
     return found
 
 
-def _probed(
-    matrix: Operator, factors: Sequence[KroneckerFactors], rng: np.random.Generator, count: int, unit: float
-) -> list[_Compared]:
-    parts = [
-        _along(matrix, factors, matrix.vectors(random_signs(rng, (part.stop - part.start, matrix.dim))), unit)
-        for part in cuts(count, _BLOCK)
-    ]
-    return [
-        _Compared(
-            np.concatenate([part.whole for part in own]),
-            np.concatenate([part.inside for part in own]),
-            [np.concatenate(pairs) for pairs in zip(*(part.layers for part in own), strict=True)],
-        )
-        for own in zip(*parts, strict=True)
-    ]
+def _joined(parts: Sequence[_Compared]) -> _Compared:
+    """Of all probes."""
+    wholes, insides, layers = zip(*parts, strict=True)
+    joined = [np.concatenate(pairs) for pairs in zip(*layers, strict=True)]
+    return _Compared(np.concatenate(wholes), np.concatenate(insides), joined)
 
 
 def _along(
@@ -298,32 +245,22 @@ def _along(
     nearly, total = [each(signs) for each in factors], torch.zeros_like(signs)
     layers = [list[Pairs]() for _ in factors]
     for block in factors[0].blocks:
-        at = list(block.places.values())
+        at = torch.cat([torch.arange(p.start, p.stop, device=signs.device) for p in block.places.values()])
         only = torch.zeros_like(signs)
-        for place in at:
-            only[:, place] = signs[:, place]
+        only[:, at] = signs[:, at]
         products = matrix(only)
         total += products
         for near, found in zip(nearly, layers, strict=True):
-            found.append(_pairs(_at(products, at), _at(near, at), unit))
+            found.append(_pairs(products[:, at], near[:, at], unit))
     return [
         _Compared(_pairs(total, near, unit), np.sum([pairs[:, 1] for pairs in found], axis=0), found)
         for near, found in zip(nearly, layers, strict=True)
     ]
 
 
-def _at(rows: Tensor, places: Sequence[slice]) -> Tensor:
-    return torch.cat([rows[:, at] for at in places], dim=1)
-
-
-def _units(matrix: Operator, approximations: Sequence[Operator], unit: float) -> list[Pairs]:
-    """Sum over all unit vectors, in a unit in which squares neither overflow nor vanish."""
-    totals = [np.zeros((1, 2)) for _ in approximations]
-    for units in torch.eye(matrix.dim, dtype=matrix.dtype, device=matrix.device).split(_BLOCK):
-        products = matrix(units)
-        for total, approximation in zip(totals, approximations, strict=True):
-            total += _pairs(products, approximation(units), unit).sum(0)
-    return totals
+def _summed(matrix: Tensor, approximation: Tensor, unit: float) -> Pairs:
+    """Over all unit vectors."""
+    return _pairs(matrix, approximation, unit).sum(0, keepdims=True)
 
 
 def _pairs(products: Tensor, nearly: Tensor, unit: float) -> Pairs:

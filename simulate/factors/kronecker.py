@@ -1,29 +1,52 @@
-"""Kronecker-factored curvature, KFAC, and its correction in the eigenbasis, EKFAC, as operators."""
+"""Kronecker-factored curvature, KFAC, and its correction in the eigenbasis, EKFAC, as operators.
+
+What the Fisher information of a sample is made of: derivatives of the loss in its outputs, of three kinds.
+
+| kind | vectors | what matrix they make |
+|---|---|---|
+| "gauss-newton" | roots of the curvature of the loss in the outputs, as many as it has rank | `gauss_newton` |
+| "sampled" | of minus the log likelihood, at targets drawn from the model's own distribution | `fisher`, in the mean |
+| "empirical" | of the loss at the target that the sample has | `empirical_fisher` |
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from simulate import _checks
-from simulate.factors.blocks import FactorBlock, KroneckerBlock
-from simulate.factors.cotangents import Kind, root_of
-from simulate.factors.layers import Sharing, corrected, factored
+from simulate.factors.layers import FactorBlock, KroneckerBlock, Sharing, corrected, factored
 from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
+from simulate.modules.sample_parts import Outer, Root, roots
 from simulate.objectives import Objective, require_objective
-from simulate.operators import Likelihood
+from simulate.operators import Likelihood, likelihood_of
 from simulate.results import Columns, Result, draw_bars
 
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = ["KroneckerFactors", "ekfac", "kfac"]
+__all__ = ["Kind", "KroneckerFactors", "ekfac", "kfac"]
+
+
+Kind = Literal["gauss-newton", "sampled", "empirical"]
+_KINDS = ("gauss-newton", "sampled", "empirical")
+
+_NEGLIGIBLE = 1e-3
+"""Share of the positive curvature of a loss that its negative curvature may have."""
+
+_ROUNDINGS = 10
+"""In each eigenvalue of the curvature of a loss; of a softmax or a sigmoid those of numbers of the size of one."""
+
+_SATURATING = (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss)
+"""Losses whose curvature may be far below that of the numbers that it is made of."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -33,7 +56,7 @@ class KroneckerFactors(Result, Operator):
     Attributes
     ----------
     blocks
-        `blocks.KroneckerBlock`, or `blocks.DenseBlock` for what has no factors; in the order of the parameters.
+        `layers.KroneckerBlock`, or `layers.DenseBlock` for what has no factors; in the order of the parameters.
     """
 
     blocks: tuple[FactorBlock, ...]
@@ -79,11 +102,7 @@ class KroneckerFactors(Result, Operator):
         ValueError
             If `damping` is not positive and finite.
         """
-        if not 0 < damping < math.inf:
-            raise ValueError(f"damping must be finite and positive, got {damping}")
-        return self._like(
-            _blockwise(self.blocks, lambda block, rows: block.function(rows, lambda v: 1 / (v + damping)))
-        )
+        return self.power(-1.0, damping=damping)
 
     def power(self, exponent: float, *, damping: float = 0.0) -> Operator:
         """A power of the matrix plus `damping` times the identity, such as its root, 1/2, or whitening, -1/2.
@@ -214,7 +233,7 @@ def kfac(
     """
     require_objective("kfac", objective)
     with in_full_precision():
-        root = root_of(objective, kind, seed=seed, draws=draws, likelihood=likelihood)
+        root = _root_of(objective, kind, seed=seed, draws=draws, likelihood=likelihood)
         return _operator(objective, factored(objective, root, sharing), f"KFAC, {kind}, {sharing}")
 
 
@@ -263,7 +282,7 @@ def ekfac(
     """
     require_objective("ekfac", objective)
     with in_full_precision():
-        root = root_of(objective, kind, seed=seed, draws=draws, likelihood=likelihood)
+        root = _root_of(objective, kind, seed=seed, draws=draws, likelihood=likelihood)
         if factors is not None and dict(factors.places) != dict(objective.blocks()):
             raise ValueError("factors must be of the parameters of the objective, got those of others")
         blocks = factored(objective, root, sharing) if factors is None else factors.blocks
@@ -308,3 +327,72 @@ def _blockwise(
         return found
 
     return product
+
+
+# --- vectors of each kind ------------------------------------------------------------------------------------------
+
+
+def _root_of(
+    objective: Objective,
+    kind: Kind,
+    *,
+    seed: _checks.Seed,
+    draws: int,
+    likelihood: Likelihood | None,
+) -> Root:
+    """Vectors of this kind, for `sample_parts.parts`.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, or sampled without a likelihood; from the root, if the loss is not convex in
+        the outputs.
+    """
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
+    if kind == "gauss-newton":
+        return Root(partial(_convex, 1.0 if isinstance(objective.criterion, _SATURATING) else 0.0))
+    if kind == "empirical":
+        return Root(_own)
+    rng = _checks.generator(seed)
+    family, count = likelihood_of(objective, likelihood), _checks.natural("draws", draws)
+
+    def drawn(_: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        found = _drawn(outputs[part].detach(), count, family, rng)
+        return found, torch.full((found.shape[1], count), 1 / count, dtype=torch.float64, device=found.device)
+
+    return Root(drawn, asks=False)
+
+
+def _convex(floor: float, outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Negative eigenvalues of rounding, as a saturated softmax has, stay with their signs: they are nothing in sums."""
+    found, signs = roots(outer, part, outputs)
+    sizes = found.reshape(*found.shape[:2], -1).square().sum(2).mT.double()
+    negative, positive = (float(sizes[sign * signs > 0].sum()) for sign in (-1, 1))
+    rounding = _ROUNDINGS * torch.finfo(outputs.dtype).eps * signs.numel() * max(floor, float(sizes.max()))
+    if negative > _NEGLIGIBLE * positive + rounding:
+        raise ValueError(
+            "loss must be convex in the outputs for factors of the Gauss-Newton matrix, got negative curvature;"
+            " use kind='empirical'"
+        )
+    return found, signs
+
+
+def _own(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    slope = outer.slope[part]
+    some = slope.abs().amax(1, keepdim=True) > 0
+    return slope.reshape(1, *outputs[part].shape).to(outputs.dtype), some.double()
+
+
+def _drawn(outputs: Tensor, count: int, family: str, rng: np.random.Generator) -> Tensor:
+    """Derivatives of minus the log likelihood in the outputs, at targets drawn so many times: (count, *outputs)."""
+    if family == "gaussian":
+        return torch.from_numpy(rng.standard_normal((count, *outputs.shape))).to(outputs)
+    if family == "bernoulli":
+        p = outputs.sigmoid()
+        return p - (torch.from_numpy(rng.random((count, *p.shape))).to(p.device) < p.double()).to(p)
+    p = outputs.softmax(1)
+    share = torch.from_numpy(rng.random((count, len(p), 1, *p.shape[2:]))).to(p.device)
+    # classes that the share is beyond; rounding of the last sum makes no further class
+    chosen = (p.double().cumsum(1)[:, :-1] <= share).sum(2, keepdim=True)
+    return p - p.new_zeros(count, *p.shape).scatter_(2, chosen, 1.0)

@@ -8,29 +8,194 @@ share, has a dense block.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from simulate import _memory
-from simulate.factors.blocks import DenseBlock, FactorBlock, KroneckerBlock
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_parts import Root, SamplePart, finite_derivatives, parts
 from simulate.modules.sites import Site
 from simulate.objectives import Objective
 from simulate.objectives.ranks import Ranks
 
-__all__ = ["DENSE", "Sharing", "corrected", "factored"]
+__all__ = [
+    "DENSE",
+    "DenseBlock",
+    "FactorBlock",
+    "KroneckerBlock",
+    "Sharing",
+    "Spectral",
+    "corrected",
+    "factored",
+]
 
 DENSE = 4096
 """Most parameters of a block that is taken whole."""
 
 Sharing = Literal["expand", "reduce"]
 _SHARINGS = ("expand", "reduce")
+
+
+# --- blocks --------------------------------------------------------------------------------------------------------
+# A block acts on the parameters of one layer, as rows (k, size) of their numbers in the order of its `places`.
+
+Spectral = Callable[[Tensor], Tensor]
+"""A function of eigenvalues, entry by entry."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FactorBlock(ABC):
+    """The part of some parameters.
+
+    Attributes
+    ----------
+    places
+        Where each of them stands in the vector of all, by name.
+    """
+
+    places: Mapping[str, slice]
+
+    @abstractmethod
+    def product(self, rows: Tensor) -> Tensor:
+        """Products with vectors (k, size)."""
+
+    @abstractmethod
+    def function(self, rows: Tensor, of: Spectral) -> Tensor:
+        """Products of a function of the block with vectors (k, size)."""
+
+    @property
+    @abstractmethod
+    def eigenvalues(self) -> Tensor:
+        """All of them, (size,), float64, in no order."""
+
+    @property
+    @abstractmethod
+    def diagonal(self) -> Tensor:
+        """(size,)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DenseBlock(FactorBlock):
+    """A matrix (size, size) as it is."""
+
+    matrix: Tensor
+
+    def product(self, rows: Tensor) -> Tensor:
+        """Products with vectors (k, size)."""
+        return rows @ self.matrix
+
+    def function(self, rows: Tensor, of: Spectral) -> Tensor:
+        """Products of a function of the block with vectors (k, size)."""
+        values, vectors = self._decomposed
+        basis = vectors.to(rows)
+        return ((rows @ basis) * of(values).to(rows)) @ basis.mT
+
+    @property
+    def eigenvalues(self) -> Tensor:
+        """All of them, (size,)."""
+        return self._decomposed[0]
+
+    @property
+    def diagonal(self) -> Tensor:
+        """(size,)."""
+        return self.matrix.diagonal()
+
+    @cached_property
+    def _decomposed(self) -> tuple[Tensor, Tensor]:
+        values, vectors = torch.linalg.eigh(self.matrix.double())
+        return values.clamp(min=0), vectors
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KroneckerBlock(FactorBlock):
+    """A (x) B for the matrix (out, in) of weights of each of g groups of a layer, its bias as a last column.
+
+    Attributes
+    ----------
+    inputs
+        A, (g, in, in).
+    outputs
+        B, (g, out, out).
+    corrected
+        Eigenvalues (g, out, in) in the eigenbasis of A (x) B that take the place of the products of those of A and B;
+        None if none do.
+    """
+
+    inputs: Tensor
+    outputs: Tensor
+    corrected: Tensor | None = None
+
+    def product(self, rows: Tensor) -> Tensor:
+        """Products with vectors (k, size)."""
+        if self.corrected is not None:
+            return self.function(rows, lambda values: values)
+        return self._rows(self.outputs @ self._matrices(rows) @ self.inputs)
+
+    def function(self, rows: Tensor, of: Spectral) -> Tensor:
+        """Products of a function of the block with vectors (k, size)."""
+        left, right = (basis.to(rows) for basis in self.bases)
+        seen = left.mT @ self._matrices(rows) @ right
+        return self._rows(left @ (seen * of(self._values).to(rows)) @ right.mT)
+
+    @property
+    def eigenvalues(self) -> Tensor:
+        """All of them, (size,)."""
+        return self._values.flatten()
+
+    @property
+    def diagonal(self) -> Tensor:
+        """(size,)."""
+        if self.corrected is None:
+            products = (
+                self.outputs.diagonal(dim1=1, dim2=2)[:, :, None]
+                * self.inputs.diagonal(dim1=1, dim2=2)[:, None]
+            )
+        else:
+            left, right = (basis.to(self.corrected) for basis in self.bases)
+            products = left.square() @ self.corrected @ right.square().mT
+        return self._rows(products[None])[0]
+
+    @cached_property
+    def bases(self) -> tuple[Tensor, Tensor]:
+        """Eigenvectors of B (g, out, out) and of A (g, in, in), in columns, float64."""
+        return self._outer[1], self._inner[1]
+
+    @cached_property
+    def _outer(self) -> tuple[Tensor, Tensor]:
+        return torch.linalg.eigh(self.outputs.double())
+
+    @cached_property
+    def _inner(self) -> tuple[Tensor, Tensor]:
+        return torch.linalg.eigh(self.inputs.double())
+
+    @cached_property
+    def _values(self) -> Tensor:
+        if self.corrected is not None:
+            return self.corrected.double().clamp(min=0)
+        return (self._outer[0].clamp(min=0)[:, :, None] * self._inner[0].clamp(min=0)[:, None]).contiguous()
+
+    def _matrices(self, rows: Tensor) -> Tensor:
+        """(k, size) as (k, g, out, in)."""
+        groups, out = self.outputs.shape[:2]
+        sizes = [at.stop - at.start for at in self.places.values()]
+        return torch.cat(
+            [part.reshape(len(rows), groups, out, -1) for part in rows.split(sizes, dim=1)], dim=3
+        )
+
+    def _rows(self, matrices: Tensor) -> Tensor:
+        out = self.outputs.shape[0] * self.outputs.shape[1]
+        widths = [(at.stop - at.start) // out for at in self.places.values()]
+        return torch.cat([part.flatten(1) for part in matrices.split(widths, dim=3)], dim=1)
+
+
+# --- sums over samples ---------------------------------------------------------------------------------------------
 
 
 class _Sums(NamedTuple):
@@ -59,7 +224,9 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
         raise ValueError(f"sharing must be one of {', '.join(_SHARINGS)}, got {sharing!r}")
     multiplied, others = _sorted(objective)
     sums: dict[tuple[int, ...], _Sums] = {}
-    dense = {places: _nothing(objective, places) for places in others}
+    sizes = {places: sum(objective.shapes[place].numel() for place in places) for places in others}
+    zero = objective.leaves()[0].new_zeros
+    dense = {places: zero(size, size) for places, size in sizes.items()}
     with objective.ranks.together("factors"), objective.measured(), torch.enable_grad():
         for part in _parts(objective, root):
             for places in multiplied:
@@ -67,20 +234,19 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
                 sums[places] = sums[places].plus(new) if places in sums else new
             for places, matrix in dense.items():
                 matrix += _outer_products(part, places)
-    sums = {
-        places: _of_all(objective.ranks, sums.get(places), objective.leaves()[0]) for places in multiplied
-    }
-    at = _at(objective)
+    sums = {places: _of_all(objective.ranks, sums.get(places), zero) for places in multiplied}
+    names = list(objective.blocks().items())
     blocks: list[FactorBlock] = [
         KroneckerBlock(
-            places=at(places),
+            places=dict(names[place] for place in places),
             inputs=finite_derivatives(found.inputs / (found.counted or 1.0)),
             outputs=finite_derivatives(objective.share * found.outputs),
         )
         for places, found in sums.items()
     ]
-    dense = {places: objective.ranks.total(matrix) for places, matrix in dense.items()}
-    blocks += [DenseBlock(places=at(places), matrix=objective.share * m) for places, m in dense.items()]
+    for places, matrix in dense.items():
+        matrix = objective.share * objective.ranks.total(matrix)
+        blocks.append(DenseBlock(places=dict(names[place] for place in places), matrix=matrix))
     return sorted(blocks, key=lambda block: next(iter(block.places.values())).start)
 
 
@@ -109,11 +275,11 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
     ]
 
 
-def _of_all(ranks: Ranks, own: _Sums | None, like: Tensor) -> _Sums:
+def _of_all(ranks: Ranks, own: _Sums | None, zero: Callable[..., Tensor]) -> _Sums:
     """Sums over all processes of a group, of which one may have no samples of its own."""
     shapes = ranks.gathered("factors", own and (own.inputs.shape, own.outputs.shape))
     inputs, outputs = next(filter(None, shapes))
-    own = own or _Sums(like.new_zeros(inputs), like.new_zeros(outputs), 0.0)
+    own = own or _Sums(zero(inputs), zero(outputs), 0.0)
     return _Sums(ranks.total(own.inputs), ranks.total(own.outputs), ranks.sum(own.counted))
 
 
@@ -133,7 +299,7 @@ _ELSEWHERE = (
 
 def _sorted(objective: Objective) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Places, weight first, of layers with factors; and those of the others, together where a layer has both."""
-    if not (sites.covers(objective) and sites.by_sample(objective)):
+    if not sites.by_sample(objective):
         raise ValueError(_ELSEWHERE)
     with objective.measured(), torch.enable_grad():
         try:
@@ -184,20 +350,6 @@ def _require_memory(
     size = 3 * numbers * torch.finfo(objective.dtype).bits // 8  # with eigenvectors and a term of the sum
     what, advice = "the factors of all layers", "leave out the widest layer by parameters="
     _memory.require_free("objective", size, what, device=objective.device, advice=advice)
-
-
-def _at(objective: Objective) -> Callable[[tuple[int, ...]], Mapping[str, slice]]:
-    blocks = list(objective.blocks().items())
-
-    def at(places: tuple[int, ...]) -> Mapping[str, slice]:
-        return dict(blocks[place] for place in places)
-
-    return at
-
-
-def _nothing(objective: Objective, places: tuple[int, ...]) -> Tensor:
-    size = sum(objective.shapes[place].numel() for place in places)
-    return torch.zeros(size, size, dtype=objective.dtype, device=objective.device)
 
 
 def _factors(part: SamplePart, places: tuple[int, ...]) -> tuple[Tensor, Tensor]:

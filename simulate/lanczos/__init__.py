@@ -11,10 +11,17 @@ What a user asks of a spectrum stands above: density, trace and norm in `simulat
 `simulate.eigenvalues`.
 """
 
-from simulate.lanczos.followed import Followed, follow
-from simulate.lanczos.foreign import ForeignMatrix, Product
+from simulate.lanczos.chain import Followed, follow
 from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
-from simulate.lanczos.products import AnyMatrix, Operator, as_operator, one_by_one, principal
+from simulate.lanczos.products import (
+    AnyMatrix,
+    ForeignMatrix,
+    Operator,
+    Product,
+    as_operator,
+    one_by_one,
+    principal,
+)
 from simulate.lanczos.solves import Solution, solve
 
 __all__ = [

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate.lanczos.foreign import Product
 from simulate.lanczos.precision import in_full_precision
-from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Operator, as_operator
+from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Operator, Product, as_operator
 from simulate.lanczos.rows import Floats, inner_products, numbers, row_lengths
 
 __all__ = ["Chains", "Quadrature", "Tridiagonal", "chains", "quadrature", "tridiagonal"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate.lanczos.foreign import PRECISIONS, ForeignMatrix, Product, is_matrix, kind_of, product_of
 from simulate.lanczos.precision import in_full_precision
 
 __all__ = [
     "EXHAUSTED",
     "AnyMatrix",
+    "ForeignMatrix",
     "Operator",
+    "Product",
     "as_operator",
     "one_by_one",
     "principal",
@@ -27,6 +28,39 @@ __all__ = [
 
 EXHAUSTED = 64
 """A remainder below this many roundings of the products is rounding: a start has reached all it can."""
+
+
+Product = Callable[[Tensor], Tensor]
+"""Of a block of vectors, one per row."""
+
+PRECISIONS = (torch.float64, torch.float32)
+_OF_NUMPY = {"float64": torch.float64, "float32": torch.float32}
+
+
+class ForeignMatrix(Protocol):
+    """A symmetric matrix of another library: of curvlinops, linear_operator or scipy, say.
+
+    Its type is one of torch or of numpy; ``@`` takes columns (dim, k) as a tensor, or as an array if that is numpy's.
+    """
+
+    @property
+    def shape(self) -> Any:
+        """(dim, dim)."""
+        ...
+
+    @property
+    def dtype(self) -> Any:
+        """Of the columns."""
+        ...
+
+    def __matmul__(self, columns: Any, /) -> Any:
+        """Its products with columns."""
+        ...
+
+
+def _is_matrix(value: Any) -> bool:
+    """Whether it has a shape, of more than nought axes, and products."""
+    return getattr(value, "shape", ()) != () and hasattr(value, "__matmul__")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -147,17 +181,17 @@ class Operator:
 
     def __add__(self, other: AnyMatrix) -> Operator:
         """The sum with an operator or a dense symmetric matrix."""
-        return _combined(self, as_operator(other), 1.0) if is_matrix(other) else NotImplemented
+        return _combined(self, as_operator(other), 1.0) if _is_matrix(other) else NotImplemented
 
     __radd__ = __add__
 
     def __sub__(self, other: AnyMatrix) -> Operator:
         """The difference, as `__add__`."""
-        return _combined(self, as_operator(other), -1.0) if is_matrix(other) else NotImplemented
+        return _combined(self, as_operator(other), -1.0) if _is_matrix(other) else NotImplemented
 
     def __rsub__(self, other: AnyMatrix) -> Operator:
         """The difference from a dense symmetric matrix."""
-        return _combined(as_operator(other), self, -1.0) if is_matrix(other) else NotImplemented
+        return _combined(as_operator(other), self, -1.0) if _is_matrix(other) else NotImplemented
 
     def __mul__(self, factor: float) -> Operator:
         """A real multiple."""
@@ -295,11 +329,7 @@ def as_operator(matrix: AnyMatrix) -> Operator:
     """
     if isinstance(matrix, Operator):
         return matrix
-    if (
-        not isinstance(matrix, Tensor | np.ndarray)
-        and hasattr(matrix, "shape")
-        and hasattr(matrix, "__matmul__")
-    ):
+    if not isinstance(matrix, Tensor | np.ndarray) and _is_matrix(matrix):
         return _of_another_library(matrix)
     if not isinstance(matrix, Tensor | np.ndarray | list | tuple):
         raise ValueError(
@@ -322,8 +352,19 @@ def as_operator(matrix: AnyMatrix) -> Operator:
 def _of_another_library(matrix: ForeignMatrix) -> Operator:
     shape = tuple(int(n) for n in matrix.shape)
     _require_square(shape)
-    dtype, device = kind_of(matrix)
-    operator = Operator(product=product_of(matrix), dim=shape[0], dtype=dtype, device=device)
+    of_torch = isinstance(matrix.dtype, torch.dtype)
+    dtype = matrix.dtype if of_torch else _OF_NUMPY.get(np.dtype(matrix.dtype).name)
+    if dtype not in PRECISIONS:
+        raise ValueError(f"matrix must be of float64 or float32, got {matrix.dtype}")
+
+    def product(vectors: Tensor) -> Tensor:
+        columns = vectors.mT.contiguous()
+        if of_torch:
+            return (matrix @ columns).mT
+        return torch.as_tensor(np.asarray(matrix @ columns.cpu().numpy())).mT.to(vectors)
+
+    device = getattr(matrix, "device", "cpu") if of_torch else "cpu"
+    operator = Operator(product=product, dim=shape[0], dtype=dtype, device=device)
     pair = operator.vectors(np.random.default_rng(0).standard_normal((2, operator.dim)))
     products = torch.cat([operator(row[None]) for row in pair])  # apart: one that draws, draws anew
     difference = abs(float(pair[0] @ products[1] - pair[1] @ products[0]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate.matrices import _tridiagonal
 from simulate.monte_carlo import Block
 
 __all__ = [
+    "edge_rows",
+    "eigenpair",
+    "first_rows",
     "gauss_newton_of_logits",
     "goe_moments",
     "goe_norms",
@@ -28,6 +30,7 @@ __all__ = [
     "haar_frames",
     "logit_gradients",
     "spiked",
+    "symmetric",
     "top_eigenpair",
     "top_eigenvalue",
     "unit_vectors",
@@ -43,18 +46,18 @@ _RESIDUAL = 1e-10
 # In units of dim^(1/3) the top eigenvector falls off like an Airy function: exp(-2/3 12^1.5) is 1e-12 here.
 _TRIDIAGONAL_ROWS = 12.0
 
+_BY_INDEX = 2
+_FOUND: Any = scipy.linalg.get_lapack_funcs(("stebz", "stein"), dtype=np.float64)
+_STEBZ, _STEIN = _FOUND
 
-class _Law(NamedTuple):
-    """Entries of a symmetric matrix before scaling: mean 0, variance 1, the diagonal stretched."""
+Floats = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], NDArray[Any]]
 
-    draw: Callable[[np.random.Generator, int], NDArray[Any]]
-    diagonal_variance: float = 1.0
-
-
-_LAWS = {
-    "gaussian": _Law(lambda rng, size: rng.standard_normal(size), diagonal_variance=2.0),
-    "rademacher": _Law(lambda rng, size: 2 * rng.integers(0, 2, size, dtype=np.int8) - 1),
+_LAWS: dict[str, tuple[Draw, float]] = {
+    "gaussian": (lambda rng, size: rng.standard_normal(size), 2.0),
+    "rademacher": (lambda rng, size: 2 * rng.integers(0, 2, size, dtype=np.int8) - 1, 1.0),
 }
+"""Entries before scaling, of mean 0 and variance 1, and the variance of those on the diagonal."""
 
 
 def wigner(block: Block, dim: int, *, law: str = "gaussian") -> Tensor:
@@ -87,15 +90,29 @@ def wigner(block: Block, dim: int, *, law: str = "gaussian") -> Tensor:
     """
     if law not in _LAWS:
         raise ValueError(f"law must be one of {', '.join(_LAWS)}, got {law!r}")
-    dim = _checks.natural("dim", dim)
-    _require_memory(block, "dim", (12 * len(block) + 8) * dim**2, f"matrices of {dim} x {dim}")
     draw, diagonal_variance = _LAWS[law]
+    matrices = symmetric(block, dim, draw)
+    matrices.diagonal(dim1=1, dim2=2).mul_(math.sqrt(diagonal_variance))
+    return matrices
+
+
+def symmetric(block: Block, dim: int, draw: Draw) -> Tensor:
+    """Matrices (n, dim, dim) with entries of variance 1/dim from draws of variance 1, one for each pair of rows.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is not positive, or the matrices do not fit into memory.
+    """
+    dim = _checks.natural("dim", dim)
+    # counted at the peak: while the draws of a block are stacked they are there twice
+    needed, what = (12 * len(block) + 8) * dim**2, f"{len(block)} replicates of matrices of {dim} x {dim}"
+    _memory.require_free("dim", needed, what)
     rows, columns = torch.triu_indices(dim, dim)
     entries = block.stack(lambda rng: draw(rng, len(rows))).double() / math.sqrt(dim)
     matrices = entries.new_empty(len(block), dim, dim)
     matrices[:, rows, columns] = entries
     matrices[:, columns, rows] = entries
-    matrices.diagonal(dim1=1, dim2=2).mul_(math.sqrt(diagonal_variance))
     return matrices
 
 
@@ -106,31 +123,70 @@ def goe_top_eigenvalue(block: Block, dim: int, *, spike: float = 0.0) -> Tensor:
     eigenvector lives on some dim^(1/3) of them and has died out to rounding where the rest begins. Any dim costs
     a fraction of a millisecond. A `spike` is added in one direction, the first row.
 
-    Raises
-    ------
-    ValueError
-        If `dim` is not positive.
-
     References
     ----------
     Dumitriu and Edelman (2002), Matrix models for beta ensembles.
     """
-    dim = _checks.natural("dim", dim)
-    tops = np.array([_tridiagonal_top(rng, dim, spike) for rng in block.streams])
+    draws = [first_rows(rng, dim, spike) for rng in block.streams]
+    tops = np.array([float(_bisected(*drawn, len(drawn[1]))[0][0]) for drawn in draws])
     return torch.from_numpy(tops).to(block.device)
 
 
-def _tridiagonal_top(rng: np.random.Generator, dim: int, spike: float) -> float:
-    diagonal, beside = _first_rows(rng, dim)
-    diagonal[0] += spike  # the first step of the reduction leaves the first direction as it is
-    return _tridiagonal.eigenvalue(diagonal, beside, len(beside))
+def first_rows(rng: np.random.Generator, dim: int, spike: float = 0.0) -> tuple[Floats, Floats]:
+    """Diagonal and elements beside it of the rows that both ends of the spectrum of a GOE matrix live on.
 
-
-def _first_rows(rng: np.random.Generator, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Diagonal and elements beside it of the rows that both ends of the spectrum live on."""
-    rows = min(dim, 16 + math.ceil(_TRIDIAGONAL_ROWS * dim ** (1 / 3)))
+    A `spike` is added in the first direction, which the reduction to tridiagonal form leaves as it is.
+    """
+    rows = edge_rows(dim, dim)
     diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
+    diagonal[0] += spike
     return diagonal, np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
+
+
+def edge_rows(dim: int, scale: int) -> int:
+    """How many of the first rows an eigenvector of the edge lives on."""
+    return min(dim, 16 + math.ceil(_TRIDIAGONAL_ROWS * scale ** (1 / 3)))
+
+
+def eigenpair(diagonal: Floats, beside: Floats, place: int) -> tuple[float, float]:
+    """An eigenvalue of a symmetric tridiagonal matrix, and the squared first component of its eigenvector.
+
+    The eigenvalues are counted upwards from 0. As `scipy.linalg.eigh_tridiagonal` finds them, by the same routines,
+    without its looks at the arguments, which take longer than the routines of a small matrix.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a routine does not converge.
+
+    Examples
+    --------
+    >>> value, squared = eigenpair(np.array([2.0, 2.0]), np.array([1.0]), 1)
+    >>> round(value, 9), round(squared, 9)
+    (3.0, 0.5)
+    """
+    value, blocks, splits = _bisected(diagonal, beside, place)
+    if len(diagonal) == 1:
+        return float(value[0]), 1.0
+    vectors, failed = _STEIN(diagonal, beside, value, blocks, splits)
+    _require_converged(failed)
+    return float(value[0]), float(vectors[0, 0] ** 2)
+
+
+def _bisected(diagonal: Floats, beside: Floats, place: int) -> Any:
+    """The eigenvalue of `eigenpair`, and what its vector is found by."""
+    if len(diagonal) == 1:  # which the routines refuse
+        return diagonal, None, None
+    _, values, blocks, splits, failed = _STEBZ(
+        diagonal, beside, _BY_INDEX, 0.0, 1.0, place + 1, place + 1, 0.0, "B"
+    )
+    _require_converged(failed)
+    return values[:1], blocks, splits
+
+
+def _require_converged(failed: int) -> None:
+    if failed:
+        raise np.linalg.LinAlgError("tridiagonal matrix must have an eigenpair that converges, got another")
 
 
 def goe_norms(block: Block, dim: int) -> tuple[Tensor, Tensor]:
@@ -139,11 +195,6 @@ def goe_norms(block: Block, dim: int) -> tuple[Tensor, Tensor]:
     Both of the same matrix, (n,) each, from the tridiagonal one of `goe_top_eigenvalue`: what its first rows leave of
     the Frobenius norm is a chi square.
 
-    Raises
-    ------
-    ValueError
-        If `dim` is not positive.
-
     Examples
     --------
     >>> from simulate.monte_carlo import fixture
@@ -151,19 +202,17 @@ def goe_norms(block: Block, dim: int) -> tuple[Tensor, Tensor]:
     >>> round(float(frobenius) / 10**6, 2), round(float(spectral), 2)
     (1.0, 4.0)
     """
-    dim = _checks.natural("dim", dim)
     squares = np.array([_squared_norms(rng, dim) for rng in block.streams]).T
     frobenius, spectral = torch.from_numpy(squares).to(block.device)
     return frobenius, spectral
 
 
 def _squared_norms(rng: np.random.Generator, dim: int) -> tuple[float, float]:
-    diagonal, beside = _first_rows(rng, dim)
-    ends = [_tridiagonal.eigenvalue(diagonal, beside, place) for place in (0, len(beside))]
+    diagonal, beside = first_rows(rng, dim)
+    ends = [float(_bisected(diagonal, beside, place)[0][0]) for place in (0, len(beside))]
     rest = dim - len(diagonal)
-    further = (
-        rng.chisquare(rest + rest * (rest + 1) / 2) if rest else 0.0
-    )  # diagonal, and twice what lies beside it
+    # diagonal, and twice what lies beside it
+    further = rng.chisquare(rest + rest * (rest + 1) / 2) if rest else 0.0
     whole = float((diagonal**2).sum() + 2 * (beside**2).sum()) + 2 / dim * further
     return whole, max(end**2 for end in ends)
 
@@ -173,11 +222,6 @@ def goe_moments(block: Block, dim: int, *, spike: float = 0.0, rank: int = 0) ->
 
     A `spike` is added in `rank` orthogonal directions; they may be the first axes, as the law has no axes.
 
-    Raises
-    ------
-    ValueError
-        If `dim` is not positive, `rank` is not a whole number from 0 to `dim`, or the diagonals do not fit into memory.
-
     Examples
     --------
     >>> from simulate.monte_carlo import fixture
@@ -185,10 +229,6 @@ def goe_moments(block: Block, dim: int, *, spike: float = 0.0, rank: int = 0) ->
     >>> (trace / 1e6).round(decimals=3).tolist(), (square / 1e12).round(decimals=3).tolist()
     ([3.0], [3.0])
     """
-    dim, rank = _checks.natural("dim", dim), _checks.natural_or_zero("rank", rank)
-    if rank > dim:
-        raise ValueError(f"rank must be at most dim = {dim}, got {rank}")
-    _require_memory(block, "dim", 24 * len(block) * dim, f"diagonals of length {dim}")
     diagonal = block.normal(dim) * math.sqrt(2 / dim)
     diagonal[:, :rank] += spike
     pairs = dim * (dim - 1) / 2
@@ -201,11 +241,6 @@ def haar_frames(block: Block, rows: int, columns: int, *, count: int = 1) -> Ten
 
     As those of `simulate.perceptrons.curvature.haar`.
 
-    Raises
-    ------
-    ValueError
-        If not 1 <= columns <= rows, `count` is not positive, or the frames do not fit into memory.
-
     Examples
     --------
     >>> from simulate.monte_carlo import fixture
@@ -213,12 +248,6 @@ def haar_frames(block: Block, rows: int, columns: int, *, count: int = 1) -> Ten
     >>> bool(torch.allclose(frame.T @ frame, torch.eye(2, dtype=torch.float64)))
     True
     """
-    rows, columns = _checks.natural("rows", rows), _checks.natural("columns", columns)
-    count = _checks.natural("count", count)
-    if columns > rows:
-        raise ValueError(f"columns must be between 1 and rows = {rows}, got {columns}")
-    what = f"{count} frames of {rows} x {columns}"
-    _require_memory(block, "rows, columns and count", 32 * len(block) * count * rows * columns, what)
     normal = block.normal(count, columns, rows).flatten(0, 1)
     return _haar_rows(normal).mT.unflatten(0, (len(block), count))
 
@@ -228,16 +257,8 @@ def wishart(block: Block, dim: int, samples: int) -> Tensor:
 
     By the decomposition of Bartlett (1933): X = L Q with orthonormal rows Q, and independent entries of L, normal below
     the diagonal, on it the roots of chi-squares of `samples` degrees of freedom, one less in each row.
-
-    Raises
-    ------
-    ValueError
-        If `dim` or `samples` is not positive, or the matrices do not fit into memory.
     """
-    dim, samples = _checks.natural("dim", dim), _checks.natural("samples", samples)
     rank = min(dim, samples)
-    what = f"matrices of {dim} x {dim} from {samples} samples"
-    _require_memory(block, "dim and samples", 16 * len(block) * dim * (dim + rank), what)
     degrees = samples - np.arange(rank)
 
     def draw(rng: np.random.Generator) -> NDArray[np.float64]:
@@ -250,15 +271,7 @@ def wishart(block: Block, dim: int, samples: int) -> Tensor:
 
 
 def unit_vectors(block: Block, dim: int) -> Tensor:
-    """Uniform on the unit sphere, shape (n, dim).
-
-    Raises
-    ------
-    ValueError
-        If `dim` is not positive, or the vectors do not fit into memory.
-    """
-    dim = _checks.natural("dim", dim)
-    _require_memory(block, "dim", 24 * len(block) * dim, f"vectors of length {dim}")
+    """Uniform on the unit sphere, shape (n, dim)."""
     return torch.nn.functional.normalize(block.normal(dim), dim=1)
 
 
@@ -269,14 +282,7 @@ def spiked(noise: Tensor, directions: Tensor, spike: float | Tensor) -> Tensor:
 
 
 def top_eigenvalue(matrices: Tensor) -> Tensor:
-    """Largest eigenvalue of each symmetric matrix: (n, dim, dim) -> (n,).
-
-    Raises
-    ------
-    ValueError
-        If the matrices are not square.
-    """
-    _require_square(matrices)
+    """Largest eigenvalue of each symmetric matrix: (n, dim, dim) -> (n,)."""
     if _dense(matrices):
         return torch.linalg.eigvalsh(matrices)[:, -1]
     return torch.from_numpy(np.stack([_top(a, vector=False)[0] for a in matrices.detach().numpy()]))
@@ -288,25 +294,17 @@ def top_eigenpair(matrices: Tensor) -> tuple[Tensor, Tensor]:
     On the CPU one pair costs 0.3 of a full decomposition at dim 200 and less than 0.1 at dim 1000; what
     Lanczos finds has a residual below 1e-10 of the matrix, or the dense solver replaces it.
 
-    Raises
-    ------
-    ValueError
-        If the matrices are not square.
-
     Examples
     --------
     >>> values, vectors = top_eigenpair(torch.diag_embed(torch.tensor([[1.0, 3.0], [-1.0, -2.0]]).double()))
     >>> values.tolist(), vectors.abs().tolist()
     ([3.0, -1.0], [[0.0, 1.0], [1.0, 0.0]])
     """
-    _require_square(matrices)
     if _dense(matrices):
         values, vectors = torch.linalg.eigh(matrices)
         return values[:, -1], vectors[:, :, -1]
-    pairs = [_top(a, vector=True) for a in matrices.detach().numpy()]
-    return torch.from_numpy(np.stack([p[0] for p in pairs])), torch.from_numpy(
-        np.stack([p[1] for p in pairs])
-    )
+    tops, directions = zip(*(_top(a, vector=True) for a in matrices.detach().numpy()), strict=True)
+    return torch.from_numpy(np.stack(tops)), torch.from_numpy(np.stack(directions))
 
 
 def logit_gradients(
@@ -329,22 +327,7 @@ def logit_gradients(
     Returns
     -------
     c of shape (n, K, d) and e of shape (n, samples, K, d); the gradients are ``c[:, None] + e``.
-
-    Raises
-    ------
-    ValueError
-        If a count is not positive, a standard deviation is negative or not finite, more orthogonal rows are
-        asked for than there are dimensions, or the gradients do not fit into memory.
     """
-    sizes = {"classes": classes, "dim": dim, "samples": samples}
-    classes, dim, samples = (_checks.natural(name, value) for name, value in sizes.items())
-    for name, sigma in (("sigma_c", sigma_c), ("sigma_e", sigma_e)):
-        if not 0 <= sigma < math.inf:
-            raise ValueError(f"{name} must be non-negative and finite, got {sigma!r}")
-    if orthogonal and classes > dim:
-        raise ValueError(f"classes must be at most dim where the rows are orthogonal, got {classes} in {dim}")
-    what = f"gradients of {samples} samples, {classes} classes and {dim} parameters"
-    _require_memory(block, "classes, dim and samples", 16 * len(block) * classes * dim * (samples + 3), what)
     c = block.normal(classes, dim)
     if orthogonal:
         c = _haar_rows(c) * math.sqrt(dim)
@@ -364,22 +347,12 @@ def gauss_newton_of_logits(gradients: Tensor, p: Tensor) -> Tensor:
     Returns
     -------
     Shape (n, d, d).
-
-    Raises
-    ------
-    ValueError
-        If `p` does not hold probabilities that sum to 1 (to 1e-8), or its shape does not fit.
     """
-    samples, classes = gradients.shape[1:3]
     p = torch.as_tensor(p, dtype=gradients.dtype, device=gradients.device)
-    if p.shape not in ((classes,), (samples, classes), gradients.shape[:3]):
-        raise ValueError(f"p must be of shape ({classes},) or ({samples}, {classes}), got {tuple(p.shape)}")
-    if not (p >= 0).all() or not ((p.sum(-1) - 1).abs() <= 1e-8).all():
-        raise ValueError("p must be probabilities that sum to 1, got entries that are not")
     # centred on the mean gradient: diag p - p p^T would cancel to nothing where p is nearly one-hot
     mean = (p[..., None] * gradients).sum(-2, keepdim=True)
     factor = (p.sqrt()[..., None] * (gradients - mean)).flatten(1, 2)
-    return factor.mT @ factor / samples
+    return factor.mT @ factor / gradients.shape[1]
 
 
 def _haar_rows(gaussian: Tensor) -> Tensor:
@@ -422,13 +395,3 @@ def _lanczos(matrix: NDArray[np.float64]) -> tuple[Any, Any] | None:
     # |value| is at most the norm of the matrix, so this residual is the stricter one
     residual = np.linalg.norm(matrix @ vector - value * vector)
     return (value, vector) if residual <= _RESIDUAL * abs(value) else None
-
-
-def _require_memory(block: Block, name: str, needed: int, what: str) -> None:
-    # counted at the peak: while the draws of a block are stacked they are there twice
-    _memory.require_free(name, needed, f"{len(block)} replicates of {what}")
-
-
-def _require_square(matrices: Tensor) -> None:
-    if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2]:
-        raise ValueError(f"matrices must be of shape (n, dim, dim), got {tuple(matrices.shape)}")

@@ -7,7 +7,6 @@ is one stacked tensor, whose leading axis is ``n``; every draw comes from the st
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simulate import _checks, _memory
+from simulate.matrices.ensembles import symmetric
 from simulate.monte_carlo import Block
 
 __all__ = [
@@ -48,7 +47,7 @@ def student(block: Block, dim: int, *, degrees: float) -> Tensor:
     if not 2 < degrees < math.inf:
         raise ValueError(f"degrees must be finite and more than 2, got {degrees!r}")
     scale = math.sqrt(1 - 2 / degrees)  # of variance 1
-    return _symmetric(block, dim, lambda rng, size: scale * rng.standard_t(degrees, size))
+    return symmetric(block, dim, lambda rng, size: scale * rng.standard_t(degrees, size))
 
 
 def sparse(block: Block, dim: int, *, per_row: float) -> Tensor:
@@ -75,7 +74,6 @@ def sparse(block: Block, dim: int, *, per_row: float) -> Tensor:
     >>> w.abs().unique().tolist()
     [0.0, 0.5]
     """
-    dim = _checks.natural("dim", dim)
     if not 0 < per_row <= dim:
         raise ValueError(f"per_row must be positive and at most dim, got {per_row!r} of {dim}")
     share = per_row / (2 * dim)  # of either sign
@@ -84,42 +82,24 @@ def sparse(block: Block, dim: int, *, per_row: float) -> Tensor:
         u = rng.random(size)
         return ((u < share) - 1.0 * (u >= 1 - share)) / math.sqrt(2 * share)
 
-    return _symmetric(block, dim, draw)
+    return symmetric(block, dim, draw)
 
 
 def profiled(block: Block, profile: Tensor) -> Tensor:
-    """Gaussian matrices whose entries have the variances profile/dim, on the diagonal too: shape (n, dim, dim).
-
-    Raises
-    ------
-    ValueError
-        If `profile` is not a symmetric matrix of finite numbers >= 0, or the matrices do not fit into memory.
-    """
-    if profile.ndim != 2 or not torch.equal(profile, profile.mT):
-        raise ValueError(f"profile must be a symmetric matrix, got shape {tuple(profile.shape)}")
-    if not bool((profile.isfinite() & (profile >= 0)).all()):
-        raise ValueError("profile must hold finite variances >= 0, got others")
-    noise = _symmetric(block, len(profile), lambda rng, size: rng.standard_normal(size))
+    """Gaussian matrices whose entries have the variances profile/dim, on the diagonal too: shape (n, dim, dim)."""
+    noise = symmetric(block, len(profile), lambda rng, size: rng.standard_normal(size))
     return noise * profile.sqrt().to(noise.device)
 
 
 def blocked_profile(dim: int, *, contrast: float) -> Tensor:
     """Variances v_i v_j, v = 1 + contrast in the first half of the rows, 1 - contrast in the second: (dim, dim).
 
-    Raises
-    ------
-    ValueError
-        If `dim` is less than 2, `contrast` not between 0 and 1, or the matrix does not fit into memory.
-
     Examples
     --------
     >>> blocked_profile(4, contrast=0.5)[0].tolist()
     [2.25, 2.25, 0.75, 0.75]
     """
-    rows = _rows(dim, contrast)
-    if len(rows) < 2:
-        raise ValueError(f"dim must be at least 2, one row for either half, got {dim}")
-    first = rows < dim // 2
+    first = torch.arange(dim) < dim // 2
     level = 1 + contrast * (2.0 * first.double() - 1)
     return level[:, None] * level / level.mean() ** 2
 
@@ -129,17 +109,12 @@ def banded_profile(dim: int, *, contrast: float) -> Tensor:
 
     The rows stand in a circle, so that all have the same sum; the mean is 1.
 
-    Raises
-    ------
-    ValueError
-        If `dim` is not positive, `contrast` not between 0 and 1, or the matrix does not fit into memory.
-
     Examples
     --------
     >>> banded_profile(6, contrast=0.5)[0].tolist()
     [1.5, 1.5, 0.5, 0.5, 0.5, 1.5]
     """
-    rows = _rows(dim, contrast)
+    rows = torch.arange(dim)
     apart = (rows[:, None] - rows).abs()
     near = 4 * torch.minimum(apart, dim - apart) < dim
     level = 1 + contrast * (2.0 * near.double() - 1)
@@ -147,44 +122,8 @@ def banded_profile(dim: int, *, contrast: float) -> Tensor:
 
 
 def signed_projections(block: Block, dim: int, *, samples: int, rank: int) -> Tensor:
-    """Average over samples of the sum of `rank` projections +-u u' on uniform directions: shape (n, dim, dim).
-
-    Raises
-    ------
-    ValueError
-        If a count is not positive, or the matrices do not fit into memory.
-    """
-    sizes = {"dim": dim, "samples": samples, "rank": rank}
-    dim, samples, rank = (_checks.natural(name, value) for name, value in sizes.items())
+    """Average over samples of the sum of `rank` projections +-u u' on uniform directions: shape (n, dim, dim)."""
     terms = samples * rank
-    what = f"matrices of {dim} x {dim} from {terms} directions"
-    _require_memory(block, "dim, samples and rank", 8 * len(block) * dim * (dim + 4 * terms), what)
     directions = torch.nn.functional.normalize(block.normal(dim, terms), dim=1)
     signs = block.stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
     return (directions * signs[:, None]) @ directions.mT / samples
-
-
-def _rows(dim: int, contrast: float) -> Tensor:
-    """Numbers of the rows of a profile."""
-    dim = _checks.natural("dim", dim)
-    if not 0 <= contrast <= 1:
-        raise ValueError(f"contrast must be between 0 and 1, got {contrast!r}")
-    _memory.require_free("dim", 32 * dim**2, f"variances of {dim} x {dim} entries")
-    return torch.arange(dim)
-
-
-def _symmetric(block: Block, dim: int, draw: Callable[[np.random.Generator, int], NDArray[Any]]) -> Tensor:
-    """Entries of variance 1/dim from draws of variance 1, one for each pair of rows."""
-    dim = _checks.natural("dim", dim)
-    _require_memory(block, "dim", (12 * len(block) + 8) * dim**2, f"matrices of {dim} x {dim}")
-    rows, columns = torch.triu_indices(dim, dim)
-    entries = block.stack(lambda rng: draw(rng, len(rows))) / math.sqrt(dim)
-    matrices = entries.new_empty(len(block), dim, dim)
-    matrices[:, rows, columns] = entries
-    matrices[:, columns, rows] = entries
-    return matrices
-
-
-def _require_memory(block: Block, name: str, needed: int, what: str) -> None:
-    # counted at the peak: while the draws of a block are stacked they are there twice
-    _memory.require_free(name, needed, f"{len(block)} replicates of {what}")

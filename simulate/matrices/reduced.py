@@ -29,11 +29,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from simulate import _checks, _memory
-from simulate.matrices import _tridiagonal, ensembles
+from simulate.matrices import ensembles
+from simulate.matrices.ensembles import Floats, edge_rows, eigenpair, first_rows
 from simulate.monte_carlo import Block
 
 __all__ = [
@@ -46,13 +45,9 @@ __all__ = [
     "wigner_outliers",
 ]
 
-# In units of size^(1/3) an eigenvector of the edge falls off like an Airy function: exp(-2/3 12^1.5) is 1e-12 here.
-_ROWS = 12.0
-
 # An outlier falls off by the factor 1/spike from one row of blocks to the next: 1.4^-80 is 2e-12.
 _NEAREST, _BLOCK_ROWS = 1.4, 80
 
-Floats = NDArray[np.float64]
 Strength = float | Sequence[float] | Floats
 """Of the spike: one number, or one for each replicate."""
 
@@ -78,11 +73,6 @@ def wigner_extreme(block: Block, dim: int, *, spike: Strength, bottom: bool = Fa
     bottom
         Look at the smallest eigenvalue.
 
-    Raises
-    ------
-    ValueError
-        If `dim` is not positive, or `spike` not finite or of another length than the block.
-
     Examples
     --------
     >>> from simulate.monte_carlo import fixture
@@ -90,16 +80,7 @@ def wigner_extreme(block: Block, dim: int, *, spike: Strength, bottom: bool = Fa
     >>> round(float(top.eigenvalue), 2), round(float(top.overlap), 2)
     (2.9, 0.84)
     """
-    dim = _checks.natural("dim", dim)
-    spikes = _strengths(spike, len(block))
-    rows = _rows(dim, dim)
-
-    def draw(rng: np.random.Generator, theta: float) -> tuple[Floats, Floats]:
-        diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
-        diagonal[0] += theta
-        return diagonal, np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
-
-    return _extreme(block, spikes, draw, bottom=bottom)
+    return _extreme(block, spike, lambda rng, theta: first_rows(rng, dim, theta), bottom=bottom)
 
 
 def wigner_outliers(block: Block, dim: int, *, spikes: Sequence[float]) -> Extreme:
@@ -122,16 +103,11 @@ def wigner_outliers(block: Block, dim: int, *, spikes: Sequence[float]) -> Extre
     Raises
     ------
     ValueError
-        If `dim` is not positive or less than the number of spikes, or `spikes` is not as said.
+        If `spikes` is not as said.
     """
-    dim = _checks.natural("dim", dim)
     values = np.asarray(spikes, dtype=np.float64)
-    if values.ndim != 1 or not values.size or len(set(values.tolist())) < values.size:
-        raise ValueError(f"spikes must be different numbers, at least one, got {spikes}")
-    if not (np.abs(values) >= _NEAREST).all() or not np.isfinite(values).all():
-        raise ValueError(f"spikes must be finite and at least {_NEAREST} in size, got {spikes}")
-    if values.size > dim:
-        raise ValueError(f"dim must be at least the number of spikes, got {dim} for {values.size}")
+    if len(set(values.tolist())) < values.size or not (np.abs(values) >= _NEAREST).all():
+        raise ValueError(f"spikes must be different, and at least {_NEAREST} in size, got {spikes}")
     found = [_outliers(_band(rng, dim, values), values) for rng in block.streams]
     eigenvalues, overlaps = (torch.from_numpy(np.array(part)) for part in zip(*found, strict=True))
     return Extreme(eigenvalues.to(block.device), overlaps.to(block.device))
@@ -148,31 +124,17 @@ def additive_wishart_top(block: Block, dim: int, samples: int, *, spike: Strengt
         Columns n of the noise.
     spike
         Eigenvalue of the added matrix, >= 0, one number or one for each replicate.
-
-    Raises
-    ------
-    ValueError
-        If a count is not positive, or `spike` not finite and >= 0 or of another length than the block.
     """
-    shape = _shape(dim, samples)
-    spikes = _positive(spike, len(block))
-    return _wishart(block, shape, spikes, lambda rng, _: rng.chisquare(samples), added=True)
+    return _wishart(block, dim, samples, spike, lambda rng, _: rng.chisquare(samples), added=True)
 
 
 def information_plus_noise_top(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
     """Largest eigenvalue of the square of a matrix of rank one plus noise: arguments as in `additive_wishart_top`.
 
     `spike` is the eigenvalue of J J'; an element of the noise has variance 1/samples.
-
-    Raises
-    ------
-    ValueError
-        As in `additive_wishart_top`.
     """
-    shape = _shape(dim, samples)
-    spikes = _positive(spike, len(block))
     return _wishart(
-        block, shape, spikes, lambda rng, theta: rng.noncentral_chisquare(samples, samples * theta)
+        block, dim, samples, spike, lambda rng, theta: rng.noncentral_chisquare(samples, samples * theta)
     )
 
 
@@ -180,15 +142,8 @@ def spiked_covariance_top(block: Block, dim: int, samples: int, *, spike: Streng
     """Largest eigenvalue of the covariance of normal samples, of variance 1 + `spike` in one direction and 1 else.
 
     Arguments as in `additive_wishart_top`.
-
-    Raises
-    ------
-    ValueError
-        As in `additive_wishart_top`.
     """
-    shape = _shape(dim, samples)
-    spikes = _positive(spike, len(block))
-    return _wishart(block, shape, spikes, lambda rng, theta: (1 + theta) * rng.chisquare(samples))
+    return _wishart(block, dim, samples, spike, lambda rng, theta: (1 + theta) * rng.chisquare(samples))
 
 
 def signed_projections_top(
@@ -210,19 +165,12 @@ def signed_projections_top(
     Raises
     ------
     ValueError
-        If a count is not positive, there are not more dimensions than projections, `spike` is not finite and
-        >= 0 or of another length than the block, `scale` is not finite, or the factors do not fit into memory.
+        If there are not more dimensions than projections.
     """
-    sizes = {"dim": dim, "samples": samples, "rank": rank}
-    dim, samples, rank = (_checks.natural(name, value) for name, value in sizes.items())
     terms = samples * rank
     if dim <= terms:
         raise ValueError(f"dim must be more than samples times rank, got {dim} for {terms} projections")
-    if not math.isfinite(scale):
-        raise ValueError(f"scale must be finite, got {scale!r}")
-    spikes = torch.from_numpy(_positive(spike, len(block))).to(block.device)
-    what = f"{len(block)} replicates of {terms} projections"
-    _memory.require_free("samples and rank", 48 * len(block) * (terms + 1) ** 2, what, device=block.device)
+    spikes = torch.from_numpy(_strengths(spike, len(block))).to(block.device)
     factor = block.stack(lambda rng: _triangular(rng, dim, terms + 1))
     signs = block.stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
     weights = torch.cat([spikes[:, None], signs * (scale / samples)], dim=1)
@@ -239,15 +187,15 @@ def _triangular(rng: np.random.Generator, dim: int, count: int) -> Floats:
 
 def _wishart(
     block: Block,
-    shape: tuple[int, int],
-    spikes: Floats,
+    dim: int,
+    samples: int,
+    spike: Strength,
     first: Callable[[np.random.Generator, float], float],
     *,
     added: bool = False,
 ) -> Extreme:
     """From the lower bidiagonal factor, whose first entry is the length of the first row of the noise."""
-    dim, samples = shape
-    rows = min(_rows(dim, min(shape)), samples + 1)
+    rows = min(edge_rows(dim, min(dim, samples)), samples + 1)
 
     def draw(rng: np.random.Generator, theta: float) -> tuple[Floats, Floats]:
         along = np.concatenate([[first(rng, theta)], _chi_squares(rng, samples - np.arange(1.0, rows))])
@@ -256,20 +204,19 @@ def _wishart(
         diagonal[0] += theta if added else 0.0
         return diagonal, np.sqrt(along[:-1] * beside) / samples
 
-    return _extreme(block, spikes, draw)
+    return _extreme(block, spike, draw)
 
 
 def _extreme(
     block: Block,
-    spikes: Floats,
+    spike: Strength,
     draw: Callable[[np.random.Generator, float], tuple[Floats, Floats]],
     *,
     bottom: bool = False,
 ) -> Extreme:
-    pairs = [
-        _pair(*draw(rng, float(theta)), bottom=bottom)
-        for rng, theta in zip(block.streams, spikes, strict=True)
-    ]
+    spikes = _strengths(spike, len(block)).tolist()
+    drawn = [draw(rng, theta) for rng, theta in zip(block.streams, spikes, strict=True)]
+    pairs = [eigenpair(*rows, 0 if bottom else len(rows[1])) for rows in drawn]
     values, overlaps = torch.tensor(pairs, dtype=torch.float64, device=block.device).unbind(dim=1)
     return Extreme(values, overlaps)
 
@@ -306,35 +253,10 @@ def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
     return values, overlaps
 
 
-def _pair(diagonal: Floats, beside: Floats, *, bottom: bool) -> tuple[float, float]:
-    wanted = 0 if bottom else len(diagonal) - 1
-    return _tridiagonal.eigenpair(diagonal, beside, wanted)
-
-
 def _chi_squares(rng: np.random.Generator, degrees: Floats) -> Floats:
     """0 for no degree of freedom, where the generator's own chi-square refuses."""
     return 2 * rng.standard_gamma(degrees / 2)
 
 
-def _rows(dim: int, scale: int) -> int:
-    return min(dim, 16 + math.ceil(_ROWS * scale ** (1 / 3)))
-
-
-def _shape(dim: int, samples: int) -> tuple[int, int]:
-    return _checks.natural("dim", dim), _checks.natural("samples", samples)
-
-
 def _strengths(spike: Strength, count: int) -> Floats:
-    values = np.asarray(spike, dtype=np.float64)
-    if values.shape not in ((), (count,)) or not np.isfinite(values).all():
-        raise ValueError(
-            f"spike must be one finite number, or one for each of {count} replicates, got {spike}"
-        )
-    return np.full(count, values)
-
-
-def _positive(spike: Strength, count: int) -> Floats:
-    values = _strengths(spike, count)
-    if (values < 0).any():
-        raise ValueError(f"spike must be non-negative, got {spike}")
-    return values
+    return np.full(count, spike, dtype=np.float64)

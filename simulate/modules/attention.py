@@ -92,8 +92,11 @@ def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
         parts = (projected[id(x)][i] for i, x in enumerate((query, key, value)))
         q, k, v = (part.unflatten(-1, (layer.num_heads, -1)).transpose(1, 2) for part in parts)
         scores = q @ k.mT / math.sqrt(layer.head_dim)
-        for mask in (_masked(attn_mask, scores), _padded(key_padding_mask, scores)):
-            scores = scores if mask is None else scores + mask
+        if attn_mask is not None:  # of pairs of positions, (L, S), or (N heads, L, S)
+            mask = attn_mask if attn_mask.ndim == 2 else attn_mask.view(scores.shape)
+            scores = scores + _added(mask, scores)
+        if key_padding_mask is not None:  # of positions of keys, (N, S)
+            scores = scores + _added(key_padding_mask.reshape(len(scores), 1, 1, -1), scores)
         weights = scores.softmax(-1) if need_weights else _shares(scores)
         output = layer.out_proj((weights @ v).transpose(1, 2).flatten(2))
         weights = weights.mean(1) if average_attn_weights else weights
@@ -116,18 +119,6 @@ def _samples_first(layer: nn.MultiheadAttention, x: Tensor) -> Tensor:
     if x.ndim == 2:
         return x[None]
     return x if layer.batch_first else x.transpose(0, 1)
-
-
-def _masked(mask: Tensor | None, scores: Tensor) -> Tensor | None:
-    """Of pairs of positions, (L, S), or (N heads, L, S)."""
-    if mask is None or mask.ndim == 2:
-        return None if mask is None else _added(mask, scores)
-    return _added(mask.view(scores.shape), scores)
-
-
-def _padded(mask: Tensor | None, scores: Tensor) -> Tensor | None:
-    """Of positions of keys, (N, S)."""
-    return None if mask is None else _added(mask.reshape(len(scores), 1, 1, -1), scores)
 
 
 def _added(mask: Tensor, scores: Tensor) -> Tensor:

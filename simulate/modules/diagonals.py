@@ -23,8 +23,7 @@ from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.rows import unit_of
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_grams import curved_tensors
-from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
-from simulate.modules.samples import CoupledError, Outer
+from simulate.modules.sample_parts import CoupledError, Outer, SamplePart, finite_derivatives, parts
 from simulate.modules.sites import Site
 from simulate.objectives import Objective, require_objective
 from simulate.objectives.batches import rows as samples_of
@@ -253,9 +252,7 @@ def _rows(curved: Mapping[int, slice], units: Mapping[tuple[int, ...], int], mos
 
 def _units(objective: Objective, curved: Mapping[int, slice]) -> Mapping[tuple[int, ...], int]:
     """Layers with fewer outputs for a sample than entries that are wanted: the wanted places, and how many outputs."""
-    if objective.training or not (
-        objective.separable and sites.covers(objective) and sites.by_sample(objective)
-    ):
+    if objective.training or not (objective.separable and sites.by_sample(objective)):
         return {}
     with objective.measured(), torch.enable_grad():
         batch = objective.few()

@@ -9,7 +9,6 @@ Its eigenvalues that are not zero are those of J'J: of N times the Fisher inform
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -80,7 +79,7 @@ def outputs_alone(model: Any, inputs: Any, parameters: Any = None) -> Objective:
 
 def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
     """`empirical_kernel` of an objective with one batch, whatever its loss."""
-    covered = sites.covers(objective) and sites.by_sample(objective)
+    covered = sites.by_sample(objective)
     alone = covered or objective.apart
     with objective.measured(), torch.enable_grad():
         (batch,) = objective.batches()
@@ -92,19 +91,15 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
             raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
         count = outputs[0].numel()
         order = samples if traced else samples * count
-        total = _room(
-            objective.leaves()[0], order, f"the inner products of {samples} samples and {count} outputs"
-        )
+        like = objective.leaves()[0]
+        what = f"the inner products of {samples} samples and {count} outputs"
+        needed = 3 * like.element_size() * order**2
+        _memory.require_free("inputs", needed, what, device=like.device, advice="use fewer samples")
+        total = like.new_zeros(order, order)
         if not (covered and _by_sites(total, objective, batch, count, traced)):
             _by_rows(total, objective, batch, count, traced, alone)
     finite_derivatives(total)
     return total if traced else total.view(samples, count, samples, count)
-
-
-def _room(like: Tensor, order: int, what: str) -> Tensor:
-    needed = 3 * like.element_size() * order**2
-    _memory.require_free("inputs", needed, what, device=like.device, advice="use fewer samples")
-    return like.new_zeros(order, order)
 
 
 def _by_sites(total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool) -> bool:
@@ -179,14 +174,10 @@ def _by_rows(
 
 
 def _gradients(objective: Objective, batch: Batch, some: slice, traced: bool, alone: bool) -> Tensor:
-    each = torch.stack(list(_of_samples(objective, batch, some, alone)))
-    return each.flatten(1) if traced else each.flatten(0, 1)
-
-
-def _of_samples(objective: Objective, batch: Batch, some: slice, alone: bool) -> Iterator[Tensor]:
-    """Gradients (m, dim) of the outputs of one sample after the other, alone where it has the same outputs alone."""
-    leaves = objective.leaves()
+    """Of the outputs of one sample after the other, alone where it has the same outputs alone."""
+    leaves, each = objective.leaves(), list[Tensor]()
     whole = None if alone else objective.outputs(leaves, batch.inputs)
     for n in range(some.start, some.stop):
         row = objective.outputs(leaves, batch.part(slice(n, n + 1)).inputs)[0] if whole is None else whole[n]
-        yield torch.stack([objective.flat(slopes(output, leaves)) for output in row.reshape(-1)])
+        each.append(torch.stack([objective.flat(slopes(output, leaves)) for output in row.reshape(-1)]))
+    return torch.stack(each).flatten(1) if traced else torch.cat(each)

@@ -22,22 +22,34 @@ out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from simulate import _checks
 from simulate.lanczos.probes import probe_count, random_signs
-from simulate.modules import sample_changes as _sample_changes, sites
-from simulate.modules.head_samples import forms_by_head, has_head, variances_by_head
-from simulate.modules.samples import Outer, outer_of, separate_batches, windows
+from simulate.modules import projected, sites
+from simulate.modules.sample_parts import (
+    Outer,
+    columns_of,
+    finite_derivatives,
+    outer_of,
+    rows_by_sample,
+    separate_batches,
+    windows,
+)
+from simulate.modules.site_gradients import numbers_held, per_sample
+from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts, rows, window
 from simulate.objectives.derivatives import bytes_held, second_derivative, slopes
+from simulate.objectives.head_products import head_product
 from simulate.objectives.parameters import Leaves
 from simulate.spectra import Estimate
 
@@ -45,7 +57,9 @@ __all__ = ["Matrix", "bilinear_forms", "quadratic_forms", "total_variance", "var
 
 Matrix = Literal["hessian", "gauss_newton"]
 Floats = NDArray[np.float64]
-Found = TypeVar("Found")
+
+Pairs = Sequence[tuple[Sequence[Tensor], Tensor]]
+"""Some vectors w, and the v that they are asked with."""
 
 _MATRICES = ("hessian", "gauss_newton")
 
@@ -86,7 +100,7 @@ def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hes
            [ 2.,  0.]])
     """
     columns = _columns("vectors", objective, vectors)
-    return _forms(objective, [([column], column) for column in columns], matrix)
+    return _forms(objective, [([column], column) for column in columns.mT], matrix)
 
 
 def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matrix = "hessian") -> Floats:
@@ -117,9 +131,8 @@ def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matri
     array([[18., 24.],
            [ 2.,  0.]])
     """
-    return _forms(
-        objective, [(_columns("left", objective, left), _vector("right", objective, right))], matrix
-    )
+    columns = _columns("left", objective, left)
+    return _forms(objective, [(list(columns.mT), _vector("right", objective, right))], matrix)
 
 
 def total_variance(
@@ -160,32 +173,18 @@ def total_variance(
     """
     probes, rng = probe_count(probes), _checks.generator(seed)
     _require_several(objective)
-    if has_head(objective):
-        signs = (_signs(objective, rng) for _ in range(probes))
-        found = variances_by_head(objective, signs, _known(matrix))
+    if _has_head(objective) or sites.by_sample(objective):
+        each = torch.finfo(objective.dtype).bits // 8 + 2 * 8  # signs, and sums of a batch and of all
+        sizes = (
+            len(range(*some.indices(probes)))
+            for some in cuts(probes, max(1, _HELD // (each * objective.dim)))
+        )
+        signs = ([_signs(objective, rng) for _ in range(size)] for size in sizes)
+        found = np.concatenate([_variances_along(objective, some, matrix) for some in signs])
     else:
-        found = _variances(objective, rng, probes, matrix)
+        pairs = ((_signs(objective, rng), _signs(objective, rng)) for _ in range(probes))
+        found = np.array([_forms(objective, [([w], v)], matrix).var(ddof=1) for v, w in pairs])
     return Estimate(float(found.mean()), float(found.std(ddof=1)) / math.sqrt(probes))
-
-
-def _variances(objective: Objective, rng: np.random.Generator, probes: int, matrix: Matrix) -> Floats:
-    if not _at_sites(objective):
-        found = np.empty(probes)
-        for probe in range(probes):
-            signs = _signs(objective, rng)
-            forms = bilinear_forms(objective, _signs(objective, rng)[:, None], signs, matrix=matrix)
-            found[probe] = forms.var(ddof=1)
-        return found
-    each = torch.finfo(objective.dtype).bits // 8 + 2 * 8  # signs, and sums of a batch and of all
-    most = max(1, _HELD // (each * objective.dim))
-    return np.concatenate(
-        [
-            _variances_along(
-                objective, [_signs(objective, rng) for _ in range(*part.indices(probes))], matrix
-            )
-            for part in cuts(probes, most)
-        ]
-    )
 
 
 def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessian") -> float:
@@ -214,45 +213,34 @@ def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessi
     416.0
     """
     _require_several(objective)
-    if has_head(objective):
-        along = _vector("vector", objective, vector)
-        return float(variances_by_head(objective, [along], _known(matrix))[0])
     return float(_variances_along(objective, [_vector("vector", objective, vector)], matrix)[0])
 
 
 # --- arguments ----------------------------------------------------------------------------------------------------
 
 
-def _columns(name: str, objective: Objective, value: Any) -> list[Tensor]:
-    columns = torch.as_tensor(value)
-    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
-        raise ValueError(
-            f"{name} must be of shape ({objective.dim}, k) with k >= 1, got {tuple(columns.shape)}"
-        )
-    return [_vector(name, objective, column) for column in columns.mT]
-
-
 def _vector(name: str, objective: Objective, value: Any) -> Tensor:
     vector = torch.as_tensor(value)
-    if vector.shape != (objective.dim,):
+    if vector.ndim != 1:
         raise ValueError(f"{name} must be of shape ({objective.dim},), got {tuple(vector.shape)}")
-    if vector.is_complex() or not bool(vector.isfinite().all()):
-        raise ValueError(f"{name} must be real and finite, got others")
-    return vector.detach().to(dtype=objective.dtype, device=objective.device)
+    return _columns(name, objective, vector[:, None])[:, 0]
+
+
+def _columns(name: str, objective: Objective, value: Any) -> Tensor:
+    columns = columns_of(objective, name, value)
+    if not bool(columns.isfinite().all()):
+        raise ValueError(f"{name} must be finite, got others")
+    return columns
 
 
 def _signs(objective: Objective, rng: np.random.Generator) -> Tensor:
     return _vector("probes", objective, random_signs(rng, objective.dim))
 
 
-def _known(matrix: Any) -> Matrix:
+def _full(matrix: Any) -> bool:
     if matrix not in _MATRICES:
         raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
-    return matrix
-
-
-def _full(matrix: str) -> bool:
-    return _known(matrix) == "hessian"
+    return matrix == "hessian"
 
 
 def _require_several(objective: Objective) -> None:
@@ -260,14 +248,39 @@ def _require_several(objective: Objective) -> None:
         raise ValueError(f"data must hold at least 2 samples to have a variance, got {objective.rows}")
 
 
-def _at_sites(objective: Objective) -> bool:
-    return sites.covers(objective) and sites.by_sample(objective)
+# --- whatever the way ---------------------------------------------------------------------------------------------
 
 
-def _rescued(at_sites: Callable[..., Found], by_parameters: Callable[..., Found]) -> Callable[..., Found]:
+class _Way(NamedTuple):
+    """How a batch is asked, for the Hessian or not: by `forms`, w' H_i v for every w of every pair with its v, (N, k).
+
+    By `lengths`, sums over the samples of |H_i v|^2 and of H_i v for every vector, (k,) and (k, dim).
+    """
+
+    forms: Callable[[Objective, Batch, Pairs, bool], Tensor]
+    lengths: Callable[[Objective, Batch, Sequence[Tensor], bool], tuple[Tensor, Tensor]]
+
+
+def _way_of(objective: Objective) -> _Way:
+    if _has_head(objective):
+        return _Way(partial(_forms_of, _by_head), partial(_lengths_of, _by_head))
+    if not sites.by_sample(objective):
+        return _BY_PARAMETERS
+    return _Way(
+        _rescued(_forms_at_sites, _BY_PARAMETERS.forms),
+        _rescued(_lengths_at_sites, _BY_PARAMETERS.lengths),
+    )
+
+
+def _has_head(objective: Objective) -> bool:
+    """Whether logits are taken by chunks of positions: the derivatives of all would take them several times over."""
+    return not objective.training and objective.head_of(objective.few()) is not None
+
+
+def _rescued(at_sites: Callable[..., Any], by_parameters: Callable[..., Any]) -> Callable[..., Any]:
     """One way, and the other where parameters act elsewhere with some of the samples."""
 
-    def part(*arguments: Any) -> Found:
+    def part(*arguments: Any) -> Any:
         try:
             return at_sites(*arguments)
         except sites.ElsewhereError:
@@ -276,139 +289,334 @@ def _rescued(at_sites: Callable[..., Found], by_parameters: Callable[..., Found]
     return part
 
 
-def _finite(numbers: Tensor) -> Tensor:
-    if not bool(numbers.isfinite().all()):
-        raise ValueError("objective must have finite derivatives along the vectors, got NaN or infinity")
-    return numbers
-
-
-# --- forms --------------------------------------------------------------------------------------------------------
-
-
-class _Tangents:
-    """Outputs z of some samples, and the derivative of <u, z> by the parameters, which is linear in u."""
-
-    def __init__(self, objective: Objective, leaves: Leaves, inputs: Any) -> None:
-        self._objective, self._leaves = objective, leaves
-        outputs = objective.outputs(leaves, inputs).reshape(rows(inputs), -1)
-        self._weights = torch.zeros_like(outputs, requires_grad=True)
-        self._pulled = slopes(outputs, leaves, self._weights, again=True)
-
-    def along(self, vector: Tensor) -> Tensor:
-        """<u, dz(v)>, one number."""
-        parts = zip(self._pulled, self._objective.split(vector), strict=True)
-        return torch.stack([(p * v).sum() for p, v in parts]).sum()
-
-    def of(self, number: Tensor) -> Tensor:
-        """Its derivative in u, one row for each sample."""
-        return slopes(number, self._weights)[0]
-
-    def forms(
-        self, left: Sequence[Tensor], right: Tensor, outer: Outer, part: slice, *, full: bool
-    ) -> list[Tensor]:
-        """Entries w' H_i v for every w on the left, (n,) each."""
-        along = self.along(right)
-        tangent = self.of(along)
-        bent, slope = outer.bent(tangent, part), outer.slope[part]
-        lefts = [tangent if w is right else self.of(self.along(w)) for w in left]
-        found = [_rowwise(t, bent) for t in lefts]
-        second = self._second(along) if full else None
-        if second is None:
-            return found
-        return [f + _rowwise(slope, self.of(second(w))) for f, w in zip(found, left, strict=True)]
-
-    def _second(self, along: Tensor) -> Callable[[Tensor], Tensor] | None:
-        """<u, ddz(v, w)> as a function of w; nothing where outputs are linear."""
-        gradient = slopes(along, self._leaves, again=True)
-        if not any(g.requires_grad for g in gradient):
-            return None
-
-        def second(vector: Tensor) -> Tensor:
-            parts = zip(gradient, self._objective.split(vector), strict=True)
-            return torch.stack([(g * p).sum() for g, p in parts]).sum()
-
-        return second
-
-
-def _rowwise(left: Tensor, right: Tensor) -> Tensor:
-    return (left.double() * right.double()).sum(1)
-
-
-def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]], matrix: str) -> Floats:
-    if has_head(objective):
-        return forms_by_head(objective, pairs, _known(matrix))
-    full, by_sites = _full(matrix), _at_sites(objective)
-    at_sites = _sample_changes.forms_at_sites if by_sites else _forms_by_parameters
-    part = _rescued(at_sites, _forms_by_parameters)
+def _forms(objective: Objective, pairs: Pairs, matrix: str) -> Floats:
+    full, way = _full(matrix), _way_of(objective)
     count = sum(len(left) for left, _ in pairs)
     found = [torch.zeros(0, count, dtype=torch.float64)]
     vectors = [v for left, right in pairs for v in (*left, right)]
     with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             if batch.factor:
-                columns = [part(objective, batch, left, right, full) for left, right in pairs]
-                found.append(_finite(torch.cat(columns, dim=1)))
+                found.append(finite_derivatives(way.forms(objective, batch, pairs, full)))
             else:
                 found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
     return objective.ranks.rows(np.concatenate([f.detach().cpu().numpy() for f in found]))
 
 
-def _forms_by_parameters(
-    objective: Objective, batch: Batch, left: Sequence[Tensor], right: Tensor, full: bool
-) -> Tensor:
-    """Entries w' H_i v for every w on the left, (N, k)."""
-    outer, leaves = outer_of(objective, batch), objective.leaves()
-    found: list[Tensor] = []
-    for part in windows(batch, lambda i: _graph(objective, leaves, i), objective):
-        tangents = _Tangents(objective, leaves, window(batch.inputs, part))
-        found.append(torch.stack(tangents.forms(left, right, outer, part, full=full), dim=1))
-    return torch.cat(found)
-
-
-def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
-    """Bytes of the graph of the second derivatives, the parameters themselves left out."""
-    size = bytes_held(lambda: _Tangents(objective, leaves, inputs))
-    return max(3 * size - 3 * sum(leaf.nbytes for leaf in leaves), 1)
-
-
-# --- lengths ------------------------------------------------------------------------------------------------------
-
-
 def _variances_along(objective: Objective, vectors: Sequence[Tensor], matrix: str) -> Floats:
     """One for each vector; what they share is computed once for all of them."""
-    full, count = _full(matrix), objective.rows
-    part = _rescued(_sample_changes.products_at_sites if _at_sites(objective) else _one_by_one, _one_by_one)
-    squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
-    sums = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
+    full, count, way = _full(matrix), objective.rows, _way_of(objective)
+    squares, sums = _none(objective, vectors)
     with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             if batch.factor:
-                found, products = part(objective, batch, vectors, full)
-                squares += _finite(found)
-                sums += _finite(products)
+                found, products = way.lengths(objective, batch, vectors, full)
+                squares += finite_derivatives(found)
+                sums += finite_derivatives(products)
     squares, sums = objective.ranks.total(squares), objective.ranks.total(sums)
     means = torch.stack([(total / count).square().sum() for total in sums])
     return ((squares - count * means) / (count - 1)).clamp(min=0).cpu().numpy()
 
 
-def _one_by_one(
-    objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
+def _none(objective: Objective, vectors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    none = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
+    return none[:, 0].clone(), none
+
+
+# --- by products of one sample after the other --------------------------------------------------------------------
+
+Products = Callable[[Objective, Batch, Sequence[Tensor], bool], Iterator[Tensor]]
+"""H_i v for every vector v, (k, dim), of one sample after the other."""
+
+
+def _lengths_of(
+    products: Products, objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> tuple[Tensor, Tensor]:
-    """Sums of |H_i v|^2 and of H_i v over a batch for every vector, by gradients of single samples."""
+    squares, sums = _none(objective, vectors)
+    for each in products(objective, batch, vectors, full):
+        squares += each.double().square().sum(1)
+        sums += each
+    return squares, sums
+
+
+def _forms_of(products: Products, objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
+    found = [
+        torch.stack(
+            [w.double() @ own for (left, _), own in zip(pairs, each.double(), strict=True) for w in left]
+        )
+        for each in products(objective, batch, [right for _, right in pairs], full)
+    ]
+    return torch.stack(found)
+
+
+def _by_head(objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool) -> Iterator[Tensor]:
+    """Those of all samples cost what one product of the whole costs."""
+    leaves, head = objective.leaves(), objective.head_of(batch)
+    for i in range(rows(batch.targets)):
+        part = batch.part(slice(i, i + 1))
+        own = objective.weighed(part.inputs, part.targets)
+        if head is None or not own.factor:
+            yield torch.zeros(len(vectors), objective.dim, device=objective.device)
+            continue
+        product = head_product(objective, "hessian" if full else "gauss_newton", head, leaves, own)
+        found = [objective.flat(product(objective.split(v))).detach() for v in vectors]
+        yield torch.stack(found) / objective.share
+
+
+def _by_gradients(
+    objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
+) -> Iterator[Tensor]:
     outer, leaves = outer_of(objective, batch), objective.leaves()
-    squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
-    sums = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
     for i in range(rows(batch.targets)):
         part = slice(i, i + 1)
-        inputs = window(batch.inputs, part)
-        tangents = _Tangents(objective, leaves, inputs)
-        outputs = objective.outputs(leaves, inputs).reshape(1, -1)
+        outputs, weights, pulled = _tangents(objective, leaves, window(batch.inputs, part))
         second = second_derivative((outer.slope[part] * outputs).sum(), leaves) if full else None
-        for k, vector in enumerate(vectors):
-            bent = outer.bent(tangents.of(tangents.along(vector)), part)
-            product = objective.flat(slopes(outputs, leaves, bent))
+        products = list[Tensor]()
+        for vector in vectors:
+            bent = outer.bent(slopes(pulled, weights, vector)[0], part)
+            products.append(objective.flat(slopes(outputs, leaves, bent)))
             if second is not None:
-                product = product + objective.flat(second(objective.split(vector)))
-            squares[k] += product.double().square().sum()
-            sums[k] += product
+                products[-1] = products[-1] + objective.flat(second(objective.split(vector)))
+        yield torch.stack(products)
+
+
+# --- forms of all samples at once ---------------------------------------------------------------------------------
+
+
+def _tangents(objective: Objective, leaves: Leaves, inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Outputs z of some samples, (n, m), weights u of them, and the derivative of <u, z> by the parameters, (dim,)."""
+    outputs = objective.outputs(leaves, inputs).reshape(rows(inputs), -1)
+    weights = torch.zeros_like(outputs, requires_grad=True)
+    return outputs, weights, objective.flat(slopes(outputs, leaves, weights, again=True))
+
+
+def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
+    outer, leaves = outer_of(objective, batch), objective.leaves()
+    found = list[Tensor]()
+    for part in windows(batch, lambda i: _graph(objective, leaves, i), objective):
+        _, weights, pulled = _tangents(objective, leaves, window(batch.inputs, part))
+        columns = list[Tensor]()
+        for left, right in pairs:
+            (tangent,) = slopes(pulled, weights, right)
+            bent, slope = outer.bent(tangent, part), outer.slope[part]
+            # <u, ddz(right, .)>; of outputs that are linear it is zero
+            second = objective.flat(slopes(pulled, leaves, right, again=True)) if full else None
+            for w in left:
+                own = tangent if w is right else slopes(pulled, weights, w)[0]
+                columns.append(_rowwise(own, bent))
+                if second is not None and second.requires_grad:
+                    columns[-1] = columns[-1] + _rowwise(slope, slopes(second, weights, w)[0])
+        found.append(torch.stack(columns, dim=1))
+    return torch.cat(found)
+
+
+def _rowwise(left: Tensor, right: Tensor) -> Tensor:
+    return (left.double() * right.double()).sum(1)
+
+
+def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
+    """Bytes of the graph of the second derivatives, the parameters themselves left out."""
+    size = bytes_held(lambda: _tangents(objective, leaves, inputs))
+    return max(3 * size - 3 * sum(leaf.nbytes for leaf in leaves), 1)
+
+
+_BY_PARAMETERS = _Way(_forms_by_parameters, partial(_lengths_of, _by_gradients))
+
+
+# --- at the sites -------------------------------------------------------------------------------------------------
+# A layer with input h and derivative delta of the loss by its output has delta h' for its part of the gradient of a
+# sample. Along a direction both change, and the part of H_i v is (changed delta) h' + delta (changed h)'.
+
+
+class _Change(NamedTuple):
+    """What a direction of the parameters does at a site: its derivative of the loss, and the changes of it."""
+
+    site: Site
+    delta: Tensor | None  # None where only its change counts
+    steeper: Tensor
+    moved: Tensor | None  # change of what the weights multiply, None if that is data
+
+
+def _lengths_at_sites(
+    objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
+) -> tuple[Tensor, Tensor]:
+    """Sum of |H_i v|^2 over a batch for every vector, (k,), and of H_i v, (k, dim)."""
+    squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
+    sums = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
+    leaves = objective.leaves()
+    for course, samples in _walk(objective, batch, full, 2):
+        for k, vector in enumerate(vectors):
+            square, parts = _lengths(course.along(_one(objective, vector)), samples)
+            squares[k] += square
+            whole = [parts[i] if i in parts else torch.zeros_like(leaf) for i, leaf in enumerate(leaves)]
+            sums[k] += objective.flat([p.view_as(leaf) for p, leaf in zip(whole, leaves, strict=True)])
+        del course  # or its graph would be held while that of the next samples is made
     return squares, sums
+
+
+def _forms_at_sites(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
+    """Entries w' H_i v for every w of every pair, (N, k)."""
+    found = list[Tensor]()
+    lefts = [
+        [torch.stack(part) for part in zip(*map(objective.split, left), strict=True)] for left, _ in pairs
+    ]
+    for course, samples in _walk(objective, batch, full, max(len(left) for left, _ in pairs)):
+        columns = list[Tensor]()
+        for directions, (_, right) in zip(lefts, pairs, strict=True):
+            changes = course.along(_one(objective, right))
+            columns.append(sum((_form(change, directions, samples) for change in changes), torch.zeros(())))
+            del changes
+        found.append(torch.cat(columns, dim=1))
+        del course
+    return torch.cat(found)
+
+
+def _one(objective: Objective, vector: Tensor) -> list[Tensor]:
+    return [part[None] for part in objective.split(vector)]
+
+
+def _walk(objective: Objective, batch: Batch, full: bool, count: int) -> Iterator[tuple[_Course, int]]:
+    """Some samples after the other, and their number; `count` tells how much is made of the changes."""
+    outer, leaves = outer_of(objective, batch), objective.leaves()
+    for part in windows(batch, lambda i: _numbers(objective, leaves, i, count), objective):
+        outputs, found = sites.visited(objective, leaves, batch.part(part))
+        yield _Course(outputs, found, outer, part, full), part.stop - part.start
+
+
+def _numbers(objective: Objective, leaves: Leaves, inputs: Any, count: int) -> int:
+    """Bytes of the derivatives of some samples at the sites, and of their gradients where these are written out."""
+    _, found = sites.visited(objective, leaves, Batch(inputs, (), 0.0))
+    numbers = sum((10 + 2 * count) * site.nudge.numel() + 2 * site.inputs.numel() for site in found)
+    numbers += sum(numbers_held(site, 2, rows(inputs)) for site in found if not _thin(site, 1))
+    return numbers * torch.finfo(objective.dtype).bits // 8
+
+
+class _Course:
+    """The sites of some samples, ready to be moved along one direction after the other.
+
+    What all directions share is differentiated once: inner products of weights u with the outputs and with what the
+    layers multiply, by the nudges, are linear in u, and their derivatives in u are the changes along a direction.
+    """
+
+    def __init__(self, outputs: Tensor, found: Sequence[Site], outer: Outer, part: slice, full: bool) -> None:
+        self._outputs, self._found, self._outer, self._part = outputs, found, outer, part
+        self._nudges = [site.nudge for site in found]
+        self._features = [_feature(site) if full else None for site in found]
+        ends = [outputs, *(f for f in self._features if f is not None)]
+        self._weights = [torch.zeros_like(end, requires_grad=True) for end in ends]
+        self._pulled = slopes(ends, self._nudges, self._weights, again=True)
+        slope = outer.slope[part].view_as(outputs) if full else None
+        self._delta = None if slope is None else slopes(outputs, self._nudges, slope, again=True)
+
+    def along(self, directions: Sequence[Tensor]) -> list[_Change]:
+        """What one direction, for every parameter (1, *its shape), does at each of them."""
+        found, outputs, part = self._found, self._outputs, self._part
+        direct = [sites.moved(site, directions)[0] for site in found]
+        tangent, *moved = slopes(self._pulled, self._weights, direct)
+        bent = self._outer.bent(tangent.reshape(part.stop - part.start, -1), part)
+        ends, starts = [outputs], [bent.view_as(outputs)]
+        if self._delta is None:
+            steeper = slopes(ends, self._nudges, starts)
+            return [_Change(site, None, s, None) for site, s in zip(found, steeper, strict=True)]
+        for site, d, change in zip(found, self._delta, direct, strict=True):
+            if site.inputs.requires_grad:
+                ends.append(site.inputs)
+                starts.append(projected.pull(site, d.detach(), directions)(0))
+            if d.requires_grad:
+                ends.append(d)
+                starts.append(change)
+        steeper = slopes(ends, self._nudges, starts)
+        later = iter(moved)
+        return [
+            _Change(site, d.detach(), s, None if f is None else next(later))
+            for site, d, s, f in zip(found, self._delta, steeper, self._features, strict=True)
+        ]
+
+
+def _feature(site: Site) -> Tensor | None:
+    """What the weights of a layer multiply, if other parameters move it."""
+    if not site.inputs.requires_grad or "weight" not in site.places:
+        return None
+    if not isinstance(site.layer, sites.NORMALISATIONS):
+        return site.inputs
+    return sites.unscaled(site, site.inputs)
+
+
+def _lengths(changes: Sequence[_Change], samples: int) -> tuple[Tensor, dict[int, Tensor]]:
+    """Sum of the squared lengths of the products of all samples, and sum of the products by places, (size,) each."""
+    uses = Counter(place for change in changes for place in change.site.places.values())
+    products, sums = dict[int, Tensor](), dict[int, Tensor]()
+    total = changes[0].steeper.new_zeros((), dtype=torch.float64)
+    for change in changes:
+        for name, place in change.site.places.items():
+            if name == "weight" and uses[place] == 1 and _thin(change.site, samples):
+                left, right = _thin_factors(change, samples)
+                # of L'R the sum of the products of the entries of LL' and RR'
+                above, below = left.double(), right.double()
+                total += ((above @ above.mT) * (below @ below.mT)).sum()
+                sums[place] = (left.flatten(0, 1).mT @ right.flatten(0, 1)).flatten()
+            else:
+                product = _product(change, name, samples)
+                products[place] = products[place] + product if place in products else product
+    for place, product in products.items():
+        total += product.double().square().sum()
+        sums[place] = product.sum(0)
+    return total, sums
+
+
+def _thin(site: Site, samples: int) -> bool:
+    """Whether so few rows of a matrix product make up the gradient of a sample that their overlaps cost less."""
+    if not isinstance(site.layer, nn.Linear):
+        return False
+    above, below = site.nudge.shape[-1], site.inputs.shape[-1]
+    return 2 * (site.nudge.numel() // (samples * above)) * (above + below) < above * below
+
+
+def _thin_factors(change: _Change, samples: int) -> tuple[Tensor, Tensor]:
+    """L and R with few rows for each sample, of the product L'R: (n, rows, out) and (n, rows, in)."""
+    above, below = [change.steeper], [change.site.inputs.detach()]
+    if change.moved is not None and change.delta is not None:
+        above.append(change.delta)
+        below.append(change.moved)
+    left, right = (
+        torch.cat([t.reshape(samples, -1, t.shape[-1]) for t in side], dim=1) for side in (above, below)
+    )
+    return left, right
+
+
+def _product(change: _Change, name: str, samples: int) -> Tensor:
+    """Part of H_i v that belongs to one parameter, (n, size)."""
+    site, delta, moved = change.site, change.delta, change.moved
+    product = per_sample(site, name, change.steeper[None], samples)[:, 0]
+    if name == "bias" or delta is None or moved is None:
+        return product
+    if not isinstance(site.layer, sites.NORMALISATIONS):
+        return product + per_sample(site._replace(inputs=moved), name, delta[None], samples)[:, 0]
+    return product + _scaled(site, delta * moved, samples)
+
+
+def _scaled(site: Site, product: Tensor, samples: int) -> Tensor:
+    """Of a normalisation, whose weights multiply one by one, the sums for each of them, (n, size)."""
+    if not isinstance(site.layer, nn.LayerNorm | nn.RMSNorm):
+        product = product.movedim(1, -1)
+    return product.reshape(samples, -1, site.layer.get_parameter("weight").numel()).sum(1)
+
+
+def _form(change: _Change, directions: Sequence[Tensor], samples: int) -> Tensor:
+    """What a site adds to w' H_i v for every w of the directions, (n, k)."""
+    site, delta, moved = change.site, change.delta, change.moved
+    total = _paired(sites.moved(site, directions), change.steeper, samples)
+    if delta is None or moved is None:
+        return total
+    place = site.places["weight"]
+    if isinstance(site.layer, sites.NORMALISATIONS):
+        return (
+            total + _scaled(site, delta * moved, samples).double() @ directions[place].flatten(1).mT.double()
+        )
+    alone = site._replace(inputs=moved, places={"weight": place})
+    return total + _paired(sites.moved(alone, directions), delta, samples)
+
+
+def _paired(changes: Tensor, delta: Tensor, samples: int) -> Tensor:
+    """Inner products (n, k) of changes (k, *output) and a derivative by the output, sample by sample."""
+    return (rows_by_sample(changes, samples) @ delta.reshape(samples, -1, 1))[..., 0].double()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from simulate import _memory
+from simulate.objectives.derivatives import slopes
 from simulate.objectives.parameters import parametric
 from simulate.objectives.restoring import as_found
 
@@ -58,7 +58,7 @@ def logit_derivatives(model: nn.Module, x: Any, frame: Tensor) -> LogitDerivativ
     Raises
     ------
     ValueError
-        If the frame is of another shape, or the derivatives do not fit into memory.
+        If the frame is of another shape.
 
     Examples
     --------
@@ -76,29 +76,9 @@ def logit_derivatives(model: nn.Module, x: Any, frame: Tensor) -> LogitDerivativ
         moved = (frame @ t).split(sizes)
         leaves = [p + m.view_as(p) for p, m in zip(own.parameters, moved, strict=True)]
         logits = own.call(leaves, x)
-        _require_memory(logits, len(t))
         u = torch.zeros_like(logits, requires_grad=True)
-        slope = _slope(logits, t, u)
-        jacobian = torch.stack([_by(s, u) for s in slope], dim=-1)
-        rows = [torch.stack([_by(b, u) for b in _slope(s, t)], dim=-1) for s in slope]
+        (slope,) = slopes(logits, t, u, again=True)
+        jacobian = torch.stack([slopes(s, u)[0] for s in slope], dim=-1)
+        bends = (slopes(s, t, again=True)[0] for s in slope)
+        rows = [torch.stack([slopes(b, u)[0] for b in bend], dim=-1) for bend in bends]
     return LogitDerivatives(logits.detach(), jacobian, torch.stack(rows, dim=-2))
-
-
-def _slope(outputs: Tensor, by: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Derivative that can be differentiated again; zero where there is none, connected to nothing."""
-    if not outputs.requires_grad:
-        return torch.zeros_like(by)
-    (found,) = torch.autograd.grad(outputs, by, weights, create_graph=True, materialize_grads=True)
-    return found
-
-
-def _by(scalar: Tensor, weights: Tensor) -> Tensor:
-    if not scalar.requires_grad:
-        return torch.zeros_like(weights)
-    return torch.autograd.grad(scalar, weights, retain_graph=True, materialize_grads=True)[0]
-
-
-def _require_memory(logits: Tensor, directions: int) -> None:
-    what = f"the second derivatives of {logits.numel()} logits along {directions} directions"
-    needed = 2 * logits.element_size() * logits.numel() * directions**2
-    _memory.require_free("frame", needed, what, device=logits.device, advice="use fewer columns or samples")

@@ -74,19 +74,19 @@ class Kernel(NamedTuple):
 
     def scales(self) -> Scales:
         """Scales of the model c_k + e_nk; needs two samples."""
-        n, classes = _two_samples(self.logits)
+        n = len(self.logits)
         means = self.gram.diagonal(dim1=1, dim2=3).mean((0, 1))  # |c_k|^2
         squares = self.gram.flatten(2).flatten(0, 1).diagonal().mean()  # of |J_nk|
         error = (squares - means.mean()) / self.dim * n / (n - 1)
         return Scales(
             float((means.mean() / self.dim - error / n).clamp(min=0).sqrt()),
             float(error.clamp(min=0).sqrt()),
-            means.sqrt().cpu().numpy()[:classes],
+            means.sqrt().cpu().numpy(),
         )
 
     def cosines(self) -> Cosines:
         """How logit gradients cluster by logit; needs two samples."""
-        n, classes = _two_samples(self.logits)
+        n, classes = self.logits.shape
         flat = self.gram.reshape(n * classes, n * classes)
         lengths = flat.diagonal().sqrt()
         by_pair = (flat / torch.outer(lengths, lengths)).view(n, classes, n, classes)
@@ -110,7 +110,7 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
     Raises
     ------
     ValueError
-        If the outputs are not logits (N, K), or as `empirical_kernel`.
+        As `empirical_kernel`.
 
     Examples
     --------
@@ -126,13 +126,4 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
     with objective.measured(), torch.no_grad():
         (batch,) = objective.batches()
         logits = objective.outputs(objective.leaves(), batch.inputs)
-    if logits.ndim != 2:
-        raise ValueError(f"model must return logits (N, K), got shape {tuple(logits.shape)}")
     return Kernel(logits, gram, objective.dim)
-
-
-def _two_samples(logits: Tensor) -> tuple[int, int]:
-    n, classes = logits.shape
-    if n < 2:
-        raise ValueError(f"logits must be of at least two samples, got {n}")
-    return n, classes

@@ -27,6 +27,7 @@ from simulate import _memory, operators
 from simulate.lanczos.precision import in_full_precision
 from simulate.modules import sites
 from simulate.modules.homogeneous import Terms
+from simulate.modules.sample_parts import columns_of, rows_by_sample
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective, require_objective
 from simulate.objectives.batches import cuts, rows
@@ -37,7 +38,14 @@ from simulate.results import Columns, Result
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = ["Projected", "plain_convolution", "projected", "projected_terms", "pull"]
+__all__ = [
+    "Projected",
+    "directions_of",
+    "plain_convolution",
+    "projected",
+    "projected_terms",
+    "pull",
+]
 
 _BYTES = 1 << 28
 """Of the changes at the sites that are held at once."""
@@ -136,8 +144,8 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
     (torch.Size([4, 4]), False)
     """
     with in_full_precision():
-        columns = _columns(objective, frame)
-        covered = sites.covers(objective) and sites.by_sample(objective)
+        columns = columns_of(objective, "frame", frame)
+        covered = sites.by_sample(objective)
         found = _at_sites(objective, columns) if covered else None
         found = found or _by_products(objective, columns)
         if not all(bool(m.isfinite().all()) for m in found):
@@ -147,18 +155,7 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
         return Terms(*((m + m.mT) / 2 for m in found))
 
 
-def _columns(objective: Objective, frame: Any) -> Tensor:
-    columns = torch.as_tensor(frame)
-    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
-        shape = tuple(columns.shape)
-        raise ValueError(f"frame must be of shape ({objective.dim}, d) with d >= 1, got {shape}")
-    if columns.is_complex():
-        raise ValueError(f"frame must be real, got {columns.dtype}")
-    return columns.detach().to(device=objective.device)
-
-
 def _by_products(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
-    columns = columns.to(objective.dtype)
     matrices = operators.gauss_newton(objective), operators.h_term(objective)
     g_term, h_term = (columns.mT @ (matrix @ columns) for matrix in matrices)
     return g_term, h_term
@@ -185,15 +182,8 @@ class _Pass(NamedTuple):
 
 def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor] | None:
     """Nothing where parameters act elsewhere with some of the samples."""
-    count = columns.shape[1]
-    what, size = f"{count} directions, apart by parameters", torch.finfo(objective.dtype).bits // 8
-    _memory.require_free(
-        "frame", size * columns.numel(), what, device=objective.device, advice="use fewer columns"
-    )
-    directions = [
-        _direction(objective, columns[part], i) for i, part in enumerate(objective.blocks().values())
-    ]
-    g_term, h_term = (columns.new_zeros(count, count, dtype=objective.dtype) for _ in range(2))
+    count, directions = columns.shape[1], directions_of(objective, columns)
+    g_term, h_term = (columns.new_zeros(count, count) for _ in range(2))
     ranks, elsewhere = objective.ranks, False
     with ranks.together("a frame", vectors=[columns]), objective.measured(), torch.enable_grad():
         try:
@@ -215,16 +205,19 @@ def _of_batch(objective: Objective, batch: Batch, directions: Sequence[Tensor]) 
     (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
     tangents, h_terms = list[Tensor](), list[Tensor]()
     for part in passes:
-        changes = [_by_sample(sites.moved(s, directions), 1, part.size) for s in part.sites]
+        changes = [rows_by_sample(sites.moved(s, directions), part.size) for s in part.sites]
         tangents.append(_tangents(part, changes))
         h_terms.append(_half_h_term(part, slope.detach()[part.samples], directions, changes))
     # a model may hand on what it computed in single precision as double
     return _g_term(slope, free, torch.cat(tangents).to(free.dtype)), torch.stack(h_terms).sum(0)
 
 
-def _direction(objective: Objective, rows: Tensor, place: int) -> Tensor:
-    """The directions of one parameter, (d, *shape), each in one piece."""
-    return rows.to(objective.dtype).mT.contiguous().unflatten(1, objective.shapes[place])
+def directions_of(objective: Objective, columns: Tensor) -> list[Tensor]:
+    """The directions of each parameter, (d, *shape), each in one piece."""
+    what = f"{columns.shape[1]} directions, apart by parameters"
+    _memory.require_free("frame", columns.nbytes, what, device=objective.device, advice="use fewer columns")
+    places = zip(objective.blocks().values(), objective.shapes, strict=True)
+    return [columns[rows].mT.contiguous().unflatten(1, shape) for rows, shape in places]
 
 
 def _passes(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> Iterator[_Pass]:
@@ -248,11 +241,6 @@ def _samples_at_once(objective: Objective, outputs: Tensor, found: Sequence[Site
     what = f"the changes of one sample along {count} directions"
     _memory.require_free("frame", each, what, device=objective.device, advice="use fewer columns")
     return max(1, _BYTES // each)
-
-
-def _by_sample(tensor: Tensor, axis: int, size: int) -> Tensor:
-    """One row for each sample and direction: (d, size * blocks, ...) or its like to (size, d, units)."""
-    return tensor.unflatten(axis, (size, -1)).movedim(axis, 0).flatten(2)
 
 
 def _g_term(slope: Tensor, free: Tensor, tangents: Tensor) -> Tensor:

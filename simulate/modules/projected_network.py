@@ -23,10 +23,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate import _checks, _memory
+from simulate import _checks
 from simulate.modules import sites
 from simulate.modules.homogeneous import Homogeneous
-from simulate.modules.projected import plain_convolution, pull
+from simulate.modules.projected import directions_of, plain_convolution, pull
+from simulate.modules.sample_parts import columns_of, rows_by_sample
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts
@@ -70,7 +71,7 @@ class ProjectedNetwork(Homogeneous):
     ValueError
         If the parameters act elsewhere than in layers that are affine in them, a sample sees others, the model is not
         homogeneous (a bias, a normalisation) or not of straight pieces, shapes disagree, a label is not a class, or the
-        derivatives do not fit into memory.
+        frame does not fit into memory.
 
     Examples
     --------
@@ -86,11 +87,11 @@ class ProjectedNetwork(Homogeneous):
 
     def __init__(self, model: nn.Module, x: Any, labels: Any, frame: Any) -> None:
         objective = Objective(model, (torch.as_tensor(x), labels), nn.CrossEntropyLoss())
-        columns = _columns(objective, frame)
-        if not (sites.covers(objective) and sites.by_sample(objective)):
+        columns = columns_of(objective, "frame", frame)
+        if not sites.by_sample(objective):
             rule = "model must be made of layers with weights, and treat each sample on its own"
             raise ValueError(f"{rule}, got {type(model).__name__}")
-        directions = _directions(objective, columns)
+        directions = directions_of(objective, columns)
         leaves = objective.leaves()
         with objective.measured(), torch.enable_grad():
             batch = next(objective.batches())
@@ -141,14 +142,14 @@ def _add_by_pulling(
 ) -> None:
     """Add <delta_k, the layer with V_i, of the change along V_j>: delta_k is pulled back through V_i first."""
     samples, count = len(half), len(change)
-    row = _by_sample(change, samples).mT.contiguous()
+    row = rows_by_sample(change, samples).mT.contiguous()
     for k, signal in enumerate(signals):
         if isinstance(site.layer, nn.Linear) and "weight" in site.places and signal.ndim == 2:
             turned = signal @ directions[site.places["weight"]]
         else:
             sent = pull(site, signal, directions)
             turned = torch.stack([sent(j) for j in range(count)])
-        half[:, k].baddbmm_(_by_sample(turned, samples), row)
+        half[:, k].baddbmm_(rows_by_sample(turned, samples), row)
 
 
 def _by_kernel(site: Site, directions: Sequence[Tensor]) -> bool:
@@ -187,29 +188,6 @@ def _changes(found: Sequence[Site], ends: Sequence[Tensor], directions: Sequence
     return [torch.stack(rows) for rows in zip(*each, strict=True)]
 
 
-def _by_sample(tensor: Tensor, samples: int) -> Tensor:
-    """(d, samples * blocks, ...) to (samples, d, units)."""
-    return tensor.unflatten(1, (samples, -1)).transpose(0, 1).flatten(2)
-
-
-def _columns(objective: Objective, frame: Any) -> Tensor:
-    columns = torch.as_tensor(frame)
-    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
-        shape = tuple(columns.shape)
-        raise ValueError(f"frame must be of shape ({objective.dim}, d) with d >= 1, got {shape}")
-    return columns.detach().to(device=objective.device, dtype=objective.dtype)
-
-
-def _directions(objective: Objective, columns: Tensor) -> list[Tensor]:
-    """The directions of each parameter, (d, *shape)."""
-    size, what = torch.finfo(objective.dtype).bits // 8, f"{columns.shape[1]} directions, apart by parameters"
-    _memory.require_free(
-        "frame", size * columns.numel(), what, device=objective.device, advice="use fewer columns"
-    )
-    parts = zip(objective.blocks().values(), objective.shapes, strict=True)
-    return [columns[rows].mT.contiguous().unflatten(1, shape) for rows, shape in parts]
-
-
 def _degree(objective: Objective, leaves: Leaves, batch: Batch) -> int:
     """Degree of homogeneity, from what doubling all parameters does."""
     few = batch.part(slice(0, 3)).inputs
@@ -245,15 +223,6 @@ def _labels(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
 def _samples_at_once(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> int:
     """So many that the changes at their layers, outputs and inputs, and what is pulled back fit."""
     outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 1)))
-    size, samples = torch.finfo(objective.dtype).bits // 8, len(batch.targets)
-    kept = 3 * 8 * samples * outputs.numel() * count * (count + 1)
-    each = (
-        size * count * (sum(site.nudge.numel() + 3 * site.inputs.numel() for site in found) + outputs.numel())
-    )
-    classes = outputs.numel()
-    each += size * classes * sum(site.nudge.numel() for site in found)
-    what = f"the second derivatives of {samples} samples and {classes} classes along {count} directions"
-    _memory.require_free(
-        "frame", kept + each, what, device=objective.device, advice="use fewer columns or samples"
-    )
-    return max(1, _BYTES // each)
+    classes, nudges = outputs.numel(), sum(site.nudge.numel() for site in found)
+    numbers = count * (nudges + 3 * sum(site.inputs.numel() for site in found) + classes) + classes * nudges
+    return max(1, _BYTES // (torch.finfo(objective.dtype).bits // 8 * numbers))

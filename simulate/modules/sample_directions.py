@@ -17,31 +17,37 @@ gradient is written out but those of the few samples whose directions others are
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from simulate import _checks, _memory
 from simulate.lanczos.precision import in_full_precision
+from simulate.lanczos.rows import Floats, numbers
 from simulate.modules.sample_grams import SampleGrams
-from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
+from simulate.modules.sample_parts import SamplePart, columns_of, finite_derivatives, parts
 from simulate.objectives import Objective
 from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
 
-__all__ = ["SampleDirections", "SampleStatistics", "sample_directions"]
-
-Floats = NDArray[np.float64]
+__all__ = [
+    "OWN",
+    "SampleDirections",
+    "SampleStatistics",
+    "pair_means",
+    "require_orthonormal",
+    "sample_directions",
+]
 
 _ROUNDING = 1e-4
 """Curvatures of the loss in the outputs below zero by less than this, relative to the largest, are rounding."""
 
-_OWN = 1e-6
+OWN = 1e-6
 """Of the squared length of a sample's eigenvector: below it nothing of its own is left to probe."""
 
 
@@ -132,8 +138,9 @@ def sample_directions(
     (array([18.,  2.]), array([900.,   4.]), array([0.6, 1. ]))
     """
     with in_full_precision():
-        basis = _basis(objective, vectors)
-        probes, heavy = _checks.natural("probes", probes), _count("heavy", heavy)
+        basis = columns_of(objective, "vectors", vectors).mT.contiguous()
+        require_orthonormal(basis)
+        probes, heavy = _checks.natural("probes", probes), _checks.natural_or_zero("heavy", heavy)
         rng = _checks.generator(seed)
         if not objective.separable:
             raise ValueError(
@@ -148,16 +155,18 @@ def sample_directions(
             _require_convex(
                 [each for own in ranks.gathered("curvatures", [c for c, _ in found]) for each in own]
             )
-            first = [_nothing(basis), *(one for _, one in found)]
-            grams, largest, projected, squared, overlaps = (
-                _of_all(objective, [getattr(one, name) for one in first])
-                for name in ("grams", "largest", "projected", "squared", "overlaps")
+            none = basis.new_zeros(0, 0)  # of no samples: what a process of a group has that holds none
+            nothing = SamplePart((), none, none, none.mm)
+            first = [_first(nothing, basis), *(one for _, one in found)]
+            grams, projected, squared, overlaps = (
+                _of_all(objective, column) for column in [*zip(*first, strict=True)][:-1]
             )
+            largest = grams[:, 1]
             tops = [row for one in first for row in one.tops]
             order = largest.argsort(descending=True)[:heavy].tolist()
             heaviest = [i for i in order if float(largest[i]) > 0]
             own_length = 1 - overlaps.square().sum(1)
-            able = np.flatnonzero((own_length.cpu().numpy() > _OWN) & (largest.cpu().numpy() > 0))
+            able = np.flatnonzero((own_length.cpu().numpy() > OWN) & (largest.cpu().numpy() > 0))
             chosen = (
                 rng.choice(able, min(probes, len(able)), replace=False).tolist() if len(largest) > 1 else []
             )
@@ -167,29 +176,25 @@ def sample_directions(
             own = _eigenvectors(objective, tops, before, chosen, basis)
             own = functional.normalize(own - overlaps[chosen].to(own.dtype) @ basis, dim=1)
             along = torch.cat([basis, heavies, own])
-            none = basis.new_zeros(0, len(along) - len(basis), dtype=torch.float64)
             second = [
-                (none, none[:, : len(chosen)]),
-                *(
-                    _second(part, along, len(basis), len(chosen))
-                    for part in parts(objective, directions=len(along))
-                ),
+                _second(part, along, len(basis), len(chosen))
+                for part in itertools.chain([nothing], parts(objective, directions=len(along)))
             ]
             forms, squares = (_of_all(objective, column) for column in zip(*second, strict=True))
-        background, spread = _between(forms[:, len(heaviest) :], squares, chosen)
+        background, spread = pair_means(forms[:, len(heaviest) :], squares, chosen)
         return SampleDirections(
-            grams=SampleGrams(*(_array(column) for column in grams.mT)),
+            grams=SampleGrams(*(numbers(column) for column in grams.mT)),
             statistics=SampleStatistics(
-                eigenvalues=_array(projected.diagonal(dim1=1, dim2=2).mean(0)),
-                projected=_array(projected),
-                squared=_array(squared),
-                largest=_array(largest),
-                overlaps=_array(overlaps),
+                eigenvalues=numbers(projected.diagonal(dim1=1, dim2=2).mean(0)),
+                projected=numbers(projected),
+                squared=numbers(squared),
+                largest=numbers(largest),
+                overlaps=numbers(overlaps),
                 background=background,
                 spread=spread,
             ),
             heavy=tuple(heaviest),
-            forms=_array(forms[:, : len(heaviest)]),
+            forms=numbers(forms[:, : len(heaviest)]),
         )
 
 
@@ -197,7 +202,6 @@ class _First(NamedTuple):
     """Of n samples: trace, largest eigenvalue and squared norm, numbers on V, and the cotangents of u_i."""
 
     grams: Tensor
-    largest: Tensor
     projected: Tensor
     squared: Tensor
     overlaps: Tensor
@@ -209,7 +213,7 @@ def _first(part: SamplePart, basis: Tensor) -> _First:
     if not part.pairs:
         zero = part.signs.new_zeros(samples, dtype=torch.float64)
         square = zero[:, None, None].expand(-1, count, count)
-        return _First(zero[:, None].expand(-1, 3), zero, square, square, square[:, 0], [None] * samples)
+        return _First(zero[:, None].expand(-1, 3), square, square, square[:, 0], [None] * samples)
     gram, inside = _gram(part), _through(part, basis)
     values, vectors = torch.linalg.eigh(gram)
     largest, top = values[:, -1].clamp(min=0), vectors[:, :, -1]
@@ -219,7 +223,6 @@ def _first(part: SamplePart, basis: Tensor) -> _First:
     cotangents = torch.einsum("nr,rn...->n...", weights, part.cotangents)
     return _First(
         grams=torch.stack([traces, largest, squares], 1),
-        largest=largest,
         projected=inside.mT @ inside,
         squared=inside.mT @ gram @ inside,
         overlaps=_at_most_one(torch.einsum("nrk,nr->nk", inside, top) * root[:, None]),
@@ -227,19 +230,12 @@ def _first(part: SamplePart, basis: Tensor) -> _First:
     )
 
 
-def _nothing(basis: Tensor) -> _First:
-    """Of no samples: what a process of a group has that holds none."""
-    none = basis.new_zeros(0, 3, dtype=torch.float64)
-    square = none.new_zeros(0, len(basis), len(basis))
-    return _First(none, none[:, 0], square, square, square[:, 0], [])
-
-
 def _of_all(objective: Objective, own: Sequence[Tensor]) -> Tensor:
     """Rows of the samples of all processes, in the order of the samples."""
     here = torch.cat(list(own))
     if not objective.ranks.several:
         return here
-    return torch.from_numpy(objective.ranks.rows(_array(here))).to(here)
+    return torch.from_numpy(objective.ranks.rows(numbers(here))).to(here)
 
 
 def _at_most_one(overlaps: Tensor) -> Tensor:
@@ -293,7 +289,7 @@ def _require_convex(curvatures: list[tuple[float, float]]) -> None:
         )
 
 
-def _between(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float, float]:
+def pair_means(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float, float]:
     """Means over samples and the own directions of others of e'G_je, and of |(1 - VV')G_je|^2 less its square."""
     if not chosen:
         return 0.0, 0.0
@@ -323,22 +319,8 @@ def _eigenvectors(
     return objective.ranks.total(found)
 
 
-def _basis(objective: Objective, vectors: Any) -> Tensor:
-    """V', (k, dim)."""
-    columns = torch.as_tensor(vectors)
-    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
-        shape = tuple(columns.shape)
-        raise ValueError(f"vectors must be of shape ({objective.dim}, k) with k >= 1, got {shape}")
-    basis = columns.detach().to(dtype=objective.dtype, device=objective.device).mT.contiguous()
+def require_orthonormal(basis: Tensor) -> None:
+    """Refuse vectors (k, dim) that are not."""
     unit = torch.eye(len(basis), dtype=basis.dtype, device=basis.device)
     if not torch.allclose(basis @ basis.mT, unit, atol=1e-4):
-        raise ValueError("vectors must be orthonormal columns, got others")
-    return basis
-
-
-def _count(name: str, value: int) -> int:
-    return 0 if value == 0 and not isinstance(value, bool) else _checks.natural(name, value)
-
-
-def _array(tensor: Tensor) -> Floats:
-    return tensor.detach().double().cpu().numpy()
+        raise ValueError("vectors must be orthonormal, got others")

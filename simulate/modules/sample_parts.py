@@ -15,27 +15,173 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from simulate import _memory
 from simulate.modules import site_gradients, sites
-from simulate.modules.samples import CoupledError, Outer
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
-from simulate.objectives.batches import cuts, rows
-from simulate.objectives.derivatives import slopes
+from simulate.objectives.additivity import MIXED
+from simulate.objectives.batches import cuts, cuttable, rows, window
+from simulate.objectives.derivatives import directional, normal, slopes
+from simulate.objectives.output_curvature import SoftmaxCurvature, closed_curvature
 from simulate.objectives.parameters import Leaves
 
-__all__ = ["Pair", "Root", "SamplePart", "finite_derivatives", "parts", "roots"]
+__all__ = [
+    "CoupledError",
+    "Outer",
+    "Pair",
+    "Root",
+    "SamplePart",
+    "columns_of",
+    "finite_derivatives",
+    "outer_of",
+    "parts",
+    "roots",
+    "rows_by_sample",
+    "separate_batches",
+    "windows",
+]
 
 _WINDOW = 1 << 28
 """Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
 
 _ROUNDINGS = 1e4
 """Outputs that differ by more than so many roundings of the largest one differ."""
+
+_HELD = 1 << 27
+"""Of derivatives that are held at once."""
+_COUPLED = 100
+"""Roundings of the largest entry, beyond which what one sample feels of another is none of rounding."""
+
+
+class CoupledError(ValueError):
+    """Samples that have no loss, or no outputs, of their own."""
+
+
+def columns_of(objective: Objective, name: str, value: Any) -> Tensor:
+    """Vectors in the space of the parameters, as columns (dim, k) of the type and on the device of these.
+
+    Raises
+    ------
+    ValueError
+        If they are of another shape or complex.
+    """
+    columns = torch.as_tensor(value)
+    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
+        shape = tuple(columns.shape)
+        raise ValueError(f"{name} must be of shape ({objective.dim}, k) with k >= 1, got {shape}")
+    if columns.is_complex():
+        raise ValueError(f"{name} must be real, got {columns.dtype}")
+    return columns.detach().to(dtype=objective.dtype, device=objective.device)
+
+
+def finite_derivatives(numbers: Tensor) -> Tensor:
+    """The numbers, if they are."""
+    if not bool(numbers.isfinite().all()):
+        raise ValueError("objective must have finite derivatives, got NaN or infinity")
+    return numbers
+
+
+class Outer:
+    """First and second derivative of the loss of one batch in its outputs, divided by the share of a sample.
+
+    Outputs, and what is like them, have one row for each sample here, (n, m).
+    """
+
+    def __init__(self, objective: Objective, batch: Batch, outputs: Tensor) -> None:
+        samples = rows(batch.targets)
+        if outputs.ndim == 0 or len(outputs) != samples:
+            shape = tuple(outputs.shape)
+            raise CoupledError(f"model must return one row for each of {samples} samples, got shape {shape}")
+        free, self._share = outputs.detach().requires_grad_(), objective.share
+        closed = closed_curvature(objective.criterion, outputs.detach(), batch)
+        loss = objective.loss(free, batch)
+        (slope,) = torch.autograd.grad(loss, free, create_graph=closed is None)
+        self._shape = outputs.shape
+        self.slope = slope.detach().reshape(samples, -1) / self._share
+        self._bend = closed() if closed else partial(directional, slope, free)
+        if closed is None:
+            self._require_apart()
+
+    def bent(self, tangent: Tensor, part: slice) -> Tensor:
+        """Second derivative times a change of the outputs of some of the samples."""
+        change = torch.zeros_like(self.slope)
+        change[part] = tangent
+        return self._bend(change.view(self._shape)).reshape_as(change)[part] / self._share
+
+    def factors(self, part: slice) -> tuple[Tensor, Tensor] | None:
+        """Values (n, r) and vectors (n, m, r): V diag(values) V' is the second derivative, where a formula has them."""
+        if not isinstance(self._bend, SoftmaxCurvature):
+            return None
+        values, vectors = self._bend.factors(part)
+        return values / self._share, vectors
+
+    def blocks(self, part: slice) -> Tensor:
+        """Second derivatives (n, m, m) of some of the samples."""
+        units = torch.eye(self.slope.shape[1], dtype=self.slope.dtype, device=self.slope.device)
+        likes = self.slope[part]
+        return torch.stack([self.bent(unit.expand_as(likes), part) for unit in units], dim=1)
+
+    def _require_apart(self) -> None:
+        """Changes of one half of the samples must not be felt by the other, in halves that part any two of them."""
+        numbers, change = torch.arange(len(self.slope), device=self.slope.device), normal(self.slope)
+        for digit in range((len(self.slope) - 1).bit_length()):
+            others = (numbers >> digit & 1).bool()
+            felt = self.bent(change.masked_fill(others[:, None], 0.0), slice(None)).abs().amax(1)
+            if float(felt[others].max()) > _COUPLED * torch.finfo(felt.dtype).eps * float(felt.max()):
+                raise CoupledError(
+                    "loss must be a sum or mean of what every sample adds, got one that couples samples;"
+                    " use an estimate such as spectra.trace"
+                )
+
+
+def outer_of(objective: Objective, batch: Batch) -> Outer:
+    """That of the outputs of the model."""
+    return Outer(objective, batch, _outputs_alone(objective, batch))
+
+
+def _outputs_alone(objective: Objective, batch: Batch) -> Tensor:
+    with torch.no_grad():
+        return objective.outputs(objective.leaves(), batch.inputs)
+
+
+def separate_batches(objective: Objective) -> Iterator[Batch]:
+    """All of them, those too that add nothing to the loss; samples that see each other are refused."""
+    if objective.training:
+        raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
+    if objective.mixing == MIXED:
+        raise ValueError("model must give each sample outputs of its own, got samples that see each other")
+    for batch in objective.batches(empty=True):
+        if rows(batch.targets) > 1 and not cuttable(batch.inputs, batch.targets):
+            raise ValueError(
+                "data must have samples along the first axis of every tensor to be asked about single ones, got"
+                f" {type(batch.inputs).__name__} as inputs"
+            )
+        yield batch
+
+
+def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:
+    """A batch cut so that what it holds fits; `one` tells how many bytes the first samples hold."""
+    each = _affordable(objective, one(window(batch.inputs, slice(0, 1))))
+    return cuts(rows(batch.targets), max(1, _HELD // max(1, each)))
+
+
+def _affordable(objective: Objective, size: int) -> int:
+    """So many bytes for one sample, if they are there."""
+    what, advice = (
+        "the derivatives of one sample",
+        "use an estimate such as spectra.trace, or a smaller model",
+    )
+    _memory.require_free("objective", size, what, device=objective.device, advice=advice)
+    return size
+
+
+# --- factors ------------------------------------------------------------------------------------------------------
 
 Pair = tuple[Tensor, Tensor]
 """Of shape (n, r, d): inner products over d of the one with the other are those of gradients."""
@@ -138,7 +284,7 @@ def parts(
         If the loss couples the samples, the outputs are not one row for each sample, derivatives are not finite, or
         those of one sample do not fit into memory.
     """
-    covered = sites.covers(objective) and sites.by_sample(objective)
+    covered = sites.by_sample(objective)
     apart = not objective.training and objective.apart
     for batch in objective.batches(empty=True):
         if not batch.factor and root.asks:  # the mean over nothing
@@ -151,7 +297,7 @@ def parts(
 
 def _nothing(objective: Objective, batch: Batch) -> SamplePart:
     samples = rows(batch.targets)
-    none = torch.zeros(samples, 0, dtype=objective.dtype, device=objective.device)
+    none = objective.leaves()[0].new_zeros(samples, 0)
     return SamplePart((), none, none.mT, lambda v: none.new_zeros(samples, 0, len(v), dtype=torch.float64))
 
 
@@ -162,7 +308,7 @@ def _by_sites(
     leaves, samples = objective.leaves(), rows(batch.targets)
     size = _window_size(objective, leaves, batch, directions)
     passed = _visited(objective, leaves, batch) if size >= samples else None
-    whole = passed[0] if passed else _outputs_alone(objective, leaves, batch)
+    whole = passed[0] if passed else _outputs_alone(objective, batch)
     for part, cotangents, signs in _rooted(root, Outer(objective, batch, whole), whole, size):
         only = batch.part(part)
         through = passed or _visited(objective, leaves, only)
@@ -193,14 +339,14 @@ def _at_sites(
         total = signs.new_zeros(samples, len(cotangents), len(vectors), dtype=torch.float64)
         for site, delta in zip(found, deltas, strict=True):
             changes = sites.moved(site, directions)
-            total += (_rows(delta, samples) @ _rows(changes, samples).mT).double()
+            total += (rows_by_sample(delta, samples) @ rows_by_sample(changes, samples).mT).double()
         return total
 
     own = list(_pairs(found, deltas, samples)) if pairs else []
     return SamplePart(own, signs, cotangents, along, list(zip(found, deltas, strict=True)))
 
 
-def _rows(stacked: Tensor, samples: int) -> Tensor:
+def rows_by_sample(stacked: Tensor, samples: int) -> Tensor:
     """Of tensors (k, n * ..., ...) like the outputs of a layer: (n, k, numbers of a sample)."""
     return stacked.unflatten(1, (samples, -1)).movedim(0, 1).flatten(2)
 
@@ -232,7 +378,7 @@ def _one_by_one(
         whole = objective.outputs(leaves, batch.inputs)
     outer = Outer(objective, batch, whole)
     count = 2 if lengths else 2 * whole[0].numel()
-    _require_memory(objective, count * objective.dim + 8 * whole[0].numel() ** 2)
+    _affordable(objective, whole.element_size() * (count * objective.dim + 8 * whole[0].numel() ** 2))
     for part, cotangents, signs in _rooted(root, outer, whole, 1):
         row = objective.outputs(leaves, batch.part(part).inputs) if apart else whole[part]
         _require_same(row, whole, part)
@@ -256,11 +402,6 @@ def _require_same(found: Tensor, whole: Tensor, part: slice) -> None:
     least = _ROUNDINGS * torch.finfo(whole.dtype).eps * float(whole.detach().abs().max())
     if found.shape != expected.shape or float((found - expected).detach().abs().max()) > least:
         raise CoupledError("model must give each sample outputs of its own, got samples that see each other")
-
-
-def _outputs_alone(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
-    with torch.no_grad():
-        return objective.outputs(leaves, batch.inputs)
 
 
 def _rooted(root: Root, outer: Outer, outputs: Tensor, size: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
@@ -297,19 +438,5 @@ def _window_size(objective: Objective, leaves: Leaves, batch: Batch, directions:
         (2 * cotangents + 2 * directions + 4) * site.nudge.numel() + site.inputs.numel() for site in found
     )
     products = sum(site_gradients.numbers_held(site, cotangents, 1) for site in found)
-    return max(1, _WINDOW // _require_memory(objective, passes + products + 8 * cotangents**2))
-
-
-def _require_memory(objective: Objective, numbers: int) -> int:
-    """Bytes of so many numbers of one sample."""
-    size = numbers * torch.finfo(objective.dtype).bits // 8
-    what, advice = "the derivatives of one sample", "use an estimate such as spectra.trace"
-    _memory.require_free("objective", size, what, device=objective.device, advice=advice)
-    return size
-
-
-def finite_derivatives(numbers: Tensor) -> Tensor:
-    """The numbers, if they are."""
-    if not bool(numbers.isfinite().all()):
-        raise ValueError("objective must have finite derivatives, got NaN or infinity")
-    return numbers
+    numbers = passes + products + 8 * cotangents**2
+    return max(1, _WINDOW // _affordable(objective, outputs.element_size() * numbers))

@@ -10,7 +10,7 @@ Multi-head attention has two such layers inside of one function: it is called as
 out. Layers of transformers that have positions along the first axis and samples along the second, as torch's do by
 default, have sites with these axes swapped.
 
-That the parameters act at the sites and nowhere else is found out by `covers`, that no sample sees another by
+That the parameters act at the sites and nowhere else is found out by `covers`, that no sample sees another too by
 `by_sample`.
 """
 
@@ -258,7 +258,7 @@ _ROUNDINGS = 1e4
 
 @asked_once
 def by_sample(objective: Objective) -> bool:
-    """Whether every site has the samples along its first axis, or whole blocks of rows for each, and none sees another.
+    """Whether sites cover a model, have samples along the first axis or blocks of rows for each, and none sees another.
 
     The samples must be `Objective.apart`. Some of a batch are put into another order than they are given in; in
     batches of other sizes the order is asked by `visited`. Of data in several batches a few samples of all of them are
@@ -274,7 +274,7 @@ def by_sample(objective: Objective) -> bool:
     >>> by_sample(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), data, nn.MSELoss()))
     False
     """
-    if not objective.apart:
+    if not (covers(objective) and objective.apart):
         return False
     if trusted(objective):
         return True
@@ -396,11 +396,7 @@ def _samples_second(whole: nn.Module) -> list[nn.Module]:
     """Layers of a transformer of torch that act along the last axis, where samples are along the second of three."""
     if not isinstance(whole, _TRANSFORMERS) or type(whole).forward is not _forward(type(whole)):
         return []
-    first: Any = (
-        next(iter(whole.layers), None)
-        if isinstance(whole, nn.TransformerEncoder | nn.TransformerDecoder)
-        else whole
-    )
+    first = next(iter(getattr(whole, "layers", [whole])), None)
     if getattr(getattr(first, "self_attn", None), "batch_first", True):
         return []
     return [

@@ -8,8 +8,6 @@ from torch import Tensor
 
 from simulate import _checks, activations, networks
 
-__all__ = ["Logits", "biased", "flat_logits", "matrices_and_biases"]
-
 Logits = Callable[[Tensor, Tensor], Tensor]
 """Of flat parameters (P,) and inputs (..., in)."""
 

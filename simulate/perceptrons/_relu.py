@@ -6,7 +6,6 @@ Samples N, classes K; a frame (P, d) holds d directions of the flat parameters.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -15,38 +14,15 @@ from torch import Tensor
 from simulate import _checks
 from simulate.networks import Weights
 
-__all__ = [
-    "CHUNK_BYTES",
-    "half_second_derivatives",
-    "linear_piece",
-    "logit_signals",
-    "prepared",
-    "require_weights",
-    "tangents",
-    "unflatten",
-    "weighted_second_derivative",
-]
-
 _CHUNK_ELEMENTS = 1 << 20
 """Largest intermediate of the second derivatives, in numbers: 8 MiB stay near the cache, more was slower."""
-
-CHUNK_BYTES = 16 * _CHUNK_ELEMENTS
-"""What the intermediates of the second derivatives take, float64, two at a time."""
 
 
 def prepared(weights: Weights, x: Any, labels: Any) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
     """Detached weights, inputs (N, in) and classes (N,), checked and in float64."""
-    require_weights(weights)
     weights = tuple(weight.detach().to(torch.float64) for weight in weights)
     width, classes = weights[0].shape[1], weights[-1].shape[0]
     return weights, *_checks.labelled(x, labels, width=width, classes=classes, like=weights[0])
-
-
-def require_weights(weights: Weights) -> None:
-    """Refuse what are no matrices that follow each other."""
-    shapes = [tuple(weight.shape) for weight in weights]
-    if not shapes or any(len(s) != 2 for s in shapes) or any(a[0] != b[1] for a, b in pairwise(shapes)):
-        raise ValueError(f"weights must be matrices (out, in) that follow each other, got {shapes}")
 
 
 def linear_piece(weights: Weights, x: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor]:
@@ -71,10 +47,8 @@ def logit_signals(weights: Weights, masks: list[Tensor], logits: Tensor) -> list
 
 def unflatten(frame: Tensor, weights: Weights) -> list[Tensor]:
     """The rows of a frame (P, d) as one array (out, in, d) per layer."""
-    sizes = [weight.numel() for weight in weights]
-    if frame.ndim != 2 or len(frame) != sum(sizes):
-        raise ValueError(f"frame must be of shape ({sum(sizes)}, d), got {tuple(frame.shape)}")
-    return [part.view(*weight.shape, -1) for part, weight in zip(frame.split(sizes), weights, strict=True)]
+    parts = frame.split([weight.numel() for weight in weights])
+    return [part.view(*weight.shape, -1) for part, weight in zip(parts, weights, strict=True)]
 
 
 def tangents(

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory
 from simulate.networks import Weights
 from simulate.objectives.batches import cuts
 from simulate.perceptrons import _relu
-from simulate.perceptrons.curvature import ProjectedMlp, Terms
+from simulate.perceptrons.curvature import ProjectedMlp
 
 __all__ = ["ConfidentMlp", "gaps"]
 
@@ -30,7 +29,7 @@ _REACH = 40.0
 """What is left out of G is exp(-40) of what is there, by sample: below rounding."""
 
 
-class ConfidentMlp:
+class ConfidentMlp(ProjectedMlp):
     """Bias-free ReLU perceptron seen through a frame, at scales from `least` on: `ProjectedMlp` for many samples.
 
     Both terms are those of all samples, to rounding. The cost is one forward pass and one sum over all of them, and
@@ -47,15 +46,16 @@ class ConfidentMlp:
     Attributes
     ----------
     least
-        Smallest alpha, 0 if all samples are near.
+        Smallest alpha at temperature 1, 0 if all samples are near.
     depth
         Number L of layers.
+    logits, jacobian
+        Of the samples that are near.
 
     Raises
     ------
     ValueError
-        If `near` is not a positive integer, for the reasons of `ProjectedMlp`, or if all samples do not fit into
-        memory.
+        For the reasons of `ProjectedMlp`; from its methods too, if `alpha` is below `least`.
 
     Examples
     --------
@@ -70,63 +70,38 @@ class ConfidentMlp:
     """
 
     def __init__(self, weights: Weights, x: Any, labels: Any, frame: Tensor, *, near: int = 64) -> None:
-        near = _checks.natural("near", near)
         weights, x, labels = _relu.prepared(weights, x, labels)
         directions = _relu.unflatten(frame.to(weights[0]), weights)
-        _require_memory(weights, len(x), frame.shape[1])
         hidden, masks, logits = _relu.linear_piece(weights, x)
         gap, order = gaps(logits).sort()
         close, rest = order[:near], order[near:]
-        self._near = ProjectedMlp(weights, x[close], labels[close], frame)
-        self.depth, self._share = len(weights), len(close) / len(x)
+        super().__init__(weights, x[close], labels[close], frame)
+        self._share = len(close) / len(x)
         self._rest, self.least = x.new_zeros(frame.shape[1], frame.shape[1]), 0.0
         if len(rest) and bool(gap[0].isfinite()):
             self.least = float((_REACH / (gap[near] - gap[0])) ** (1 / self.depth))
-            sure = _one_hot(logits.argmax(1), logits) - _one_hot(labels, logits)
+            both = torch.stack([logits.argmax(1), labels])
+            top, own = functional.one_hot(both, logits.shape[1]).to(logits)
+            sure = top - own
             sure[close] = 0
             self._rest = _summed(weights, hidden, masks, directions, sure / len(x))
 
-    def terms(self, alpha: ArrayLike) -> Terms:
-        """Both terms of the Hessian, (..., d, d), at scales of shape (...).
-
-        Raises
-        ------
-        ValueError
-            If `alpha` is below `least` or not positive, or the scaled logits overflow.
-        """
-        g_term, log_scale = self.scaled_g_term(alpha)
-        return Terms(g_term * log_scale.exp()[..., None, None], self.h_term(alpha))
-
-    def scaled_g_term(self, alpha: ArrayLike) -> tuple[Tensor, Tensor]:
-        """G-term as a matrix (..., d, d) and a logarithm (...): G = exp(logarithm) matrix, however small.
-
-        Raises
-        ------
-        ValueError
-            As for `terms`.
-        """
-        self._require(alpha)
-        g_term, log_scale = self._near.scaled_g_term(alpha)
+    def scaled_g_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> tuple[Tensor, Tensor]:
+        """G-term as a matrix (..., d, d) and a logarithm (...): G = exp(logarithm) matrix, however small."""
+        g_term, log_scale = super().scaled_g_term(alpha, temperature)
         return g_term * self._share, log_scale
 
-    def h_term(self, alpha: ArrayLike) -> Tensor:
-        """H-term, (..., d, d).
+    def h_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Tensor:
+        """H-term, (..., d, d)."""
+        scale, temp, _ = self._scaled_logits(alpha, temperature)
+        rest = (scale ** (self.depth - 2.0) / temp)[..., None, None] * self._rest
+        return super().h_term(alpha, temperature) * self._share + rest
 
-        Raises
-        ------
-        ValueError
-            As for `terms`.
-        """
-        scale = torch.as_tensor(self._require(alpha), device=self._rest.device)
-        return (
-            self._near.h_term(alpha) * self._share + scale[..., None, None] ** (self.depth - 2.0) * self._rest
-        )
-
-    def _require(self, alpha: ArrayLike) -> Any:
-        scale = _checks.positive_numbers("alpha", alpha)
-        if not (scale >= self.least).all():
+    def _scaled_logits(self, alpha: ArrayLike, temperature: ArrayLike) -> tuple[Tensor, Tensor, Tensor]:
+        scale, temp, logits = super()._scaled_logits(alpha, temperature)
+        if not bool((scale >= self.least * temp ** (1 / self.depth)).all()):
             raise ValueError(f"alpha must be at least {self.least:.6g}, or near larger, got {alpha}")
-        return scale
+        return scale, temp, logits
 
 
 def gaps(logits: Tensor) -> Tensor:
@@ -141,10 +116,6 @@ def gaps(logits: Tensor) -> Tensor:
     return (top[:, 0] - top[:, 1]).masked_fill(~logits.any(1), math.inf)
 
 
-def _one_hot(classes: Tensor, logits: Tensor) -> Tensor:
-    return functional.one_hot(classes, logits.shape[1]).to(logits)
-
-
 def _summed(
     weights: Weights, hidden: list[Tensor], masks: list[Tensor], directions: list[Tensor], cotangent: Tensor
 ) -> Tensor:
@@ -156,10 +127,3 @@ def _summed(
         below = _relu.tangents(weights, inputs, slopes, directions[:-1])
         total += _relu.weighted_second_derivative(weights, directions, below, slopes, cotangent[part])
     return total
-
-
-def _require_memory(weights: Weights, samples: int, columns: int) -> None:
-    width = sum(len(weight) for weight in weights)
-    what = f"the derivatives of {samples} samples along {columns} directions"
-    needed = 8 * samples * (columns + 3) * (width + weights[0].shape[1])
-    _memory.require_free("x", needed, what, device=weights[0].device, advice="use fewer samples or columns")

@@ -18,14 +18,15 @@ Here for bias-free ReLU perceptrons in the coordinates of a frame, every alpha a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from simulate import _checks, _memory
+from simulate import _checks
+from simulate.modules import softmax
 from simulate.modules.homogeneous import Homogeneous, Terms
 from simulate.networks import Weights
 from simulate.perceptrons import _relu
@@ -36,6 +37,7 @@ __all__ = [
     "haar",
     "hessian_of",
     "positive_excess",
+    "projected_mlps",
     "sparse_frame",
     "spectral_norm",
 ]
@@ -73,8 +75,7 @@ def haar(
     Raises
     ------
     ValueError
-        If not 1 <= columns <= rows, the rows left out are fewer than the columns, and not none, or the frame
-        does not fit into memory.
+        If not 1 <= columns <= rows, or the rows left out are fewer than the columns, and not none.
 
     Examples
     --------
@@ -82,11 +83,10 @@ def haar(
     >>> bool(torch.allclose(frame.T @ frame, torch.eye(3, dtype=torch.float64), atol=1e-14))
     True
     """
-    rows, columns = _frame_sizes(rows, columns, copies=4)  # the factor, and what LAPACK works with
-    total = rows if total is None else _checks.natural("total", total)
+    _require_tall(rows, columns)
     dtype = torch.float32 if single else torch.float64
     normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device, dtype)
-    if total != rows:
+    if total not in (None, rows):
         return _whitened(normal, _wishart(rng, total - rows, columns).to(device))
     # a tall normal matrix is well conditioned, so its Gram matrix loses nothing; a square one may be anything
     return _whitened(normal) if rows >= 8 * columns else _signed_qr(normal)
@@ -101,14 +101,14 @@ def sparse_frame(rng: np.random.Generator, rows: int, columns: int, *, device: s
     Raises
     ------
     ValueError
-        If not 1 <= columns <= rows, or the frame does not fit into memory.
+        If not 1 <= columns <= rows.
 
     Examples
     --------
     >>> sparse_frame(np.random.default_rng(0), 400, 3).square().sum().round().item()
     3.0
     """
-    rows, columns = _frame_sizes(rows, columns, copies=2)
+    _require_tall(rows, columns)
     frame = np.zeros((rows, columns))
     for column in range(columns):
         count = 0
@@ -187,7 +187,7 @@ class ProjectedMlp(Homogeneous):
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class, or the derivatives do not fit into memory.
+        If shapes disagree, or a label is not a class.
 
     Examples
     --------
@@ -206,11 +206,65 @@ class ProjectedMlp(Homogeneous):
         hidden, masks, logits = _relu.linear_piece(weights, x)
         weights, hidden, masks = ([t.to(dtype) for t in tensors] for tensors in (weights, hidden, masks))
         directions = _relu.unflatten(frame.to(weights[0]), weights)
-        _require_projected(weights, len(x), frame)
         tangents = _relu.tangents(weights, hidden, masks, directions)
         signals = _relu.logit_signals(weights, masks, logits.to(dtype))
         half = _relu.half_second_derivatives(signals, directions, tangents).double()
         super().__init__(logits, labels, tangents[-1].double().mT.contiguous(), half, len(weights))
+
+
+def projected_mlps(
+    weights: Sequence[Tensor], x: Any, labels: Any, frame: Tensor, *, dtype: torch.dtype = torch.float64
+) -> Terms:
+    """Both parts of the Hessian of many bias-free ReLU perceptrons, on the same samples and through the same frame.
+
+    As they are and at one temperature the classes need not be told apart: the H-term is the second derivative of a
+    single sum of logits, weighted by p - onehot. LeNet-300-100 along 50 directions takes two thirds of the time of
+    `simulate.modules.projected`, which takes networks one by one.
+
+    Parameters
+    ----------
+    weights
+        One stack (n, out, in) per layer, from the input.
+    x, labels
+        Inputs (N, in) and classes (N,), the same for all networks.
+    frame, dtype
+        As for `ProjectedMlp`.
+
+    Returns
+    -------
+    R'GR and R'HtR, each (n, d, d).
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, or a label is not a class.
+
+    Examples
+    --------
+    >>> from simulate.networks import mlp_weights
+    >>> rng = np.random.default_rng(0)
+    >>> layers = zip(*(mlp_weights(rng, (6, 5, 4)) for _ in range(2)), strict=True)
+    >>> stacks, x = [torch.stack(layer) for layer in layers], rng.standard_normal((7, 6))
+    >>> projected_mlps(stacks, x, np.arange(7) % 4, haar(rng, 50, 3)).hessian.shape
+    torch.Size([2, 3, 3])
+    """
+    first, x, labels = _relu.prepared([w[0] for w in weights], x, labels)
+    directions = _relu.unflatten(frame.to(first[0].device, dtype), first)
+    networks = zip(*(w.detach().to(first[0]) for w in weights), strict=True)
+    found = [_terms(network, x, labels, directions) for network in networks]
+    return Terms(*(torch.stack(terms) for terms in zip(*found, strict=True)))
+
+
+def _terms(weights: Weights, x: Tensor, labels: Tensor, directions: list[Tensor]) -> Terms:
+    hidden, masks, logits = _relu.linear_piece(weights, x)
+    slope = softmax.residuals(logits, labels).to(directions[0]) / len(x)
+    weights, hidden, masks = ([t.to(directions[0]) for t in tensors] for tensors in (weights, hidden, masks))
+    tangents = _relu.tangents(weights, hidden, masks, directions)
+    h_term = _relu.weighted_second_derivative(weights, directions, tangents, masks, slope).double()
+    jacobian = tangents[-1].double().mT
+    rows, log_scale = softmax.covariance_factor(logits, softmax.contrasts(jacobian, logits))
+    flat = rows.flatten(0, 1)
+    return Terms(flat.T @ flat * (log_scale.exp() / len(logits)), h_term)
 
 
 # --- automatic differentiation --------------------------------------------------------------------
@@ -229,27 +283,12 @@ def hessian_of(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return torch.func.jacrev(torch.func.grad(loss))
 
 
-def _require_projected(weights: Weights, samples: int, frame: Tensor) -> None:
-    classes, columns = len(weights[-1]), frame.shape[1]
-    tangents = samples * columns * sum(len(weight) for weight in weights)
-    second = samples * classes * columns**2
-    what = f"the second derivatives of {samples} samples and {classes} classes along {columns} directions"
-    needed = 8 * (3 * (tangents + second) + 2 * frame.numel()) + _relu.CHUNK_BYTES  # measured: at most this
-    _memory.require_free(
-        "frame", needed, what, device=weights[0].device, advice="use fewer columns or samples"
-    )
-
-
 # --- linear algebra -------------------------------------------------------------------------------
 
 
-def _frame_sizes(rows: int, columns: int, *, copies: int) -> tuple[int, int]:
-    rows, columns = _checks.natural("rows", rows), _checks.natural("columns", columns)
-    if columns > rows:
+def _require_tall(rows: int, columns: int) -> None:
+    if _checks.natural("columns", columns) > rows:
         raise ValueError(f"columns must be between 1 and rows = {rows}, got {columns}")
-    what = f"{copies} copies of a frame of {rows} x {columns}"
-    _memory.require_free("rows and columns", 8 * copies * rows * columns, what)
-    return rows, columns
 
 
 def _whitened(matrix: Tensor, others: Tensor | float = 0.0) -> Tensor:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulate import _checks, _memory
+from simulate import _checks
 from simulate.modules import softmax
 from simulate.networks import Weights
 from simulate.perceptrons import _relu
@@ -59,8 +59,7 @@ def norms(weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class, `alpha` or `temperature` is not positive, G is zero, or the
-        Gram matrices do not fit into memory.
+        If shapes disagree, a label is not a class, `alpha` or `temperature` is not positive, or G is zero.
 
     Examples
     --------
@@ -94,7 +93,6 @@ class _FullMlp:
 
     def __init__(self, weights: Weights, x: Any, labels: Any, alpha: float, temperature: float) -> None:
         weights, x, labels = _relu.prepared(weights, x, labels)
-        _require_memory(weights, len(x))
         alpha = float(_checks.positive_numbers("alpha", alpha))
         temperature = float(_checks.positive_numbers("temperature", temperature))
         self.weights = tuple(alpha * weight for weight in weights)
@@ -152,18 +150,6 @@ class _FullMlp:
             matrix = (matrix @ self.weights[lower + 1]) * self.masks[lower][:, None, :]
             transports.append((lower, matrix))
         return transports
-
-
-def _require_memory(weights: Weights, samples: int) -> None:
-    widths = [len(weight) for weight in weights]
-    *hidden, classes = widths
-    rows = samples * (samples * classes**2 + classes * sum(widths))
-    transports = samples * max(hidden[1:], default=0) ** 2
-    parameters = sum(weight.numel() for weight in weights)
-    pairs = samples**2 * (max(hidden, default=1) + classes)
-    what = f"the Gram matrices of {samples} samples and {classes} classes"
-    needed = 8 * (3 * (rows + transports + parameters) + 2 * pairs)  # measured: at most this
-    _memory.require_free("x", needed, what, device=weights[0].device, advice="use fewer samples")
 
 
 def _gram(rows: Tensor) -> Tensor:

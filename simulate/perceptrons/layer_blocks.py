@@ -23,7 +23,7 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from simulate import _checks, _memory
+from simulate import _checks
 from simulate.modules import softmax
 from simulate.networks import Weights
 from simulate.perceptrons import _relu
@@ -85,9 +85,6 @@ class LayerBlock:
         return self.rows.square().sum(1) * self.inputs.square().sum(1)
 
     def _gram(self) -> Tensor:
-        count = len(self.rows)
-        what = f"the Gram matrices of {count} rows"
-        _memory.require_free("x", 24 * count**2, what, device=self.rows.device, advice="use fewer samples")
         # the rows of a sample follow each other and share their input
         samples, places = torch.unique_consecutive(self.owners, return_inverse=True)
         inputs = self.inputs[torch.searchsorted(self.owners, samples)]
@@ -115,8 +112,7 @@ def layer_block(
     Raises
     ------
     ValueError
-        If shapes disagree, there is no such layer, `alpha` or `temperature` is not positive, the scaled logits
-        overflow, the block is zero, or its factor does not fit into memory.
+        If shapes disagree, `alpha` or `temperature` is not positive, the scaled logits overflow, or the block is zero.
 
     Examples
     --------
@@ -127,14 +123,8 @@ def layer_block(
     (1.0, True)
     """
     weights, x, _ = _relu.prepared(weights, x, np.zeros(np.shape(x)[:1], dtype=np.int64))
-    depth, layer = len(weights), _checks.natural_or_zero("layer", layer)
-    if layer >= depth:
-        raise ValueError(f"layer must be less than the {depth} layers there are, got {layer}")
-    alpha, temperature = (
-        float(_checks.positive_numbers(name, value))
-        for name, value in (("alpha", alpha), ("temperature", temperature))
-    )
-    _require_memory(weights, len(x))
+    alpha = float(_checks.positive_numbers("alpha", alpha))
+    temperature = float(_checks.positive_numbers("temperature", temperature))
     hidden, masks, logits = _relu.linear_piece(weights, x)
     signals = _relu.logit_signals(weights, masks, logits)[layer]
     for _ in weights:  # products, not a power, which would overflow by itself
@@ -145,7 +135,7 @@ def layer_block(
     if not moved.any():
         raise ValueError("weights must move the logits by this layer at some input, got a block of zero")
     rows, log_scale = softmax.covariance_factor(logits, contrasts, moved)
-    power = 2 * ((depth - 1) * math.log(alpha) - math.log(temperature))
+    power = 2 * ((len(weights) - 1) * math.log(alpha) - math.log(temperature))
     return _longest(rows, hidden[layer], log_scale.item() + power - math.log(len(x)))
 
 
@@ -170,12 +160,3 @@ def _longest(rows: Tensor, inputs: Tensor, log_scale: float) -> LayerBlock:
         samples=len(rows),
         log_scale=log_scale + math.log(largest.item()),
     )
-
-
-def _require_memory(weights: Weights, samples: int) -> None:
-    widths = [len(weight) for weight in weights]
-    rows = samples * widths[-1]
-    # the signals of all layers, the rows four times on their way, and what the layer takes in for each of them
-    numbers = rows * (sum(widths) + 4 * max(widths) + max(weight.shape[1] for weight in weights))
-    what = f"the factor of a block, of {samples} samples and {widths[-1]} classes"
-    _memory.require_free("x", 8 * numbers, what, device=weights[0].device, advice="use fewer samples")

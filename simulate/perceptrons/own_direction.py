@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator, Product
 from simulate.lanczos.gauss import chains
-from simulate.modules.sample_directions import SampleStatistics
+from simulate.lanczos.rows import Floats, numbers
+from simulate.modules.sample_directions import OWN, SampleStatistics, pair_means, require_orthonormal
 from simulate.perceptrons.sample_products import Samples
 
 __all__ = [
@@ -34,8 +34,6 @@ __all__ = [
     "top_eigenvectors",
 ]
 
-Floats = NDArray[np.float64]
-
 _WORKING_SET = 1 << 28
 """Bytes of one array of a chunk of samples or batches: larger ones gain nothing."""
 
@@ -45,9 +43,6 @@ _DENSE_SAMPLES = 64
 
 _ROUNDINGS = 1 << 13
 """To which the top eigenvalues are found: residuals are of the root of it, relative to them."""
-
-_OWN = 1e-6
-"""Of the squared length of a sample's eigenvector: below it nothing of its own is left to probe."""
 
 
 class TopPairs(NamedTuple):
@@ -79,26 +74,19 @@ def statistics(
     Raises
     ------
     ValueError
-        If the samples are not one group, the vectors are not orthonormal vectors of their length, or `probes` is not
-        positive.
+        If the vectors are not orthonormal.
     """
-    _require_whole(samples)
-    if vectors.ndim != 2 or vectors.shape[1] != samples.dim:
-        raise ValueError(f"vectors must be of shape (k, {samples.dim}), got {tuple(vectors.shape)}")
-    unit = torch.eye(len(vectors), dtype=vectors.dtype, device=vectors.device)
-    if not torch.allclose(vectors @ vectors.mT, unit, atol=1e-4):
-        raise ValueError("vectors must be orthonormal, got others")
-    probes = _checks.natural("probes", probes)
+    require_orthonormal(vectors)
     parts = [_on_vectors(part, vectors) for part in _chunks(samples, len(vectors))]
     inside, projected, squared = (torch.cat(column) for column in zip(*parts, strict=True))
     overlaps = torch.einsum("nkd,nd->nk", inside, pairs.vectors)
     background, spread = _between(samples, vectors, pairs, overlaps, rng, probes)
     return SampleStatistics(
-        eigenvalues=_array(projected.diagonal(dim1=1, dim2=2).mean(0)),
-        projected=_array(projected),
-        squared=_array(squared),
-        largest=_array(pairs.values),
-        overlaps=_array(overlaps),
+        eigenvalues=numbers(projected.diagonal(dim1=1, dim2=2).mean(0)),
+        projected=numbers(projected),
+        squared=numbers(squared),
+        largest=numbers(pairs.values),
+        overlaps=numbers(overlaps),
         background=background,
         spread=spread,
     )
@@ -110,13 +98,8 @@ def top_eigenvectors(samples: Samples, count: int) -> Tensor:
     Raises
     ------
     ValueError
-        If the samples are not one group, `count` is not positive and less than P, or the memory does not suffice to
-        find them.
+        If they are too many to be found.
     """
-    _require_whole(samples)
-    count = _checks.natural("count", count)
-    if count >= samples.dim:
-        raise ValueError(f"count must be less than the {samples.dim} parameters, got {count}")
     if samples.dim <= _DENSE:
         whole = samples.mean(torch.eye(samples.dim, dtype=samples.dtype, device=samples.device)[None])[0]
         return torch.linalg.eigh(whole).eigenvectors[:, -count:].mT.flip(0)
@@ -144,14 +127,7 @@ def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) 
         Most products with each sample.
     tolerance
         Residual, relative to the eigenvalue, at which no more are made.
-
-    Raises
-    ------
-    ValueError
-        If the samples are not one group, or `steps` is not positive.
     """
-    _require_whole(samples)
-    steps = _checks.natural("steps", steps)
     if samples.coordinates <= min(_DENSE_SAMPLES, steps):
         parts = [_decomposed(part) for part in _chunks(samples, samples.coordinates)]
         return TopPairs(*(torch.cat(column) for column in zip(*parts, strict=True)))
@@ -179,26 +155,13 @@ def partitions(rng: np.random.Generator, samples: int, size: int, count: int) ->
     -------
     Indices, whole partitions: shape (batches, B) with `count` batches or more.
 
-    Raises
-    ------
-    ValueError
-        If a number is not positive, or B exceeds N.
-
     Examples
     --------
     >>> partitions(np.random.default_rng(0), 5, 2, 3).shape
     (4, 2)
     """
-    samples, size, count = (
-        _checks.natural(name, value)
-        for name, value in (("samples", samples), ("size", size), ("count", count))
-    )
-    if size > samples:
-        raise ValueError(f"size must be at most the {samples} samples, got {size}")
     each = samples // size
-    rounds = -(-count // each)
-    _memory.require_free("count", 16 * rounds * samples, f"{rounds} orders of {samples} samples")
-    orders = np.stack([rng.permutation(samples)[: each * size] for _ in range(rounds)])
+    orders = np.stack([rng.permutation(samples)[: each * size] for _ in range(-(-count // each))])
     return orders.reshape(-1, size)
 
 
@@ -221,14 +184,7 @@ def batch_tops(
     Returns
     -------
     Shape (batches,), never above the eigenvalue itself.
-
-    Raises
-    ------
-    ValueError
-        If the samples are not one group, `batches` are not indices (batches, B), or `steps` is not positive.
     """
-    _require_whole(samples)
-    steps = _checks.natural("steps", steps)
     start = _start(samples.dim).to(samples.device, samples.dtype)
     each = max(1, _WORKING_SET // (start.element_size() * steps * samples.dim))
     index = torch.from_numpy(np.asarray(batches))
@@ -238,7 +194,7 @@ def batch_tops(
         )
         for part in map(samples.on, index.split(each))
     ]
-    return _array(torch.cat([pairs.values for pairs in found]))
+    return numbers(torch.cat([pairs.values for pairs in found]))
 
 
 def _on_vectors(part: Samples, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -258,7 +214,7 @@ def _between(
 ) -> tuple[float, float]:
     """Means over pairs i != j of e_i'H_je_i, and of |(1 - VV')H_je_i|^2 less its square."""
     length = 1 - overlaps.square().sum(1)
-    able = torch.nonzero(length > _OWN).ravel().cpu().numpy()
+    able = torch.nonzero(length > OWN).ravel().cpu().numpy()
     if samples.size < 2 or len(able) == 0:
         return 0.0, 0.0
     chosen = torch.from_numpy(rng.choice(able, min(probes, len(able)), replace=False)).to(overlaps.device)
@@ -267,10 +223,7 @@ def _between(
     forms, squares = (
         torch.cat(c) for c in zip(*(_along(p, own, vectors) for p in _chunks(samples, probes)), strict=True)
     )
-    others = torch.ones_like(forms)
-    others[chosen, torch.arange(len(chosen), device=chosen.device)] = 0.0
-    background = float((others * forms).sum() / others.sum())
-    return background, float((others * squares).sum() / others.sum()) - background**2
+    return pair_means(forms, squares, chosen.tolist())
 
 
 def _along(part: Samples, own: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -324,12 +277,3 @@ def _ritz(diagonal: Tensor, beside: Tensor) -> tuple[Tensor, Tensor]:
 def _start(size: int) -> Tensor:
     """A vector with a part along everything; fixed, so that a matrix always gives the same numbers."""
     return torch.from_numpy(np.random.default_rng(0).standard_normal(size))
-
-
-def _array(tensor: Tensor) -> Floats:
-    return tensor.double().cpu().numpy()
-
-
-def _require_whole(samples: Samples) -> None:
-    if samples.groups != 1:
-        raise ValueError(f"samples must be one group, got {samples.groups}")

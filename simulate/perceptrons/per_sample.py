@@ -21,11 +21,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory, networks
+from simulate import _checks
 from simulate.modules import softmax
 from simulate.modules.logit_derivatives import LogitDerivatives
 from simulate.networks import Weights
-from simulate.perceptrons import _flat, _relu
+from simulate.perceptrons import _flat
 from simulate.perceptrons.curvature import hessian_of
 
 __all__ = [
@@ -46,17 +46,11 @@ _CHUNK = 64
 def flattened(weights: Weights) -> tuple[tuple[int, ...], Tensor]:
     """Widths and flat parameters, float64, of a perceptron without biases given as matrices (out, in).
 
-    Raises
-    ------
-    ValueError
-        If they are no matrices that follow each other.
-
     Examples
     --------
     >>> flattened([torch.tensor([[2.0, 1.0]]), torch.tensor([[3.0], [4.0]])])
     ((2, 1, 2), tensor([2., 1., 3., 4.], dtype=torch.float64))
     """
-    _relu.require_weights(weights)
     theta = torch.cat([weight.detach().to(torch.float64).flatten() for weight in weights])
     return (weights[0].shape[1], *map(len, weights)), theta
 
@@ -67,11 +61,8 @@ def initial_parameters(rng: np.random.Generator, widths: Sequence[int]) -> Tenso
     Raises
     ------
     ValueError
-        If there are fewer than two widths, one is not positive, or the parameters do not fit into memory.
+        If there are fewer than two widths, or one is not positive.
     """
-    size = networks.weight_count(widths, biases=True)
-    # four times: drawn, scaled, joined with the biases, and joined to one vector
-    _memory.require_free("widths", 32 * size, f"{size} parameters")
     blocks = [
         np.concatenate([rng.standard_normal(fan_in * out) / math.sqrt(fan_in), np.zeros(out)])
         for fan_in, out in _checks.layer_sizes(widths)
@@ -92,7 +83,7 @@ def all_logit_derivatives(
     Raises
     ------
     ValueError
-        If shapes disagree, the activation is unknown, or the derivatives do not fit into memory.
+        If shapes disagree, or the activation is unknown.
 
     Examples
     --------
@@ -105,7 +96,6 @@ def all_logit_derivatives(
     """
     labels = torch.zeros(torch.as_tensor(x).shape[:1], dtype=torch.long)
     logits, inputs, _ = _problem(widths, theta, x, labels, activation)
-    _require_twice("second derivatives of the logits", widths[-1], inputs, theta)
     each = torch.func.jacrev(logits)
     return LogitDerivatives(
         logits(theta, inputs),
@@ -122,8 +112,7 @@ def loss_gradients(
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class, the activation is unknown, or the gradients do not fit into
-        memory.
+        If shapes disagree, a label is not a class, or the activation is unknown.
 
     Examples
     --------
@@ -131,7 +120,6 @@ def loss_gradients(
     tensor([[ 2., -2.]])
     """
     logits, inputs, targets = _problem(widths, theta, x, labels, activation)
-    _require_memory("gradients", 3 * len(inputs) * len(theta), inputs, theta)
     gradient = torch.func.grad(_loss(logits))
     return torch.func.vmap(gradient, in_dims=(None, 0, 0))(theta, inputs, targets)
 
@@ -154,8 +142,7 @@ def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activati
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class, the activation is unknown, or the Hessians do not fit into
-        memory.
+        If shapes disagree, a label is not a class, or the activation is unknown.
 
     Examples
     --------
@@ -165,7 +152,6 @@ def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activati
     torch.Size([5, 20, 20])
     """
     logits, inputs, targets = _problem(widths, theta, x, labels, activation)
-    _require_twice("Hessians", 1, inputs, theta)
     each = hessian_of(_loss(logits))
     return torch.func.vmap(each, in_dims=(None, 0, 0), chunk_size=_CHUNK)(theta, inputs, targets)
 
@@ -178,12 +164,9 @@ def gauss_newtons(
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class, the activation is unknown, or the matrices do not fit into
-        memory.
+        If shapes disagree, a label is not a class, or the activation is unknown.
     """
     logits, inputs, _ = _problem(widths, theta, x, labels, activation)
-    numbers = 2 * len(inputs) * len(theta) * (len(theta) + widths[-1])
-    _require_memory("Gauss-Newton matrices", numbers, inputs, theta)
     jacobians = torch.func.vmap(torch.func.jacrev(logits), in_dims=(None, 0))(theta, inputs)
     values = logits(theta, inputs)
     rows, log_scale = softmax.covariance_factor(values, softmax.contrasts(jacobians, values))
@@ -208,11 +191,6 @@ def algorithm_1_probes(hessians: Tensor, probes: Any) -> ProbePieces:
     probes
         Unit vectors (probes, P).
 
-    Raises
-    ------
-    ValueError
-        If shapes disagree or a probe has not norm one.
-
     Examples
     --------
     >>> hessians = torch.stack([torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([3.0, 3.0]))])
@@ -220,11 +198,6 @@ def algorithm_1_probes(hessians: Tensor, probes: Any) -> ProbePieces:
     [5.0, 4.0, 4.0]
     """
     probes = torch.as_tensor(probes, dtype=hessians.dtype, device=hessians.device)
-    if hessians.ndim != 3 or probes.ndim != 2 or hessians.shape[1:] != (probes.shape[1],) * 2:
-        shapes = f"{tuple(probes.shape)} and {tuple(hessians.shape)}"
-        raise ValueError(f"probes must be (m, P) for hessians (N, P, P), got {shapes}")
-    if not torch.allclose(probes.norm(dim=1), probes.new_ones(()), rtol=1e-6):
-        raise ValueError(f"probes must have norm 1, got {probes.norm(dim=1).tolist()}")
     squares = sum((part @ probes.T).square().sum((0, 1)) for part in hessians.split(64))
     mean = probes @ hessians.mean(0)
     return ProbePieces(
@@ -247,15 +220,3 @@ def _problem(
     logits = _flat.flat_logits(widths, theta, activation)
     inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
     return logits, inputs, functional.one_hot(classes, widths[-1]).to(theta.dtype)
-
-
-def _require_twice(name: str, outputs: int, inputs: Tensor, theta: Tensor) -> None:
-    # all of them twice, since their parts are joined, and what one part is made from
-    matrices = 2 * len(inputs) + min(len(inputs), _CHUNK)
-    _require_memory(name, matrices * outputs * len(theta) ** 2, inputs, theta)
-
-
-def _require_memory(name: str, numbers: int, inputs: Tensor, theta: Tensor) -> None:
-    what = f"the {name} of {len(inputs)} samples by {len(theta)} parameters"
-    advice = "use fewer samples or smaller widths"
-    _memory.require_free("x", theta.element_size() * numbers, what, device=theta.device, advice=advice)

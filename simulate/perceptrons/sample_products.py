@@ -13,6 +13,7 @@ coordinates ``D``, parameters ``P``. The loss is the softmax cross-entropy at te
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory, activations
+from simulate import _checks, activations
 from simulate.modules import softmax
 from simulate.perceptrons import _flat
 
@@ -81,11 +82,6 @@ class Samples(ABC):
 class DenseSamples(Samples):
     """Samples given as matrices (N, P, P): the reference, and for what is no perceptron.
 
-    Raises
-    ------
-    ValueError
-        If the matrices are not square, or there is none.
-
     Examples
     --------
     >>> two = DenseSamples(torch.stack([torch.eye(2), 3 * torch.eye(2)]))
@@ -94,17 +90,14 @@ class DenseSamples(Samples):
     """
 
     def __init__(self, matrices: Tensor) -> None:
-        if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or matrices.numel() == 0:
-            raise ValueError(f"matrices must be of shape (N, P, P), not empty, got {tuple(matrices.shape)}")
         self._matrices = matrices[None]
         self.dtype, self.device = matrices.dtype, matrices.device
         self.groups, self.size, self.dim, self.coordinates = self._matrices.shape
 
     def on(self, groups: Any) -> DenseSamples:
         """The samples with these indices (groups, samples)."""
-        chosen = object.__new__(DenseSamples)
-        chosen._matrices = self._matrices[0][_indices(groups)]
-        chosen.dtype, chosen.device = self.dtype, self.device
+        chosen = copy.copy(self)
+        chosen._matrices = self._matrices[0][torch.as_tensor(groups)]
         chosen.groups, chosen.size, chosen.dim, chosen.coordinates = chosen._matrices.shape
         return chosen
 
@@ -166,8 +159,7 @@ class PerceptronSamples(Samples):
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class, the activation or the matrix is unknown, or the coordinates do not
-        fit into memory.
+        If shapes disagree, a label is not a class, or the activation or the matrix is unknown.
 
     Examples
     --------
@@ -197,23 +189,17 @@ class PerceptronSamples(Samples):
         self.dim, self.dtype, self.device = len(theta), theta.dtype, theta.device
         self.groups, self.size = 1, len(inputs)
         parts = self._blocks(theta.detach()[None])
-        needed = theta.element_size() * len(inputs) * (8 * sum(widths) + 4 * widths[-1] ** 2)
-        _memory.require_free("x", needed, f"activations of {len(inputs)} samples", device=theta.device)
         self._layers, self._softmax = _passes(parts, inputs, classes, activation, bias=self._bias)
         self.coordinates = sum(self._sizes())
 
     def on(self, groups: Any) -> PerceptronSamples:
         """The samples with these indices (groups, samples)."""
-        index = _indices(groups)
-        chosen = object.__new__(PerceptronSamples)
-        chosen._full, chosen._bias, chosen._shapes = self._full, self._bias, self._shapes
-        chosen.dim, chosen.coordinates = self.dim, self.coordinates
-        chosen.dtype, chosen.device = self.dtype, self.device
-        chosen.groups, chosen.size = index.shape
+        chosen, groups = copy.copy(self), torch.as_tensor(groups)
+        chosen.groups, chosen.size = groups.shape
         chosen._layers = [
-            _Layer(layer.weight, *(part[0][index] for part in layer[1:])) for layer in self._layers
+            _Layer(layer.weight, *(part[0][groups] for part in layer[1:])) for layer in self._layers
         ]
-        chosen._softmax = self._softmax[0][index]
+        chosen._softmax = self._softmax[0][groups]
         return chosen
 
     def project(self, vectors: Tensor) -> Tensor:
@@ -239,9 +225,7 @@ class PerceptronSamples(Samples):
         for index in reversed(range(len(self._layers))):
             layer, (p, r) = self._layers[index], changes[index]
             length, above, strength = (
-                layer.length[:, :, None],
-                layer.above[:, :, None],
-                layer.strength[:, :, None],
+                part[:, :, None] for part in (layer.length, layer.above, layer.strength)
             )
             image = rate * length
             if self._mixed(index):
@@ -416,12 +400,3 @@ def _without(vectors: Tensor, unit: Tensor) -> Tensor:
 
 def _padded(vectors: Tensor, bias: bool, value: float = 0.0) -> Tensor:
     return functional.pad(vectors, (0, 1), value=value) if bias else vectors
-
-
-def _indices(groups: Any) -> Tensor:
-    index = torch.as_tensor(groups)
-    if index.ndim != 2 or index.numel() == 0 or index.is_floating_point():
-        raise ValueError(
-            f"groups must be indices (groups, samples), not empty, got shape {tuple(index.shape)}"
-        )
-    return index.long()

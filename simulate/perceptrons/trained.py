@@ -79,10 +79,8 @@ def trained(
     Raises
     ------
     ValueError
-        If an argument is refused by `perceptron_objective`, or `steps` is negative.
+        If an argument is refused by `perceptron_objective`.
     """
-    if steps < 0:
-        raise ValueError(f"steps must not be negative, got {steps}")
     # in numpy, in place: torch.optim loads a compiler, and tensors this small cost more to name than to multiply
     found = theta.detach().cpu().clone()
     slope = _gradient(widths, found, x, labels, activation)

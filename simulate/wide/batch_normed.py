@@ -23,7 +23,7 @@ from torch import Tensor
 
 from simulate.activations import ActivationLike, Nonlinearity, by_layer
 from simulate.objectives.batches import cuts
-from simulate.wide.signals import WideNetwork, require_room
+from simulate.wide.signals import WideNetwork, forward
 
 __all__ = [
     "BatchNormedSignals",
@@ -75,8 +75,7 @@ def batch_normed_signals(network: WideNetwork, activation: ActivationLike) -> Ba
     Raises
     ------
     ValueError
-        If there is one sample only, the pre-activations of a unit are the same at all samples, or the activation
-        is unknown.
+        If the pre-activations of a unit are the same at all samples, or the activation is unknown.
 
     Examples
     --------
@@ -85,17 +84,21 @@ def batch_normed_signals(network: WideNetwork, activation: ActivationLike) -> Ba
     >>> batch_normed_signals(WideNetwork(weights=weights, biases=biases, inputs=x), "relu").outputs.flatten()
     tensor([0.0000, 0.0000, 1.2247])
     """
-    phis = by_layer(activation, network.depth - 1)
-    if network.inputs.shape[1] < 2:
-        raise ValueError(f"samples must be at least 2 to be normalised, got {network.inputs.shape[1]}")
-    normalised, deviations, activations = [], [], [network.inputs]
-    for phi, weight, bias in zip(phis, network.weights, network.biases, strict=False):
-        z, deviation = _normalise(torch.baddbmm(bias[:, None, :], activations[-1], weight.mT))
-        normalised.append(z)
-        deviations.append(deviation)
-        activations.append(phi.function(z))
-    outputs = torch.baddbmm(network.biases[-1][:, None, :], activations[-1], network.weights[-1].mT)
-    return BatchNormedSignals(tuple(normalised), tuple(deviations), tuple(activations), outputs)
+    deviations = list[Tensor]()
+
+    def normalise(u: Tensor, layer: int) -> Tensor:
+        if layer == network.depth:
+            return u
+        centred = u - u.mean(1, keepdim=True)
+        deviations.append(centred.square().mean(1, keepdim=True).sqrt())
+        if not bool((deviations[-1] > _NO_SPREAD * u.square().mean(1, keepdim=True).sqrt()).all()):
+            raise ValueError(
+                "network must tell samples apart in every unit, got the same pre-activation at all samples"
+            )
+        return centred / deviations[-1]
+
+    (*normalised, outputs), activations = forward(network, activation, normalise)
+    return BatchNormedSignals(tuple(normalised), tuple(deviations), activations, outputs)
 
 
 def measured_moments(signals: BatchNormedSignals) -> dict[str, Tensor]:
@@ -137,7 +140,7 @@ def batch_normed_gram(network: WideNetwork, activation: ActivationLike, *, biase
     Raises
     ------
     ValueError
-        As in :func:`batch_normed_signals`, or if the memory needed exceeds what is available.
+        As in :func:`batch_normed_signals`.
 
     Examples
     --------
@@ -149,7 +152,6 @@ def batch_normed_gram(network: WideNetwork, activation: ActivationLike, *, biase
     tensor([[2., 0.],
             [0., 2.]])
     """
-    require_room(network, _bytes_needed(network), "the coupled derivatives")
     signals = batch_normed_signals(network, activation)
     n, samples, outputs = signals.outputs.shape
     last = _overlap(signals.activations[-1]) + float(biases)
@@ -229,16 +231,6 @@ def _through(delta: Tensor, z: Tensor, steep: Tensor) -> Tensor:
     return delta.addcmul_(z[:, None], tilt, value=-1)
 
 
-def _normalise(u: Tensor) -> tuple[Tensor, Tensor]:
-    centred = u - u.mean(1, keepdim=True)
-    deviation = centred.square().mean(1, keepdim=True).sqrt()
-    if not bool((deviation > _NO_SPREAD * u.square().mean(1, keepdim=True).sqrt()).all()):
-        raise ValueError(
-            "network must tell samples apart in every unit, got the same pre-activation at all samples"
-        )
-    return centred / deviation, deviation
-
-
 def _moments(h: Tensor) -> tuple[Tensor, Tensor]:
     samples, units = h.shape[1:]
     own, together = h.square().sum((1, 2)), h.sum(1).square().sum(1)
@@ -247,13 +239,3 @@ def _moments(h: Tensor) -> tuple[Tensor, Tensor]:
 
 def _overlap(h: Tensor) -> Tensor:
     return h @ h.mT
-
-
-def _bytes_needed(network: WideNetwork) -> int:
-    # at the peak six Grams; of one replicate the derivatives of a layer, those of the next and one product of them
-    n, samples, inputs = network.inputs.shape
-    hidden = [weight.shape[1] for weight in network.weights[:-1]]
-    rows = network.outputs * samples
-    coupled = 3 * rows * samples * max(hidden) if len(hidden) > 1 else 0
-    plain = 8 * rows * max(hidden, default=0) + 4 * samples * (inputs + sum(hidden))
-    return (n * (6 * rows**2 + plain) + coupled) * network.inputs.element_size()

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from simulate import _checks, _memory
+from simulate import _checks
 from simulate.activations import ActivationLike, by_layer
 from simulate.monte_carlo import Block
 from simulate.wide import fisher_gram
-from simulate.wide.signals import Signals, require_variances
+from simulate.wide.signals import Signals
 
 __all__ = ["Passed", "passed", "passed_gram"]
 
@@ -32,16 +32,6 @@ class Passed(NamedTuple):
 
     signals: Signals
     deltas: tuple[Tensor, ...]
-
-    @property
-    def inputs(self) -> Tensor:
-        """h^0, (n, T, M_0)."""
-        return self.signals.activations[0]
-
-    @property
-    def outputs(self) -> int:
-        """Number of output units, C."""
-        return self.deltas[-1].shape[1]
 
     @property
     def parameters(self) -> int:
@@ -83,10 +73,7 @@ def passed(
     ([(1, 4, 70), (1, 4, 3)], [(1, 3, 4, 70), (1, 3, 4, 3)])
     """
     layers = tuple(_checks.layer_sizes(widths))
-    samples = _checks.natural("samples", samples)
-    require_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     phis = by_layer(activation, len(layers) - 1)
-    _require_memory(block, widths, samples)
     deviations = [math.sqrt(weight_variance / narrow) for narrow, _ in layers]
     h = block.normal(samples, widths[0])
     preactivations, activations, bases, met = list[Tensor](), [h], list[Tensor](), list[Tensor]()
@@ -119,8 +106,10 @@ def passed_gram(passed: Passed, *, overlap: fisher_gram.Overlap | None = None) -
     With another `overlap` those of another parameterisation, such as `simulate.wide.gram_variants.tangent_overlap`.
     """
     deltas = fisher_gram.linear_readout(reversed(passed.deltas))
-    inputs = reversed(passed.signals.activations)
-    return fisher_gram.layered_gram(inputs, deltas, overlap or fisher_gram.plain_overlap(biases=True), passed)
+    inputs, outputs = passed.signals.activations[::-1], passed.deltas[-1].shape[1]
+    return fisher_gram.layered_gram(
+        inputs, deltas, overlap or fisher_gram.plain_overlap(biases=True), outputs
+    )
 
 
 def _pulled(block: Block, delta: Tensor, basis: Tensor, met: Tensor, deviation: float) -> Tensor:
@@ -179,9 +168,3 @@ def _skipping(columns: Tensor, most: int) -> Tensor:
         )
         found = found + new
     return basis
-
-
-def _require_memory(block: Block, widths: Sequence[int], samples: int) -> None:
-    rows = samples * (widths[-1] + 2)
-    what = f"{len(block)} replicates of the signals of {samples} samples and {widths[-1]} outputs"
-    _memory.require_free("widths and samples", 32 * len(block) * rows * sum(widths), what)

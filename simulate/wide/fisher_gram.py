@@ -7,29 +7,22 @@ nor any matrix of the size of the parameters is formed.
 
 A Gram is a tensor of shape (n, C, C, T, T), replicates first: ``gram[:, k, m, s, t]`` is the inner product of
 the gradients of output k at sample s and of output m at sample t. Every statistic below is one of the Fisher
-matrix, that is, of K / T. What a normalised last layer makes of it is in `simulate.wide.last_layer`; where not even
-K fits, `network_operator` multiplies by it. Of two networks 100-200-200-3 on 40 samples K takes one part in 13 of the
-time of `simulate.modules.logit_kernel`, which takes any module, one by one.
+matrix, that is, of K / T. What a normalised last layer makes of it is in `simulate.wide.last_layer`. Of two networks
+100-200-200-3 on 40 samples K takes one part in 13 of the time of `simulate.modules.logit_kernel`, which takes any
+module, one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from simulate.activations import ActivationLike
-from simulate.lanczos import Operator, Product
-from simulate.wide.signals import (
-    WideNetwork,
-    activation_slopes,
-    backward,
-    forward,
-    require_room,
-)
+from simulate.lanczos import Operator
+from simulate.wide.signals import WideNetwork, backward, forward
 
 __all__ = [
     "centred",
@@ -39,10 +32,8 @@ __all__ = [
     "gram_operator",
     "layered_gram",
     "linear_readout",
-    "network_operator",
     "plain_overlap",
     "rayleigh",
-    "require_gram",
     "trace_of_square",
 ]
 
@@ -50,21 +41,13 @@ Overlap = Callable[[Tensor, Tensor], Tensor]
 """Inner products of the derivatives by the parameters of a layer, of some samples with others."""
 
 
-class Sized(Protocol):
-    """What has inputs (n, T, M_0) and a number of outputs: a network, or what has passed through one."""
-
-    @property
-    def inputs(self) -> Tensor: ...
-
-    @property
-    def outputs(self) -> int: ...
-
-
 _TILE = 256
 """Rows of K computed at once: the product of so many is as fast as any, and what it is added to stays in the cache."""
 
 
-def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = True) -> Tensor:
+def gram(
+    network: WideNetwork, activation: ActivationLike, *, biases: bool = True, overlap: Overlap | None = None
+) -> Tensor:
     """K = J J^T, layer by layer, without J.
 
     Half of K is computed, tile by tile, and mirrored: 2 (C T)^2 M flops for a hidden layer of M units, none for the
@@ -78,6 +61,8 @@ def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = Tru
         A name, a pair of function and derivative, or one of these for each hidden layer.
     biases
         Whether the biases belong to the parameters.
+    overlap
+        Of another parameterisation, in which case `biases` says nothing.
 
     Returns
     -------
@@ -86,7 +71,7 @@ def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = Tru
     Raises
     ------
     ValueError
-        If the activation is unknown, or the memory needed exceeds what is available.
+        If the activation is unknown.
 
     Examples
     --------
@@ -98,10 +83,9 @@ def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = Tru
     tensor([[26.,  4.],
             [ 4.,  2.]])
     """
-    require_gram(network, advice=", or network_operator")
     signals = forward(network, activation)
-    deltas = linear_readout(backward(network, activation, signals))
-    return layered_gram(reversed(signals.activations), deltas, plain_overlap(biases), network)
+    deltas = linear_readout(backward(network, activation, signals.preactivations))
+    return layered_gram(signals.activations[::-1], deltas, overlap or plain_overlap(biases), network.outputs)
 
 
 def linear_readout(deltas: Iterator[Tensor]) -> Iterator[Tensor | None]:
@@ -117,7 +101,7 @@ def plain_overlap(biases: bool) -> Overlap:
 
 
 def layered_gram(
-    inputs: Iterable[Tensor], deltas: Iterable[Tensor | None], overlap: Overlap, network: Sized
+    inputs: Sequence[Tensor], deltas: Iterable[Tensor | None], overlap: Overlap, outputs: int
 ) -> Tensor:
     """Sum over the layers of delta delta^T times the overlaps of what the layer takes in, (n, C, C, T, T).
 
@@ -129,11 +113,11 @@ def layered_gram(
         Derivatives of the outputs by its pre-activations, (n, C, T, M); None for a linear read-out, which has 1.
     overlap
         Of some samples with others: (n, S, M) and (n, T, M) to (n, S, T).
-    network
-        For sizes, type and device.
+    outputs
+        How many, C.
     """
-    n, samples = network.inputs.shape[:2]
-    total = network.inputs.new_zeros(n, network.outputs, samples, network.outputs, samples)
+    n, samples = inputs[0].shape[:2]
+    total = inputs[0].new_zeros(n, outputs, samples, outputs, samples)
     for h, delta in zip(inputs, deltas, strict=True):
         if delta is None:
             total.diagonal(dim1=1, dim2=3).add_(overlap(h, h)[..., None])
@@ -141,71 +125,6 @@ def layered_gram(
             _add_layer(total, h, delta, overlap)
     _mirror(total)
     return total.transpose(2, 3)
-
-
-def require_gram(network: WideNetwork, *, deltas: int = 2, advice: str = "") -> None:
-    """Refuse a network whose Gram matrix does not fit, with the derivatives of so many layers beside it.
-
-    Raises
-    ------
-    ValueError
-        Naming the need and what there is.
-    """
-    require_room(network, _bytes_needed(network, deltas), "the Gram matrices", advice=advice)
-
-
-def network_operator(network: WideNetwork, activation: ActivationLike, *, biases: bool = True) -> Operator:
-    """Products with K / T, by one pass back and one forward: K is not formed either.
-
-    A vector v of C T numbers goes back through the network as the derivative of sum v_k(s) f_k(s), which gives J^T v
-    layer by layer; J (J^T v) is how the outputs move when the parameters do.
-
-    Parameters
-    ----------
-    network
-        A single one, n = 1.
-    activation, biases
-        As in :func:`gram`.
-
-    Returns
-    -------
-    An operator on vectors that run over samples within outputs; `simulate.eigenvalues.extremes` finds the top
-    eigenvalues with it, `simulate.spectra` estimates traces.
-
-    Raises
-    ------
-    ValueError
-        If there is more than one network, or the activation is unknown.
-
-    Examples
-    --------
-    >>> x = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
-    >>> one = WideNetwork(weights=(torch.ones(1, 1, 2),), biases=(torch.zeros(1, 1),), inputs=x)
-    >>> network_operator(one, "linear")(torch.eye(2))
-    tensor([[13.,  2.],
-            [ 2.,  1.]])
-    """
-    n, samples = network.inputs.shape[:2]
-    if n != 1:
-        raise ValueError(f"network must be a single one, got {n} replicates")
-    signals = forward(network, activation)
-    weights = [weight[0] for weight in network.weights]
-    steep = activation_slopes(network, activation, signals)
-
-    def moved(h: Tensor, delta: Tensor) -> Tensor:
-        """Pre-activations of a layer when its own parameters take the step J^T v."""
-        return h @ (h.mT @ delta) + float(biases) * delta.sum(1, keepdim=True)
-
-    def times(vectors: Tensor) -> Tensor:
-        deltas = [vectors.unflatten(1, (network.outputs, samples)).mT]
-        for weight, slope in zip(reversed(weights[1:]), reversed(steep), strict=True):
-            deltas.append((deltas[-1] @ weight).mul_(slope))
-        u = moved(signals.activations[0], deltas.pop())
-        for weight, slope, h in zip(weights[1:], steep, signals.activations[1:], strict=True):
-            u = u.mul_(slope) @ weight.mT + moved(h, deltas.pop())
-        return u.mT.flatten(1) / samples
-
-    return _operator(times, network.outputs * samples, network.inputs)
 
 
 def gram_operator(gram: Tensor) -> Operator:
@@ -218,7 +137,12 @@ def gram_operator(gram: Tensor) -> Operator:
             [ 2.,  1.]])
     """
     dual = _dual(gram[None])[0]
-    return _operator(lambda vectors: vectors @ dual / gram.shape[-1], len(dual), gram)
+    return Operator(
+        product=lambda vectors: vectors @ dual / gram.shape[-1],
+        dim=len(dual),
+        dtype=gram.dtype,
+        device=gram.device,
+    )
 
 
 def fisher_trace(gram: Tensor) -> Tensor:
@@ -250,10 +174,6 @@ def fisher_eigenvalues(gram: Tensor) -> Tensor:
 def _dual(gram: Tensor) -> Tensor:
     """K as matrices (n, C T, C T), rows running over samples within outputs."""
     return gram.transpose(2, 3).flatten(3, 4).flatten(1, 2)
-
-
-def _operator(times: Product, dim: int, like: Tensor) -> Operator:
-    return Operator(product=times, dim=dim, dtype=like.dtype, device=like.device)
 
 
 # --- tile by tile ---------------------------------------------------------------------------------------------
@@ -291,13 +211,3 @@ def _ranges(count: int, longest: int) -> list[slice]:
     """0..count in as few nearly equal parts as are no longer than that."""
     parts = -(-count // longest)
     return [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
-
-
-def _bytes_needed(network: WideNetwork, deltas: int) -> int:
-    # at the peak: the sum, a tile and its overlaps, the deltas with the slopes between them, all signals
-    n, samples, inputs = network.inputs.shape
-    units = [inputs, *(weight.shape[1] for weight in network.weights)]
-    rows = network.outputs * samples
-    tiles = 2 * min(rows, _TILE) ** 2 + samples**2
-    held = (deltas * network.outputs + 1) * samples * max(units)
-    return n * (rows**2 + tiles + held + deltas * samples * sum(units)) * network.inputs.element_size()

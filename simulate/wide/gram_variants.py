@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from simulate.activations import ActivationLike
-from simulate.wide.fisher_gram import Overlap, layered_gram, linear_readout, require_gram
-from simulate.wide.signals import WideNetwork, backward, forward, require_variances
+from simulate.wide import fisher_gram
+from simulate.wide.fisher_gram import Overlap
+from simulate.wide.signals import WideNetwork
 
 __all__ = ["averaged", "cross_entropy_gram", "tangent_gram", "tangent_overlap"]
 
@@ -41,8 +42,7 @@ def tangent_gram(
     Raises
     ------
     ValueError
-        If the activation is unknown, a variance is negative or not finite, or the memory needed exceeds what is
-        available.
+        If the activation is unknown.
 
     Examples
     --------
@@ -55,26 +55,17 @@ def tangent_gram(
             [ 3.,  1.]])
     """
     overlap = tangent_overlap(weight_variance=weight_variance, bias_variance=bias_variance)
-    require_gram(network, deltas=3)
-    signals = forward(network, activation)
-    deltas = linear_readout(backward(network, activation, signals))
-    return layered_gram(reversed(signals.activations), deltas, overlap, network)
+    return fisher_gram.gram(network, activation, overlap=overlap)
 
 
 def tangent_overlap(*, weight_variance: float, bias_variance: float) -> Overlap:
     """Inner products of the derivatives of pre-activations by the parameters w and beta of their layer.
-
-    Raises
-    ------
-    ValueError
-        If a variance is negative or not finite.
 
     Examples
     --------
     >>> tangent_overlap(weight_variance=2.0, bias_variance=0.5)(torch.tensor([[3.0, 4.0]]), torch.tensor([[1.0, 0.0]]))
     tensor([[3.5000]])
     """
-    require_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     return lambda one, other: (weight_variance / one.shape[-1]) * (one @ other.mT) + bias_variance
 
 
@@ -95,11 +86,6 @@ def cross_entropy_gram(gram: Tensor, logits: Tensor) -> Tensor:
     -------
     Shape (n, C, C, T, T).
 
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit together.
-
     Examples
     --------
     >>> equal = cross_entropy_gram(torch.eye(2).reshape(1, 2, 2, 1, 1), torch.zeros(1, 1, 2))
@@ -107,9 +93,6 @@ def cross_entropy_gram(gram: Tensor, logits: Tensor) -> Tensor:
     tensor([[ 0.2500, -0.2500],
             [-0.2500,  0.2500]])
     """
-    n, outputs, _, samples, _ = gram.shape
-    if logits.shape != (n, samples, outputs):
-        raise ValueError(f"logits must be of shape {(n, samples, outputs)}, got {tuple(logits.shape)}")
     shares = torch.softmax(logits, -1)
     roots = shares.sqrt()
     factor = torch.diag_embed(roots) - shares[..., :, None] * roots[..., None, :]

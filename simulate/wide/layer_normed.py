@@ -11,16 +11,15 @@ Shapes lead with the replicates ``n``, then samples ``T``, then units ``M_l``. A
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from simulate.activations import ActivationLike, by_layer
-from simulate.wide.fisher_gram import layered_gram, plain_overlap, require_gram
-from simulate.wide.signals import WideNetwork
+from simulate.activations import ActivationLike
+from simulate.wide.fisher_gram import layered_gram, plain_overlap
+from simulate.wide.signals import WideNetwork, backward, forward
 
 __all__ = [
     "LayerNormedSignals",
@@ -56,8 +55,7 @@ def layer_normed_signals(
     Raises
     ------
     ValueError
-        If the activation is unknown, or a sequence of them does not match the hidden layers, or `eps` is
-        negative or not finite.
+        If the activation is unknown, or a sequence of them does not match the hidden layers.
 
     Examples
     --------
@@ -67,19 +65,16 @@ def layer_normed_signals(
     >>> found.normalised[-1].tolist(), found.inverses[-1].tolist()
     ([[[-1.0, 1.0], [1.0, -1.0]]], [[2.0, 2.0]])
     """
-    if not 0 <= eps < math.inf:
-        raise ValueError(f"eps must be non-negative and finite, got {eps!r}")
-    phis = by_layer(activation, network.depth - 1)
-    h = network.inputs
-    normalised, inverses, activations = [], [], [h]
-    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
-        f, inverse = _normalise(torch.baddbmm(bias[:, None, :], h, weight.mT), eps)
-        normalised.append(f)
-        inverses.append(inverse)
-        if layer < len(phis):
-            h = phis[layer].function(f)
-            activations.append(h)
-    return LayerNormedSignals(tuple(normalised), tuple(inverses), tuple(activations))
+    inverses = list[Tensor]()
+
+    def normalise(u: Tensor, _: int) -> Tensor:
+        centred = u - u.mean(-1, keepdim=True)
+        variance = centred.square().mean(-1) + eps
+        inverses.append(torch.where(variance > 0, variance.rsqrt(), 0.0))
+        return centred * inverses[-1][..., None]
+
+    normalised, activations = forward(network, activation, normalise)
+    return LayerNormedSignals(normalised, tuple(inverses), activations)
 
 
 def layer_normed_derivatives(
@@ -95,18 +90,13 @@ def layer_normed_derivatives(
     ValueError
         If the activation is unknown, or a sequence of them does not match the hidden layers.
     """
-    phis = by_layer(activation, network.depth - 1)
-    outputs = signals.normalised[-1]
-    n, samples, classes = outputs.shape
-    identity = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
-    delta = _through(identity[None, :, None, :], outputs, signals.inverses[-1])
-    yield delta
-    for layer in reversed(range(network.depth - 1)):
-        slope = phis[layer].derivative(signals.normalised[layer])
-        back = delta.reshape(n, classes * samples, -1) @ network.weights[layer + 1]
-        v = back.reshape(n, classes, samples, -1) * slope[:, None]
-        delta = _through(v, signals.normalised[layer], signals.inverses[layer])
-        yield delta
+
+    def through(v: Tensor, layer: int) -> Tensor:
+        f, inverse = signals.normalised[layer - 1][:, None], signals.inverses[layer - 1]
+        rest = v - v.mean(-1, keepdim=True) - f * (f * v).mean(-1, keepdim=True)
+        return rest * inverse[:, None, :, None]
+
+    return backward(network, activation, signals.normalised, through)
 
 
 def layer_normed_gram(
@@ -128,7 +118,7 @@ def layer_normed_gram(
     Raises
     ------
     ValueError
-        As in :func:`layer_normed_signals`, or if the memory needed exceeds what is available.
+        As in :func:`layer_normed_signals`.
 
     Examples
     --------
@@ -141,10 +131,9 @@ def layer_normed_gram(
     >>> bool(layer_normed_gram(network, "relu").abs().max() < 1e-20)
     True
     """
-    require_gram(network, deltas=5)
     signals = layer_normed_signals(network, activation, eps=eps)
     deltas = layer_normed_derivatives(network, activation, signals)
-    return layered_gram(reversed(signals.activations), deltas, plain_overlap(biases), network)
+    return layered_gram(signals.activations[::-1], deltas, plain_overlap(biases), network.outputs)
 
 
 def etas(signals: LayerNormedSignals) -> dict[str, Tensor]:
@@ -157,16 +146,9 @@ def etas(signals: LayerNormedSignals) -> dict[str, Tensor]:
     Returns
     -------
     ``eta1``, ``eta2``, ``eta3`` and ``overlap``, each of shape (n,).
-
-    Raises
-    ------
-    ValueError
-        If there is one output only, which has no variance.
     """
     outputs, inverse = signals.normalised[-1], signals.inverses[-1]
     samples, classes = outputs.shape[1:]
-    if classes < 2:
-        raise ValueError(f"outputs must be at least 2 to have a variance, got {classes}")
     squares = (outputs @ outputs.mT / classes).square()
     precision = inverse.square()
     weighted = squares * precision[:, :, None] * precision[:, None, :]
@@ -178,16 +160,3 @@ def etas(signals: LayerNormedSignals) -> dict[str, Tensor]:
         "eta3": weighted.sum((1, 2)).sqrt() / samples,
         "overlap": pairs / samples**2,
     }
-
-
-def _normalise(u: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    centred = u - u.mean(-1, keepdim=True)
-    variance = centred.square().mean(-1) + eps
-    inverse = torch.where(variance > 0, variance.rsqrt(), 0.0)
-    return centred * inverse[..., None], inverse
-
-
-def _through(v: Tensor, f: Tensor, inverse: Tensor) -> Tensor:
-    f = f[:, None]
-    rest = v - v.mean(-1, keepdim=True) - f * (f * v).mean(-1, keepdim=True)
-    return rest * inverse[:, None, :, None]

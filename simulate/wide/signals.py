@@ -8,26 +8,23 @@ read-out: the network's outputs are u^L. Shapes lead with the replicates ``n``, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from simulate import _checks, _memory
+from simulate import _checks
 from simulate.activations import ActivationLike, by_layer
 from simulate.monte_carlo import Block
 
 __all__ = [
     "Signals",
     "WideNetwork",
-    "activation_slopes",
     "backward",
     "forward",
     "measured_order_parameters",
-    "require_room",
-    "require_variances",
     "wide_network",
 ]
 
@@ -59,20 +56,6 @@ class WideNetwork:
         )
 
 
-def require_room(network: WideNetwork, needed: int, what: str, *, advice: str = "") -> None:
-    """Refuse a network whose `what`, a plural, need more bytes than its device has free.
-
-    Raises
-    ------
-    ValueError
-        Naming the need and what there is.
-    """
-    n, samples, _ = network.inputs.shape
-    text = f"{what} of {n} replicates, {network.outputs} outputs and {samples} samples"
-    advice = f"use fewer samples or outputs{advice}"
-    _memory.require_free("network", needed, text, device=network.inputs.device, advice=advice)
-
-
 class Signals(NamedTuple):
     """Pre-activations u^1..u^L and activations h^0..h^{L-1}, each of shape (n, T, units)."""
 
@@ -99,8 +82,7 @@ def wide_network(
     Raises
     ------
     ValueError
-        If there are fewer than two widths, a count is not positive, a variance is negative or not finite, or
-        the networks do not fit into memory.
+        If there are fewer than two widths, one is not positive, or a variance is negative.
 
     Examples
     --------
@@ -110,35 +92,20 @@ def wide_network(
     >>> [tuple(w.shape) for w in network.weights], tuple(network.inputs.shape)
     ([(2, 7, 5), (2, 3, 7)], (2, 4, 5))
     """
-    layers = tuple(_checks.layer_sizes(widths))
-    samples = _checks.natural("samples", samples)
-    require_variances(weight_variance=weight_variance, bias_variance=bias_variance)
-    numbers = sum((narrow + 1) * wide for narrow, wide in layers) + samples * layers[0][0]
-    what = f"{len(block)} replicates of {numbers} weights, biases and inputs"
-    # twice: while the draws of a block are stacked they are there a second time
-    _memory.require_free("widths and samples", 16 * len(block) * numbers, what)
     weights = tuple(
-        block.normal(wide, narrow).mul_(math.sqrt(weight_variance / narrow)) for narrow, wide in layers
+        block.normal(wide, narrow).mul_(math.sqrt(weight_variance / narrow))
+        for narrow, wide in _checks.layer_sizes(widths)
     )
     biases = tuple(block.normal(units).mul_(math.sqrt(bias_variance)) for units in widths[1:])
     return WideNetwork(weights=weights, biases=biases, inputs=block.normal(samples, widths[0]))
 
 
-def require_variances(**variances: float) -> None:
-    """Refuse what is no variance.
-
-    Raises
-    ------
-    ValueError
-        Naming it.
-    """
-    for name, variance in variances.items():
-        if not 0 <= variance < math.inf:
-            raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
-
-
-def forward(network: WideNetwork, activation: ActivationLike) -> Signals:
+def forward(
+    network: WideNetwork, activation: ActivationLike, normalise: Callable[[Tensor, int], Tensor] | None = None
+) -> Signals:
     """Pre-activations u^1..u^L and activations h^0..h^{L-1}; the outputs are ``preactivations[-1]``.
+
+    If there is something to `normalise` them, layer by layer from 1, it puts others in the place of the u^l.
 
     Raises
     ------
@@ -148,19 +115,26 @@ def forward(network: WideNetwork, activation: ActivationLike) -> Signals:
     phis = by_layer(activation, network.depth - 1)
     h = network.inputs
     preactivations, activations = [], [h]
-    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True), start=1):
         u = torch.baddbmm(bias[:, None, :], h, weight.mT)
+        u = normalise(u, layer) if normalise else u
         preactivations.append(u)
-        if layer < len(phis):
-            h = phis[layer].function(u)
+        if layer < network.depth:
+            h = phis[layer - 1].function(u)
             activations.append(h)
     return Signals(tuple(preactivations), tuple(activations))
 
 
-def backward(network: WideNetwork, activation: ActivationLike, signals: Signals) -> Iterator[Tensor]:
+def backward(
+    network: WideNetwork,
+    activation: ActivationLike,
+    preactivations: Sequence[Tensor],
+    through: Callable[[Tensor, int], Tensor] | None = None,
+) -> Iterator[Tensor]:
     """Derivatives of every output by the pre-activations, delta^l_k = d f_k / d u^l, from l = L down to 1.
 
-    Each of shape (n, C, T, M_l). They come one at a time, so that only one layer need be held.
+    Each of shape (n, C, T, M_l). They come one at a time, so that only one layer need be held. Where `forward` has
+    normalised, `through` takes them back through the normalisation of each layer.
 
     Raises
     ------
@@ -168,30 +142,17 @@ def backward(network: WideNetwork, activation: ActivationLike, signals: Signals)
         If the activation is unknown, or a sequence of them does not match the hidden layers.
     """
     phis = by_layer(activation, network.depth - 1)
-    outputs = signals.preactivations[-1]
+    outputs = preactivations[-1]
     n, samples, classes = outputs.shape
     identity = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
     delta = identity[None, :, None, :].expand(n, classes, samples, classes)
-    yield delta
-    for layer in reversed(range(network.depth - 1)):
-        slope = phis[layer].derivative(signals.preactivations[layer])
-        back = delta.reshape(n, classes * samples, -1) @ network.weights[layer + 1]
-        delta = back.view(n, classes, samples, -1).mul_(slope[:, None])
+    for layer in range(network.depth, 0, -1):
+        if layer < network.depth:
+            slope = phis[layer - 1].derivative(preactivations[layer - 1])
+            back = delta.reshape(n, classes * samples, -1) @ network.weights[layer]
+            delta = back.view(n, classes, samples, -1).mul_(slope[:, None])
+        delta = through(delta, layer) if through else delta
         yield delta
-
-
-def activation_slopes(
-    network: WideNetwork, activation: ActivationLike, signals: Signals
-) -> tuple[Tensor, ...]:
-    """Derivatives phi'(u^l) of the hidden layers l = 1..L-1, each of shape (n, T, M_l).
-
-    Raises
-    ------
-    ValueError
-        If the activation is unknown, or a sequence of them does not match the hidden layers.
-    """
-    phis = by_layer(activation, network.depth - 1)
-    return tuple(phi.derivative(u) for phi, u in zip(phis, signals.preactivations[: len(phis)], strict=True))
 
 
 def measured_order_parameters(network: WideNetwork, activation: ActivationLike) -> dict[str, Tensor]:
@@ -209,14 +170,11 @@ def measured_order_parameters(network: WideNetwork, activation: ActivationLike) 
     Raises
     ------
     ValueError
-        If there is one sample only, hence no pair, or the activation is unknown.
+        If the activation is unknown.
     """
-    samples = network.inputs.shape[1]
-    if samples < 2:
-        raise ValueError(f"samples must be at least 2 to form a pair, got {samples}")
     signals = forward(network, activation)
     hats = [_moments(h[:, None]) / h.shape[-1] for h in signals.activations]
-    tildes = [_moments(delta) for delta in backward(network, activation, signals)][::-1]
+    tildes = [_moments(delta) for delta in backward(network, activation, signals.preactivations)][::-1]
     hat, tilde = torch.stack(hats, -1), torch.stack(tildes, -1)
     return {"q_hat_t": hat[0], "q_hat_st": hat[1], "q_tilde_t": tilde[0], "q_tilde_st": tilde[1]}
 

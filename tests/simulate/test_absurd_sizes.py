@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from simulate import _memory, networks
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point, stream
-from simulate.perceptrons import curvature, full_space, per_sample
-from simulate.wide import signals
+from simulate.perceptrons import curvature
 
 BLOCK = Block(tuple(stream(0, "test", Point(), i) for i in range(2)))
 NO_SIZE = (
@@ -38,36 +36,13 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def gradients(**sizes: Any) -> Any:
-    given = {"classes": 3, "dim": 4, "samples": 5, **sizes}
-    return ensembles.logit_gradients(BLOCK, **given, sigma_c=1.0, sigma_e=1.0, orthogonal=False)
-
-
-def network(widths: Any = (3, 4, 2), samples: Any = 2) -> Any:
-    return signals.wide_network(BLOCK, widths=widths, samples=samples, weight_variance=1.0, bias_variance=0.0)
-
-
 SIZES: dict[str, Callable[[Any], Any]] = {
     "wigner dim": lambda k: ensembles.wigner(BLOCK, k),
     "wigner rademacher dim": lambda k: ensembles.wigner(BLOCK, k, law="rademacher"),
-    "wishart dim": lambda k: ensembles.wishart(BLOCK, k, 10**5),
-    "wishart samples": lambda k: ensembles.wishart(BLOCK, 10**5, k),
-    "unit_vectors dim": lambda k: ensembles.unit_vectors(Block(BLOCK.streams * 5000), k),
-    "goe_moments dim": lambda k: ensembles.goe_moments(Block(BLOCK.streams * 5000), k),
-    "haar_frames rows": lambda k: ensembles.haar_frames(BLOCK, k, 5, count=500),
-    "haar_frames count": lambda k: ensembles.haar_frames(BLOCK, 100, 50, count=k),
-    "logit_gradients classes": lambda k: gradients(classes=k, samples=10**4),
-    "logit_gradients dim": lambda k: gradients(dim=k, samples=10**4),
-    "logit_gradients samples": lambda k: gradients(samples=k, dim=10**4),
-    "haar rows": lambda k: curvature.haar(rng(), k, 10**5),
-    "sparse_frame rows": lambda k: curvature.sparse_frame(rng(), k, 10**5),
-    "wide_network samples": lambda k: network((10**5, 2), k),
-    "wide_network widths": lambda k: network((3, k, 10**5)),
     "mlp_weights widths": lambda k: networks.mlp_weights(rng(), (10**5, k, 2)),
     "Mlp widths": lambda k: networks.Mlp((10**5, k, 2), rng=rng()),
     "LeNet5 channels": lambda k: networks.LeNet5(10**10 if type(k) is int and k == 10**7 else k, rng=rng()),
     "LeNet5 classes": lambda k: networks.LeNet5(3, 10**10 if type(k) is int and k == 10**7 else k, rng=rng()),
-    "initial_parameters widths": lambda k: per_sample.initial_parameters(rng(), (10**5, k, 2)),
 }
 """A call for each argument that says how much is allocated, with the others so that ten millions are absurd."""
 
@@ -104,20 +79,10 @@ def test_columns_of_a_frame_are_a_size(value: Any) -> None:
             draw(rng(), 5, value)
 
 
-def test_the_rows_of_a_whole_frame_are_a_size() -> None:
-    for value in NO_SIZE[:-1]:
-        if value is not None:
-            with pytest.raises(ValueError, match="total must be a positive integer"):
-                curvature.haar(rng(), 5, 2, total=value)
-    with pytest.raises(ValueError, match=r"total must be less than 2\*\*63"):
-        curvature.haar(rng(), 5, 2, total=10**5000)
-
-
 def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that reads from the system would cost more than a small draw."""
     monkeypatch.setattr(_memory, "available", lambda device: pytest.fail("asked"))
     ensembles.wigner(BLOCK, 50)
-    network()
     started = time.process_time()
     for _ in range(1000):
         _memory.require_free("dim", 10**6, "matrices")
@@ -126,42 +91,4 @@ def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sizes_of_numpy_are_sizes() -> None:
     assert ensembles.wigner(BLOCK, np.int8(100)).shape == (2, 100, 100)  # 100^2 would overflow there
-    assert network(np.array([3, 4, 2]), np.uint8(5)).inputs.shape == (2, 5, 3)
     assert networks.weight_count(np.array([1000, 1000, 10], dtype=np.int16)) == 1_010_000
-
-
-# --- the estimates against what is really allocated
-
-
-def peak(call: Callable[[], Any]) -> float:
-    # the newer torch.profiler does the same, but loads a compiler first
-    with torch.autograd.profiler.profile(use_kineto=True, profile_memory=True) as profile:
-        call()
-    used = most = 0
-    for event in profile.kineto_results.events():
-        if event.name() == "[memory]":
-            used += event.nbytes()
-            most = max(most, used)
-    return most
-
-
-@pytest.mark.parametrize(
-    ("widths", "count", "columns"), [((16, 8, 10), 50, 20), ((20, 40, 50, 5), 30, 4), ((10, 10, 2), 200, 6)]
-)
-def test_the_estimates_cover_the_peaks(widths: Any, count: int, columns: int, monkeypatch) -> None:
-    asked: list[float] = []
-    monkeypatch.setattr(_memory, "require_free", lambda name, needed, *_, **__: asked.append(needed))
-    draws, labels = rng().standard_normal((count, widths[0])), np.arange(count) % widths[-1]
-    plain = networks.mlp_weights(rng(), widths)
-    directions = curvature.haar(rng(), networks.weight_count(widths), columns)
-    small = (widths[0], 4, widths[-1])
-    theta = per_sample.initial_parameters(rng(), small)
-    for call in (
-        lambda: per_sample.hessians(small, theta, draws, labels),
-        lambda: per_sample.gauss_newtons(small, theta, draws, labels),
-        lambda: full_space.norms(plain, draws, labels),
-        lambda: curvature.ProjectedMlp(plain, draws, labels, directions).terms(),
-    ):
-        asked.clear()
-        most = peak(call)
-        assert most <= 1.02 * asked[-1]  # what is small is not counted

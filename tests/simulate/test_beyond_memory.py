@@ -14,23 +14,10 @@ from simulate import _memory, networks, operators, spectra
 from simulate.lanczos import Operator, solve, tridiagonal
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.hessian_variance import quadratic_forms
-from simulate.modules.logit_derivatives import logit_derivatives
 from simulate.modules.logit_kernel import logit_kernel
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.objectives import Objective
-from simulate.perceptrons.confident import ConfidentMlp
-from simulate.perceptrons.curvature import ProjectedMlp
-from simulate.perceptrons.full_space import norms
-from simulate.perceptrons.layer_blocks import layer_block
-from simulate.perceptrons.per_sample import (
-    all_logit_derivatives,
-    flattened,
-    gauss_newtons,
-    hessians,
-    loss_gradients,
-)
-from simulate.perceptrons.projected_mlps import projected_mlps
 from simulate.training.learnable_rates import Classifiers, learns
 from simulate.training.scaled_training import descent
 from tests.simulate.small_perceptrons import problem
@@ -55,7 +42,6 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "kernel": (lambda: empirical_kernel(MODEL, X), "the inner products of 11 samples and 5 outputs"),
     "traced": (lambda: empirical_kernel(MODEL, X, traced=True), "11 samples"),
     "logit kernel": (lambda: logit_kernel(MODEL, X), "the inner products of 11 samples"),
-    "logits": (lambda: logit_derivatives(MODEL, X, FRAME), "the second derivatives of 55"),
     "forms": (lambda: quadratic_forms(of(), FRAME), "the derivatives of one sample"),
     "trace": (lambda: trace_gauss_newton(of()), "the derivatives of one sample"),
     "frame": (lambda: projected_terms(of(), FRAME), "2 directions, apart by parameters"),
@@ -69,15 +55,6 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: descent(list(NET.weights), [(X, LABELS)], rate=1.0, steps=1),
         "gradients and moves of 77",
     ),
-    "flat logits": (lambda: all_logit_derivatives(*flattened(NET.weights), X), "11 samples by 77 parameters"),
-    "gradients": (lambda: loss_gradients(*flattened(NET.weights), X, LABELS), "11 samples by 77 parameters"),
-    "hessians": (lambda: hessians(*flattened(NET.weights), X, LABELS), "11 samples by 77 parameters"),
-    "gauss-newtons": (lambda: gauss_newtons(*flattened(NET.weights), X, LABELS), "11 samples"),
-    "norms": (lambda: norms(NET.weights, X, LABELS), ""),
-    "projected": (lambda: ProjectedMlp(NET.weights, X, LABELS, FRAME), ""),
-    "confident": (lambda: ConfidentMlp(NET.weights, X, LABELS, FRAME), ""),
-    "block": (lambda: layer_block(NET.weights, X), "the factor of a block, of 11 samples"),
-    "stack": (lambda: projected_mlps(STACK, X, LABELS, FRAME), "the derivatives of 11 samples"),
     "chain": (lambda: tridiagonal(VAST, torch.ones(1, 60).double(), 9), "use fewer steps or starts"),
     "solution": (lambda: solve(np.eye(4), np.ones((4, 2))), "16 vectors need .* fewer columns"),
     "probes": (lambda: spectra.trace(VAST, probes=9), "vectors of 60 numbers"),

@@ -11,11 +11,11 @@ from simulate._later import submodules
 
 def test_what_is_set_for_a_while_reaches_the_module_and_is_put_back() -> None:
     later = submodules("simulate.matrices")("reduced")
-    before = later._pair
+    before = later._band
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(later, "_pair", max)
-        assert sys.modules["simulate.matrices.reduced"]._pair is max is later._pair
-    assert sys.modules["simulate.matrices.reduced"]._pair is before is later._pair
+        patch.setattr(later, "_band", max)
+        assert sys.modules["simulate.matrices.reduced"]._band is max is later._band
+    assert sys.modules["simulate.matrices.reduced"]._band is before is later._band
 
 
 def test_what_was_not_there_is_not_there_afterwards() -> None:

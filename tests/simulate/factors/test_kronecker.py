@@ -17,7 +17,6 @@ from simulate.factors import (
     ekfac,
     kfac,
     kronecker,
-    matrix_of,
 )
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton
@@ -28,6 +27,7 @@ from tests.simulate.factors.written_out import (
     by_loops,
     convolutions,
     drawn,
+    matrix_of,
     mixed,
     perceptron,
     tokens,

@@ -103,7 +103,7 @@ def test_large_layers_without_factors_are_refused(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda f: f.inverse(0.0), "damping must be finite and positive, got 0.0"),
+        (lambda f: f.inverse(0.0), "damping must be finite and positive for the exponent -1.0, got 0.0"),
         (lambda f: f.log_determinant(damping=np.nan), "damping must be finite and positive, got nan"),
         (lambda f: f.power(-1.0), "damping must be finite and positive for the exponent -1.0, got 0.0"),
         (lambda f: f.power(np.inf), "exponent must be finite, got inf"),

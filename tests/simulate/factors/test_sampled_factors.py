@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from torch import nn
 
 from simulate.factors import (
-    cotangents,
     ekfac,
     kfac,
+    kronecker,
 )
 from simulate.modules import sample_parts
 from simulate.objectives import Objective
@@ -50,7 +50,7 @@ def test_sampled_targets_have_no_mean_and_a_seed() -> None:
     ]
 
     assert torch.equal(made[0], made[1]) and not torch.equal(made[0], made[2])
-    root = cotangents.root_of(objective, "sampled", seed=rng(2), draws=4000, likelihood="categorical")
+    root = kronecker._root_of(objective, "sampled", seed=rng(2), draws=4000, likelihood="categorical")
     unused: Any = None  # what is drawn hangs on the outputs alone
     vectors, weights = root.rows(unused, slice(None), drawn(3, 2, 3))
     assert vectors.shape == (4000, 2, 3) and (weights.sum(1) - 1).abs().max() < 1e-12

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives import Objective
+from simulate.operators import CurvatureOperator, empirical_fisher, fisher, gauss_newton
 
 N = 6
 
@@ -126,3 +127,10 @@ def _positions(module: nn.Module, inputs: Tensor) -> Tensor:
 def _outputs(module: nn.Module, slopes: Tensor) -> Tensor:
     by_channel = slopes.flatten(2).mT if isinstance(module, nn.Conv2d) else slopes
     return by_channel.reshape(-1, by_channel.shape[-1])
+
+
+def matrix_of(objective: Objective, kind: str) -> CurvatureOperator:
+    """What factors of this kind approximate."""
+    if kind == "sampled":
+        return fisher(objective)
+    return gauss_newton(objective) if kind == "gauss-newton" else empirical_fisher(objective)

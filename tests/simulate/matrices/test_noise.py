@@ -98,24 +98,7 @@ def test_noise_out_of_domain_is_refused() -> None:
     for per_row in (0, 4, math.nan):
         with pytest.raises(ValueError, match=f"per_row must be positive and at most dim, got {per_row} of 3"):
             noise.sparse(block, 3, per_row=per_row)
-    for contrast in (-0.1, 1.1, math.nan):
-        for profile in (noise.banded_profile, noise.blocked_profile):
-            with pytest.raises(ValueError, match=f"contrast must be between 0 and 1, got {contrast}"):
-                profile(4, contrast=contrast)
-    with pytest.raises(ValueError, match="dim must be at least 2, one row for either half, got 1"):
-        noise.blocked_profile(1, contrast=1.0)
-    with pytest.raises(ValueError, match=r"profile must be a symmetric matrix, got shape \(2, 3\)"):
-        noise.profiled(block, torch.ones(2, 3))
-    for wrong in (-1.0, math.inf):
-        with pytest.raises(ValueError, match="profile must hold finite variances >= 0, got others"):
-            noise.profiled(block, torch.full((2, 2), wrong))
-    for call in (
-        lambda n: noise.student(block, n, degrees=5),
-        lambda n: noise.sparse(block, n, per_row=1),
-        lambda n: noise.banded_profile(n, contrast=0.5),
-        lambda n: noise.signed_projections(block, n, samples=2, rank=2),
-    ):
-        with pytest.raises(ValueError, match="dim must be a positive integer, got 0"):
-            call(0)
-        with pytest.raises(ValueError, match="must be small enough for memory"):
-            call(10**12)
+    with pytest.raises(ValueError, match="dim must be a positive integer, got 0"):
+        noise.student(block, 0, degrees=5)
+    with pytest.raises(ValueError, match="must be small enough for memory"):
+        noise.student(block, 10**12, degrees=5)

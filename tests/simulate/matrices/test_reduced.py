@@ -146,15 +146,15 @@ def test_rows_further_down_change_nothing(
     draw: Callable[[Block], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three quarters of the rows have the same extreme pair, to what bisection is good for."""
-    whole = reduced._pair
+    whole = reduced.eigenpair
     pairs: list[tuple[float, float]] = []
 
-    def recorded(diagonal: Floats, beside: Floats, *, bottom: bool) -> tuple[float, float]:
+    def recorded(diagonal: Floats, beside: Floats, place: int) -> tuple[float, float]:
         rows = 3 * len(diagonal) // 4
-        pairs.append(whole(diagonal[:rows], beside[: rows - 1], bottom=bottom))
-        return whole(diagonal, beside, bottom=bottom)
+        pairs.append(whole(diagonal[:rows], beside[: rows - 1], min(place, rows - 1)))
+        return whole(diagonal, beside, place)
 
-    monkeypatch.setattr(reduced, "_pair", recorded)
+    monkeypatch.setattr(reduced, "eigenpair", recorded)
     found = draw(block_of(6))
     values, overlaps = zip(*pairs, strict=True)
 
@@ -196,32 +196,8 @@ def test_a_reduced_replicate_is_the_same_alone_with_a_spike_of_its_own(draw: Cal
 
 def test_reduced_matrices_out_of_domain_are_refused() -> None:
     block = block_of(2)
-    for wrong in (math.nan, math.inf, [1.0, 2.0, 3.0]):
-        with pytest.raises(
-            ValueError, match="spike must be one finite number, or one for each of 2 replicates"
-        ):
-            reduced.wigner_extreme(block, 5, spike=wrong)
-    for draw in (
-        reduced.additive_wishart_top,
-        reduced.information_plus_noise_top,
-        reduced.spiked_covariance_top,
-    ):
-        with pytest.raises(ValueError, match=r"spike must be non-negative, got -0\.1"):
-            draw(block, 5, 4, spike=-0.1)
-        with pytest.raises(ValueError, match="samples must be a positive integer, got 0"):
-            draw(block, 5, 0, spike=0.1)
-    for spikes in ([], [1.5, 1.5], [[1.5]]):
-        with pytest.raises(ValueError, match="spikes must be different numbers, at least one, got"):
-            reduced.wigner_outliers(block, 5, spikes=spikes)  # pyright: ignore[reportArgumentType]
-    for near in (1.3, math.nan, math.inf):
-        with pytest.raises(ValueError, match=r"spikes must be finite and at least 1\.4 in size, got"):
-            reduced.wigner_outliers(block, 5, spikes=[2.0, near])
-    with pytest.raises(ValueError, match="dim must be at least the number of spikes, got 1 for 2"):
-        reduced.wigner_outliers(block, 1, spikes=[2.0, 3.0])
-    sizes = {"samples": 3, "rank": 2}
+    for spikes in ([1.5, 1.5], [2.0, 1.3], [2.0, math.nan]):
+        with pytest.raises(ValueError, match=r"spikes must be different, and at least 1\.4 in size, got"):
+            reduced.wigner_outliers(block, 5, spikes=spikes)
     with pytest.raises(ValueError, match="dim must be more than samples times rank, got 6 for 6 projections"):
-        reduced.signed_projections_top(block, 6, **sizes, spike=1.0)
-    with pytest.raises(ValueError, match="scale must be finite"):
-        reduced.signed_projections_top(block, 7, **sizes, spike=1.0, scale=math.nan)
-    with pytest.raises(ValueError, match="samples and rank must be small enough for memory"):
-        reduced.signed_projections_top(block, 10**12, samples=10**6, rank=1, spike=1.0)
+        reduced.signed_projections_top(block, 6, samples=3, rank=2, spike=1.0)

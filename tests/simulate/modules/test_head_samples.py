@@ -55,7 +55,7 @@ def test_the_whole_variance_is_the_mean_over_probes_of_that_along_them(
     each = [variance_along(chunked, s) for s in signs]
 
     for size in (1, 2, 5):
-        monkeypatch.setattr("simulate.modules.head_samples._BYTES", size * 8 * chunked.dim)
+        monkeypatch.setattr("simulate.modules.hessian_variance._HELD", size * 24 * chunked.dim)
         found = total_variance(chunked, np.random.default_rng(0), probes=5)
         assert_allclose(found, (np.mean(each), np.std(each, ddof=1) / 5**0.5), rtol=1e-10)
 

@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from simulate.modules import sample_grams
-from simulate.modules.linearity import is_piecewise_linear
-from simulate.modules.sample_grams import trace_hessian
+from simulate.modules.sample_grams import is_piecewise_linear, trace_hessian
 from simulate.objectives import Objective
 from simulate.operators import hessian
 

@@ -82,7 +82,7 @@ def test_samples_that_see_each_other_are_measured_by_products() -> None:
 @pytest.mark.parametrize(
     ("along", "message"),
     [
-        (torch.zeros(3, 2), r"frame must be of shape \(10, d\) with d >= 1, got \(3, 2\)"),
+        (torch.zeros(3, 2), r"frame must be of shape \(10, k\) with k >= 1, got \(3, 2\)"),
         (torch.zeros(10, 0), r"got \(10, 0\)"),
         (torch.zeros(10, 2, dtype=torch.complex128), "frame must be real, got torch.complex128"),
         (torch.full((10, 2), torch.nan), "frame must be finite"),

@@ -177,5 +177,5 @@ def test_labels_and_frames_are_checked() -> None:
     with pytest.raises(ValueError, match="labels must be between 0 and 2"):
         ProjectedNetwork(model, x, LABELS + 1, frame)
     for wrong in (frame[1:], frame[:, 0], frame[:, :0]):
-        with pytest.raises(ValueError, match=r"frame must be of shape \(12, d\)"):
+        with pytest.raises(ValueError, match=r"frame must be of shape \(12, k\)"):
             ProjectedNetwork(model, x, LABELS, wrong)

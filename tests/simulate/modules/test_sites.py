@@ -141,8 +141,7 @@ def test_the_derivative_by_a_layer_follows_from_that_by_its_nudge(name: str) -> 
 @pytest.mark.parametrize("name", sorted(BUILDERS))
 def test_sites_cover_models_of_layers_alone(name: str) -> None:
     objective = case(name).objective()
-    assert covers(objective) == (name != "tied")
-    assert by_sample(objective)
+    assert covers(objective) == by_sample(objective) == (name != "tied")
     training = case(name).objective(training=True)
     assert training.model is not None
     drops = any(getattr(module, "p", 0) for module in training.model.modules())

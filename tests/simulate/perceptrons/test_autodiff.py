@@ -40,8 +40,3 @@ def test_gradients_and_hessians_of_samples_average_to_those_of_the_mean_loss(act
     samples = *flattened(net.weights), net.x, net.labels, activation
     assert_same(per_sample.hessians(*samples).mean(0), hessian(mean).dense())
     assert_same(per_sample.loss_gradients(*samples).mean(0), mean.gradient())
-
-
-def test_matrices_that_do_not_follow_each_other_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"weights must be matrices \(out, in\) that follow each other"):
-        flattened(problem(2).weights[::-1])

@@ -61,8 +61,6 @@ def test_a_common_factor_of_the_gradients_does_not_matter() -> None:
 
 
 def test_what_it_cannot_use_is_refused() -> None:
-    rows, logits = jacobian(), jacobian(dim=1)[..., 0]
-    with pytest.raises(ValueError, match=r"gram must be of shape \(4, 3, 4, 3\)"):
-        gram_spectrum(gram_of(rows)[:3], logits)
+    logits = jacobian(dim=1)[..., 0]
     with pytest.raises(ValueError, match="gram must have logits that move apart"):
         gram_excess(torch.zeros(4, 3, 4, 3, dtype=torch.float64), logits)

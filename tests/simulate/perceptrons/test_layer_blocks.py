@@ -11,7 +11,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory
 from simulate.perceptrons import curvature
 from simulate.perceptrons.layer_blocks import LayerBlock, layer_block
 from tests.simulate.small_perceptrons import (
@@ -126,26 +125,11 @@ def test_rows_without_weight_are_left_out_and_change_nothing() -> None:
     [
         ({"x": NET.x[:, :3]}, r"x must be of shape \(N, 6\) with N >= 1, got \(11, 3\)"),
         ({"x": NET.x * np.inf}, "x must be finite"),
-        ({"layer": 3}, "layer must be less than the 3 layers there are, got 3"),
-        ({"layer": -1}, "layer must be a positive integer, got -1"),
         ({"alpha": 0.0}, "alpha must be finite and positive, got 0.0"),
         ({"alpha": 1e110}, r"alpha must keep the scaled logits finite, got 1e\+110"),
         ({"x": 0 * NET.x}, "weights must move the logits by this layer at some input, got a block of zero"),
-        ({"weights": NET.weights[::-1]}, r"weights must be matrices \(out, in\) that follow each other"),
     ],
 )
 def test_errors_name_the_argument(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         layer_block(**{"weights": NET.weights, "x": NET.x, **arguments})
-
-
-def test_what_no_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    block = layer_block(NET.weights, NET.x)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
-    monkeypatch.setattr(_memory, "available", lambda device: 1.0)
-    with pytest.raises(
-        ValueError, match="x must be small enough for memory: the factor of a block, of 11 samples"
-    ):
-        layer_block(NET.weights, NET.x)
-    with pytest.raises(ValueError, match="x must be small enough for memory: the Gram matrices of 40 rows"):
-        _ = block.excess

@@ -74,13 +74,3 @@ def test_per_sample_errors_name_the_argument(route: Any) -> None:
         route((4, 3), FLAT, np.ones((2, 5)), [0, 1])
     with pytest.raises(ValueError, match=r"labels must be between 0 and 2, got 0\.\.3"):
         route((4, 3), FLAT, np.ones((2, 4)), [0, 3])
-
-
-def test_probe_errors_name_the_argument() -> None:
-    hessians = torch.ones(2, 3, 3, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"probes must be \(m, P\) for hessians \(N, P, P\), got \(3,\)"):
-        per_sample.algorithm_1_probes(hessians, UNIT[0])
-    with pytest.raises(ValueError, match=r"probes must be \(m, P\) .* \(3, 3\) and \(2, 3, 2\)"):
-        per_sample.algorithm_1_probes(hessians[:, :, :2], UNIT)
-    with pytest.raises(ValueError, match=r"probes must have norm 1, got \[2.0"):
-        per_sample.algorithm_1_probes(hessians, 2 * UNIT)

@@ -7,8 +7,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from simulate.networks import mlp_weights, weight_count
-from simulate.perceptrons.curvature import ProjectedMlp, haar
-from simulate.perceptrons.projected_mlps import projected_mlps
+from simulate.perceptrons.curvature import ProjectedMlp, haar, projected_mlps
 
 COUNT, SAMPLES, COLUMNS = 3, 7, 4
 
@@ -38,14 +37,3 @@ def test_derivatives_in_single_precision_are_right_to_a_millionth() -> None:
     for term, reference in zip(single, whole, strict=True):
         assert term.dtype == torch.float64
         assert 0 < float((term - reference).norm() / reference.norm()) < 1e-6
-
-
-def test_bad_input_is_refused() -> None:
-    stacks, x, labels, frame = problem((6, 8, 4))
-    for bad in ([], [w[0] for w in stacks], [stacks[0], stacks[1][:2]], [w[:0] for w in stacks]):
-        with pytest.raises(ValueError, match=r"weights must be stacks \(n, out, in\) of the same n >= 1"):
-            projected_mlps(bad, x, labels, frame)
-    with pytest.raises(ValueError, match="frame must be of shape"):
-        projected_mlps(stacks, x, labels, frame[1:])
-    with pytest.raises(ValueError, match="labels must be between 0 and 3"):
-        projected_mlps(stacks, x, labels + 4, frame)

@@ -109,11 +109,3 @@ def test_what_does_not_fit_is_refused(changes: dict[str, Any], message: str) -> 
     arguments = {"theta": theta, "x": x, "labels": labels, "activation": "tanh", "matrix": "hessian"}
     with pytest.raises(ValueError, match=message):
         PerceptronSamples((4, 3, 5), **arguments | changes)
-
-
-def test_matrices_and_groups_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"matrices must be of shape \(N, P, P\)"):
-        DenseSamples(torch.zeros(2, 3, 4))
-    for groups in ([0, 1], [[]], [[0.5]]):
-        with pytest.raises(ValueError, match="groups must be indices"):
-            DenseSamples(torch.zeros(2, 3, 3)).on(groups)

@@ -54,5 +54,3 @@ def test_what_does_not_fit_is_refused() -> None:
     theta, x, labels = problem()
     with pytest.raises(ValueError, match=r"theta must be of shape \(35,\), or with biases \(43,\)"):
         perceptron_objective(WIDTHS, theta[:-1], x, labels)
-    with pytest.raises(ValueError, match="steps must not be negative"):
-        trained(WIDTHS, theta, x, labels, steps=-1)

@@ -51,11 +51,6 @@ def test_rows_of_the_gram_are_added_up_in_parts_without_a_seam(monkeypatch: pyte
 # --- refusals
 
 
-def test_one_sample_has_no_deviation() -> None:
-    with pytest.raises(ValueError, match=r"samples must be at least 2 to be normalised, got 1"):
-        batch_normed.batch_normed_signals(network_of(samples=1), "relu")
-
-
 def test_equal_preactivations_have_no_deviation() -> None:
     network = network_of()
     blind = WideNetwork(

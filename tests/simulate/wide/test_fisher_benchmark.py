@@ -41,5 +41,5 @@ def test_it_prints_both_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert fisher.main(["--quick"]) == 0
 
     printed = capsys.readouterr().out
-    assert printed.count("M = 7, T = 5, C = 3") == 1 + 2 * 5
+    assert printed.count("M = 7, T = 5, C = 3") == 1 + 2 * 4
     assert "all its eigenvalues" in printed and "float32" in printed

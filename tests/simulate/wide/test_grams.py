@@ -12,8 +12,6 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 from torch.nn.functional import layer_norm
 
-from benchmarks.fisher import peak_bytes
-from simulate import _memory
 from simulate.activations import ACTIVATIONS, nonlinearity
 from simulate.wide import batch_normed, fisher_gram, gram_variants, last_layer, layer_normed
 from simulate.wide.signals import WideNetwork
@@ -140,20 +138,6 @@ def test_a_replicate_has_the_same_gram_alone_and_nothing_is_changed(kind: str) -
     assert all(map(torch.equal, (*network.weights, *network.biases, network.inputs), kept))
 
 
-@pytest.mark.parametrize("kind", [*OWN, "tangent"])
-def test_gram_beyond_the_memory_is_refused_before_any_work(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_memory, "available", lambda device: 2**26)
-    small = network_of((2, 3, 3, 1), 4)
-    inputs = small.inputs[:, :1].expand(2, 3000, 2)  # no memory of its own
-    wide = WideNetwork(weights=small.weights, biases=small.biases, inputs=inputs)
-    with pytest.raises(
-        ValueError, match=r"2 replicates, 1 outputs and 3000 samples need about .* got 0\.1 GiB"
-    ):
-        GRAMS[kind][0](wide, "relu")
-
-
 @pytest.mark.parametrize("kind", OWN)
 @pytest.mark.parametrize(
     ("activation", "rule"), [("swish", "one of relu, .*'swish'"), (["relu"], "one, or one for each of the 2")]
@@ -161,20 +145,3 @@ def test_gram_beyond_the_memory_is_refused_before_any_work(
 def test_activations_that_are_none_are_refused(kind: str, activation: Any, rule: str) -> None:
     with pytest.raises(ValueError, match=f"activation must be {rule}"):
         GRAMS[kind][0](network_of(), activation)
-
-
-NEEDED: dict[str, tuple[Callable[[WideNetwork], float], float]] = {
-    "plain": (lambda network: fisher_gram._bytes_needed(network, 2), 0.4),
-    "layer normed": (lambda network: fisher_gram._bytes_needed(network, 5), 0.4),
-    "batch normed": (batch_normed._bytes_needed, 1 / 3),
-}
-LARGE = [((30, 40, 5), 60), ((400, 300, 300, 1), 20), ((20, 40, 30, 2), 30)]
-
-
-@pytest.mark.parametrize("kind", NEEDED)
-@pytest.mark.parametrize(("widths", "samples"), LARGE)
-def test_the_estimate_covers_the_peak(kind: str, widths: Any, samples: int) -> None:
-    """What torch allocates at once stays below the estimate, and is a good part of it."""
-    network, (needed, least) = network_of(widths, samples), NEEDED[kind]
-    peak = peak_bytes(lambda: GRAMS[kind][0](network, "tanh"))
-    assert least <= peak / needed(network) <= 1

@@ -112,17 +112,3 @@ def test_scale_of_the_weights_only_divides_the_last_layer() -> None:
     )
     one, other = (layer_normed.layer_normed_gram(x, "softplus") for x in (network, scaled))
     assert_allclose(other, one / 9, rtol=0, atol=1e-13 * one.abs().max().item())
-
-
-# --- refusals
-
-
-@pytest.mark.parametrize("eps", [-1e-5, math.nan, math.inf])
-def test_bad_constant_is_refused(eps: float) -> None:
-    with pytest.raises(ValueError, match="eps must be non-negative and finite"):
-        layer_normed.layer_normed_gram(network_of(), "relu", eps=eps)
-
-
-def test_etas_of_a_single_output_are_refused() -> None:
-    with pytest.raises(ValueError, match="outputs must be at least 2 to have a variance, got 1"):
-        layer_normed.etas(layer_normed.layer_normed_signals(network_of((3, 4, 1)), "relu"))

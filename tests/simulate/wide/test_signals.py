@@ -1,6 +1,5 @@
 """Wide networks: laws of the draw, signals against autograd, order parameters against loops."""
 
-import math
 from itertools import permutations
 
 import pytest
@@ -70,7 +69,7 @@ def test_forward_is_a_stack_of_linear_layers(name: str) -> None:
 def test_order_parameters_are_means_over_samples_and_ordered_pairs(name: str, samples: int) -> None:
     network = network_of(samples=samples)
     flow = signals.forward(network, name)
-    deltas = list(signals.backward(network, name, flow))[::-1]
+    deltas = list(signals.backward(network, name, flow.preactivations))[::-1]
     measured = signals.measured_order_parameters(network, name)
 
     own = [(s, s) for s in range(samples)]
@@ -98,17 +97,9 @@ def test_input_order_parameters_are_those_of_the_normal_law() -> None:
     ("change", "message"),
     [
         ({"widths": (3,)}, r"widths must be at least two positive integers, got \(3,\)"),
-        ({"samples": 0}, r"samples must be a positive integer, got 0"),
-        ({"weight_variance": -1.0}, r"weight_variance must be non-negative and finite, got -1.0"),
-        ({"bias_variance": math.nan}, r"bias_variance must be non-negative and finite, got nan"),
     ],
 )
 def test_networks_out_of_domain_are_refused(change: dict, message: str) -> None:
     arguments = {"widths": (3, 2), "samples": 1, "weight_variance": 1.0, "bias_variance": 0.0}
     with pytest.raises(ValueError, match=message):
         signals.wide_network(block_of(1), **{**arguments, **change})
-
-
-def test_pairs_need_two_samples() -> None:
-    with pytest.raises(ValueError, match=r"samples must be at least 2 to form a pair, got 1"):
-        signals.measured_order_parameters(network_of(samples=1), "relu")

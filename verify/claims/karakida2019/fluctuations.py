@@ -56,7 +56,7 @@ def pairs_of_networks(block: Block, point: Point) -> Arrays:
 
 def _overlaps(network: Any, point: Point, passed: Any) -> Any:
     """Inner products of the derivatives by the first layer, (n, C, T, T), back through this network's weights."""
-    *_, delta = signals.backward(network, point.activation, passed)
+    *_, delta = signals.backward(network, point.activation, passed.preactivations)
     return delta @ delta.mT
 
 

@@ -43,7 +43,7 @@ def signals_of_every_layer(block: Block, point: Point) -> Arrays:
     found = signals.measured_order_parameters(network, point.activation)
     passed = signals.forward(network, point.activation)
     above = torch.stack([u.square().mean((1, 2)) for u in passed.preactivations[:-1]], dim=1)
-    *_, first = signals.backward(network, point.activation, passed)
+    *_, first = signals.backward(network, point.activation, passed.preactivations)
     by_inputs = first.flatten(1, 2) @ network.weights[0]
     return {
         "forward_variance": found["q_hat_t"][:, 1:],

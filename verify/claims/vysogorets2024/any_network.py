@@ -16,7 +16,6 @@ from simulate.perceptrons import (
     curvature,
     layer_blocks,
     per_sample,
-    projected_mlps,
     trained,
 )
 from simulate.training import edges, grids, learnable_rates, scaled_training, stacks, trial_training
@@ -128,7 +127,7 @@ def _confident(net: LabelledNetwork, alpha: float, _: float) -> Along:
 
 def _together(net: LabelledNetwork, alpha: float, _: float) -> Along:
     stacked = [w[None] for w in net.scaled(alpha)]
-    return _of_terms(projected_mlps.projected_mlps(stacked, net.x, net.labels, net.along[:, None]))
+    return _of_terms(curvature.projected_mlps(stacked, net.x, net.labels, net.along[:, None]))
 
 
 def _layers(net: LabelledNetwork, alpha: float, temperature: float) -> Along:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Point
-from simulate.perceptrons import curvature, projected_mlps
+from simulate.perceptrons import curvature
 from simulate.training import learnable_rates
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_stream
@@ -76,7 +76,7 @@ def _initialisations(rng: Generator, point: Point, device: str) -> dict[str, Flo
         parts.append(_first_order(weights, seen, labels))
         if frame is not None:
             # in half the time, and the excess to 1e-6: what is judged is which of two is larger
-            terms = projected_mlps.projected_mlps(weights, seen, labels, frame, dtype=torch.float32)
+            terms = curvature.projected_mlps(weights, seen, labels, frame, dtype=torch.float32)
             parts[-1]["excess"] = curvature.positive_excess(terms.hessian).cpu().numpy()
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 

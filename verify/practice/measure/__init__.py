@@ -454,7 +454,7 @@ def _exact_trace_affordable(problem: Problem) -> bool:
     objective = problem.objective
     if math.prod(problem.outputs) > MOST_PASSES or objective.training:
         return False
-    return sites.covers(objective) and sites.by_sample(objective)
+    return sites.by_sample(objective)
 
 
 def _projected(problem: Problem, rng: np.random.Generator) -> float | None:
