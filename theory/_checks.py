@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "Floats",
     "as_given",
     "count",
     "distributions",
@@ -23,6 +24,7 @@ __all__ = [
     "nonnegative",
     "positive",
     "probabilities",
+    "quiet",
     "representable",
     "require",
     "scalar",
@@ -33,6 +35,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+quiet = np.errstate(all="ignore")
+"""Decorates a formula whose result is judged at its end, by `representable`: overflow on the way is no news."""
 
 _MEMORY = 1 << 34  # bytes; a desk machine holds them, and nothing here is used at larger sizes
 _PER_ELEMENT = 96  # bytes of results and work arrays in an elementwise formula
@@ -138,10 +142,10 @@ def distributions(**vectors: ArrayLike) -> tuple[Floats, ...]:
     return together(**found)
 
 
-def whole(name: str, value: ArrayLike) -> Floats:
+def whole(name: str, value: ArrayLike, rule: str = "a whole number >= 1") -> Floats:
     """`value` as float64, every entry a whole number >= 1."""
     found = finite(name, value)
-    require((found >= 1) & (found == np.floor(found)), name, "a whole number >= 1", value)
+    require((found >= 1) & (found == np.floor(found)), name, rule, value)
     return found
 
 

@@ -30,17 +30,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory import _checks
-from theory._initialisation import Initialisation
+from theory._checks import nonnegative, require, scalar, shown
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Erf, Kernels, PiecewiseLinear
+from theory.order_parameters import Initialisation
 
 __all__ = ["DepthScales", "critical_weight_variance", "depth_scales", "variance_fixed_point"]
 
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-9
 """Distance of chi from 1 up to which a network is called critical."""
@@ -249,7 +248,7 @@ def critical_weight_variance(activation: str | Activation, bias_variance: ArrayL
             return 1 / slope
     name = maps.activation.name
     rule = f"such that {name} is critical at some weight variance"
-    raise ValueError(f"bias_variance must be {rule}, got {_checks.shown(bias_variance)}")
+    raise ValueError(f"bias_variance must be {rule}, got {shown(bias_variance)}")
 
 
 def _initialisation(weight_variance: ArrayLike, bias_variance: ArrayLike) -> Initialisation:
@@ -259,8 +258,8 @@ def _initialisation(weight_variance: ArrayLike, bias_variance: ArrayLike) -> Ini
 
 
 def _variance(name: str, value: ArrayLike) -> float:
-    found = _checks.scalar(name, _checks.nonnegative(name, value))
-    _checks.require(found < 1e300, name, "small enough not to overflow", value)
+    found = scalar(name, nonnegative(name, value))
+    require(found < 1e300, name, "small enough not to overflow", value)
     return found
 
 

@@ -14,13 +14,11 @@ name               symbol              Granziol, Zohren and Roberts (2022), appe
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import count, finite, representable, require, together, within
+from theory._checks import Floats, count, finite, representable, require, together, within
 
 __all__ = ["ritz_value_bound"]
-
-Floats = NDArray[np.float64]
 
 
 def ritz_value_bound(

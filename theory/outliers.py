@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import finite, nonnegative, positive, representable, require, together
+from theory._checks import Floats, finite, nonnegative, positive, quiet, representable, require, together
 
 __all__ = [
     "Outlier",
@@ -37,8 +37,6 @@ __all__ = [
     "information_plus_noise",
     "spiked_covariance",
 ]
-
-Floats = NDArray[np.float64]
 
 
 class Law(Protocol):
@@ -83,7 +81,7 @@ class Outlier:
     visible: NDArray[np.bool_]
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus Wigner noise, as the dimension grows.
 
@@ -125,7 +123,7 @@ def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     return _representable(top, spike=spike, sigma=sigma)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of a low-rank matrix plus an independent Wishart matrix, as the dimension grows.
 
@@ -175,7 +173,7 @@ def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> 
     return _representable(top, spike=spike, q=q, variance=variance)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of :math:`(J + E)(J + E)^\top` for a low-rank J, as the dimension grows.
 
@@ -259,7 +257,7 @@ def spiked_covariance(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) ->
     return information_plus_noise(spike, q=q, variance=variance)
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+@quiet
 def additive(spike: ArrayLike, law: Law) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus free noise of any spectrum.
 

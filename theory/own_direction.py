@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import as_given, finite, flag, instance, require, scalar
+from theory._checks import Floats, as_given, finite, flag, instance, require, scalar
 
 __all__ = [
     "BatchBounds",
@@ -44,7 +44,6 @@ __all__ = [
     "own_directions",
 ]
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _LARGEST_BACKGROUND = 0.8

@@ -28,17 +28,17 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from theory._checks import finite, instance, integer, require, scalar, shown
-from theory.activations._kernels import KeptKernels
-from theory.activations._kinks import jumps_of, normal_density
+from theory._checks import Floats, finite, instance, integer, require, scalar, shown
+from theory.activations._quadrature import KeptKernels
 from theory.activations.gaussian import (
     Erf,
     Kernels,
     KinkedQuadrature,
     NumericalKernels,
     PiecewiseLinear,
+    jumps_of,
+    normal_density,
     real_values,
 )
 
@@ -59,7 +59,6 @@ __all__ = [
     "tanh",
 ]
 
-Floats = NDArray[np.float64]
 Function = Callable[[Floats], Any]
 
 _MEAN = 0.7  # of 0 the errors of one parity would not be seen

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from theory import _checks
+from theory._checks import instance, integer, require
 from theory.activations import Activation, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear
 
@@ -55,8 +55,8 @@ def precise_kernels(activation: Activation, digits: int) -> Any:
     ...     print(precise_kernels(single("relu"), 25).derivative(2 * half, half, half).overlap)
     0.333333333333333333333333333333
     """
-    _checks.instance("activation", activation, Activation, "an Activation")
-    digits = _checks.integer("digits", digits, least=1, most=1000)
+    instance("activation", activation, Activation, "an Activation")
+    digits = integer("digits", digits, least=1, most=1000)
     if isinstance(activation.kernels, PiecewiseLinear):
         return _PiecewiseLinear(activation.kernels.slope)
     if activation.name in _SMOOTH and activation is single(activation.name):
@@ -117,7 +117,7 @@ class _HardTanh:
         own, rest = mp.sqrt(a), a - abs(b)
         adaptive = 4 * self.digits  # values of the moment's integrand
         affordable = _affordable(adaptive, self.digits, _ERROR_FUNCTION)
-        _checks.require(affordable, "digits", "at most some hundred for hard_tanh", self.digits)
+        require(affordable, "digits", "at most some hundred for hard_tanh", self.digits)
         moment = 2 * mp.quad(_weighted_square(f, own), _cuts(own)) if a > 0 else f(own) ** 2
         if rest <= 0:  # the activation is odd, its slope even
             return _moments(moment, moment if b >= 0 or f is _inside else -moment)
@@ -196,7 +196,7 @@ def _entire_average(f: Function, shared: Any, own: Any, digits: int) -> Any:
     scale = mp.sqrt(shared)
     spacing = scale * mp.pi / mp.sqrt(needed * (mp.mpf(1) / 2 + shared / own))
     n = _half_width(scale, spacing, digits)
-    _checks.require(_affordable(n, digits, _ERROR_FUNCTION), "digits", _rule(shared + own), digits)
+    require(_affordable(n, digits, _ERROR_FUNCTION), "digits", _rule(shared + own), digits)
     weights = _weights(scale, spacing, n)
     return mp.fdot(weights, [f(x) for x in _grid(spacing, weights)])
 
@@ -223,7 +223,7 @@ def _pair(f: Function, a: Any, b: Any, coarser: Any, digits: int, cost: int) -> 
     nodes = [_half_width(s, x, digits) for s, x in zip(scales, spacings, strict=True)]
     several = nodes[1] + nodes[2] if outer == inner else nodes[1] * nodes[2]
     affordable = nodes[1] * nodes[2] <= _NODES and _affordable(nodes[0] + several, digits, cost)
-    _checks.require(affordable, "digits", _rule(a), digits)
+    require(affordable, "digits", _rule(a), digits)
     weights = [_weights(s, x, n) for s, x, n in zip(scales, spacings, nodes, strict=True)]
     moment = mp.fdot(weights[0], [f(u) ** 2 for u in _grid(own, weights[0])])
     means = _means(f, outer, inner, weights[1], weights[2])

@@ -14,31 +14,30 @@ name                                symbol                    Granziol, Zohren a
 `second_order_coefficient`          a                         not in the paper
 `second_order_eigenvalue`           lambda_1 + a/b            not in the paper
 ==================================  ========================  ================================================
+
+Sizes of batches and data sets, as the formulas of sub-sampling need them.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import finite, flag, nonnegative, positive, representable, require, together
-from theory.batch_hessian._batches import checked_sizes, dimension, over
-
-__all__ = [
-    "effective_batch_size",
-    "element_fluctuation",
-    "element_skewness",
-    "element_variance",
-    "finite_population_fluctuation",
-    "noise_bound",
-    "second_order_coefficient",
-    "second_order_eigenvalue",
-]
-
-Floats = NDArray[np.float64]
+from theory._checks import (
+    Floats,
+    finite,
+    flag,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    together,
+    whole,
+)
 
 
-@np.errstate(over="ignore")
+@quiet
 def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Size b of a batch drawn with replacement that fluctuates as much: :math:`1/b = 1/B - 1/N`.
 
@@ -72,7 +71,7 @@ def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floa
     return np.where(rest > 0, b, np.inf)[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Expected square of one element of :math:`\epsilon = H_{batch} - H_{emp}`: :math:`(1/B - 1/N) S^2`.
 
@@ -109,7 +108,7 @@ def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_s
     return representable(over(variance, batch, rest), variance=variance, batch_size=batch)
 
 
-@np.errstate(over="ignore")
+@quiet
 def finite_population_fluctuation(
     *, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike, replacement: bool = False
 ) -> Floats:
@@ -167,7 +166,7 @@ def finite_population_fluctuation(
     return representable(over(variance, batch, rest), variance=variance, batch_size=batch)
 
 
-@np.errstate(over="ignore")
+@quiet
 def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Skewness of one element of :math:`\epsilon`: :math:`\gamma (N - 2B) / \sqrt{N B (N - B)}`.
 
@@ -243,7 +242,7 @@ def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
     return (total / dim)[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def noise_bound(
     norm: ArrayLike, *, batch_size: ArrayLike, dataset_size: ArrayLike, semidefinite: bool = False
 ) -> Floats:
@@ -286,7 +285,7 @@ def noise_bound(
     return representable((1 if flag("semidefinite", semidefinite) else 2) * rest * norm, norm=norm)
 
 
-@np.errstate(over="ignore")
+@quiet
 def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Floats:
     r"""What `second_order_eigenvalue` multiplies by 1/b, from the spectrum and the noise along it.
 
@@ -325,7 +324,7 @@ def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Fl
     return representable(total, eigenvalues=eigenvalues, variances=variances)
 
 
-@np.errstate(over="ignore")
+@quiet
 def second_order_eigenvalue(
     eigenvalue: ArrayLike, *, coefficient: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -367,3 +366,29 @@ def second_order_eigenvalue(
     )
     shifted = eigenvalue + over(coefficient, batch, rest)
     return representable(shifted, eigenvalue=eigenvalue, coefficient=coefficient, batch_size=batch)
+
+
+def checked_sizes(batch_size: ArrayLike, dataset_size: ArrayLike) -> tuple[Floats, Floats]:
+    """B, and 1 - B/N exactly 0 at B = N: their quotient is 1/b, which may overflow where b does not."""
+    batch, total = together(
+        batch_size=positive("batch_size", batch_size),
+        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+    )
+    require(batch <= total, "batch_size", "at most dataset_size", batch_size)
+    bounded = np.where(np.isfinite(total), total, 1.0)
+    return batch, np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
+
+
+def over(value: Floats, batch: Floats, rest: Floats) -> Floats:
+    """`value` / b; 0 at B = N, even where `value` / B overflows."""
+    return rest * (np.where(rest > 0, value, 0.0) / batch)
+
+
+def dimension(dim: ArrayLike) -> Floats:
+    """A number of parameters, or several."""
+    return whole("dim", dim, "an integer >= 1")
+
+
+def noise_scale(sigma: Floats, dim: Floats, batch: Floats, rest: Floats) -> Floats:
+    """Half the edge of the noise, s = sqrt(P/b) sigma, for B and 1 - B/N as `checked_sizes` gives them."""
+    return np.sqrt(dim) * (np.sqrt(rest) * (np.where(rest > 0, sigma, 0.0) / np.sqrt(batch)))

@@ -28,13 +28,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from theory._checks import count, finite, flag, integer, require, scalar
+from theory._checks import Floats, count, finite, flag, integer, require, scalar
 
 __all__ = ["hidden_ratio", "output_ratio", "uniform_ratio"]
 
-Floats = NDArray[np.float64]
 
 _WIDEST = 8.0
 """Largest standard deviation of logits: beyond it one class has all, and moments of the rest lose their digits."""

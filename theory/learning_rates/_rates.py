@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import positive, representable, require, together
+from theory._checks import Floats, positive, quiet, representable, require, together
 
 __all__ = ["inverse_size", "saturating"]
 
-Floats = NDArray[np.float64]
 
-
-@np.errstate(over="ignore")
+@quiet
 def inverse_size(name: str, size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     """1/b = 1/B - 1/N of a batch of B; exactly 0 at B = N."""
     batch, total = together(

@@ -28,10 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import (
+    Floats,
     finite,
     integer,
     nonnegative,
     positive,
+    quiet,
     representable,
     require,
     scalar,
@@ -52,7 +54,6 @@ __all__ = [
     "surge_scale",
 ]
 
-Floats = NDArray[np.float64]
 
 _FIRST = 1e-7
 """Share of the steps at which the equations of the moments begin: at 0 the corrected averages are 0/0."""
@@ -222,7 +223,7 @@ def adam_moments(
     return AdamMoments(float(moments[0]), float(moments[2]))
 
 
-@np.errstate(over="ignore", divide="ignore")
+@quiet
 def half_life(second: ArrayLike, *, batch_size: ArrayLike) -> Floats:
     r"""Samples after which an average of squares keeps half of what it held: :math:`B \ln 2 / \ln(1/\beta_2)`.
 
@@ -293,7 +294,7 @@ def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike
         return (beta ** (size / known))[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Rate at which the mean loss after one step of sign descent is least, for independent normal noise.
 
@@ -342,7 +343,7 @@ def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batc
     return representable(rate, gradient=gradient, hessian=hessian)
 
 
-@np.errstate(over="ignore")
+@quiet
 def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) -> float:
     r"""Batch size at which `surge_rate` is largest.
 
@@ -379,7 +380,7 @@ def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) ->
     )
 
 
-@np.errstate(over="ignore")
+@quiet
 def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""`sign_rate` while batches are small: :math:`\eta_{max} / (\frac12(\sqrt{B_{noise}/B} + \sqrt{B/B_{noise}}))`.
 
@@ -427,7 +428,7 @@ def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, bat
     )
 
 
-@np.errstate(over="ignore")
+@quiet
 def adaptive_edge(rate: ArrayLike, *, momentum: ArrayLike) -> Floats:
     r"""Largest stable eigenvalue of the preconditioned Hessian, :math:`\frac{2 + 2\beta_1}{(1-\beta_1)\eta}`.
 

@@ -25,9 +25,20 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import count, finite, positive, representable, require, scalar, together, whole
+from theory._checks import (
+    Floats,
+    count,
+    finite,
+    positive,
+    quiet,
+    representable,
+    require,
+    scalar,
+    together,
+    whole,
+)
 from theory.activations.gaussian import ConvergenceError
 
 __all__ = [
@@ -40,7 +51,6 @@ __all__ = [
     "step",
 ]
 
-Floats = NDArray[np.float64]
 
 _SETTLED = 1e-4
 """What a may still lose: the sum of z^2 (4 - a), where z falls by the factor 1 - a from step to step."""
@@ -60,7 +70,7 @@ class Stepped(NamedTuple):
     curvature: Floats
 
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
+@quiet
 def step(output: ArrayLike, curvature: ArrayLike, *, rate: ArrayLike, width: ArrayLike) -> Stepped:
     r"""Output and curvature after one step of descent on :math:`f^2/2`.
 
@@ -124,7 +134,7 @@ def largest_product() -> float:
     return 4.0
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     r"""How many steps later the loss is highest in a network `ratio` times as wide.
 
@@ -161,7 +171,7 @@ def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     return representable(np.log(r) / (2 * np.log(a - 1)), product=product, ratio=ratio)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def curvature_drop(output: ArrayLike, product: ArrayLike) -> Floats:
     r"""Share of the curvature that descent takes off at a small rate, to first order in 1/n.
 
@@ -198,7 +208,7 @@ def curvature_drop(output: ArrayLike, product: ArrayLike) -> Floats:
     return representable((z / a) ** 2 * ((4 - a) / (2 - a)), output=output, product=product)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def final_product(output: ArrayLike, product: ArrayLike) -> Floats:
     r"""Where :math:`\eta\lambda` ends, by the exact steps.
 

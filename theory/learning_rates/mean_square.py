@@ -26,10 +26,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import nonnegative, positive, representable, require, together
-from theory.batch_hessian._batches import dimension
+from theory._checks import Floats, nonnegative, positive, quiet, representable, require, together
+from theory.batch_hessian.sampling import dimension
 from theory.learning_rates._rates import inverse_size, saturating
 
 __all__ = [
@@ -43,8 +43,6 @@ __all__ = [
     "mean_square_limit",
 ]
 
-Floats = NDArray[np.float64]
-
 
 class RateBracket(NamedTuple):
     """Two learning rates: stable up to the first, unstable beyond the second."""
@@ -53,7 +51,7 @@ class RateBracket(NamedTuple):
     upper: Floats
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_limit(
     eigenvalue: ArrayLike, *, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -98,7 +96,7 @@ def mean_square_limit(
     return representable(_limit(eigenvalue, noise, inverse), eigenvalue=eigenvalue)
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_exponent(
     eigenvalue: ArrayLike, *, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -131,7 +129,7 @@ def mean_square_exponent(
     return saturating((np.sqrt(noise) * np.sqrt(inverse) / eigenvalue) ** 2)[()]
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Batch size at which `mean_square_limit` is half of its largest value: b* = nu/lambda^2, as B.
 
@@ -167,7 +165,7 @@ def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_si
     return representable(batch, eigenvalue=eigenvalue, noise=noise)
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_bracket(
     curvatures: ArrayLike,
     variances: ArrayLike,
@@ -244,7 +242,7 @@ def mean_square_bracket(
     return RateBracket(lower, representable(upper, curvatures=curvatures, variances=variances))
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     r"""What a step of SGD gains, over the gain without its second order: :math:`1 - a/\alpha_{ms}`.
 
@@ -281,7 +279,7 @@ def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     return representable(1 - rate / limit, rate=rate, limit=limit)
 
 
-@np.errstate(over="ignore")
+@quiet
 def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Largest mean-square stable rate of least squares on inputs x ~ N(0, I_P): 2 B / (B + P + 1), exactly.
 
@@ -315,7 +313,7 @@ def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Float
     return (2 / (1 + (dim + 1) / batch))[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Factor of the mean squared distance in one step of the same: (1 - alpha)^2 + alpha^2 (P + 1)/B.
 

@@ -31,9 +31,20 @@ in lambda, so that the slower end of the spectrum decides. See docs/claims/noise
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import finite, integer, nonnegative, positive, representable, require, together, whole
+from theory._checks import (
+    Floats,
+    finite,
+    integer,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    together,
+    whole,
+)
 from theory.learning_rates._rates import inverse_size
 
 __all__ = [
@@ -48,13 +59,12 @@ __all__ = [
     "simple_noise_scale",
 ]
 
-Floats = NDArray[np.float64]
 
 _SYMMETRY = 1e-8
 """Relative difference of a matrix from its transpose that counts as rounding."""
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def gradient_noise_scale(noise: ArrayLike, *, curvature: ArrayLike) -> Floats:
     r"""Batch size at which noise costs as much as the gradient's own curvature, :math:`\mathrm{tr}(HS)/(g'Hg)`.
 
@@ -87,7 +97,7 @@ def gradient_noise_scale(noise: ArrayLike, *, curvature: ArrayLike) -> Floats:
     return representable(noise / curvature, noise=noise, curvature=curvature)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def simple_noise_scale(trace: ArrayLike, *, squared_gradient: ArrayLike) -> Floats:
     r"""`gradient_noise_scale` if H is a multiple of the identity: :math:`\mathrm{tr}\,S / |g|^2`.
 
@@ -122,7 +132,7 @@ def simple_noise_scale(trace: ArrayLike, *, squared_gradient: ArrayLike) -> Floa
     return representable(trace / squared, trace=trace, squared_gradient=squared_gradient)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def best_step_rate(
     squared_gradient: ArrayLike,
     *,
@@ -177,7 +187,7 @@ def best_step_rate(
     return representable(squared / bend, squared_gradient=squared, curvature=curvature, noise=noise)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def best_step_decrease(
     squared_gradient: ArrayLike,
     *,
@@ -226,7 +236,7 @@ def best_step_decrease(
     return representable(decrease, squared_gradient=squared_gradient, curvature=curvature)
 
 
-@np.errstate(over="ignore", divide="ignore")
+@quiet
 def critical_batch_size(squared_norm: ArrayLike, *, largest: ArrayLike, smallest: ArrayLike) -> Floats:
     r"""Batch size up to which the best rate of SGD with interpolation grows, :math:`\beta/(\lambda_1-\lambda_n) + 1`.
 
@@ -261,7 +271,7 @@ def critical_batch_size(squared_norm: ArrayLike, *, largest: ArrayLike, smallest
     return found[()]
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def interpolating_rate(
     batch_size: ArrayLike, *, squared_norm: ArrayLike, largest: ArrayLike, smallest: ArrayLike
 ) -> Floats:
@@ -308,7 +318,7 @@ def interpolating_rate(
     return representable(rate, squared_norm=squared_norm, largest=largest, smallest=smallest)
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_factor(
     rate: ArrayLike, *, eigenvalue: ArrayLike, squared_norm: ArrayLike, batch_size: ArrayLike
 ) -> Floats:
@@ -394,7 +404,7 @@ def mixture_share(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     return ((total - size) / (total - 1) / size)[()]
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def mean_square_distances(
     curvatures: ArrayLike, start: ArrayLike, *, rate: float, batch_size: int, steps: int
 ) -> Floats:

@@ -23,18 +23,16 @@ x = m - r cos(phi), where densities that end like square roots become smooth and
 
 from __future__ import annotations
 
-from theory.rmt.directions import (
-    overlap_cdf,
-    rank_one_expansion,
-    rank_one_inverse,
-    rank_one_stieltjes,
-    subspace_share,
-)
 from theory.rmt.finite_moments import (
     alternating_moment,
     low_rank_fourth_moment,
+    overlap_cdf,
     profiled_fourth_moment,
+    rank_one_expansion,
+    rank_one_inverse,
+    rank_one_stieltjes,
     sparse_fourth_moment,
+    subspace_share,
     wigner_second_moment,
     wishart_third_moment,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import as_given, finite, positive, require, scalar, shown, within
+from theory._checks import Floats, as_given, finite, positive, require, scalar, shown, within
 
 __all__ = [
     "LARGEST_ORDER",
@@ -23,7 +23,6 @@ __all__ = [
     "scale_parameter",
 ]
 
-Floats = NDArray[np.float64]
 
 SCALE_RANGE = 1e-270, 1e270  # of variances and aspect ratios: what squares and quotients of them can bear
 LARGEST_ORDER = 10**6

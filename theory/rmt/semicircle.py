@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import integer, representable, require, within
+from theory._checks import Floats, integer, representable, require, within
 from theory.rmt._laws import LARGEST_ORDER, between, line, log, one_scale, plane
 
 __all__ = ["Semicircle"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, init=False)

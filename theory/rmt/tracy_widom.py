@@ -1,20 +1,31 @@
-"""The Tracy-Widom laws: fluctuation of the largest eigenvalue of a noise matrix at the edge of its bulk."""
+r"""The Tracy-Widom laws: fluctuation of the largest eigenvalue of a noise matrix at the edge of its bulk.
+
+Tails, quantiles and a quadrature of the Tracy-Widom laws, from their tables.
+
+Four Chebyshev series per law hold :math:`\log F` left of the middle and :math:`\log(1 - F)` right of it, so that
+both tails keep their relative accuracy. The outer two are series in :math:`|x|^{-3/2}` for what the growing terms
+
+.. math::
+
+    \log F_\beta(-x) &\sim -\beta x^3/24 - (2 - \beta)\, x^{3/2}/(3\sqrt 2) - \beta \log(x)/16, \\
+    \log(1 - F_\beta(x)) &\sim -2 \beta x^{3/2}/3 - 3 \beta \log(x)/4
+
+leave, and reach infinity. The coefficients come from Fredholm determinants of 35 digits and more.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import integer, representable, require, within
+from theory._checks import Floats, integer, quiet, representable, require, within
 from theory.rmt._laws import LARGEST_ORDER, blockwise, line
-from theory.rmt._tracy_widom import BETAS, log_density, point_masses, quantile, tails
-
-__all__ = ["TracyWidom"]
-
-Floats = NDArray[np.float64]
+from theory.rmt._tracy_widom_tables import FAR_LEFT, FAR_RIGHT, SPLIT, TABLES
 
 
 @dataclass(frozen=True, init=False)
@@ -104,19 +115,19 @@ class TracyWidom:
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density; small values keep their relative accuracy."""
-        return blockwise(lambda t: np.exp(log_density(t, self.beta)), line("x", x))
+        return blockwise(lambda t: np.exp(_log_density(t, self.beta)), line("x", x))
 
     def logpdf(self, x: ArrayLike) -> Floats:
         """Logarithm of the density, also where that is smaller than any float."""
-        return blockwise(lambda t: log_density(t, self.beta), line("x", x))
+        return blockwise(lambda t: _log_density(t, self.beta), line("x", x))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Probability of values <= `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: tails(t, self.beta)[0], line("x", x))
+        return blockwise(lambda t: _tails(t, self.beta)[0], line("x", x))
 
     def sf(self, x: ArrayLike) -> Floats:
         """Probability of values > `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: tails(t, self.beta)[1], line("x", x))
+        return blockwise(lambda t: _tails(t, self.beta)[1], line("x", x))
 
     def ppf(self, u: ArrayLike) -> Floats:
         """Quantile: the point below which a share `u` of the law lies.
@@ -124,8 +135,138 @@ class TracyWidom:
         >>> TracyWidom(beta=2).ppf([0.0, 0.5, 1.0])
         array([       -inf, -1.8049...,         inf])
         """
-        return blockwise(lambda t: quantile(t, 1 - t, self.beta), within("u", u, 0.0, 1.0))
+        return blockwise(lambda t: _quantile(t, 1 - t, self.beta), within("u", u, 0.0, 1.0))
 
     def isf(self, u: ArrayLike) -> Floats:
         """Inverse of `sf`, for small `u` without loss."""
-        return blockwise(lambda t: quantile(1 - t, t, self.beta), within("u", u, 0.0, 1.0))
+        return blockwise(lambda t: _quantile(1 - t, t, self.beta), within("u", u, 0.0, 1.0))
+
+
+BETAS = tuple(TABLES)
+
+_WIDEST = -1e150, 1e206  # the logarithms of the tails overflow before
+_AFTER_SPLIT = math.nextafter(SPLIT, math.inf)
+_INTERVALS = {
+    "far_left": (0.0, (-FAR_LEFT) ** -1.5),
+    "left": (FAR_LEFT, SPLIT),
+    "right": (SPLIT, FAR_RIGHT),
+    "far_right": (0.0, FAR_RIGHT**-1.5),
+}
+
+
+def _tails(x: Floats, beta: int) -> tuple[Floats, Floats]:
+    """Probabilities of values <= `x` and > `x`."""
+    log = _log_tail(x, beta)
+    small, rest = np.exp(log), -np.expm1(log)
+    left = x <= SPLIT
+    return np.where(left, small, rest), np.where(left, rest, small)
+
+
+def _log_density(x: Floats, beta: int) -> Floats:
+    """Logarithm of the density."""
+    x = np.clip(x, *_WIDEST)
+    return _log_tail(x, beta) + np.log(np.abs(_log_tail_slope(x, beta)))
+
+
+def _quantile(u: Floats, v: Floats, beta: int) -> Floats:
+    """The point with probability `u` below it and `v` above, by Newton's method on the logarithm of a tail."""
+    left = u <= _tails(np.array(SPLIT), beta)[0]
+    tail = np.where(left, u, v)
+    log = np.log(np.where(tail > 0, tail, 0.5))
+    x = _near_quantile(log, left, beta)
+    for _ in range(2):  # the table is good to 1e-5
+        x = x - (_log_tail(x, beta) - log) / _log_tail_slope(x, beta)
+        x = np.where(left, np.minimum(x, SPLIT), np.maximum(x, _AFTER_SPLIT))
+    return np.where(tail > 0, x, np.where(left, -np.inf, np.inf))
+
+
+def _near_quantile(log: Floats, left: NDArray[np.bool_], beta: int) -> Floats:
+    """The quantile by linear interpolation, in powers of the logarithm in which it is nearly straight."""
+    tables = _quantile_tables(beta)
+    return np.where(left, np.interp(np.cbrt(-log), *tables[0]), np.interp(np.cbrt(log) ** 2, *tables[1]))
+
+
+@functools.lru_cache(maxsize=2)
+def _quantile_tables(beta: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Points and the powers of the logarithm of their tail, for all tails that doubles can hold."""
+    left, right = np.linspace(SPLIT, -30.0, 4097), np.linspace(_AFTER_SPLIT, 120.0, 8193)
+    return (np.cbrt(-_log_tail(left, beta)), left), (np.cbrt(_log_tail(right, beta)) ** 2, right)
+
+
+@functools.lru_cache(maxsize=2)
+def point_masses(beta: int) -> tuple[Floats, Floats]:
+    """Points of the trapezoidal rule and the mass at each: exact to rounding, the density being entire."""
+    x = np.arange(-25, 110, 1 / 32) + 1 / 64  # without 0, which has no logarithm
+    mass = np.exp(_log_density(x, beta)) / 32
+    return x[mass > 0], mass[mass > 0]
+
+
+def _log_tail(x: Floats, beta: int) -> Floats:
+    """Logarithm of the cdf up to `SPLIT`, of the sf beyond."""
+    x = np.clip(x, *_WIDEST)
+    return np.piecewise(x, _on_pieces(x), [_far_left, _left, _right, _far_right], beta)
+
+
+def _log_tail_slope(x: Floats, beta: int) -> Floats:
+    """Derivative of `_log_tail`."""
+    x = np.clip(x, *_WIDEST)
+    pieces = [_far_left_slope, _left_slope, _right_slope, _far_right_slope]
+    return np.piecewise(x, _on_pieces(x), pieces, beta)
+
+
+def _on_pieces(x: Floats) -> list[NDArray[np.bool_]]:
+    left, far_left, far_right = x <= SPLIT, x < FAR_LEFT, x > FAR_RIGHT
+    return [far_left, left & ~far_left, ~left & ~far_right, far_right]
+
+
+def _left(x: Floats, beta: int) -> Floats:
+    return _series(x, beta, "left")
+
+
+def _left_slope(x: Floats, beta: int) -> Floats:
+    return _series(x, beta, "left", derivative=1)
+
+
+def _right(x: Floats, beta: int) -> Floats:
+    return _series(x, beta, "right")
+
+
+def _right_slope(x: Floats, beta: int) -> Floats:
+    return _series(x, beta, "right", derivative=1)
+
+
+@quiet
+def _far_left(x: Floats, beta: int) -> Floats:
+    size = -x
+    line = (2 - beta) * size**1.5 / (3 * math.sqrt(2))
+    return _series(size**-1.5, beta, "far_left") - line - beta * (size**3 / 24 + np.log(size) / 16)
+
+
+def _far_left_slope(x: Floats, beta: int) -> Floats:
+    size = -x
+    line = (2 - beta) * np.sqrt(size / 8)
+    rest = 1.5 * size**-2.5 * _series(size**-1.5, beta, "far_left", derivative=1)
+    return rest + line + beta * (size**2 / 8 + 1 / size / 16)
+
+
+@quiet
+def _far_right(x: Floats, beta: int) -> Floats:
+    return _series(x**-1.5, beta, "far_right") - beta * (2 / 3 * x**1.5 + 0.75 * np.log(x))
+
+
+def _far_right_slope(x: Floats, beta: int) -> Floats:
+    rest = 1.5 * x**-2.5 * _series(x**-1.5, beta, "far_right", derivative=1)
+    return -rest - beta * (np.sqrt(x) + 0.75 / x)
+
+
+def _series(x: Floats, beta: int, piece: str, derivative: int = 0) -> Floats:
+    low, high = _INTERVALS[piece]
+    y = (2 * x - (low + high)) / (high - low)
+    return np.asarray(chebyshev.chebval(y, _coefficients(beta, piece, derivative)), dtype=np.float64)
+
+
+@functools.lru_cache(maxsize=16)
+def _coefficients(beta: int, piece: str, derivative: int) -> Floats:
+    low, high = _INTERVALS[piece]
+    series = chebyshev.chebder(TABLES[beta][piece], derivative, scl=2 / (high - low))
+    return np.asarray(series, dtype=np.float64)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory import _checks
+from theory._checks import Floats, probabilities
 
 __all__ = [
     "SplitLogits",
@@ -27,7 +27,6 @@ __all__ = [
     "where",
 ]
 
-Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _FAR = 1.7e308  # keeps differences of gaps finite
@@ -38,7 +37,7 @@ _BLOCK = 1 << 17  # numbers per work array: one megabyte, which stays in the cac
 
 def split_probabilities(p: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """`p` with its mode set to zero, the mode, and where it was."""
-    full = _checks.probabilities("p", p)
+    full = probabilities("p", p)
     at_top = argmax(full)
     rest = np.where(at_top, 0.0, full)
     given, implied = full.max(axis=-1), 1.0 - rest.sum(axis=-1)

@@ -26,21 +26,21 @@ TAKEN = "where claims take their points: tests hold it to the formula that they 
 UNREAD: dict[str, str] = {
     "theory.derivations": DERIVATION,
     "theory.activations.precise_kernels": SECOND_ROUTE,
-    "theory.fisher.batch_normalisation.BatchNormalisedConstants": PART,
-    "theory.fisher.batch_normalisation.batch_normalised_constants": PART,
-    "theory.fisher.layer_norm_etas.inverse_variance_cdf": OTHER_FORM,
-    "theory.fisher.tangent.TangentKernel.difference": PART,
-    "theory.fisher.tangent.TangentKernel.kappa1": INSIDE,
-    "theory.fisher.tangent.TangentKernel.kappa2": INSIDE,
+    "theory.fisher.mean_subtraction.BatchNormalisedConstants": PART,
+    "theory.fisher.mean_subtraction.batch_normalised_constants": PART,
+    "theory.fisher.layer_normalisation.inverse_variance_cdf": OTHER_FORM,
+    "theory.fisher.TangentKernel.difference": PART,
+    "theory.fisher.TangentKernel.kappa1": INSIDE,
+    "theory.fisher.TangentKernel.kappa2": INSIDE,
     "theory.learning_rates.mean_square.mean_square_crossover": REARRANGED,
     "theory.learning_rates.sgd_exponent": REARRANGED,
-    "theory.gauss_newton.gradients.gradient_scatter": FORM,
+    "theory.gauss_newton.gradient_scatter": FORM,
     "theory.linear_network.linear_network_edge": PART,
     "theory.batch_hessian.crossover_batch_size": TAKEN,
     "theory.batch_hessian.noise_free_eigenvalue": REARRANGED,
     "theory.learning_rates.marchenko_pastur_exponent": REARRANGED,
     "theory.rmt.finite_moments.wishart_third_moment": FORM,
-    "theory.softmax.pairs.gamma_of_pairs": "a second formula for gamma: unit tests hold both to each other",
+    "theory.softmax.collapse.gamma_of_pairs": "a second formula for gamma: unit tests hold both to each other",
     "theory.rmt.free_poisson.CompoundFreePoisson.pdf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.isf": OTHER_FORM,
     "theory.rmt.marchenko_pastur.MarchenkoPastur.logpdf": OTHER_FORM,
@@ -69,7 +69,7 @@ UNREAD: dict[str, str] = {
 def reason(output: str) -> str:
     """Why an output may go unread; empty where there is no reason.
 
-    >>> reason("theory.derivations.laws.marchenko_pastur_density")
+    >>> reason("theory.derivations.spectra.marchenko_pastur_density")
     'a derivation in sympy: tests hold the function that it derives to it'
     >>> reason("theory.softmax.gamma")
     ''

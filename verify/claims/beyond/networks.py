@@ -12,7 +12,6 @@ from simulate import data, networks
 from simulate.monte_carlo import Point
 from simulate.perceptrons import per_sample, sample_products, trained
 from theory import batch_hessian, own_direction
-from theory.batch_hessian import batch_ggn
 
 __all__ = [
     "Noise",
@@ -134,8 +133,8 @@ def formulas(noise: Noise, dim: int, sizes: Sequence[int], total: int) -> dict[s
     return {
         "theorem_4": batch_hessian.batch_eigenvalue(noise.eigenvalue, sigma=sigma, dim=dim, **batch),
         "theorem_7_read": theorem_7_as_our_copy_reads(noise.eigenvalue, sigma, ratio),
-        "theorem_7": batch_ggn.batch_ggn_eigenvalue(noise.eigenvalue, **repaired),
-        "factor": batch_ggn.batch_ggn_factor_eigenvalue(noise.eigenvalue, **repaired),
+        "theorem_7": batch_hessian.batch_ggn_eigenvalue(noise.eigenvalue, **repaired),
+        "factor": batch_hessian.batch_ggn_factor_eigenvalue(noise.eigenvalue, **repaired),
         "second_order": batch_hessian.second_order_eigenvalue(
             noise.eigenvalue, coefficient=noise.coefficient, **batch
         ),

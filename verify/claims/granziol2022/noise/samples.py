@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from theory import rmt
-from theory.gauss_newton import probes
+from theory import gauss_newton, rmt
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
 from verify.model import (
@@ -138,12 +137,12 @@ def _diagonal(p: Point) -> np.ndarray[Any, Any]:
 
 
 def _gaussian_variance(p: Point) -> float:
-    return float(probes.normal_probe_variance((_powers(p) ** 2).sum()))
+    return float(gauss_newton.normal_probe_variance((_powers(p) ** 2).sum()))
 
 
 def _sign_variance(p: Point) -> float:
     squares = {"squared_diagonal": (_diagonal(p) ** 2).sum()}
-    return float(probes.sign_probe_variance((_powers(p) ** 2).sum(), **squares))
+    return float(gauss_newton.sign_probe_variance((_powers(p) ** 2).sum(), **squares))
 
 
 def _overlap_law(p: Point) -> Any:

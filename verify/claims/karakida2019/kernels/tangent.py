@@ -9,7 +9,6 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, fisher_gram, gram_variants
 from theory import fisher
-from theory.fisher import tangent
 from verify.claims.karakida2019 import PAPER, wide_networks
 from verify.claims.karakida2019.wide_networks import setting
 from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind
@@ -88,15 +87,13 @@ TANGENT_SIZES = Experiment(
 
 
 @cache
-def _tangent(p: Point) -> tangent.TangentKernelStatistics:
-    return tangent.tangent_kernel_statistics(
-        **setting(p), width=p.width, samples=p.samples, outputs=p.outputs
-    )
+def _tangent(p: Point) -> fisher.TangentKernelStatistics:
+    return fisher.tangent_kernel_statistics(**setting(p), width=p.width, samples=p.samples, outputs=p.outputs)
 
 
 def _second_moment(p: Point) -> float:
     """Over the mean and the largest: no width is left in it."""
-    known = tangent.tangent_kernel_statistics(
+    known = fisher.tangent_kernel_statistics(
         **setting(p), width=p.widths[-1], samples=p.samples, outputs=p.outputs
     )
     return known.second_moment / (known.mean * known.largest)
@@ -109,8 +106,8 @@ def _squares(p: Point, own: float, shared: float) -> float:
 
 
 @cache
-def _kernel(p: Point) -> tangent.TangentKernel:
-    return tangent.tangent_kernel(**setting(p))
+def _kernel(p: Point) -> fisher.TangentKernel:
+    return fisher.tangent_kernel(**setting(p))
 
 
 def _parameters(p: Point) -> int:

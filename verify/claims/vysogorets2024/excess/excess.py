@@ -11,9 +11,8 @@ import numpy as np
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
-from theory import gauss_newton, softmax
+from theory import gauss_newton, softmax, zone
 from theory.outliers import Outlier
-from theory.zone import bulk as zone_bulk
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Tier
 from verify.model.domains import Between
@@ -173,7 +172,7 @@ ABOVE = Experiment(
 
 
 def _top(p: Point) -> Outlier:
-    return zone_bulk.bulk_outlier(p.spike, bulk_norm=p.bulk_norm)
+    return zone.bulk_outlier(p.spike, bulk_norm=p.bulk_norm)
 
 
 def _separated(p: Point) -> bool:
@@ -237,12 +236,12 @@ SPIKED_CLAIM = Claim(
     "shrinks as the dimension grows.",
     experiment=SPIKED,
     score="excess",
-    predict=lambda p: zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim),
+    predict=lambda p: zone.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim),
     margin=0.03,
     margin_reason="3 % for finite sizes: the law leaves out the inner product of the two parts",
     rivals={
         "in the zone, as the norms say": lambda p: max(
-            1.0, zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
+            1.0, zone.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
         ),
         "excess of G": lambda p: math.sqrt(p.rank),
         "spectral norms": lambda p: math.sqrt(p.rank) / math.hypot(1, p.bulk_norm / p.spike),
