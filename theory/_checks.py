@@ -10,30 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "Floats",
-    "as_given",
-    "count",
-    "distributions",
-    "finite",
-    "fits",
-    "flag",
-    "instance",
-    "integer",
-    "layers",
-    "nonnegative",
-    "positive",
-    "probabilities",
-    "quiet",
-    "representable",
-    "require",
-    "scalar",
-    "shown",
-    "together",
-    "whole",
-    "within",
-]
-
 Floats = NDArray[np.float64]
 quiet = np.errstate(all="ignore")
 """Decorates a formula whose result is judged at its end, by `representable`: overflow on the way is no news."""
@@ -149,22 +125,25 @@ def whole(name: str, value: ArrayLike, rule: str = "a whole number >= 1") -> Flo
     return found
 
 
-def together(**arrays: Floats) -> tuple[Floats, ...]:
-    """The checked arguments of an elementwise formula, broadcast to one shape.
+def together(
+    **arguments: Floats | tuple[Callable[[str, ArrayLike], Floats], ArrayLike],
+) -> tuple[Floats, ...]:
+    """The arguments of an elementwise formula, broadcast to one shape; what is not checked yet has its check beside it.
 
-    >>> together(spike=np.zeros(2), sigma=np.ones(3))
+    >>> together(spike=(finite, [0, 0]), sigma=np.ones(3))
     Traceback (most recent call last):
     ...
     ValueError: spike, sigma must be broadcastable to one shape, got (2,), (3,)
     """
-    names, shapes = ", ".join(arrays), [a.shape for a in arrays.values()]
+    arrays = [x[0](name, x[1]) if isinstance(x, tuple) else x for name, x in arguments.items()]
+    names, shapes = ", ".join(arguments), [a.shape for a in arrays]
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         text = ", ".join(map(str, shapes))
         raise ValueError(f"{names} must be broadcastable to one shape, got {text}") from None
     fits(names, math.prod(shape) * _PER_ELEMENT, shape)
-    return np.broadcast_arrays(*arrays.values())
+    return np.broadcast_arrays(*arrays)
 
 
 def fits(name: str, size: float, value: object) -> None:

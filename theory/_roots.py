@@ -6,8 +6,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-__all__ = ["bracketed_root"]
-
 
 def bracketed_root(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a continuous function of different signs at the two ends vanishes, to rounding: Brent's method.

@@ -105,7 +105,7 @@ def adaptive_limit(
     array([0.5164, 1.1547,    inf])
     """
     edge = _edge(sigma=sigma, dim=dim, batch_size=batch_size, dataset_size=dataset_size)
-    own, edge = together(preconditioner=positive("preconditioner", preconditioner), batch_size=edge)
+    own, edge = together(preconditioner=(positive, preconditioner), batch_size=edge)
     bounded = np.where(edge > 0, edge, np.inf)
     rate = representable(2 * (own / bounded), preconditioner=preconditioner, sigma=sigma)
     return np.where(edge > 0, rate, np.inf)[()]

@@ -82,9 +82,7 @@ def additive_wigner_sd(spike: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike) ->
     >>> float(additive_wigner_sd(2.0, sigma=1.0, dim=150).round(6))
     0.1
     """
-    spike, sigma, dim = together(
-        spike=finite("spike", spike), sigma=nonnegative("sigma", sigma), dim=whole("dim", dim)
-    )
+    spike, sigma, dim = together(spike=(finite, spike), sigma=(nonnegative, sigma), dim=(whole, dim))
     overlap = _visible(spike, outliers.additive_wigner(spike, sigma=sigma)).overlap
     return sigma * np.sqrt(2 * overlap / dim)
 
@@ -132,11 +130,11 @@ def axis_wigner_sd(
     0.1
     """
     spike, sigma, dim, diagonal, fourth = together(
-        spike=finite("spike", spike),
-        sigma=nonnegative("sigma", sigma),
-        dim=whole("dim", dim),
-        diagonal=nonnegative("diagonal", diagonal),
-        fourth_cumulant=finite("fourth_cumulant", fourth_cumulant),
+        spike=(finite, spike),
+        sigma=(nonnegative, sigma),
+        dim=(whole, dim),
+        diagonal=(nonnegative, diagonal),
+        fourth_cumulant=(finite, fourth_cumulant),
     )
     require(fourth >= -2, "fourth_cumulant", "at least -2", fourth_cumulant)
     overlap = _visible(spike, outliers.additive_wigner(spike, sigma=sigma)).overlap  # 1 - m
@@ -181,6 +179,7 @@ def additive_wishart_sd(
     return variance * (spike / strength) * np.sqrt(2 * outlier.overlap / n)
 
 
+@quiet
 def information_plus_noise_sd(
     spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
 ) -> Floats:
@@ -214,12 +213,12 @@ def information_plus_noise_sd(
     """
     spike, q, variance, n = _rectangular(spike, dim, samples, variance)
     steep = _slope(spike, q, variance)
-    with np.errstate(over="ignore"):
-        both = np.where(variance > 0, 2 * spike + (1 + q) * variance, 0.0)
-        sd = np.sqrt(variance) * np.sqrt(2 * steep / n * both)
+    both = np.where(variance > 0, 2 * spike + (1 + q) * variance, 0.0)
+    sd = np.sqrt(variance) * np.sqrt(2 * steep / n * both)
     return representable(sd, spike=spike, variance=variance)
 
 
+@quiet
 def spiked_covariance_sd(
     spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
 ) -> Floats:
@@ -257,8 +256,7 @@ def spiked_covariance_sd(
     0.2212
     """
     spike, q, variance, n = _rectangular(spike, dim, samples, variance)
-    with np.errstate(over="ignore"):
-        sd = (spike + variance) * np.sqrt(2 * _slope(spike, q, variance) / n)
+    sd = (spike + variance) * np.sqrt(2 * _slope(spike, q, variance) / n)
     return representable(sd, spike=spike, variance=variance)
 
 
@@ -267,10 +265,10 @@ def _rectangular(
 ) -> tuple[Floats, ...]:
     """Spike, aspect ratio, variance and samples, checked and broadcast."""
     spike, p, n, variance = together(
-        spike=nonnegative("spike", spike),
-        dim=whole("dim", dim),
-        samples=whole("samples", samples),
-        variance=nonnegative("variance", variance),
+        spike=(nonnegative, spike),
+        dim=(whole, dim),
+        samples=(whole, samples),
+        variance=(nonnegative, variance),
     )
     return spike, p / n, variance, n
 
@@ -330,7 +328,7 @@ def wigner_edge(dim: ArrayLike, *, sigma: ArrayLike, lower: bool = False) -> Edg
     >>> edge.mean.round(3), edge.sd.round(3)
     (array([1.687, 1.939, 1.987]), array([0.276, 0.059, 0.013]))
     """
-    dim, sigma = together(dim=whole("dim", dim), sigma=nonnegative("sigma", sigma))
+    dim, sigma = together(dim=(whole, dim), sigma=(nonnegative, sigma))
     lower = flag("lower", lower)
     center = 2 * sigma * np.sqrt((dim - 0.5) / dim)
     mean, sd = _tracy_widom(center, sigma / np.sqrt(dim) * (dim - 0.5) ** (-1 / 6))
@@ -382,9 +380,7 @@ def wishart_edge(
     >>> edge.mean.round(3), edge.sd.round(3)
     (array([2.267, 2.588]), array([0.329, 0.071]))
     """
-    p, n, variance = together(
-        dim=whole("dim", dim), samples=whole("samples", samples), variance=nonnegative("variance", variance)
-    )
+    p, n, variance = together(dim=(whole, dim), samples=(whole, samples), variance=(nonnegative, variance))
     arguments = {"dim": p, "samples": n, "variance": variance}
     unit = variance / n
     a, b = np.sqrt(np.maximum(p, n) - 0.5), np.sqrt(np.minimum(p, n) - 0.5)

@@ -38,6 +38,7 @@ from theory.softmax._softmax import argmax, where
 __all__ = ["gaussian_loss", "jensen_bound", "prior_entropy"]
 
 
+@quiet
 def jensen_bound(mean_probability: ArrayLike, prior: ArrayLike) -> Floats:
     r"""Lower bound of the mean loss at initialisation, :math:`\sum_k Q_k (-\log \hat Q_k)`.
 
@@ -73,9 +74,8 @@ def jensen_bound(mean_probability: ArrayLike, prior: ArrayLike) -> Floats:
     predicted, actual = distributions(mean_probability=mean_probability, prior=prior)
     at_top = argmax(predicted)
     rest = np.where(at_top, 0.0, predicted)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mode = np.log1p(-np.minimum(rest.sum(axis=-1, keepdims=True), 1.0))
-        terms = actual * -where(at_top, mode, np.log(predicted))
+    mode = np.log1p(-np.minimum(rest.sum(axis=-1, keepdims=True), 1.0))
+    terms = actual * -where(at_top, mode, np.log(predicted))
     return where(actual > 0, terms, np.zeros_like(actual)).sum(axis=-1)
 
 

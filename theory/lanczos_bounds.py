@@ -16,11 +16,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, finite, representable, require, together, within
+from theory._checks import Floats, count, finite, quiet, representable, require, together, within
 
 __all__ = ["ritz_value_bound"]
 
 
+@quiet
 def ritz_value_bound(
     eigenvalue: ArrayLike, neighbour: ArrayLike, opposite: ArrayLike, *, angle: ArrayLike, steps: int
 ) -> Floats:
@@ -75,10 +76,9 @@ def ritz_value_bound(
     order = count("steps", steps) - 1
     between = ((at >= beside) & (beside >= other)) | ((at <= beside) & (beside <= other))
     require(between, "neighbour", "between eigenvalue and opposite", neighbour)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        spread = representable(np.abs(at - other), eigenvalue=eigenvalue, opposite=opposite)
-        ratio = np.tan(phi) / _chebyshev(order, np.abs(at - beside), np.abs(beside - other))
-        loss = np.minimum(ratio * (ratio * spread), spread)
+    spread = representable(np.abs(at - other), eigenvalue=eigenvalue, opposite=opposite)
+    ratio = np.tan(phi) / _chebyshev(order, np.abs(at - beside), np.abs(beside - other))
+    loss = np.minimum(ratio * (ratio * spread), spread)
     # a difference may be rounded past the end that it is measured from
     return np.clip(at - np.sign(at - other) * loss, np.minimum(at, other), np.maximum(at, other))[()]
 

@@ -121,9 +121,9 @@ def descent_bound(rate: ArrayLike, *, squared_gradient: ArrayLike, sharpness: Ar
     -1.25
     """
     rate, squared, sharpness = together(
-        rate=finite("rate", rate),
-        squared_gradient=nonnegative("squared_gradient", squared_gradient),
-        sharpness=finite("sharpness", sharpness),
+        rate=(finite, rate),
+        squared_gradient=(nonnegative, squared_gradient),
+        sharpness=(finite, sharpness),
     )
     return _change(rate, squared, squared * sharpness)
 
@@ -214,8 +214,8 @@ def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Fl
     0.5
     """
     squares, tops = together(
-        squared_gradients=nonnegative("squared_gradients", squared_gradients),
-        sharpness=positive("sharpness", sharpness),
+        squared_gradients=(nonnegative, squared_gradients),
+        sharpness=(positive, sharpness),
     )
     require(squares.ndim >= 1 and squares.shape[-1] >= 1, "squared_gradients", "a vector", squared_gradients)
     largest = squares.max(axis=-1, keepdims=True)
@@ -257,9 +257,9 @@ def squared_gradient_mean(squared_gradient: ArrayLike, *, trace: ArrayLike, batc
     array([7. , 4.5])
     """
     squared, trace, batch = together(
-        squared_gradient=nonnegative("squared_gradient", squared_gradient),
-        trace=nonnegative("trace", trace),
-        batch_size=positive("batch_size", batch_size),
+        squared_gradient=(nonnegative, squared_gradient),
+        trace=(nonnegative, trace),
+        batch_size=(positive, batch_size),
     )
     return representable(squared + trace / batch, squared_gradient=squared, trace=trace, batch_size=batch)
 
@@ -300,9 +300,9 @@ def squared_gradient_variance(
     array([28.,  4.])
     """
     along, square, batch = together(
-        covariance_along=nonnegative("covariance_along", covariance_along),
-        trace_of_square=nonnegative("trace_of_square", trace_of_square),
-        batch_size=positive("batch_size", batch_size),
+        covariance_along=(nonnegative, covariance_along),
+        trace_of_square=(nonnegative, trace_of_square),
+        batch_size=(positive, batch_size),
     )
     variance = 4 * (along / batch) + 2 * (square / batch / batch)
     return representable(variance, covariance_along=along, trace_of_square=square, batch_size=batch)

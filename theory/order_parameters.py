@@ -37,6 +37,7 @@ from theory._checks import (
     integer,
     layers,
     nonnegative,
+    quiet,
     representable,
     require,
     scalar,
@@ -163,6 +164,7 @@ def order_parameters(
     )
 
 
+@quiet
 def preactivation_moment(
     q_hat: ArrayLike, *, weight_variance: ArrayLike, bias_variance: ArrayLike
 ) -> NDArray[np.float64]:
@@ -200,8 +202,7 @@ def preactivation_moment(
     """
     moment = finite("q_hat", q_hat)
     drawn = Initialisation.checked(weight_variance, bias_variance)
-    with np.errstate(over="ignore"):
-        found = drawn.weight * moment + drawn.bias
+    found = drawn.weight * moment + drawn.bias
     return representable(found, q_hat=q_hat, weight_variance=weight_variance)
 
 

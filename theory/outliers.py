@@ -115,7 +115,7 @@ def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     >>> additive_wigner([0.5, 1.0, 2.0, -2.0], sigma=1.0).eigenvalue
     array([ 2. ,  2. ,  2.5, -2.5])
     """
-    spike, sigma = together(spike=finite("spike", spike), sigma=nonnegative("sigma", sigma))
+    spike, sigma = together(spike=(finite, spike), sigma=(nonnegative, sigma))
     size = np.abs(spike)
     safe = np.where(size > sigma, size, 1.0)
     overlap = (size - sigma) / safe * ((size + sigma) / safe)
@@ -318,9 +318,7 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
 
 def _rectangular(spike: ArrayLike, q: ArrayLike, variance: ArrayLike) -> tuple[Floats, ...]:
     """The arguments of the models with rectangular noise, checked and broadcast."""
-    return together(
-        spike=nonnegative("spike", spike), q=positive("q", q), variance=nonnegative("variance", variance)
-    )
+    return together(spike=(nonnegative, spike), q=(positive, q), variance=(nonnegative, variance))
 
 
 def _representable(top: Outlier, **arguments: Floats) -> Outlier:

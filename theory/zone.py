@@ -246,6 +246,7 @@ def matched_rate(rate: ArrayLike, *, alpha: ArrayLike, depth: int, temperature: 
     return representable(eta * a ** (2 - power) * heat, **named)
 
 
+@quiet
 def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: int) -> Floats:
     r"""Scale below which the H-term outweighs G, :math:`(\|\tilde H\| / \|G\|)^{1/L}` at uniform probabilities.
 
@@ -280,15 +281,15 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
     np.float64(0.5)
     """
     g, h = together(
-        gauss_newton_norm=positive("gauss_newton_norm", gauss_newton_norm),
-        h_term_norm=positive("h_term_norm", h_term_norm),
+        gauss_newton_norm=(positive, gauss_newton_norm),
+        h_term_norm=(positive, h_term_norm),
     )
     power = layers("depth", depth, least=1)
-    with np.errstate(over="ignore"):
-        found = _root(h, power) / _root(g, power)
+    found = _root(h, power) / _root(g, power)
     return representable(found, gauss_newton_norm=gauss_newton_norm, h_term_norm=h_term_norm)
 
 
+@quiet
 def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Floats:
     r"""Scale at which the last sample of a finite set becomes confident, :math:`(N f(0))^{1/L}`.
 
@@ -324,10 +325,9 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
     >>> upper_edge([100, 10_000], gap_density=0.25, depth=2)
     array([ 5., 50.])
     """
-    n, f = together(samples=whole("samples", samples), gap_density=positive("gap_density", gap_density))
+    n, f = together(samples=(whole, samples), gap_density=(positive, gap_density))
     power = layers("depth", depth, least=1)
-    with np.errstate(over="ignore"):
-        found = _root(n, power) * _root(f, power)
+    found = _root(n, power) * _root(f, power)
     return representable(found, samples=samples, gap_density=gap_density)
 
 
@@ -372,7 +372,7 @@ def near_tie_weight(
     np.float64(0.0025)
     """
     a, heat, power = _scaled(alpha, depth, temperature)
-    f, a, heat = together(gap_density=positive("gap_density", gap_density), alpha=a, temperature=heat)
+    f, a, heat = together(gap_density=(positive, gap_density), alpha=a, temperature=heat)
     named = {"alpha": alpha, "gap_density": gap_density, "depth": depth, "temperature": temperature}
     return representable(0.5 * f * heat * a**-power, **named)
 
@@ -412,14 +412,14 @@ def largest_base_rate(alpha: ArrayLike, *, sharpness: ArrayLike, depth: int) -> 
     >>> largest_base_rate([0.5, 1.0], sharpness=4.0, depth=5)
     array([0.0625, 0.5   ])
     """
-    a, h = together(alpha=positive("alpha", alpha), sharpness=positive("sharpness", sharpness))
+    a, h = together(alpha=(positive, alpha), sharpness=(positive, sharpness))
     power = layers("depth", depth, least=1)
     found = 2.0 * a ** (power - 2.0) / h
     return representable(found, alpha=alpha, sharpness=sharpness, depth=depth)
 
 
 def _scaled(alpha: ArrayLike, depth: int, temperature: ArrayLike) -> tuple[Floats, Floats, float]:
-    a, heat = together(alpha=positive("alpha", alpha), temperature=positive("temperature", temperature))
+    a, heat = together(alpha=(positive, alpha), temperature=(positive, temperature))
     return a, heat, float(layers("depth", depth, least=1))
 
 
@@ -500,10 +500,10 @@ def spiked_excess(spike: ArrayLike, *, rank: ArrayLike, bulk_norm: ArrayLike, di
     array([2.585, 0.502, 0.07 ])
     """
     theta, k, h, n = together(
-        spike=positive("spike", spike),
-        rank=whole("rank", rank),
-        bulk_norm=nonnegative("bulk_norm", bulk_norm),
-        dim=whole("dim", dim),
+        spike=(positive, spike),
+        rank=(whole, rank),
+        bulk_norm=(nonnegative, bulk_norm),
+        dim=(whole, dim),
     )
     require(k <= n, "rank", "at most dim", rank)
     largest = np.maximum(theta, h)
@@ -573,8 +573,8 @@ def confident_log_trace(
     power = layers("depth", depth, least=1)
     leading, a, heat = together(
         gaps=gap[..., 0],
-        alpha=positive("alpha", alpha),
-        temperature=positive("temperature", temperature),
+        alpha=(positive, alpha),
+        temperature=(positive, temperature),
     )
     fits("gaps", 96.0 * leading.size * gap.shape[-1], gap.shape)
     steep = gap * (a ** float(power) / heat)[..., None]
@@ -626,7 +626,7 @@ def homogeneous_factor(
     >>> [float(homogeneous_factor(2.0, depth=3, order=k)) for k in range(3)]
     [8.0, 4.0, 2.0]
     """
-    a, heat = together(alpha=positive("alpha", alpha), temperature=positive("temperature", temperature))
+    a, heat = together(alpha=(positive, alpha), temperature=(positive, temperature))
     power = layers("depth", depth, least=1) - integer("order", order, least=0, most=_HIGHEST)
     found = a ** float(power) / heat
     return representable(found, alpha=alpha, depth=depth, order=order, temperature=temperature)

@@ -419,6 +419,7 @@ def _unit_legendre() -> tuple[list[float], list[float]]:
     return (0.5 * (1 + nodes)).tolist(), (0.5 * weights).tolist()
 
 
+@quiet
 def real_values(name: str, f: Function, x: Floats) -> Floats:
     """Values of an activation or a derivative as float64, whatever numbers they are.
 
@@ -432,8 +433,7 @@ def real_values(name: str, f: Function, x: Floats) -> Floats:
     >>> real_values("step", lambda x: x > 0, np.array([-1.0, 2.0]))
     array([0., 1.])
     """
-    with np.errstate(all="ignore"):
-        y = np.asarray(f(x))
+    y = np.asarray(f(x))
     if y.dtype.kind not in "buif":
         raise ValueError(
             f"activation {name!r} must be real with its derivatives, got values of type {y.dtype}"

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theory._checks import Floats, finite, require
+from theory._checks import Floats, finite, quiet, require
 from theory.activations._quadrature import (
     ConvergenceError,
     Erf,
@@ -161,14 +161,14 @@ class KinkedQuadrature(NumericalKernels):
         kinks, radius, order = np.array(self.kinks), self._radius(b + d) + 0.25 * level, _ORDERS[level]
         return _Panels(kinks, _outer_nodes(kinks, b, d, radius, order), d, radius, order)
 
+    @quiet
     def _radius(self, variance: float) -> float:
         """Where the density is negligible, in the fourth power of the activation and at the kinks it can reach."""
         scale, plain = math.sqrt(variance), math.sqrt(2 * _NEGLIGIBLE)
         z = np.linspace(-_FARTHEST, _FARTHEST, 305)
         found = [math.hypot(k / scale, plain) for k in self.kinks if abs(k) <= _REACHED * scale]
         for f in (self.function, self.first):
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                logs = 4 * np.log(np.abs(real_values(self.name, f, scale * z))) - 0.5 * z**2
+            logs = 4 * np.log(np.abs(real_values(self.name, f, scale * z))) - 0.5 * z**2
             logs = np.where(np.isfinite(logs), logs, -np.inf)
             seen = np.abs(z[(logs >= logs.max() - _NEGLIGIBLE) & (logs > -np.inf)])
             found.append(float(seen.max(initial=0.0)))
@@ -285,11 +285,11 @@ def _distances(reach: float, near: float, radius: float, inner: float, outer: fl
 class _Panels:
     """Panels in zeta at every node of z, cut at the kinks: one row of nodes per panel, those of a node together."""
 
+    @quiet
     def __init__(self, kinks: Floats, nodes: _Nodes, d: float, radius: float, order: int) -> None:
         self.weights, self._scale, self._order = nodes.weight, math.sqrt(d), order
-        with np.errstate(divide="ignore"):
-            crossings = ((kinks - nodes.anchor[:, None]) - nodes.offset[:, None]) / self._scale
-            origin = -(nodes.anchor + nodes.offset)[:, None] / self._scale
+        crossings = ((kinks - nodes.anchor[:, None]) - nodes.offset[:, None]) / self._scale
+        origin = -(nodes.anchor + nodes.offset)[:, None] / self._scale
         self._edges = self._cut(crossings, origin, radius)
         if self._edges.size * order > _LARGEST:
             raise ConvergenceError(f"variance {d:g} is too large for so many kinks")

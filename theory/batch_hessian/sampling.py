@@ -359,8 +359,8 @@ def second_order_eigenvalue(
     """
     batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, coefficient, batch, rest = together(
-        eigenvalue=finite("eigenvalue", eigenvalue),
-        coefficient=finite("coefficient", coefficient),
+        eigenvalue=(finite, eigenvalue),
+        coefficient=(finite, coefficient),
         batch_size=batch,
         dataset_size=rest,
     )

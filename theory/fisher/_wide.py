@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, fits, flag, layers, positive, require
+from theory._checks import Floats, count, fits, flag, layers, positive, quiet, require
 from theory.activations import Activation, gaussian_kernels, resolve
 from theory.order_parameters import Initialisation, Propagation, propagate
 
@@ -33,6 +33,7 @@ class Kappas(NamedTuple):
 class Network:
     """Propagated moments of one setting and the sums over its layers, as `theory.fisher` documents them."""
 
+    @quiet
     def __init__(
         self,
         activation: Activations,
@@ -43,12 +44,10 @@ class Network:
     ) -> None:
         self.depth = layers("depth", depth, least=2)
         self.ratios = width_ratios_of(width_ratios, self.depth)
-        with np.errstate(over="ignore"):
-            self.alpha = float(self.ratios[1:] @ self.ratios[:-1])
+        self.alpha = float(self.ratios[1:] @ self.ratios[:-1])
         rule = "such that alpha neither overflows nor vanishes"
         require(0 < self.alpha < math.inf, "width_ratios", rule, width_ratios)
-        with np.errstate(over="ignore"):
-            self.weights = self.ratios / self.alpha
+        self.weights = self.ratios / self.alpha
         rule = "such that no ratio over alpha overflows"
         require(np.isfinite(self.weights), "width_ratios", rule, width_ratios)
         self.activations = differentiable(activation, self.depth - 1)

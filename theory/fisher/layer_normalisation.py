@@ -67,6 +67,7 @@ from theory._checks import (
     layers,
     nonnegative,
     positive,
+    quiet,
     representable,
     require,
     together,
@@ -130,6 +131,7 @@ def layer_norm_kappas(
     return _normalised_network(activation, depth, weight_variance, bias_variance, width_ratios).kappas()
 
 
+@quiet
 def layer_norm_statistics(
     activation: Activations,
     *,
@@ -190,10 +192,9 @@ def layer_norm_statistics(
     etas = _etas(eta1=eta1, eta2=eta2, eta3=eta3)
     if size.outputs <= 2:
         return LayerNormStatistics(*(np.zeros(etas.eta1.shape)[()] for _ in range(4)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        trace, root = (size.outputs - 2) * etas.eta1 * size.own, _root_of_squares(size, etas)
-        lower = root * (root / trace) if size.own else np.zeros_like(root)
-        found = [trace / size.parameters, root * (root / size.parameters), lower, root]
+    trace, root = (size.outputs - 2) * etas.eta1 * size.own, _root_of_squares(size, etas)
+    lower = root * (root / trace) if size.own else np.zeros_like(root)
+    found = [trace / size.parameters, root * (root / size.parameters), lower, root]
     named = {"eta1": eta1, "eta2": eta2, "eta3": eta3, "width": width}
     return LayerNormStatistics(*(representable(x, **named) for x in found))
 
@@ -253,6 +254,7 @@ def layer_norm_largest(
     return float(representable(np.array(k.alpha * width * root / len(f)), width=width))
 
 
+@quiet
 def layer_norm_rayleigh(
     activation: Activations,
     *,
@@ -303,8 +305,7 @@ def layer_norm_rayleigh(
     one, pairs = together(eta1=checked[0], overlap=checked[1])
     if size.outputs <= 2:
         return np.zeros(one.shape)[()]
-    with np.errstate(over="ignore"):
-        found = (size.outputs - 2) * one / size.samples * size.own + pairs * size.shared
+    found = (size.outputs - 2) * one / size.samples * size.own + pairs * size.shared
     return representable(found, eta1=eta1, overlap=overlap, width=width)
 
 
@@ -421,6 +422,7 @@ def _normalising(activation: Activation) -> Activation:
     return Activation(activation.name, activation.function, activation.derivative, kernels=kernels)
 
 
+@quiet
 def _normalised_outputs(preactivations: ArrayLike) -> tuple[Floats, Floats]:
     """Outputs f of variance 1 over the units of each sample, and 1/sigma^2."""
     u = _table_of_outputs(preactivations)
@@ -428,8 +430,7 @@ def _normalised_outputs(preactivations: ArrayLike) -> tuple[Floats, Floats]:
     size = np.abs(deviation).max(axis=1, keepdims=True)  # taken out first: no square of it overflows
     require(size > 0, "preactivations", "different within each sample", preactivations)
     root = np.sqrt(((deviation / size) ** 2).mean(axis=1, keepdims=True))
-    with np.errstate(over="ignore"):
-        precision = (1 / root / size) ** 2
+    precision = (1 / root / size) ** 2
     representable(precision, preactivations=preactivations)
     rule = "of a variance whose inverse does not vanish"
     require(precision.max() > 0, "preactivations", rule, preactivations)
@@ -464,6 +465,7 @@ class ExpectedEtas(NamedTuple):
     eta3_squared: float
 
 
+@quiet
 def realised_etas(preactivations: ArrayLike) -> Etas:
     r"""The etas of one network from its outputs before the last normalisation.
 
@@ -492,8 +494,7 @@ def realised_etas(preactivations: ArrayLike) -> Etas:
     f, precision = _normalised_outputs(preactivations)
     # r_st^2 by the C x C matrix of second moments: no T x T matrix
     moments = (f * precision[:, None]).T @ f / f.shape[1]
-    with np.errstate(over="ignore"):
-        etas = precision.mean(), (precision**2).mean(), np.linalg.norm(moments) / len(f)
+    etas = precision.mean(), (precision**2).mean(), np.linalg.norm(moments) / len(f)
     return Etas(*(representable(np.asarray(x), preactivations=preactivations) for x in etas))
 
 
@@ -568,6 +569,7 @@ def expected_etas(
     return ExpectedEtas(*values.tolist())
 
 
+@quiet
 def inverse_variance_cdf(
     value: ArrayLike,
     activation: Activations,
@@ -613,8 +615,7 @@ def inverse_variance_cdf(
     network = _normalised_network(activation, depth, weight_variance, bias_variance, None)
     variance, _ = _output_moments(network, Initialisation.checked(weight_variance, bias_variance))
     gammaincc: Callable[..., Floats] = import_module("scipy.special").gammaincc
-    with np.errstate(over="ignore", under="ignore", divide="ignore"):
-        return gammaincc(0.5 * (c - 1), 0.5 * c / (variance * y))
+    return gammaincc(0.5 * (c - 1), 0.5 * c / (variance * y))
 
 
 # --- expectations --------------------------------------------------------------------------------------------

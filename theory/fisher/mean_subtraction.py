@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, finite, positive, representable, require, together
+from theory._checks import Floats, count, finite, positive, quiet, representable, require, together
 from theory.fisher._wide import (
     Activations,
     EntryVariances,
@@ -229,18 +229,19 @@ def fluctuation_constants(
     return _constants(network, count("outputs", outputs))
 
 
+@quiet
 def _constants(network: Network, outputs: int) -> FluctuationConstants:
     difference = network.kappas().difference
     if difference == 0:
         return FluctuationConstants(0.0, 0.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        same, other = entry_variances(network)
+    same, other = entry_variances(network)
     one = same + (outputs - 1) * other
     constants = FluctuationConstants(one / network.alpha / difference, outputs * one)
     network.require_finite(*constants)
     return constants
 
 
+@quiet
 def gram_entry_variances(
     activation: Activations,
     *,
@@ -283,12 +284,12 @@ def gram_entry_variances(
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     if network.kappas().difference == 0:  # all samples alike to rounding: their mean leaves nothing
         return EntryVariances(0.0, 0.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        variances = entry_variances(network)
+    variances = entry_variances(network)
     network.require_finite(*variances)
     return variances
 
 
+@quiet
 def loss_floor(targets: ArrayLike) -> float:
     r"""Loss below which no network with mean-subtracted outputs can go.
 
@@ -318,8 +319,7 @@ def loss_floor(targets: ArrayLike) -> float:
     """
     y = finite("targets", targets)
     require(y.ndim == 2 and y.size > 0, "targets", "of shape (T, C), T and C >= 1", targets)
-    with np.errstate(over="ignore"):
-        floor = 0.5 * np.square((y / len(y)).sum(0)).sum()
+    floor = 0.5 * np.square((y / len(y)).sum(0)).sum()
     return float(representable(floor, targets=targets))
 
 
@@ -387,6 +387,7 @@ def output_variance(
     return variance
 
 
+@quiet
 def batch_normalised_statistics(
     activation: Activations,
     *,
@@ -443,12 +444,11 @@ def batch_normalised_statistics(
     first, second = _deviations(network, size.samples, size.outputs, q1, q2)
     ratio, spike = size.width / size.samples, network.alpha * network.kappas().difference
     c1, c2 = _normalised_constants(network, first, second)
-    with np.errstate(over="ignore"):
-        statistics = (
-            (1 - 1 / size.samples) * first * (size.gap / size.parameters),
-            ratio * spike * (second / first) + c1,
-            np.hypot(np.sqrt(second) * math.sqrt(ratio) * spike, np.sqrt(c2)) * math.sqrt(size.width),
-        )
+    statistics = (
+        (1 - 1 / size.samples) * first * (size.gap / size.parameters),
+        ratio * spike * (second / first) + c1,
+        np.hypot(np.sqrt(second) * math.sqrt(ratio) * spike, np.sqrt(c2)) * math.sqrt(size.width),
+    )
     return BatchNormalisedStatistics(*_each_representable(statistics, first))
 
 
@@ -500,6 +500,7 @@ def batch_normalised_constants(
     return _normalised_constants(network, first, second)
 
 
+@quiet
 def deviation_share(
     activation: Activations,
     *,
@@ -550,21 +551,20 @@ def deviation_share(
     _require_variation(network)
     short = network.depth <= 3 or not any(network.moments.backward_gap)
     require(short, "depth", "at most 3 unless all layers are linear", depth)
-    with np.errstate(over="ignore", invalid="ignore"):
-        overlap = deviation_overlap(network)
+    overlap = deviation_overlap(network)
     network.require_finite(overlap)
     return (1 + overlap / m * (t - 2)) / (t - 1)
 
 
+@quiet
 def _normalised_constants(network: Network, first: Floats, second: Floats) -> BatchNormalisedConstants:
     difference = network.kappas().difference
     if difference == 0:
         return BatchNormalisedConstants(0.0 * first, 0.0 * first)
-    with np.errstate(over="ignore", invalid="ignore"):
-        same, other = entry_variances(network)
-        # (Q_1^2 - Q_2) / Q_1 without squares of what may be large
-        per_first = second / first * same + np.maximum(first - second / first, 0.0) * other
-        constants = (per_first / network.alpha / difference, first * per_first)
+    same, other = entry_variances(network)
+    # (Q_1^2 - Q_2) / Q_1 without squares of what may be large
+    per_first = second / first * same + np.maximum(first - second / first, 0.0) * other
+    constants = (per_first / network.alpha / difference, first * per_first)
     network.require_finite(same, other)
     return BatchNormalisedConstants(*_each_representable(constants, first))
 
@@ -577,25 +577,25 @@ def _limit(network: Network) -> float:
     return network.drawn.weight * float(network.moments.forward_gap[-1])
 
 
+@quiet
 def _deviations(
     network: Network, samples: int, outputs: int, q1: ArrayLike | None, q2: ArrayLike | None
 ) -> tuple[Floats, Floats]:
     require((q1 is None) == (q2 is None), "q2", "given if and only if q1 is", q2)
     if q1 is None or q2 is None:
         _require_variation(network)
-        with np.errstate(divide="ignore", over="ignore"):
-            inverse = 1 / np.asarray((1 - 1 / samples) * _limit(network))
-            first, second = outputs * inverse, outputs * inverse * inverse
+        inverse = 1 / np.asarray((1 - 1 / samples) * _limit(network))
+        first, second = outputs * inverse, outputs * inverse * inverse
         rule = "large enough for the squared inverse of the outputs' variance"
         require(np.isfinite(second), "weight_variance", rule, network.drawn.weight)
         return first, second
     return _sums(q1, q2, outputs)
 
 
+@quiet
 def _sums(q1: ArrayLike, q2: ArrayLike, outputs: int) -> tuple[Floats, Floats]:
-    first, second = together(q1=positive("q1", q1), q2=positive("q2", q2))
-    with np.errstate(over="ignore", under="ignore"):
-        relative = second / first / first
+    first, second = together(q1=(positive, q1), q2=(positive, q2))
+    relative = second / first / first
     within = (1 / outputs * (1 - _ROUNDING) <= relative) & (relative <= 1 + _ROUNDING)
     require(within, "q2", f"between q1^2/{outputs} and q1^2", q2)
     return first, second

@@ -22,20 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, flag, integer, positive, representable, require, scalar
+from theory._checks import Floats, count, flag, integer, positive, quiet, representable, require, scalar
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear, real_values
 from theory.rmt.tracy_widom import TracyWidom
-
-__all__ = [
-    "BatchNormMoments",
-    "batch_norm_bound",
-    "batch_norm_largest",
-    "batch_norm_largest_odd",
-    "batch_norm_moments",
-]
-
 
 _TOLERANCE = 1e-12  # two successive steps agree to this, relative to the mean square
 _STEPS = (0.4, 0.2, 0.1, 0.05, 0.025)
@@ -336,6 +327,7 @@ def _mean_square_of_mean(moments: BatchNormMoments, samples: int) -> float:
 # --- the sphere ----------------------------------------------------------------------------------------------
 
 
+@quiet
 def _sphere(phi: Activation, dim: int) -> BatchNormMoments:
     """Averages over vectors of length sqrt(dim) in `dim` dimensions, at two directions of cosine -1/dim.
 
@@ -345,8 +337,7 @@ def _sphere(phi: Activation, dim: int) -> BatchNormMoments:
     require(not phi.kinks, "activation", "smooth or a (leaky) ReLU on a sphere", phi.name)
     last: Floats | None = None
     for step in _STEPS:
-        with np.errstate(over="ignore", invalid="ignore"):
-            new = _trapezoid(phi, dim, step)
+        new = _trapezoid(phi, dim, step)
         require(np.isfinite(new), "activation", "such that its averages do not overflow", phi.name)
         if last is not None and np.all(np.abs(new - last) <= _TOLERANCE * new[0]):
             return BatchNormMoments(*new.tolist())

@@ -210,7 +210,7 @@ def expected_excess(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sig
     """
     g = _at_least_one("gamma", gamma)
     c, e = _both_scales(sigma_c, sigma_e)
-    g, d, c, e = together(gamma=g, dim=whole("dim", dim), sigma_c=c, sigma_e=e)
+    g, d, c, e = together(gamma=g, dim=(whole, dim), sigma_c=c, sigma_e=e)
     root = np.sqrt(d)
     largest = np.maximum(c, e)
     cc, ee = np.square(c / largest), np.square(e / largest)
@@ -272,7 +272,7 @@ def finite_sample_excess(
     """
     g, own = _at_least_one("gamma", gamma), _at_least_one("separate_gamma", separate_gamma)
     c, e = _both_scales(sigma_c, sigma_e)
-    g, own, d, c, e = together(gamma=g, separate_gamma=own, dim=whole("dim", dim), sigma_c=c, sigma_e=e)
+    g, own, d, c, e = together(gamma=g, separate_gamma=own, dim=(whole, dim), sigma_c=c, sigma_e=e)
     require(own >= g * (1.0 - 1e-12), "separate_gamma", "at least gamma", separate_gamma)
     largest = np.maximum(c, e)
     cc, ee = np.square(c / largest), np.square(e / largest)
@@ -292,7 +292,7 @@ def _at_least_one(name: str, value: ArrayLike) -> Floats:
 
 def _both_scales(sigma_c: ArrayLike, sigma_e: ArrayLike) -> tuple[Floats, Floats]:
     """Standard deviations of class means and residuals, broadcast to one shape."""
-    c, e = together(sigma_c=nonnegative("sigma_c", sigma_c), sigma_e=nonnegative("sigma_e", sigma_e))
+    c, e = together(sigma_c=(nonnegative, sigma_c), sigma_e=(nonnegative, sigma_e))
     require((c > 0) | (e > 0), "sigma_c and sigma_e", "not both 0", (sigma_c, sigma_e))
     return c, e
 
@@ -400,7 +400,7 @@ def excess_ceiling(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sigm
     """
     g = _at_least_one("gamma", gamma)
     c, e = _both_scales(sigma_c, sigma_e)
-    g, d, c, e = together(gamma=g, dim=whole("dim", dim), sigma_c=c, sigma_e=e)
+    g, d, c, e = together(gamma=g, dim=(whole, dim), sigma_c=c, sigma_e=e)
     return np.minimum(g * (1.0 + np.square(e / c)), np.sqrt(d))
 
 
@@ -438,8 +438,8 @@ def hessian_excess(gauss_newton_excess: ArrayLike, *, frobenius_ratio: ArrayLike
     np.float64(4.0)
     """
     excess, ratio = together(
-        gauss_newton_excess=nonnegative("gauss_newton_excess", gauss_newton_excess),
-        frobenius_ratio=nonnegative("frobenius_ratio", frobenius_ratio),
+        gauss_newton_excess=(nonnegative, gauss_newton_excess),
+        frobenius_ratio=(nonnegative, frobenius_ratio),
     )
     return excess / np.hypot(1.0, ratio)
 
@@ -521,8 +521,8 @@ def expected_gradient_norm(
     """
     distance, d, c = together(
         mean_probability=_distance(mean_probability, prior),
-        dim=whole("dim", dim),
-        sigma_c=nonnegative("sigma_c", sigma_c),
+        dim=(whole, dim),
+        sigma_c=(nonnegative, sigma_c),
     )
     return representable(np.sqrt(d) * distance * c, dim=dim, sigma_c=sigma_c)
 
@@ -586,10 +586,10 @@ def squared_gradient_norm(
     distance, error, d, c, e, n = together(
         mean_probability=distance,
         squared_error=error,
-        dim=whole("dim", dim),
+        dim=(whole, dim),
         sigma_c=c,
         sigma_e=e,
-        samples=whole("samples", samples),
+        samples=(whole, samples),
     )
     root = np.sqrt(d)
     found = (

@@ -40,16 +40,6 @@ from theory._checks import (
     whole,
 )
 
-__all__ = [
-    "ProjectedMoments",
-    "excess_noise_floor",
-    "frame_overlap",
-    "haar_moments",
-    "projected_excess",
-    "sparse_moments",
-]
-
-
 _MANY = 1e16  # parameters from which on the mean inverse count is known from two terms of its series
 
 
@@ -175,7 +165,7 @@ def sparse_moments(
         squared_norm=f,
         dim=d,
         parameters=p,
-        squared_diagonal=nonnegative("squared_diagonal", squared_diagonal),
+        squared_diagonal=(nonnegative, squared_diagonal),
     )
     held = (diagonal <= f * (1 + 1e-12)) & (t * (t / p) <= diagonal * (1 + 1e-12))
     rule = "from trace^2 / parameters to squared_norm"
@@ -308,7 +298,7 @@ def frame_overlap(dim: ArrayLike, *, parameters: ArrayLike) -> Floats:
     >>> frame_overlap(5, parameters=8)
     np.float64(2.5)
     """
-    d, p = together(dim=whole("dim", dim), parameters=whole("parameters", parameters))
+    d, p = together(dim=(whole, dim), parameters=(whole, parameters))
     require(d <= p, "dim", "at most parameters", dim)
     return representable(d * ((d - 1) / p), dim=dim)
 
@@ -330,10 +320,10 @@ def _matrix(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """A matrix by its two numbers, and the sizes of the frame."""
     t, f, d, p = together(
-        trace=finite("trace", trace),
-        squared_norm=positive("squared_norm", squared_norm),
-        dim=whole("dim", dim),
-        parameters=whole("parameters", parameters),
+        trace=(finite, trace),
+        squared_norm=(positive, squared_norm),
+        dim=(whole, dim),
+        parameters=(whole, parameters),
     )
     require(d <= p, "dim", "at most parameters", dim)
     rule = "at least trace^2 / parameters"
@@ -341,10 +331,10 @@ def _matrix(
     return t, f, d, p
 
 
+@quiet
 def _moments(square: Floats, trace: Floats, share: Floats, given: Mapping[str, object]) -> ProjectedMoments:
     found = representable(share * trace, **given), representable(square, **given)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        excess = found[0] / np.sqrt(found[1])
+    excess = found[0] / np.sqrt(found[1])
     return ProjectedMoments(*found, representable(excess, **given))
 
 

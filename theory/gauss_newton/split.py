@@ -263,8 +263,8 @@ def sign_probe_variance(squared_norm: ArrayLike, *, squared_diagonal: ArrayLike)
     array([5., 0.])
     """
     whole, diagonal = together(
-        squared_norm=nonnegative("squared_norm", squared_norm),
-        squared_diagonal=nonnegative("squared_diagonal", squared_diagonal),
+        squared_norm=(nonnegative, squared_norm),
+        squared_diagonal=(nonnegative, squared_diagonal),
     )
     require(diagonal <= whole * (1 + 1e-12), "squared_diagonal", "at most squared_norm", squared_diagonal)
     return representable(2.0 * np.maximum(whole - diagonal, 0.0), squared_norm=squared_norm)

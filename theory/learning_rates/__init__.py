@@ -560,10 +560,10 @@ def _method(
 ) -> tuple[Floats, ...]:
     """Constants and interval, checked and broadcast."""
     checked = together(
-        rate=positive("rate", rate),
-        momentum=finite("momentum", momentum),
-        largest=finite("largest", largest),
-        smallest=finite("smallest", smallest),
+        rate=(positive, rate),
+        momentum=(finite, momentum),
+        largest=(finite, largest),
+        smallest=(finite, smallest),
     )
     require(checked[2] >= checked[3], "largest", "at least smallest", largest)
     return checked
@@ -577,6 +577,6 @@ def _ratio(upper: Floats, lower: Floats) -> Floats:
 
 def _ordered(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, Floats]:
     """Both eigenvalues, checked and broadcast."""
-    upper, lower = together(largest=positive("largest", largest), smallest=positive("smallest", smallest))
+    upper, lower = together(largest=(positive, largest), smallest=(positive, smallest))
     require(upper >= lower, "largest", "at least smallest", largest)
     return upper, lower

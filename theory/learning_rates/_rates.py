@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 
 from theory._checks import Floats, positive, quiet, representable, require, together
 
-__all__ = ["inverse_size", "saturating"]
-
 
 @quiet
 def inverse_size(name: str, size: ArrayLike, dataset_size: ArrayLike) -> Floats:

@@ -257,6 +257,7 @@ def half_life(second: ArrayLike, *, batch_size: ArrayLike) -> Floats:
     return representable(size * (np.log(2) / -np.log(beta)), second=second, batch_size=batch_size)
 
 
+@quiet
 def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""beta_2 at another batch size with the same `half_life` in samples: :math:`\beta_2^{B'/B}`.
 
@@ -287,11 +288,11 @@ def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike
     """
     beta, size, known = together(
         second=_averages(second, np.float64(1))[0],
-        batch_size=positive("batch_size", batch_size),
-        known=positive("known", known),
+        batch_size=(positive, batch_size),
+        known=(positive, known),
     )
-    with np.errstate(over="ignore", under="ignore"):  # from a size so much larger nothing is kept
-        return (beta ** (size / known))[()]
+    # from a size so much larger nothing is kept
+    return (beta ** (size / known))[()]
 
 
 @quiet

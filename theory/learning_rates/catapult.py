@@ -108,10 +108,10 @@ def step(output: ArrayLike, curvature: ArrayLike, *, rate: ArrayLike, width: Arr
     (-0.5, 1.75)
     """
     f, at, eta, n = together(
-        output=finite("output", output),
-        curvature=positive("curvature", curvature),
-        rate=positive("rate", rate),
-        width=whole("width", width),
+        output=(finite, output),
+        curvature=(positive, curvature),
+        rate=(positive, rate),
+        width=(whole, width),
     )
     moved = eta * f / np.sqrt(n)
     said = {"output": output, "curvature": curvature, "rate": rate, "width": width}
@@ -167,7 +167,7 @@ def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     >>> float(growth_steps(3.0, ratio=16.0))
     2.0
     """
-    a, r = together(product=_product(product, 2, 4), ratio=positive("ratio", ratio))
+    a, r = together(product=_product(product, 2, 4), ratio=(positive, ratio))
     return representable(np.log(r) / (2 * np.log(a - 1)), product=product, ratio=ratio)
 
 

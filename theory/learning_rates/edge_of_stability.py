@@ -86,9 +86,7 @@ def oscillation(*, sharpening: ArrayLike, stabilisation: ArrayLike) -> Floats:
     >>> float(oscillation(sharpening=0.5, stabilisation=8.0))
     0.125
     """
-    alpha, beta = together(
-        sharpening=positive("sharpening", sharpening), stabilisation=positive("stabilisation", stabilisation)
-    )
+    alpha, beta = together(sharpening=(positive, sharpening), stabilisation=(positive, stabilisation))
     return representable(2 * (alpha / beta), sharpening=sharpening, stabilisation=stabilisation)
 
 
@@ -128,10 +126,10 @@ def sharpness_gap(
     0.5
     """
     rate, noise, alpha, beta = together(
-        rate=positive("rate", rate),
-        noise=nonnegative("noise", noise),
-        sharpening=positive("sharpening", sharpening),
-        stabilisation=positive("stabilisation", stabilisation),
+        rate=(positive, rate),
+        noise=(nonnegative, noise),
+        sharpening=(positive, sharpening),
+        stabilisation=(positive, stabilisation),
     )
     return representable(
         rate * noise * (beta / alpha) / 4,

@@ -32,17 +32,6 @@ from theory._checks import Floats, nonnegative, positive, quiet, representable, 
 from theory.batch_hessian.sampling import dimension
 from theory.learning_rates._rates import inverse_size, saturating
 
-__all__ = [
-    "RateBracket",
-    "gaussian_least_squares_growth",
-    "gaussian_least_squares_limit",
-    "mean_square_bracket",
-    "mean_square_crossover",
-    "mean_square_descent",
-    "mean_square_exponent",
-    "mean_square_limit",
-]
-
 
 class RateBracket(NamedTuple):
     """Two learning rates: stable up to the first, unstable beyond the second."""
@@ -224,9 +213,7 @@ def mean_square_bracket(
     >>> lower.round(4), upper.round(4)
     (array([0.0909, 1.    ]), array([0.6667, 1.8261]))
     """
-    curvatures, variances = together(
-        curvatures=positive("curvatures", curvatures), variances=nonnegative("variances", variances)
-    )
+    curvatures, variances = together(curvatures=(positive, curvatures), variances=(nonnegative, variances))
     directions = curvatures.ndim >= 1 and curvatures.shape[-1] >= 1
     require(directions, "curvatures", "of shape (..., k), k >= 1", curvatures.shape)
     inverse = inverse_size("batch_size", batch_size, dataset_size)
@@ -235,7 +222,7 @@ def mean_square_bracket(
     )
     upper, square, _ = together(
         curvatures=_limit(along, spread, noise).min(axis=-1),
-        square=positive("square", square),
+        square=(positive, square),
         batch_size=inverse,
     )
     lower = representable(2 / square, square=square)
@@ -275,7 +262,7 @@ def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     >>> mean_square_descent([0.1, 0.4, 0.6], limit=0.4).round(2)
     array([ 0.75,  0.  , -0.5 ])
     """
-    rate, limit = together(rate=positive("rate", rate), limit=positive("limit", limit))
+    rate, limit = together(rate=(positive, rate), limit=(positive, limit))
     return representable(1 - rate / limit, rate=rate, limit=limit)
 
 

@@ -93,7 +93,7 @@ def gradient_noise_scale(noise: ArrayLike, *, curvature: ArrayLike) -> Floats:
     >>> float(gradient_noise_scale(24.0, curvature=0.5))
     48.0
     """
-    noise, curvature = together(noise=nonnegative("noise", noise), curvature=positive("curvature", curvature))
+    noise, curvature = together(noise=(nonnegative, noise), curvature=(positive, curvature))
     return representable(noise / curvature, noise=noise, curvature=curvature)
 
 
@@ -126,9 +126,7 @@ def simple_noise_scale(trace: ArrayLike, *, squared_gradient: ArrayLike) -> Floa
     >>> float(simple_noise_scale(6.0, squared_gradient=0.25))
     24.0
     """
-    trace, squared = together(
-        trace=nonnegative("trace", trace), squared_gradient=positive("squared_gradient", squared_gradient)
-    )
+    trace, squared = together(trace=(nonnegative, trace), squared_gradient=(positive, squared_gradient))
     return representable(trace / squared, trace=trace, squared_gradient=squared_gradient)
 
 
@@ -356,10 +354,10 @@ def mean_square_factor(
     array([0.375, 0.5  ])
     """
     eta, value, beta, size = together(
-        rate=positive("rate", rate),
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        squared_norm=positive("squared_norm", squared_norm),
-        batch_size=positive("batch_size", batch_size),
+        rate=(positive, rate),
+        eigenvalue=(positive, eigenvalue),
+        squared_norm=(positive, squared_norm),
+        batch_size=(positive, batch_size),
     )
     require(value <= beta, "eigenvalue", "at most squared_norm", eigenvalue)
     step = eta * value
@@ -396,9 +394,7 @@ def mixture_share(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     >>> mixture_share([1, 4, 16], 16)
     array([1. , 0.2, 0. ])
     """
-    size, total = together(
-        batch_size=whole("batch_size", batch_size), dataset_size=whole("dataset_size", dataset_size)
-    )
+    size, total = together(batch_size=(whole, batch_size), dataset_size=(whole, dataset_size))
     require(total >= 2, "dataset_size", "at least 2", dataset_size)
     require(size <= total, "batch_size", "at most dataset_size", batch_size)
     return ((total - size) / (total - 1) / size)[()]
@@ -469,9 +465,9 @@ def mean_square_distances(
 
 def _spectrum(squared_norm: ArrayLike, largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, ...]:
     beta, top, bottom = together(
-        squared_norm=positive("squared_norm", squared_norm),
-        largest=positive("largest", largest),
-        smallest=positive("smallest", smallest),
+        squared_norm=(positive, squared_norm),
+        largest=(positive, largest),
+        smallest=(positive, smallest),
     )
     require(bottom <= top, "smallest", "at most largest", smallest)
     require(top <= beta, "largest", "at most squared_norm", largest)

@@ -9,20 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, as_given, finite, positive, require, scalar, shown, within
-
-__all__ = [
-    "LARGEST_ORDER",
-    "SCALE_RANGE",
-    "between",
-    "blockwise",
-    "line",
-    "log",
-    "one_scale",
-    "plane",
-    "scale_parameter",
-]
-
+from theory._checks import Floats, as_given, finite, positive, quiet, require, scalar, shown, within
 
 SCALE_RANGE = 1e-270, 1e270  # of variances and aspect ratios: what squares and quotients of them can bear
 LARGEST_ORDER = 10**6
@@ -53,14 +40,14 @@ def line(name: str, x: ArrayLike) -> Floats:
     return within(name, x, -np.inf, np.inf)
 
 
+@quiet
 def plane(name: str, z: ArrayLike) -> NDArray[Any]:
     """`z` as float64 or complex128, every entry finite."""
     array = as_given(name, z, _COMPLEX)
     require(array.dtype.kind in "uifcO", name, _COMPLEX, z)
     if array.dtype.kind != "c":
         return finite(name, z)
-    with np.errstate(over="ignore"):
-        array = array.astype(np.complex128)
+    array = array.astype(np.complex128)
     require(np.isfinite(array), name, "finite", z)
     return array
 

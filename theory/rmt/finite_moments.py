@@ -88,10 +88,10 @@ def wigner_second_moment(
     array([8., 5.])
     """
     sigma, dim, diagonal, spike = together(
-        sigma=nonnegative("sigma", sigma),
-        dim=_whole("dim", dim),
-        diagonal=nonnegative("diagonal", diagonal),
-        spike=finite("spike", spike),
+        sigma=(nonnegative, sigma),
+        dim=(_whole, dim),
+        diagonal=(nonnegative, diagonal),
+        spike=(finite, spike),
     )
     return representable(sigma**2 * (1 + (diagonal - 1) / dim) + spike**2 / dim, sigma=sigma, spike=spike)
 
@@ -134,7 +134,7 @@ def profiled_fourth_moment(*, sigma: ArrayLike, contrast: ArrayLike, dim: ArrayL
     sigma, contrast, dim = together(
         sigma=nonnegative("sigma", sigma),
         contrast=within("contrast", contrast, 0.0, 1.0),
-        dim=_whole("dim", dim),
+        dim=(_whole, dim),
     )
     require(dim % 2 == 0, "dim", "even", dim)
     spread = 1 + contrast**2
@@ -174,9 +174,7 @@ def sparse_fourth_moment(*, sigma: ArrayLike, per_row: ArrayLike, dim: ArrayLike
     >>> float(sparse_fourth_moment(sigma=1.0, per_row=10, dim=10).round(9))  # signs everywhere
     1.9
     """
-    sigma, per_row, dim = together(
-        sigma=nonnegative("sigma", sigma), per_row=positive("per_row", per_row), dim=_whole("dim", dim)
-    )
+    sigma, per_row, dim = together(sigma=(nonnegative, sigma), per_row=(positive, per_row), dim=(_whole, dim))
     require(per_row <= dim, "per_row", "at most dim", per_row)
     return representable(sigma**4 * (2 + 1 / per_row - 2 / dim), sigma=sigma, per_row=per_row)
 
@@ -222,10 +220,10 @@ def low_rank_fourth_moment(
     0.1
     """
     rank, variance, dim, batch_size = together(
-        rank=_whole("rank", rank),
-        variance=nonnegative("variance", variance),
-        dim=_whole("dim", dim),
-        batch_size=_whole("batch_size", batch_size),
+        rank=(_whole, rank),
+        variance=(nonnegative, variance),
+        dim=(_whole, dim),
+        batch_size=(_whole, batch_size),
     )
     terms = batch_size * rank
     excess = dim / terms + (1 - 1 / terms) * (2 + 3 / (dim + 2))
@@ -266,9 +264,9 @@ def wishart_third_moment(*, variance: ArrayLike, dim: ArrayLike, batch_size: Arr
     2.0
     """
     variance, dim, batch_size = together(
-        variance=nonnegative("variance", variance),
-        dim=_whole("dim", dim),
-        batch_size=_whole("batch_size", batch_size),
+        variance=(nonnegative, variance),
+        dim=(_whole, dim),
+        batch_size=(_whole, batch_size),
     )
     return representable(
         variance**3 * (1 + 3 / dim + 4 / dim / dim) * (dim / batch_size) ** 2, variance=variance, dim=dim
@@ -311,9 +309,9 @@ def alternating_moment(*, sigma_a: ArrayLike, sigma_b: ArrayLike, dim: ArrayLike
     3.0
     """
     sigma_a, sigma_b, n = together(
-        sigma_a=nonnegative("sigma_a", sigma_a),
-        sigma_b=nonnegative("sigma_b", sigma_b),
-        dim=_whole("dim", dim),
+        sigma_a=(nonnegative, sigma_a),
+        sigma_b=(nonnegative, sigma_b),
+        dim=(_whole, dim),
     )
     x = 1 / n
     u, v = 1 + 2 * x, 1 + 3 * x + 5 * x**2  # the first in units of x, as the fourth moment is
@@ -356,7 +354,7 @@ def rank_one_stieltjes(u: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> NDA
     0.75
     """
     points = plane("u", u)
-    _, spike, dim = together(u=np.real(points), spike=finite("spike", spike), dim=_whole("dim", dim))
+    _, spike, dim = together(u=np.real(points), spike=(finite, spike), dim=(_whole, dim))
     require((points != 0) & (points != spike), "u", "no eigenvalue", u)
     return representable((1 + spike / (points - spike) / dim) / points, u=u, spike=spike)
 
@@ -464,7 +462,7 @@ def overlap_cdf(x: ArrayLike, *, dim: ArrayLike) -> Floats:
     """
     from scipy import special  # pyright: ignore[reportMissingTypeStubs]
 
-    x, dim = together(x=finite("x", x), dim=_whole("dim", dim))
+    x, dim = together(x=(finite, x), dim=(_whole, dim))
     require(dim >= 2, "dim", "at least 2", dim)
     beta: Any = special.betainc
     return np.asarray(beta(0.5, (dim - 1) / 2, np.clip(x / dim, 0.0, 1.0)), dtype=np.float64)[()]
@@ -500,17 +498,17 @@ def subspace_share(members: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> subspace_share([0, 3, 12], dim=12)
     array([0.  , 0.25, 1.  ])
     """
-    members, dim = together(members=nonnegative("members", members), dim=_whole("dim", dim))
+    members, dim = together(members=(nonnegative, members), dim=(_whole, dim))
     inside = (members == np.floor(members)) & (members <= dim)
     require(inside, "members", "an integer from 0 to dim", members)
     return (members / dim)[()]
 
 
+@quiet
 def _near_root(s: ArrayLike, spike: ArrayLike, dim: ArrayLike) -> tuple[Floats, ...]:
-    s, spike, dim = together(s=finite("s", s), spike=finite("spike", spike), dim=_whole("dim", dim))
+    s, spike, dim = together(s=(finite, s), spike=(finite, spike), dim=(_whole, dim))
     require(s != 0, "s", "different from 0", s)
-    with np.errstate(over="ignore"):
-        require(s * spike > -1, "s", "such that 1 + s spike is positive", s)
+    require(s * spike > -1, "s", "such that 1 + s spike is positive", s)
     return s, spike, dim
 
 

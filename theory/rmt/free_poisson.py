@@ -31,7 +31,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, finite, integer, nonnegative, positive, representable, require, scalar
+from theory._checks import (
+    Floats,
+    finite,
+    integer,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    scalar,
+)
 from theory.rmt._laws import line, plane
 
 _RATES = 1e-6, 1e12  # of each jump: beyond, a bulk is narrower than rounding, or the law its own limit
@@ -134,6 +144,7 @@ class CompoundFreePoisson:
         """Variance, the rate times the mean square of a jump."""
         return self._unit**2 * float(self._spectrum.strengths.sum())
 
+    @quiet
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0, the atom included, from the free cumulants rate E[jump^k].
 
@@ -143,8 +154,7 @@ class CompoundFreePoisson:
         k = integer("k", k, least=0, most=_LARGEST_ORDER)
         reach = self._unit * self._spectrum.reach
         value = self._spectrum.moments(k)[k]
-        with np.errstate(over="ignore", under="ignore"):
-            value = value * np.float64(reach) ** k if value else value
+        value = value * np.float64(reach) ** k if value else value
         return float(representable(value, k=k, rate=self.rate, jumps=self.jumps))
 
     def pdf(self, x: ArrayLike) -> Floats:
@@ -164,6 +174,7 @@ class CompoundFreePoisson:
         """Probability of values > `x`."""
         return self._spectrum.tail(self._inverse(self._clipped(x)))[()]
 
+    @quiet
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
 
@@ -186,8 +197,7 @@ class CompoundFreePoisson:
         far = np.abs(z) > 1e18 * self._unit * self._spectrum.reach  # where G is 1/z to rounding
         v = self._inverse(np.where(far, 2 * self._spectrum.reach * self._unit, z))
         require(v != 0, "z", "away from 0 where the law has an atom or an end there", z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = 1 / (v if np.iscomplexobj(z) else np.real(v)) / self._unit
+        value = 1 / (v if np.iscomplexobj(z) else np.real(v)) / self._unit
         return representable(np.where(far, 1 / np.where(far, z, 1.0), value), z=z)
 
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
@@ -238,11 +248,11 @@ class CompoundFreePoisson:
         return np.where(lower, np.conj(v), v)
 
 
+@quiet
 def _geometric(w: NDArray[Any], jump: float) -> NDArray[Any]:
     """One jump's share of R, a / (1 - a w)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        product = jump * w
-        far = ~(np.abs(product) < 1e150)
+    product = jump * w
+    far = ~(np.abs(product) < 1e150)
     require(far | (product != 1), "w", "different from 1 / jump", w)
     return np.where(far, -1 / np.where(far, w, 1.0), jump / np.where(far, 1.0, 1 - product))
 
@@ -317,6 +327,7 @@ class _Spectrum:
         """A length beyond the spectrum, at least 1."""
         return max(1.0, float(np.abs(self.ends).max()))
 
+    @quiet
     def inverse(
         self, z: NDArray[Any], *, distance: NDArray[Any], nearest: NDArray[np.intp], real: NDArray[np.bool_]
     ) -> Complexes:
@@ -333,8 +344,7 @@ class _Spectrum:
         real
             Whether v is real: z is, and not inside a bulk.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            v = self._refined(z, distance, nearest)
+        v = self._refined(z, distance, nearest)
         if self.rate < 1:
             v = self._near_atom(v, z)
         v = np.where(real, np.real(v) + 0j, v)
@@ -385,6 +395,7 @@ class _Spectrum:
             )
         return np.where(near, found, v)
 
+    @quiet
     def _eigenvalue(self, z: NDArray[Any]) -> Complexes:
         """The physical one of the n + 1 roots v, eigenvalues of an arrowhead matrix with one row for z."""
         n, root = self.poles.size, np.sqrt(self.strengths)
@@ -393,8 +404,7 @@ class _Spectrum:
         arrow[:, 0, 1:], arrow[:, 1:, 0] = root, -root
         arrow[:, range(1, n + 1), range(1, n + 1)] = self.poles
         found: Complexes = np.linalg.eigvals(arrow).astype(np.complex128)
-        with np.errstate(divide="ignore", over="ignore"):
-            slope: Floats = np.sum(self.strengths / np.abs(found[:, :, None] - self.poles) ** 2, axis=2)
+        slope: Floats = np.sum(self.strengths / np.abs(found[:, :, None] - self.poles) ** 2, axis=2)
         # one root only, up to its mirror image, has sum c^2/|v - a|^2 <= 1
         best = found[np.arange(z.size), np.argmin(slope, axis=1)]
         return np.real(best) + 1j * np.abs(np.imag(best))

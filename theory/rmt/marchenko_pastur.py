@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, integer, representable, require, within
+from theory._checks import Floats, integer, quiet, representable, require, within
 from theory.rmt._laws import (
     LARGEST_ORDER,
     SCALE_RANGE,
@@ -135,13 +135,13 @@ class MarchenkoPastur:
         logs = np.concatenate([np.zeros(1), np.cumsum(steps)])
         return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
 
+    @quiet
     def pdf(self, x: ArrayLike) -> Floats:
         """Density of the bulk: 0 outside it and on the atom, inf at x = 0 for q = 1."""
         outside, y, below, above = self._inside(x)
         hard = below == 0 if self.q == 1 else False  # only q = 1 reaches 0
         slope = 1 / np.where(hard, 1.0, below) if self.q == 1 else below / y
-        with np.errstate(over="ignore"):
-            density = slope * above / self._c**2 * (self._weight / (2 * math.pi)) / self._scale
+        density = slope * above / self._c**2 * (self._weight / (2 * math.pi)) / self._scale
         density = representable(density, x=x, q=self.q, variance=self.variance)
         return np.where(outside, 0.0, np.where(hard, np.inf, density))[()]
 
@@ -178,6 +178,7 @@ class MarchenkoPastur:
             lambda t: np.where(t >= self._weight, self.support()[0], self._quantile(1 - t, t)), u
         )
 
+    @quiet
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
 
@@ -205,9 +206,8 @@ class MarchenkoPastur:
         require((self.q < 1) | (z != 0), "z", "non-zero for q >= 1", z)
         far, near = np.abs(z) > 1e18 * high, (np.abs(z) < 1e-40 * self._scale) & (self.q == 1)
         near |= np.abs(z) < 1e-18 * low * self.atom
-        with np.errstate(over="ignore", invalid="ignore"):
-            middle = self._quadratic_root(np.where(far | near, self._scale * 1e2, z), low, high)
-            ends = np.where(far, 0.25 / (np.where(far, z, 1.0) / 4), self._near_zero(np.where(near, z, -1.0)))
+        middle = self._quadratic_root(np.where(far | near, self._scale * 1e2, z), low, high)
+        ends = np.where(far, 0.25 / (np.where(far, z, 1.0) / 4), self._near_zero(np.where(near, z, -1.0)))
         return representable(np.where(far | near, ends, middle), z=z)
 
     def _near_zero(self, z: NDArray[Any]) -> NDArray[Any]:
@@ -227,6 +227,7 @@ class MarchenkoPastur:
         other = np.where(add, 0.0, middle - root) / np.where(add, 1.0, y) / min(self.q, 1.0)
         return np.where(add, plain, other) / self._scale
 
+    @quiet
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance / (1 - q variance `w`), real or complex; its pole is refused.
 
@@ -235,12 +236,11 @@ class MarchenkoPastur:
         Granziol, Zohren and Roberts (2022), eq. (50), there in the convention of the opposite sign.
         """
         w = plane("w", w)
-        with np.errstate(over="ignore", invalid="ignore"):
-            denominator = 1 - self.q * self.variance * w
-            require(denominator != 0, "w", "different from 1 / (q variance)", w)
-            far = ~np.isfinite(denominator)
-            limit = -1 / self.q / np.where(far, w, 1.0)
-            value = np.where(far, limit, self.variance / np.where(far, 1.0, denominator))
+        denominator = 1 - self.q * self.variance * w
+        require(denominator != 0, "w", "different from 1 / (q variance)", w)
+        far = ~np.isfinite(denominator)
+        limit = -1 / self.q / np.where(far, w, 1.0)
+        value = np.where(far, limit, self.variance / np.where(far, 1.0, denominator))
         return representable(value, w=w)
 
     @property

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, integer, representable, require, within
+from theory._checks import Floats, integer, quiet, representable, require, within
 from theory.rmt._laws import LARGEST_ORDER, between, line, log, one_scale, plane
-
-__all__ = ["Semicircle"]
 
 
 @dataclass(frozen=True, init=False)
@@ -153,10 +151,10 @@ class Semicircle:
         root = np.sqrt(half - self.sigma) * np.sqrt(half + self.sigma)
         return (sign / 4 / (half / 4 + root / 4))[()]  # quarters: the square of a modulus may overflow
 
+    @quiet
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance times `w`, real or complex."""
-        with np.errstate(over="ignore"):
-            return representable(self.variance * plane("w", w), w=w)
+        return representable(self.variance * plane("w", w), w=w)
 
     def _gaps(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Distances of `x` from the lower and the upper edge over the length of the support, clipped at 0."""

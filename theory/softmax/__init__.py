@@ -51,7 +51,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, finite, fits, flag, integer, positive, require, together
+from theory._checks import Floats, finite, fits, flag, integer, positive, quiet, require, together
 from theory.softmax._softmax import (
     block,
     covariance_excess,
@@ -298,6 +298,7 @@ def _secular_roots(poles: Floats, index: NDArray[np.intp]) -> Floats:
     return root
 
 
+@quiet
 def _rational_step(poles: Floats, x: Floats, index: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """The secular sum at x, and the step to the root of r + s/(lower - x) + t/(upper - x) fitted to it.
 
@@ -315,9 +316,8 @@ def _rational_step(poles: Floats, x: Floats, index: NDArray[np.intp]) -> tuple[F
     linear = (a + b) * value - a * b * (above + below)
     constant = value - a * below - b * above
     product = a * b * value
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.sqrt(linear * linear - 4.0 * product * constant)
-        step = where(linear > 0, 2.0 * product / (linear + root), (linear - root) / (2.0 * constant))
+    root = np.sqrt(linear * linear - 4.0 * product * constant)
+    step = where(linear > 0, 2.0 * product / (linear + root), (linear - root) / (2.0 * constant))
     return value, step * x
 
 

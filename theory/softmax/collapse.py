@@ -200,13 +200,13 @@ def rounded_gamma(members: int) -> float:
     return float(np.sqrt((s - 1) / 3.0))
 
 
+@quiet
 def _equal(tail: ArrayLike, members: int) -> tuple[int, Floats, Floats]:
     """S, the mode and the entries; a mode that only rounding makes negative is 0."""
     s = count("members", members)
     require(s >= 2, "members", "at least 2", members)
     eps = nonnegative("tail", tail)
-    with np.errstate(over="ignore"):
-        mode = 1.0 - (s - 1) * eps
+    mode = 1.0 - (s - 1) * eps
     require(mode >= -1e-12, "tail", f"at most 1/{s - 1}", tail)
     return s, np.maximum(mode, 0.0), eps
 
