@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Check = Callable[[str, ArrayLike], Floats]
 quiet = np.errstate(all="ignore")
 """Decorates a formula whose result is judged at its end, by `representable`: overflow on the way is no news."""
 
@@ -20,7 +21,7 @@ _DEEPEST = 10**5
 _LARGEST_COUNT = 2**63 - 1
 _SHOWN = 300  # characters of a value in a message
 _FLOATS: tuple[Any, ...] = float, np.longdouble
-_REAL, _SEEN = "real numbers", "without masked values"
+_REAL = "real numbers"
 
 
 def require(condition: Any, name: str, rule: str, value: object) -> None:
@@ -61,10 +62,13 @@ def instance(name: str, value: object, kind: Any, rule: str) -> None:
     require(isinstance(value, kind), name, rule, value)
 
 
-def scalar(name: str, value: Floats) -> float:
-    """A checked `value` as one number."""
-    require(value.ndim == 0, name, "a scalar", value)
-    return float(value)
+def scalar(
+    name: str, value: ArrayLike, check: Callable[[str, ArrayLike], Floats] = lambda _, x: np.asarray(x)
+) -> float:
+    """`value`, checked before or by `check`, as one number."""
+    found = check(name, value)
+    require(found.ndim == 0, name, "a scalar", found)
+    return float(found)
 
 
 def integer(name: str, value: object, *, least: int, most: int | None = None) -> int:
@@ -78,7 +82,7 @@ def integer(name: str, value: object, *, least: int, most: int | None = None) ->
     single: Any = as_given(name, given, rule).item() if _is_single(given) else given
     require(not isinstance(single, bool), name, rule, value)
     try:
-        whole = int(single) if _is_whole(single) else operator.index(single)
+        whole = int(single) if isinstance(single, _FLOATS) and single.is_integer() else operator.index(single)
     except TypeError:
         raise ValueError(f"{name} must be {rule}, got {shown(given)}") from None
     require(whole >= least, name, rule, value)
@@ -126,7 +130,7 @@ def whole(name: str, value: ArrayLike, rule: str = "a whole number >= 1") -> Flo
 
 
 def together(
-    **arguments: Floats | tuple[Callable[[str, ArrayLike], Floats], ArrayLike],
+    **arguments: Floats | tuple[Check, ArrayLike],
 ) -> tuple[Floats, ...]:
     """The arguments of an elementwise formula, broadcast to one shape; what is not checked yet has its check beside it.
 
@@ -165,9 +169,9 @@ def layers(name: str, value: object, *, least: int) -> int:
     return integer(name, value, least=least, most=_DEEPEST)
 
 
-def count(name: str, value: object) -> int:
-    """A number >= 1 of things, no larger than a machine can count."""
-    return integer(name, value, least=1, most=_LARGEST_COUNT)
+def count(name: str, value: object, least: int = 1) -> int:
+    """A number of things, no larger than a machine can count."""
+    return integer(name, value, least=least, most=_LARGEST_COUNT)
 
 
 def representable(result: Any, **arguments: object) -> NDArray[Any]:
@@ -182,7 +186,7 @@ def representable(result: Any, **arguments: object) -> NDArray[Any]:
         values = tuple(arguments.values())
         rule = "such that the result does not overflow"
         require(False, ", ".join(arguments), rule, values[0] if len(values) == 1 else values)
-    return result[()]
+    return np.asarray(result)[()]
 
 
 def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:
@@ -194,7 +198,13 @@ def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:
     ValueError: sigma must be without masked values, got masked_array(data=[1.0, --], ...
     """
     leaves = list(_leaves(value))
-    require(not any(map(_is_masked, leaves)), name, _SEEN, value)
+    masked: Any = np.ma.MaskedArray
+    require(
+        not any(isinstance(x, masked) and np.ma.is_masked(x) for x in leaves),
+        name,
+        "without masked values",
+        value,
+    )
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -249,16 +259,6 @@ def shown(value: object) -> str:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
-
-
-def _is_masked(value: Any) -> bool:
-    kind: Any = np.ma.MaskedArray
-    return isinstance(value, kind) and bool(np.ma.is_masked(value))
-
-
-def _is_whole(value: Any) -> bool:
-    """Whether it is a float, if a long one, of a whole value."""
-    return isinstance(value, _FLOATS) and value.is_integer()
 
 
 def _is_single(value: Any) -> bool:

@@ -258,7 +258,7 @@ def _initialisation(weight_variance: ArrayLike, bias_variance: ArrayLike) -> Ini
 
 
 def _variance(name: str, value: ArrayLike) -> float:
-    found = scalar(name, nonnegative(name, value))
+    found = scalar(name, value, nonnegative)
     require(found < 1e300, name, "small enough not to overflow", value)
     return found
 
@@ -298,26 +298,18 @@ def _smooth(maps: _Maps, sw2: float, sb2: float) -> float | None:
         return start
     lowest = 0.0 if sw2 * maps.moment(0.0) + sb2 > 0 else _SMALLEST
     if excess(start) > 0:
-        upward = _doubled(start)
-        return next((bracketed_root(excess, q / _STEP, q) for q in upward if excess(q) <= 0), None)
-    for q in _halved(start, lowest):
-        if excess(q) >= 0:
-            return bracketed_root(excess, q, q * (_STEP if q > _SMALLEST else _LEAP))
-    return 0.0
-
-
-def _doubled(start: float) -> Iterator[float]:
-    q = start * _STEP
-    while q < _LARGEST * _STEP:
-        yield q
-        q *= _STEP
-
-
-def _halved(start: float, lowest: float) -> Iterator[float]:
+        q = start * _STEP
+        while excess(q) > 0:
+            q *= _STEP
+            if q >= _LARGEST * _STEP:
+                return None
+        return bracketed_root(excess, q / _STEP, q)
     q = start / _STEP
     while q > lowest:
-        yield q
+        if excess(q) >= 0:
+            return bracketed_root(excess, q, q * (_STEP if q > _SMALLEST else _LEAP))
         q /= _STEP if q / _STEP > _SMALLEST else _LEAP
+    return 0.0
 
 
 def _distance(maps: _Maps, sw2: float, q: float) -> float:

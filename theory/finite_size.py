@@ -391,7 +391,8 @@ def wishart_edge(
     gap = (np.maximum(p, n) - np.minimum(p, n)) / (a + b)  # a - b
     width = np.cbrt(gap / a / b) / gap
     center = unit * (gap * np.exp(width**2 / 16)) ** 2
-    mean, sd = _log_tracy_widom(width)
+    changes = np.array([_change(t) for t in width.ravel()]).reshape(*width.shape, 2)
+    mean, sd = 1 + changes[..., 0], changes[..., 1]
     return _edge(center * mean, center * sd, **arguments)
 
 
@@ -409,12 +410,6 @@ def _tracy_widom(center: Floats, scale: Floats) -> tuple[Floats, Floats]:
 def _unit() -> tuple[float, float]:
     law = TracyWidom(beta=1)
     return law.mean(), law.var() ** 0.5
-
-
-def _log_tracy_widom(t: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of exp(-t W) for a Tracy-Widom variable W (beta = 1)."""
-    found = np.array([_change(s) for s in t.ravel()]).reshape(*t.shape, 2)
-    return 1 + found[..., 0], found[..., 1]
 
 
 def _change(t: float) -> tuple[float, float]:

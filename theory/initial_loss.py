@@ -159,7 +159,7 @@ def gaussian_loss(bias: ArrayLike, prior: ArrayLike, *, spread: float) -> float:
     sd = scalar("spread", within("spread", spread, 0.0, 30.0))
     largest = float(means.max())
     found = _mean_log_sum(tuple((means - largest).tolist()), sd) - float(q @ (means - largest))
-    return float(representable(np.float64(found), bias=bias))
+    return float(representable(found, bias=bias))
 
 
 @cache

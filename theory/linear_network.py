@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import count, integer, nonnegative, positive, quiet, representable, require, scalar
+from theory._checks import count, nonnegative, positive, quiet, representable, require, scalar
 from theory._roots import bracketed_root
 from theory.fisher._wide import width_ratios_of
 from theory.rmt.tracy_widom import TracyWidom
@@ -73,8 +73,8 @@ def linear_network_edge(
     >>> [round(linear_network_edge(ratio, weight_variance=1.0), 6) for ratio in (0.5, 1.0, 2.0)]
     [7.789281, 9.945659, 13.674391]
     """
-    rho = scalar("ratio", positive("ratio", ratio))
-    scale = scalar("weight_variance", nonnegative("weight_variance", weight_variance))
+    rho = scalar("ratio", ratio, positive)
+    scale = scalar("weight_variance", weight_variance, nonnegative)
     first, second = width_ratios_of(width_ratios, 2).tolist()
     gamma, r = rho * first, second / first
     for name, given, used in (("ratio", rho, gamma), ("width_ratios", width_ratios, r)):
@@ -129,8 +129,8 @@ def linear_network_largest(
     11.3
     """
     m = count("width", width)
-    t = integer("samples", samples, least=2, most=2**63 - 1)
-    scale = scalar("weight_variance", nonnegative("weight_variance", weight_variance))
+    t = count("samples", samples, 2)
+    scale = scalar("weight_variance", weight_variance, nonnegative)
     first, second = width_ratios_of(width_ratios, 2).tolist()
     gamma, r = first * m / (t - 1), second / first
     for used in (gamma, r):

@@ -161,14 +161,12 @@ def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> 
     >>> top.eigenvalue, top.overlap
     (array([ 9.,  9., 10.]), array([0.  , 0.  , 0.75]))
     """
-    spike, q, variance = _rectangular(spike, q, variance)
-    root = np.sqrt(q)
+    spike, q, variance, root, edge = _rectangular(spike, q, variance)
     radius = root * variance  # the bulk seen from the mean, half its width
     threshold = radius * (1 + root)
     strength = (spike - threshold) + radius  # spike - q variance
     safe = np.where(spike > threshold, strength, 1.0)
     overlap = (spike - threshold) / safe * ((strength + radius) / safe)
-    edge = (1 + root) * variance * (1 + root)
     top = _outlier(spike, threshold=threshold, edge=edge, strength=strength, overlap=overlap)
     return _representable(top, spike=spike, q=q, variance=variance)
 
@@ -211,12 +209,10 @@ def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLik
     >>> information_plus_noise([1.0, 2.0, 6.0], q=4.0, variance=1.0).eigenvalue
     array([ 9.        ,  9.        , 11.66666667])
     """
-    spike, q, variance = _rectangular(spike, q, variance)
-    root = np.sqrt(q)
+    spike, q, variance, root, edge = _rectangular(spike, q, variance)
     threshold = root * variance
     safe = np.where(spike > threshold, spike, 1.0)
     overlap = (spike - threshold) / safe * ((spike + threshold) / safe) / (1 + root * (threshold / safe))
-    edge = (1 + root) * variance * (1 + root)
     top = _outlier(spike, threshold=threshold, edge=edge, strength=spike, overlap=overlap)
     return _representable(top, spike=spike, q=q, variance=variance)
 
@@ -301,7 +297,8 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
     threshold = np.where(negative, _threshold(law, low), _threshold(law, high))
     visible = np.where(negative, spike < threshold, spike > threshold)
     # where it is not visible 1/spike may be a pole of R
-    w = 1 / np.where(visible, spike, np.where(negative, -1.0, 1.0) * _strong(law))
+    strong = 2 * (abs(_threshold(law, low)) + abs(_threshold(law, high))) + (high - low)
+    w = 1 / np.where(visible, spike, np.where(negative, -1.0, 1.0) * strong)
     position = spike + law.r_transform(representable(w, spike=spike))
     # R is analytic: the imaginary part along a tiny imaginary step is its derivative, exact to rounding
     decay = w * np.imag(law.r_transform(w + 1e-20j * w)) / 1e-20
@@ -318,7 +315,11 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
 
 def _rectangular(spike: ArrayLike, q: ArrayLike, variance: ArrayLike) -> tuple[Floats, ...]:
     """The arguments of the models with rectangular noise, checked and broadcast."""
-    return together(spike=(nonnegative, spike), q=(positive, q), variance=(nonnegative, variance))
+    spike, q, variance = together(
+        spike=(nonnegative, spike), q=(positive, q), variance=(nonnegative, variance)
+    )
+    root = np.sqrt(q)
+    return spike, q, variance, root, (1 + root) * variance * (1 + root)
 
 
 def _representable(top: Outlier, **arguments: Floats) -> Outlier:
@@ -341,12 +342,6 @@ def _threshold(law: Law, end: float) -> float:
         return float(1 / law.stieltjes(end))
     except ValueError:
         return 0.0
-
-
-def _strong(law: Law) -> float:
-    """A spike beyond both thresholds."""
-    low, high = _ends(law)
-    return 2 * (abs(_threshold(law, low)) + abs(_threshold(law, high))) + (high - low)
 
 
 def _outlier(

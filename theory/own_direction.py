@@ -148,8 +148,8 @@ def own_directions(
     top = float(np.linalg.eigvalsh(a.mean(axis=0))[-1])
     require(top > 0, "projected", "of positive mean top eigenvalue", top)
     coupling, own = _own_blocks(a, tops, alpha, inside)
-    q = scalar("background", _bounded("background", background))
-    kappa = scalar("spread", _bounded("spread", spread))
+    q = scalar("background", background, _bounded)
+    kappa = scalar("spread", spread, _bounded)
     return OwnDirections(
         projected=a,
         rest=c - a @ a - coupling[:, :, None] * coupling[:, None, :],
@@ -246,7 +246,13 @@ def batch_bounds(statistics: OwnDirections, batches: ArrayLike, *, semidefinite:
     """
     instance("statistics", statistics, OwnDirections, "the result of own_directions")
     chosen = _batches(batches, statistics.samples)
-    tops = _tops(statistics)[chosen]
+    own = statistics.own[:, None, None]
+    row = np.concatenate([statistics.coupling[:, None], own], axis=2)
+    blocks = np.concatenate([statistics.projected, row[:, :, :-1]], axis=1)
+    matrices = np.concatenate(
+        [blocks, row.swapaxes(1, 2)], axis=2
+    )  # of each sample, on the span and its own direction
+    tops = np.linalg.eigvalsh(matrices)[:, -1][chosen]
     lower = np.linalg.eigvalsh(statistics.projected[chosen].mean(axis=1))[:, -1]
     if flag("semidefinite", semidefinite):
         lower = np.maximum(lower, tops.max(axis=1) / chosen.shape[1])
@@ -298,15 +304,6 @@ def _own_blocks(a: Floats, tops: Floats, alpha: Floats, inside: Floats) -> tuple
     coupling = (tops[:, None] * alpha - image) / np.sqrt(squared_length)[:, None]
     own = (tops * (1 - 2 * inside) + (alpha * image).sum(axis=1)) / squared_length
     return np.where(there[:, None], coupling, 0.0), np.where(there, own, 0.0)
-
-
-def _tops(statistics: OwnDirections) -> Floats:
-    """l_i: u_i lies in the span of V and the own direction."""
-    own = statistics.own[:, None, None]
-    row = np.concatenate([statistics.coupling[:, None], own], axis=2)
-    blocks = np.concatenate([statistics.projected, row[:, :, :-1]], axis=1)
-    values = np.linalg.eigvalsh(np.concatenate([blocks, row.swapaxes(1, 2)], axis=2))
-    return np.asarray(values[:, -1], dtype=np.float64)
 
 
 class _Equation:

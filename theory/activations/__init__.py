@@ -23,13 +23,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from theory._checks import Floats, finite, instance, integer, require, scalar, shown
+from theory._roots import special
 from theory.activations._quadrature import KeptKernels
 from theory.activations.gaussian import (
     Erf,
@@ -190,7 +190,7 @@ def leaky_relu(slope: float = 0.01) -> Activation:
     >>> leaky_relu(0.5).function(np.array([-2.0, 3.0]))
     array([-1.,  3.])
     """
-    s = scalar("slope", finite("slope", slope))
+    s = scalar("slope", slope, finite)
     return _piecewise_linear(f"leaky_relu({s:g})", s)
 
 
@@ -278,11 +278,11 @@ def _sigmoid_slope(x: Floats) -> Floats:
 
 
 def _normal_cdf(x: Floats) -> Floats:
-    return import_module("scipy.special").ndtr(x)
+    return special.ndtr(x)
 
 
 def _erf(x: Floats) -> Floats:
-    return import_module("scipy.special").erf(x)
+    return special.erf(x)
 
 
 def _erf_slope(x: Floats) -> Floats:

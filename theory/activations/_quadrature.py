@@ -14,13 +14,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib import import_module
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from theory._checks import Floats, finite, nonnegative, quiet, require, scalar
+from theory._roots import special, unit_legendre
 
 
 class ConvergenceError(ArithmeticError):
@@ -121,11 +121,7 @@ def _remembered(average: Callable[..., Any], *arguments: float) -> Any:
 def pair_arguments(variance: Any, covariance: Any, gap: Any) -> tuple[float, float, float]:
     """The arguments as floats that belong together, up to the rounding of a long recursion."""
     a = _number("variance", variance)
-    b = (
-        covariance + 0.0
-        if isinstance(covariance, float)
-        else scalar("covariance", finite("covariance", covariance))
-    )
+    b = covariance + 0.0 if isinstance(covariance, float) else scalar("covariance", covariance, finite)
     d = _number("gap", gap)
     slack = 1e-8 * a + 1e-320
     require(abs(b) <= a + slack, "covariance", "between -variance and variance", covariance)
@@ -140,7 +136,7 @@ def share_arguments(covariance: Any, gap: Any) -> tuple[float, float]:
 
 def _number(name: str, value: Any) -> float:
     """One number >= 0 whose small multiples do not overflow."""
-    number = value + 0.0 if isinstance(value, float) else scalar(name, nonnegative(name, value))  # no -0.0
+    number = value + 0.0 if isinstance(value, float) else scalar(name, value, nonnegative)  # no -0.0
     require(number >= 0 and 8 * number < math.inf, name, "non-negative, finite and below 2e307", value)
     return number
 
@@ -329,7 +325,7 @@ class _Tensor:
             return Part(mean, y - mean[:, None])
         moved = sum(
             (w * shift) * slope(self._centre[:, None] + x * shift)
-            for x, w in zip(*_unit_legendre(), strict=True)
+            for x, w in zip(*unit_legendre(6), strict=True)
         )
         mean = moved @ self._inner
         return Part(f(self._centre) + mean, moved - mean[:, None])
@@ -413,12 +409,6 @@ def _normal_weights(z: Floats) -> Floats:
     return weights / weights.sum()
 
 
-@cache
-def _unit_legendre() -> tuple[list[float], list[float]]:
-    nodes, weights = np.polynomial.legendre.leggauss(6)
-    return (0.5 * (1 + nodes)).tolist(), (0.5 * weights).tolist()
-
-
 @quiet
 def real_values(name: str, f: Function, x: Floats) -> Floats:
     """Values of an activation or a derivative as float64, whatever numbers they are.
@@ -497,7 +487,7 @@ class PiecewiseLinear(Kernels):
     slope: float
 
     def __post_init__(self) -> None:
-        slope = scalar("slope", finite("slope", self.slope))
+        slope = scalar("slope", self.slope, finite)
         require(abs(slope) <= _STEEPEST, "slope", f"at most {_STEEPEST:g} in size", self.slope)
 
     def value(self, variance: float, covariance: float, gap: float) -> Moments:
@@ -579,7 +569,7 @@ def _kink_rule(covariance: float, gap: float, step: float = 0.05) -> tuple[Float
 
 def _kinked_moments(t: Floats, slope: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Var phi, Var phi', E phi'^2, Cov(phi, phi') of a leaky ReLU at N(t, 1)."""
-    ndtr: Callable[[Floats], Floats] = import_module("scipy.special").ndtr
+    ndtr: Callable[[Floats], Floats] = special.ndtr
     p, q, density = ndtr(t), ndtr(-t), np.exp(-0.5 * t**2) / math.sqrt(2 * math.pi)
     jump = 1 - slope
     # relu(u) = u + relu(-u) carries the variance from the negative side, where nothing cancels

@@ -185,7 +185,9 @@ class KinkedQuadrature(NumericalKernels):
             return regular
         require(d > 0, "gap", "positive for an activation with a kink", d)
         require(a + b > 0, "covariance", "above -variance for an activation with a kink", b)
-        given = average(self.name, lambda level: self._given(curve, a, b, d, level), _second_row)
+        given = average(
+            self.name, lambda level: self._given(curve, a, b, d, level), lambda x: np.tile(x[1], (2, 1))
+        )
         first = jumps * normal_density(kinks / math.sqrt(a)) / math.sqrt(a)
         return regular + 2 * float(first @ given[0]) + _deltas(jumps, kinks, a + b, d)
 
@@ -210,11 +212,6 @@ def _root_mean_square(grid: _Panels, curve: Integrand) -> Floats:
     """Conditional mean and root mean square, the two rows."""
     part = grid.part(curve)
     return np.array([part.mean, np.hypot(part.mean, np.sqrt(grid.covariance(part, part)))])
-
-
-def _second_row(x: Floats) -> Floats:
-    """A scale for both rows: the mean may vanish, its root mean square does not."""
-    return np.tile(x[1], (2, 1))
 
 
 def jumps_of(name: str, f: Function, kinks: Sequence[float]) -> Floats:

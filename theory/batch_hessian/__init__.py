@@ -73,6 +73,7 @@ from theory.batch_hessian.sampling import (
     element_skewness,
     element_variance,
     finite_population_fluctuation,
+    joined_sizes,
     noise_bound,
     noise_scale,
     second_order_coefficient,
@@ -223,9 +224,7 @@ def crossover_batch_size(
     )
     ratio = np.sqrt(dim) * (sigma / np.abs(eigenvalue))
     b = ratio * ratio
-    # from the smaller of b and N, which holds where the other overflows
-    batch = np.where(b <= total, b / (1 + b / total), total / (1 + total / np.where(b > 0, b, 1.0)))
-    return representable(batch, eigenvalue=eigenvalue, sigma=sigma, dim=dim)
+    return representable(joined_sizes(b, total), eigenvalue=eigenvalue, sigma=sigma, dim=dim)
 
 
 @quiet
@@ -364,12 +363,12 @@ def low_rank_noise(
     >>> round(excess, 12)
     2.5
     """
-    directions = scalar("rank", positive("rank", rank))
+    directions = scalar("rank", rank, positive)
     require(directions == np.floor(directions), "rank", "an integer >= 1", rank)
     parameters = scalar("dim", dimension(dim))
-    samples = scalar("batch_size", positive("batch_size", batch_size))
+    samples = scalar("batch_size", batch_size, positive)
     share = scalar("positive_share", within("positive_share", positive_share, 0.0, 1.0))
-    size = scalar("variance", positive("variance", variance)) * (parameters / samples)
+    size = scalar("variance", variance, positive) * (parameters / samples)
     rate = samples * (directions / parameters)
     try:
         return CompoundFreePoisson(rate=rate, jumps=(-size, size), weights=(1 - share, share))

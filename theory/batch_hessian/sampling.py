@@ -368,15 +368,31 @@ def second_order_eigenvalue(
     return representable(shifted, eigenvalue=eigenvalue, coefficient=coefficient, batch_size=batch)
 
 
-def checked_sizes(batch_size: ArrayLike, dataset_size: ArrayLike) -> tuple[Floats, Floats]:
+def checked_sizes(
+    batch_size: ArrayLike, dataset_size: ArrayLike, name: str = "batch_size"
+) -> tuple[Floats, Floats]:
     """B, and 1 - B/N exactly 0 at B = N: their quotient is 1/b, which may overflow where b does not."""
     batch, total = together(
-        batch_size=positive("batch_size", batch_size),
-        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+        **{
+            name: positive(name, batch_size),
+            "dataset_size": positive("dataset_size", dataset_size, infinite=True),
+        }
     )
-    require(batch <= total, "batch_size", "at most dataset_size", batch_size)
+    require(batch <= total, name, "at most dataset_size", batch_size)
     bounded = np.where(np.isfinite(total), total, 1.0)
     return batch, np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
+
+
+@quiet
+def inverse_size(name: str, size: ArrayLike, dataset_size: ArrayLike) -> Floats:
+    """1/b of a batch size, 0 at B = N."""
+    batch, rest = checked_sizes(size, dataset_size, name)
+    return representable(rest / batch, **{name: size})
+
+
+def joined_sizes(b: Floats, total: Floats) -> Floats:
+    """B whose 1/B - 1/N is 1/b, from the smaller of b and N, which holds where the other overflows."""
+    return np.where(b <= total, b / (1 + b / total), total / (1 + total / np.where(b > 0, b, 1.0)))
 
 
 def over(value: Floats, batch: Floats, rest: Floats) -> Floats:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
+
+from theory._roots import Later
 
 if TYPE_CHECKING:
     import sympy
@@ -44,14 +45,7 @@ class Derivation:
         return self.expression.subs(dict(zip(self.symbols, values, strict=False)))
 
 
-class _Sympy:
-    """The sympy module, untyped, imported when something of it is used: that takes longer than all else here."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module("sympy"), name)
-
-
-sp: Any = _Sympy()
+sp: Any = Later("sympy")  # importing it takes longer than all else here
 
 
 def derived(derive: Callable[[], Derivation]) -> Callable[[], Derivation]:

@@ -502,7 +502,10 @@ def tangent_kernel(
     moments = propagate(
         activations, weight_variance=drawn.weight, bias_variance=drawn.bias, input_overlap=input_overlap
     )
-    kernel = _sums(moments, drawn)
+    passed = map(drawn.through, moments.q_hat_t, moments.q_hat_st, moments.forward_gap)
+    layer_rows = zip(moments.q_tilde_t, moments.q_tilde_st, moments.backward_gap, passed, strict=True)
+    terms = [(t * q, ts * qs, t * d + e * qs) for t, ts, e, (q, qs, d) in layer_rows]
+    kernel = TangentKernel(*(float(sum(x)) for x in zip(*terms, strict=True)))
     drawn.require_moderate(np.isfinite(kernel))
     return kernel
 
@@ -565,11 +568,3 @@ def tangent_kernel_statistics(
     )
     Initialisation.checked(weight_variance, bias_variance).require_moderate(np.isfinite(statistics))
     return statistics
-
-
-def _sums(m: Propagation, drawn: Initialisation) -> TangentKernel:
-    """Layer l adds qt q, or qt' q'; their difference is qt (q - q') + (qt - qt') q', term by term."""
-    passed = map(drawn.through, m.q_hat_t, m.q_hat_st, m.forward_gap)
-    layers = zip(m.q_tilde_t, m.q_tilde_st, m.backward_gap, passed, strict=True)
-    terms = [(t * q, ts * qs, t * d + e * qs) for t, ts, e, (q, qs, d) in layers]
-    return TangentKernel(*(float(sum(x)) for x in zip(*terms, strict=True)))

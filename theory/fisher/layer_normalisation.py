@@ -50,9 +50,8 @@ The other names are those of `theory.fisher`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +62,6 @@ from theory._checks import (
     count,
     finite,
     fits,
-    integer,
     layers,
     nonnegative,
     positive,
@@ -73,7 +71,7 @@ from theory._checks import (
     together,
     within,
 )
-from theory._roots import bracketed_root
+from theory._roots import bracketed_root, special
 from theory.activations import Activation, gaussian_kernels
 from theory.activations.gaussian import Fluctuations, Kernels, Moments
 from theory.fisher._wide import Activations, Kappas, Network, Size, differentiable
@@ -189,10 +187,13 @@ def layer_norm_statistics(
     """
     network = _normalised_network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
-    etas = _etas(eta1=eta1, eta2=eta2, eta3=eta3)
+    etas = Etas(*together(eta1=(positive, eta1), eta2=(positive, eta2), eta3=(positive, eta3)))
     if size.outputs <= 2:
         return LayerNormStatistics(*(np.zeros(etas.eta1.shape)[()] for _ in range(4)))
-    trace, root = (size.outputs - 2) * etas.eta1 * size.own, _root_of_squares(size, etas)
+    trace = (size.outputs - 2) * etas.eta1 * size.own
+    c, gap = size.outputs, math.sqrt(size.gap) * math.sqrt(size.own + size.shared)
+    pairs = np.hypot(math.sqrt(c - 3) * etas.eta1 * size.shared, etas.eta3 * size.shared)
+    root = np.hypot(pairs, np.sqrt((c - 2) * (etas.eta2 / size.samples)) * gap)
     lower = root * (root / trace) if size.own else np.zeros_like(root)
     found = [trace / size.parameters, root * (root / size.parameters), lower, root]
     named = {"eta1": eta1, "eta2": eta2, "eta3": eta3, "width": width}
@@ -340,18 +341,6 @@ def layer_norm_rank(outputs: int) -> int:
 # --- sums over samples and outputs ---------------------------------------------------------------------------
 
 
-def _etas(**values: ArrayLike) -> Etas:
-    checked = {name: positive(name, value) for name, value in values.items()}
-    return Etas(*together(**checked))
-
-
-def _root_of_squares(size: Size, etas: Etas) -> Floats:
-    """Frobenius norm of F: the root of a sum of squares, none of them negative."""
-    c, gap = size.outputs, math.sqrt(size.gap) * math.sqrt(size.own + size.shared)
-    pairs = np.hypot(math.sqrt(c - 3) * etas.eta1 * size.shared, etas.eta3 * size.shared)
-    return np.hypot(pairs, np.sqrt((c - 2) * (etas.eta2 / size.samples)) * gap)
-
-
 def _largest_root(f: Floats, precision: Floats, shared: float, gap: float) -> float:
     """Largest eigenvalue of the blocks; in y = (lambda / max_t 1/sigma^2 - gap) / shared nothing cancels."""
     top = float(precision.max())
@@ -412,14 +401,12 @@ def _normalised_network(
 ) -> Network:
     depth = layers("depth", depth, least=2)
     given = differentiable(activation, depth - 1)
-    normalised = {id(a): _normalising(a) for a in {id(a): a for a in given}.values()}
+    normalised = {
+        id(a): Activation(a.name, a.function, a.derivative, kernels=_UnitVariance(gaussian_kernels(a)))
+        for a in {id(a): a for a in given}.values()
+    }
     drawn = Initialisation.checked(weight_variance, bias_variance).over_power_of_two()
     return Network([normalised[id(a)] for a in given], depth, *drawn, width_ratios)
-
-
-def _normalising(activation: Activation) -> Activation:
-    kernels = _UnitVariance(gaussian_kernels(activation))
-    return Activation(activation.name, activation.function, activation.derivative, kernels=kernels)
 
 
 @quiet
@@ -495,7 +482,7 @@ def realised_etas(preactivations: ArrayLike) -> Etas:
     # r_st^2 by the C x C matrix of second moments: no T x T matrix
     moments = (f * precision[:, None]).T @ f / f.shape[1]
     etas = precision.mean(), (precision**2).mean(), np.linalg.norm(moments) / len(f)
-    return Etas(*(representable(np.asarray(x), preactivations=preactivations) for x in etas))
+    return Etas(*(representable(x, preactivations=preactivations) for x in etas))
 
 
 def expected_etas(
@@ -611,11 +598,10 @@ def inverse_variance_cdf(
     [0.014888, 0.001499, 0.00015]
     """
     y = np.maximum(within("value", value, -math.inf, math.inf), 0.0)
-    c = integer("outputs", outputs, least=2, most=2**63 - 1)
+    c = count("outputs", outputs, 2)
     network = _normalised_network(activation, depth, weight_variance, bias_variance, None)
     variance, _ = _output_moments(network, Initialisation.checked(weight_variance, bias_variance))
-    gammaincc: Callable[..., Floats] = import_module("scipy.special").gammaincc
-    return gammaincc(0.5 * (c - 1), 0.5 * c / (variance * y))
+    return special.gammaincc(0.5 * (c - 1), 0.5 * c / (variance * y))
 
 
 # --- expectations --------------------------------------------------------------------------------------------

@@ -570,7 +570,7 @@ def _normalised_constants(network: Network, first: Floats, second: Floats) -> Ba
 
 
 def _each_representable(results: Iterable[Any], first: Floats) -> list[Floats]:
-    return [representable(np.asarray(x), q1=first) for x in results]
+    return [representable(x, q1=first) for x in results]
 
 
 def _limit(network: Network) -> float:

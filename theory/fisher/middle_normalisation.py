@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, flag, integer, positive, quiet, representable, require, scalar
+from theory._checks import Floats, count, flag, positive, quiet, representable, require, scalar
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear, real_values
@@ -85,7 +85,7 @@ def batch_norm_moments(
     >>> batch_norm_moments("tanh", samples=2, finite_samples=True).q_hat_st  # -tanh(1)^2
     -0.580025...
     """
-    samples = integer("samples", samples, least=2, most=2**63 - 1)
+    samples = count("samples", samples, 2)
     exact = flag("finite_samples", finite_samples)
     return _moments(single(activation), samples, exact)
 
@@ -139,7 +139,7 @@ def batch_norm_bound(
     >>> round(2 * math.pi * batch_norm_bound("relu", width=1000, samples=10**9), 3)
     1000.0
     """
-    samples = integer("samples", samples, least=2, most=2**63 - 1)
+    samples = count("samples", samples, 2)
     exact = flag("finite_samples", finite_samples)
     scale = _units("width_ratio", width_ratio, width)
     moments = _moments(single(activation), samples, exact)
@@ -193,7 +193,7 @@ def batch_norm_largest(
     >>> round(batch_norm_largest("relu", **setting) - batch_norm_bound("relu", **setting), 4)
     1.5113
     """
-    samples = integer("samples", samples, least=2, most=2**63 - 1)
+    samples = count("samples", samples, 2)
     hidden = _units("width_ratio", width_ratio, width)
     inputs = _units("input_ratio", input_ratio, width)
     phi = single(activation)
@@ -260,7 +260,7 @@ def batch_norm_largest_odd(
     >>> [round(batch_norm_largest_odd("tanh", width=m, samples=m), 2) for m in (100, 1000, 10**6)]
     [3.61, 3.77, 3.82]
     """
-    t = integer("samples", samples, least=2, most=2**63 - 1) - 1
+    t = count("samples", samples, 2) - 1
     hidden, inputs = _units("width_ratio", width_ratio, width), _units("input_ratio", input_ratio, width)
     for name, given, units in (("width_ratio", width_ratio, hidden), ("input_ratio", input_ratio, inputs)):
         near = max(units, t) <= _MODERATE * min(units, t)
@@ -306,7 +306,7 @@ def _edge(population: Floats, share: Floats) -> tuple[float, float]:
 
 
 def _units(name: str, ratio: ArrayLike, width: int) -> float:
-    return scalar(name, positive(name, ratio)) * count("width", width)
+    return scalar(name, ratio, positive) * count("width", width)
 
 
 def _moments(phi: Activation, samples: int, exact: bool) -> BatchNormMoments:

@@ -208,9 +208,7 @@ def expected_excess(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sig
     >>> expected_excess(5**0.5, dim=[10, 50, 200], sigma_c=1.0, sigma_e=2.0).round(4)
     array([3.1009, 6.0634, 8.8388])
     """
-    g = _at_least_one("gamma", gamma)
-    c, e = _both_scales(sigma_c, sigma_e)
-    g, d, c, e = together(gamma=g, dim=(whole, dim), sigma_c=c, sigma_e=e)
+    g, d, c, e = _model(gamma, dim, sigma_c, sigma_e)
     root = np.sqrt(d)
     largest = np.maximum(c, e)
     cc, ee = np.square(c / largest), np.square(e / largest)
@@ -288,6 +286,12 @@ def _at_least_one(name: str, value: ArrayLike) -> Floats:
     found = finite(name, value)
     require(found >= 1.0 - 1e-12, name, "at least 1", value)
     return found
+
+
+def _model(gamma: ArrayLike, dim: ArrayLike, sigma_c: ArrayLike, sigma_e: ArrayLike) -> tuple[Floats, ...]:
+    g = _at_least_one("gamma", gamma)
+    c, e = _both_scales(sigma_c, sigma_e)
+    return together(gamma=g, dim=(whole, dim), sigma_c=c, sigma_e=e)
 
 
 def _both_scales(sigma_c: ArrayLike, sigma_e: ArrayLike) -> tuple[Floats, Floats]:
@@ -398,9 +402,7 @@ def excess_ceiling(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sigm
     >>> excess_ceiling(2.0, dim=[9, 400], sigma_c=1.0, sigma_e=2.0)
     array([ 3., 10.])
     """
-    g = _at_least_one("gamma", gamma)
-    c, e = _both_scales(sigma_c, sigma_e)
-    g, d, c, e = together(gamma=g, dim=(whole, dim), sigma_c=c, sigma_e=e)
+    g, d, c, e = _model(gamma, dim, sigma_c, sigma_e)
     return np.minimum(g * (1.0 + np.square(e / c)), np.sqrt(d))
 
 

@@ -59,7 +59,7 @@ from theory._checks import (
     together,
     within,
 )
-from theory.learning_rates._rates import inverse_size, saturating
+from theory.batch_hessian.sampling import inverse_size
 from theory.learning_rates.mean_square import (
     RateBracket,
     gaussian_least_squares_growth,
@@ -69,6 +69,7 @@ from theory.learning_rates.mean_square import (
     mean_square_descent,
     mean_square_exponent,
     mean_square_limit,
+    saturating,
 )
 
 __all__ = [
@@ -383,9 +384,7 @@ def heavy_ball(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     >>> [float(x) for x in heavy_ball(9.0, 1.0)]
     [0.25, 0.25, 0.5]
     """
-    upper, lower = _ordered(largest, smallest)
-    top, low = np.sqrt(upper), np.sqrt(lower)
-    ratio = _ratio(upper, lower)
+    _, top, low, ratio = _roots(largest, smallest)
     rate = representable((2 / (top + low)) ** 2, largest=largest, smallest=smallest)
     return MomentumRates(rate, (ratio**2)[()], ratio[()])
 
@@ -422,9 +421,7 @@ def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     >>> [float(x) for x in nesterov(4.0, 1.0)]
     [0.25, 0.3333333333333333, 0.5]
     """
-    upper, lower = _ordered(largest, smallest)
-    top, low = np.sqrt(upper), np.sqrt(lower)
-    ratio = _ratio(upper, lower)
+    upper, top, low, ratio = _roots(largest, smallest)
     rate = representable(1 / upper, largest=largest)
     return MomentumRates(rate, ratio[()], np.minimum(ratio * (1 + low / top), 1.0)[()])
 
@@ -569,10 +566,12 @@ def _method(
     return checked
 
 
-def _ratio(upper: Floats, lower: Floats) -> Floats:
+def _roots(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, ...]:
     """(sqrt(L) - sqrt(mu)) / (sqrt(L) + sqrt(mu)), without cancellation for nearly equal eigenvalues."""
-    both = np.sqrt(upper) + np.sqrt(lower)
-    return np.minimum((upper - lower) / both / both, 1.0)
+    upper, lower = _ordered(largest, smallest)
+    top, low = np.sqrt(upper), np.sqrt(lower)
+    both = top + low
+    return upper, top, low, np.minimum((upper - lower) / both / both, 1.0)
 
 
 def _ordered(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, Floats]:

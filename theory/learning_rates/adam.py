@@ -40,6 +40,7 @@ from theory._checks import (
     together,
     within,
 )
+from theory._roots import Later, special
 
 __all__ = [
     "AdamMoments",
@@ -55,6 +56,7 @@ __all__ = [
 ]
 
 
+integrate: Any = Later("scipy.integrate")
 _FIRST = 1e-7
 """Share of the steps at which the equations of the moments begin: at 0 the corrected averages are 0/0."""
 
@@ -106,8 +108,8 @@ def square_root_rule(
     >>> square_root_rule(4.0, rate=0.001, momentum=0.9, second=0.99, damping=1e-8)
     AdamSetting(rate=0.002, momentum=0.6, second=0.96, damping=5e-09)
     """
-    k = scalar("growth", positive("growth", growth))
-    eta, eps = scalar("rate", positive("rate", rate)), scalar("damping", nonnegative("damping", damping))
+    k = scalar("growth", growth, positive)
+    eta, eps = scalar("rate", rate, positive), scalar("damping", damping, nonnegative)
     scaled: list[float] = []
     for name, share in (("momentum", momentum), ("second", second)):
         beta = 1 - k * (1 - scalar(name, within(name, share, 0, 1)))
@@ -179,12 +181,8 @@ def adam_moments(
     >>> round(found.mean, 4), round(found.square, 4)
     (0.4493, 0.2019)
     """
-    from scipy import integrate
-
-    x0, h = (
-        scalar(name, finite(name, value)) for name, value in (("start", start), ("curvature", curvature))
-    )
-    eta, eps = scalar("rate", positive("rate", rate)), scalar("damping", nonnegative("damping", damping))
+    x0, h = (scalar(name, value, finite) for name, value in (("start", start), ("curvature", curvature)))
+    eta, eps = scalar("rate", rate, positive), scalar("damping", damping, nonnegative)
     c1, c2 = (
         1 - scalar(name, within(name, share, 0, 1))
         for name, share in (("momentum", momentum), ("second", second))
@@ -214,8 +212,7 @@ def adam_moments(
 
     moments, times = np.array([x0, 0.0, x0**2, 0.0, 0.0]), (_FIRST * change, change, change + rest)
     for begin, end, s in zip(times, times[1:], spread, strict=False):
-        solver: Any = integrate
-        solved: Any = solver.solve_ivp(
+        solved = integrate.solve_ivp(
             flow, (begin, end), moments, args=(float(s),), method="DOP853", rtol=1e-9, atol=1e-12
         )
         require(solved.success, "rate", "small enough for the equations of the moments to be solved", rate)
@@ -332,8 +329,6 @@ def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batc
     >>> sign_rate([0.1, 0.2], hessian=[[2.0, 1.0], [1.0, 2.0]], noise=[1.0, 1.0], batch_size=[1, 100]).round(4)
     array([0.0099, 0.0489])
     """
-    from scipy import special
-
     g, h, sigma = _signs(gradient, hessian, noise)
     arguments, power = _arguments(g, sigma, positive("batch_size", batch_size))
     signs: Floats = special.erf(np.ldexp(arguments, power[..., None]))

@@ -21,8 +21,7 @@ and z = 0 repels where a > 2, so that a ends at 2 or below. If a_0 > 4 then a gr
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +38,7 @@ from theory._checks import (
     together,
     whole,
 )
+from theory._roots import special
 from theory.activations.gaussian import ConvergenceError
 
 __all__ = [
@@ -293,8 +293,7 @@ def mean_final_product(product: float, *, width: int) -> float:
     require(n <= _WIDEST, "width", f"at most {_WIDEST}", width)
     if a < np.finfo(float).eps:  # what it moves by is less than its rounding
         return a
-    quantile: Any = import_module("scipy.special").betaincinv
-    b = quantile(n / 2, n / 2, 0.5 + (np.arange(_NODES) + 0.5) / (2 * _NODES))
+    b = special.betaincinv(n / 2, n / 2, 0.5 + (np.arange(_NODES) + 0.5) / (2 * _NODES))
     return float(final_product(a * (b - 0.5), a).mean())
 
 

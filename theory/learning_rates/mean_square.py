@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from theory._checks import Floats, nonnegative, positive, quiet, representable, require, together
-from theory.batch_hessian.sampling import dimension
-from theory.learning_rates._rates import inverse_size, saturating
+from theory.batch_hessian.sampling import dimension, inverse_size, joined_sizes
 
 
 class RateBracket(NamedTuple):
@@ -77,11 +76,7 @@ def mean_square_limit(
     >>> mean_square_limit(1.0, noise=21.0, batch_size=[1, 21], dataset_size=float("inf"))
     array([0.09090909, 1.        ])
     """
-    eigenvalue, noise, inverse = together(
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        noise=nonnegative("noise", noise),
-        batch_size=inverse_size("batch_size", batch_size, dataset_size),
-    )
+    eigenvalue, noise, inverse = _direction(eigenvalue, noise, batch_size, dataset_size)
     return representable(_limit(eigenvalue, noise, inverse), eigenvalue=eigenvalue)
 
 
@@ -110,11 +105,7 @@ def mean_square_exponent(
     >>> mean_square_exponent(2.0, noise=12.0, batch_size=[1, 3, 9], dataset_size=float("inf"))
     array([0.75, 0.5 , 0.25])
     """
-    eigenvalue, noise, inverse = together(
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        noise=nonnegative("noise", noise),
-        batch_size=inverse_size("batch_size", batch_size, dataset_size),
-    )
+    eigenvalue, noise, inverse = _direction(eigenvalue, noise, batch_size, dataset_size)
     return saturating((np.sqrt(noise) * np.sqrt(inverse) / eigenvalue) ** 2)[()]
 
 
@@ -149,9 +140,7 @@ def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_si
         dataset_size=positive("dataset_size", dataset_size, infinite=True),
     )
     b = (np.sqrt(noise) / eigenvalue) ** 2
-    # from the smaller of b and N, which holds where the other overflows
-    batch = np.where(b <= total, b / (1 + b / total), total / (1 + total / np.where(b > 0, b, 1.0)))
-    return representable(batch, eigenvalue=eigenvalue, noise=noise)
+    return representable(joined_sizes(b, total), eigenvalue=eigenvalue, noise=noise)
 
 
 @quiet
@@ -330,6 +319,22 @@ def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim
     )
     factor = (1 - rate) ** 2 + (rate * np.sqrt((dim + 1) / batch)) ** 2
     return representable(factor, rate=rate, batch_size=batch, dim=dim)
+
+
+def saturating(ratio: Floats) -> Floats:
+    """R / (1 + r) for r >= 0, however large."""
+    low, high = np.minimum(ratio, 1.0), np.maximum(ratio, 1.0)
+    return np.where(ratio <= 1, low / (1 + low), 1 / (1 + 1 / high))
+
+
+def _direction(
+    eigenvalue: ArrayLike, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> tuple[Floats, ...]:
+    return together(
+        eigenvalue=positive("eigenvalue", eigenvalue),
+        noise=nonnegative("noise", noise),
+        batch_size=inverse_size("batch_size", batch_size, dataset_size),
+    )
 
 
 def _limit(eigenvalue: Floats, noise: Floats, inverse: Floats) -> Floats:

@@ -45,7 +45,7 @@ from theory._checks import (
     together,
     whole,
 )
-from theory.learning_rates._rates import inverse_size
+from theory.batch_hessian.sampling import inverse_size
 
 __all__ = [
     "best_step_decrease",

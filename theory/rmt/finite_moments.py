@@ -49,6 +49,7 @@ from theory._checks import (
     whole,
     within,
 )
+from theory._roots import special
 from theory.rmt._laws import plane
 
 
@@ -460,12 +461,9 @@ def overlap_cdf(x: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> overlap_cdf([0.0, 0.5, 2.0], dim=2).round(6)  # the squared cosine of a uniform angle
     array([0.      , 0.333333, 1.      ])
     """
-    from scipy import special  # pyright: ignore[reportMissingTypeStubs]
-
     x, dim = together(x=(finite, x), dim=(_whole, dim))
     require(dim >= 2, "dim", "at least 2", dim)
-    beta: Any = special.betainc
-    return np.asarray(beta(0.5, (dim - 1) / 2, np.clip(x / dim, 0.0, 1.0)), dtype=np.float64)[()]
+    return special.betainc(0.5, (dim - 1) / 2, np.clip(x / dim, 0.0, 1.0))
 
 
 def subspace_share(members: ArrayLike, *, dim: ArrayLike) -> Floats:

@@ -101,9 +101,11 @@ class CompoundFreePoisson:
     weights: tuple[float, ...]
 
     def __init__(self, *, rate: float, jumps: ArrayLike, weights: ArrayLike | None = None) -> None:
-        rate = scalar("rate", positive("rate", rate))
+        rate = scalar("rate", rate, positive)
         sizes = _sizes(jumps)
-        sizes, shares = _merged(sizes, _shares(weights, sizes.size))
+        given = _shares(weights, sizes.size)
+        found = np.unique(sizes[given > 0])
+        sizes, shares = found, np.array([given[sizes == size].sum() for size in found])
         low, high = _RATES
         rule = f"between {low:g} and {high:g} for every jump"
         require((rate * shares >= low) & (rate * shares <= high), "rate times weights", rule, rate * shares)
@@ -275,12 +277,6 @@ def _shares(weights: ArrayLike | None, jumps: int) -> Floats:
     require(shares.shape == (jumps,), "weights", "as many as jumps", weights)
     require(abs(shares.sum() - 1) <= 1e-8, "weights", "a probability vector (sum 1 within 1e-8)", weights)
     return shares / shares.sum()
-
-
-def _merged(sizes: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Jumps ascending, each once, and their shares."""
-    found = np.unique(sizes[shares > 0])
-    return found, np.array([shares[sizes == size].sum() for size in found])
 
 
 Complexes = NDArray[np.complex128]

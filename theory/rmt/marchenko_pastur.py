@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import Floats, integer, quiet, representable, require, within
+from theory._roots import unit_legendre
 from theory.rmt._laws import (
     LARGEST_ORDER,
     SCALE_RANGE,
-    between,
+    TailLaw,
     blockwise,
     line,
     log,
+    off_the_cut,
     one_scale,
     plane,
     scale_parameter,
@@ -28,7 +30,7 @@ from theory.rmt._laws import (
 
 
 @dataclass(frozen=True, init=False)
-class MarchenkoPastur:
+class MarchenkoPastur(TailLaw):
     r"""The Marchenko-Pastur law: the spectrum of :math:`X X^\top / n`, X p x n with independent entries.
 
     Density :math:`\sqrt{(x_+ - x)(x - x_-)} / (2\pi q \sigma^2 x)` between
@@ -125,15 +127,16 @@ class MarchenkoPastur:
             total += term
         power = k * math.log(self.variance)
         plain = total < math.inf and abs(power) < 600
-        value = total * self.variance**k if plain else _exp(self._log_narayana(k) + power)
-        return float(representable(np.float64(value), k=k, q=self.q, variance=self.variance))
+        value = total * self.variance**k if plain else self._large_moment(k, power)
+        return float(representable(value, k=k, q=self.q, variance=self.variance))
 
-    def _log_narayana(self, k: int) -> float:
-        """Logarithm of the Narayana polynomial of order `k` >= 1 in q, which may be larger than any float."""
+    def _large_moment(self, k: int, power: float) -> float:
+        """The moment by the logarithm of its Narayana polynomial in q, which may be larger than any float."""
         r = np.arange(1, k, dtype=np.float64)
         steps = math.log(self.q) + np.log((k - r + 1) / r) + np.log((k - r) / (r + 1))
         logs = np.concatenate([np.zeros(1), np.cumsum(steps)])
-        return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
+        x = float(logs.max() + np.log(np.exp(logs - logs.max()).sum())) + power
+        return math.exp(x) if x < 709.7 else math.inf
 
     @quiet
     def pdf(self, x: ArrayLike) -> Floats:
@@ -153,14 +156,6 @@ class MarchenkoPastur:
         root = slope + log(above)
         constant = math.log(self._weight / (2 * math.pi)) - math.log(self._scale) - 2 * math.log(self._c)
         return np.where(outside, -np.inf, np.where(hard, np.inf, root + constant))[()]
-
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Probability of values <= `x`, the atom included."""
-        return blockwise(lambda t: self._tails(t)[0], line("x", x))
-
-    def sf(self, x: ArrayLike) -> Floats:
-        """Probability of values > `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: self._tails(t)[1], line("x", x))
 
     def ppf(self, u: ArrayLike) -> Floats:
         """Quantile: the smallest x with cdf(x) >= `u`, and the start of the support at u = 0.
@@ -200,19 +195,15 @@ class MarchenkoPastur:
         ----------
         Granziol, Zohren and Roberts (2022), eq. (51), with z - sigma^2 (1 - beta).
         """
-        z = plane("z", z)
-        low, high = self.edges
-        require(~between(z, low, high), "z", f"off the cut ({low:g}, {high:g})", z)
+        z, (low, high) = off_the_cut(z, self.edges), self.edges
         require((self.q < 1) | (z != 0), "z", "non-zero for q >= 1", z)
         far, near = np.abs(z) > 1e18 * high, (np.abs(z) < 1e-40 * self._scale) & (self.q == 1)
         near |= np.abs(z) < 1e-18 * low * self.atom
         middle = self._quadratic_root(np.where(far | near, self._scale * 1e2, z), low, high)
-        ends = np.where(far, 0.25 / (np.where(far, z, 1.0) / 4), self._near_zero(np.where(near, z, -1.0)))
+        small = np.where(near, z, -1.0)  # where the atom, or the hard edge at q = 1, outweighs all else
+        by_atom = self.atom / small if self.q > 1 else -1 / np.sqrt(-small) / math.sqrt(self._scale)
+        ends = np.where(far, 0.25 / (np.where(far, z, 1.0) / 4), by_atom)
         return representable(np.where(far | near, ends, middle), z=z)
-
-    def _near_zero(self, z: NDArray[Any]) -> NDArray[Any]:
-        """Stieltjes transform where the atom, or the hard edge at q = 1, outweighs all else."""
-        return self.atom / z if self.q > 1 else -1 / np.sqrt(-z) / math.sqrt(self._scale)
 
     def _quadratic_root(self, z: NDArray[Any], low: float, high: float) -> NDArray[Any]:
         """Stieltjes transform from its quadratic equation."""
@@ -306,10 +297,6 @@ class MarchenkoPastur:
         return self._scale * np.where(near_low, low + rise, low + width - fall)
 
 
-def _exp(x: float) -> float:
-    return math.exp(x) if x < 709.7 else math.inf
-
-
 def _bulk_root(below: NDArray[Any], above: NDArray[Any]) -> NDArray[Any]:
     """Square root of (z - low)(z - high) on the branch that grows like z, from the two distances."""
     if np.iscomplexobj(below):
@@ -350,17 +337,12 @@ def _bulk_tails(below: Floats, above: Floats, c: float) -> tuple[Floats, Floats]
 
 def _bulk_mass(phi: Floats, c: float) -> Floats:
     """Share of the bulk at angles below `phi`; -1 <= c < 0 counts from the upper edge."""
-    mass = _middle_mass(phi, c)
+    sine, cosine = np.sin(phi), np.cos(phi)
+    delta = np.arctan2(c * sine, 1 - c * cosine)
+    mass = (phi + delta - _sine_sum(sine, cosine, delta, c)) / math.pi
     small = (phi > 0) & (phi < 0.5)
     mass[small] = _tail_mass(phi[small], c)
     return mass
-
-
-def _middle_mass(phi: Floats, c: float) -> Floats:
-    """The share in closed form: (phi + delta - sum_k c^k sin((k + 2) phi)/(k + 2)) / pi."""
-    sine, cosine = np.sin(phi), np.cos(phi)
-    delta = np.arctan2(c * sine, 1 - c * cosine)
-    return (phi + delta - _sine_sum(sine, cosine, delta, c)) / math.pi
 
 
 def _sine_sum(sine: Floats, cosine: Floats, delta: Floats, c: float) -> Floats:
@@ -378,13 +360,12 @@ def _sine_sum(sine: Floats, cosine: Floats, delta: Floats, c: float) -> Floats:
 
 def _tail_mass(phi: Floats, c: float) -> Floats:
     """The share at small angles, exact to rounding in the relative sense."""
-    nodes, weights = _gauss_legendre(12)
     half = np.tan(phi / 2)
     hard = (1 + c) * half >= 1 - c if c >= 0.3 else np.zeros(phi.shape, dtype=bool)
     mass = np.empty_like(phi)
     smooth = phi[~hard]
     mass[~hard] = smooth * sum(
-        w * _angular_density(smooth * x, c) for x, w in zip(nodes, weights, strict=True)
+        w * _angular_density(smooth * x, c) for x, w in zip(*unit_legendre(12), strict=True)
     )
     mass[hard] = _hard_tail(half[hard], c)
     return mass
@@ -427,10 +408,3 @@ def _angle_table(c: float) -> tuple[Floats, Floats]:
     fine = 2 * np.arctan2((1 - c) * np.sin(grid / 2), (1 + c) * np.cos(grid / 2))
     angles = np.unique(np.concatenate([grid, fine]))
     return angles, np.maximum.accumulate(_bulk_mass(angles, c))
-
-
-@functools.lru_cache(maxsize=4)
-def _gauss_legendre(n: int) -> tuple[Floats, Floats]:
-    """Nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(n)
-    return (nodes + 1) / 2, weights / 2

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, integer, quiet, representable, require, within
-from theory.rmt._laws import LARGEST_ORDER, between, line, log, one_scale, plane
+from theory._checks import Floats, integer, quiet, representable
+from theory.rmt._laws import LARGEST_ORDER, TailLaw, line, log, off_the_cut, one_scale, plane
 
 
 @dataclass(frozen=True, init=False)
-class Semicircle:
+class Semicircle(TailLaw):
     r"""Wigner's semicircle: the spectrum of a symmetric matrix of independent centred entries.
 
     Density :math:`\sqrt{4\sigma^2 - x^2} / (2\pi\sigma^2)` on :math:`[-2\sigma, 2\sigma]`. Points x may be
@@ -61,15 +61,6 @@ class Semicircle:
         """Lower and upper end of the bulk."""
         return -2 * self.sigma, 2 * self.sigma
 
-    @property
-    def atom(self) -> float:
-        """Mass at a single point: none."""
-        return 0.0
-
-    def support(self) -> tuple[float, float]:
-        """Smallest closed interval of full mass."""
-        return self.edges
-
     def mean(self) -> float:
         """Mean, 0."""
         return 0.0
@@ -88,7 +79,7 @@ class Semicircle:
         value = 1.0
         for j in range(1, half + 1):  # interleaved, so that a small sigma keeps a large k in range
             value *= self.sigma**2 * (4 * j - 2) / (j + 1)
-        return 0.0 if odd else float(representable(np.float64(value), k=k, sigma=self.sigma))
+        return 0.0 if odd else float(representable(value, k=k, sigma=self.sigma))
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density, 0 outside the support."""
@@ -100,30 +91,18 @@ class Semicircle:
         below, above = self._gaps(x)
         return (math.log(2 / math.pi) - math.log(self.sigma) + (log(below) + log(above)) / 2)[()]
 
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Probability of values <= `x`; small values keep their relative accuracy."""
-        below, above = self._gaps(x)
-        # mirrored beyond the centre: only the smaller tail is computed
-        tail = _kepler(4 * np.arctan2(np.sqrt(np.minimum(below, above)), np.sqrt(np.maximum(below, above))))
-        return np.where(below <= above, tail, 1 - tail)[()]
-
-    def sf(self, x: ArrayLike) -> Floats:
-        """Probability of values > `x`."""
-        return self.cdf(-line("x", x))
-
-    def ppf(self, u: ArrayLike) -> Floats:
-        """Quantile: the point below which a share `u` of the law lies.
-
-        >>> float(Semicircle(sigma=1.0).ppf(1.0))
-        2.0
-        """
-        u = within("u", u, 0.0, 1.0)
-        angle = _inverse_kepler(np.minimum(u, 1 - u)) / 2
-        return (np.where(u <= 0.5, -2.0, 2.0) * self.sigma * np.cos(angle))[()]
-
     def isf(self, u: ArrayLike) -> Floats:
         """Inverse of `sf`."""
         return -self.ppf(u)
+
+    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
+        below, above = self._gaps(x)
+        # mirrored beyond the centre: only the smaller tail is computed
+        tail = _kepler(4 * np.arctan2(np.sqrt(np.minimum(below, above)), np.sqrt(np.maximum(below, above))))
+        return np.where(below <= above, tail, 1 - tail), np.where(above <= below, tail, 1 - tail)
+
+    def _quantile(self, u: Floats, v: Floats) -> Floats:
+        return np.where(u <= 0.5, -2.0, 2.0) * self.sigma * np.cos(_inverse_kepler(np.minimum(u, v)) / 2)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the branch that decays like 1/z.
@@ -142,9 +121,7 @@ class Semicircle:
         ValueError
             If `z` is not finite or lies on the cut.
         """
-        z = plane("z", z)
-        low, high = self.edges
-        require(~between(z, low, high), "z", f"off the cut ({low:g}, {high:g})", z)
+        z = off_the_cut(z, self.edges)
         # G is odd: in the right half-plane neither root crosses its cut, whatever the sign of a zero part
         sign = np.where(np.real(z) < 0, -1.0, 1.0)
         half = sign * z / 2

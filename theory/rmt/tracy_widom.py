@@ -15,21 +15,21 @@ leave, and reach infinity. The coefficients come from Fredholm determinants of 3
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, integer, quiet, representable, require, within
-from theory.rmt._laws import LARGEST_ORDER, blockwise, line
+from theory._checks import Floats, integer, quiet, representable, require
+from theory.rmt._laws import LARGEST_ORDER, TailLaw, blockwise, line
 from theory.rmt._tracy_widom_tables import FAR_LEFT, FAR_RIGHT, SPLIT, TABLES
 
 
 @dataclass(frozen=True, init=False)
-class TracyWidom:
+class TracyWidom(TailLaw):
     r"""Limit law of the largest eigenvalue, centred and scaled, of real or complex noise.
 
     For beta = 1 real symmetric or real Wishart matrices, for beta = 2 complex ones: for a Wigner matrix of
@@ -73,21 +73,12 @@ class TracyWidom:
 
     def __init__(self, *, beta: int) -> None:
         object.__setattr__(self, "beta", integer("beta", beta, least=1))
-        require(self.beta in BETAS, "beta", "1 or 2", beta)
+        require(self.beta in TABLES, "beta", "1 or 2", beta)
 
     @property
     def edges(self) -> tuple[float, float]:
         """Ends of the law: it reaches infinity on both sides."""
         return -math.inf, math.inf
-
-    @property
-    def atom(self) -> float:
-        """Mass at a single point: none."""
-        return 0.0
-
-    def support(self) -> tuple[float, float]:
-        """Smallest closed interval of full mass, the whole line."""
-        return self.edges
 
     def mean(self) -> float:
         """Mean, -1.2065... for beta = 1 and -1.7710... for beta = 2."""
@@ -121,28 +112,29 @@ class TracyWidom:
         """Logarithm of the density, also where that is smaller than any float."""
         return blockwise(lambda t: _log_density(t, self.beta), line("x", x))
 
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Probability of values <= `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: _tails(t, self.beta)[0], line("x", x))
+    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
+        """Probabilities of values <= `x` and > `x`."""
+        log = _log_tail(x, self.beta)
+        small, rest = np.exp(log), -np.expm1(log)
+        left = x <= SPLIT
+        return np.where(left, small, rest), np.where(left, rest, small)
 
-    def sf(self, x: ArrayLike) -> Floats:
-        """Probability of values > `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: _tails(t, self.beta)[1], line("x", x))
+    def _log_density(self, x: Floats) -> Floats:
+        """Logarithm of the density."""
+        x = np.clip(x, *_WIDEST)
+        return _log_tail(x, self.beta) + np.log(np.abs(_log_tail(x, self.beta, 1)))
 
-    def ppf(self, u: ArrayLike) -> Floats:
-        """Quantile: the point below which a share `u` of the law lies.
+    def _quantile(self, u: Floats, v: Floats) -> Floats:
+        """The point with probability `u` below it and `v` above, by Newton's method on the logarithm of a tail."""
+        left = u <= self._tails(np.array(SPLIT))[0]
+        tail = np.where(left, u, v)
+        log = np.log(np.where(tail > 0, tail, 0.5))
+        x = _near_quantile(log, left, self.beta)
+        for _ in range(2):  # the table is good to 1e-5
+            x = x - (_log_tail(x, self.beta) - log) / _log_tail(x, self.beta, 1)
+            x = np.where(left, np.minimum(x, SPLIT), np.maximum(x, _AFTER_SPLIT))
+        return np.where(tail > 0, x, np.where(left, -np.inf, np.inf))
 
-        >>> TracyWidom(beta=2).ppf([0.0, 0.5, 1.0])
-        array([       -inf, -1.8049...,         inf])
-        """
-        return blockwise(lambda t: _quantile(t, 1 - t, self.beta), within("u", u, 0.0, 1.0))
-
-    def isf(self, u: ArrayLike) -> Floats:
-        """Inverse of `sf`, for small `u` without loss."""
-        return blockwise(lambda t: _quantile(1 - t, t, self.beta), within("u", u, 0.0, 1.0))
-
-
-BETAS = tuple(TABLES)
 
 _WIDEST = -1e150, 1e206  # the logarithms of the tails overflow before
 _AFTER_SPLIT = math.nextafter(SPLIT, math.inf)
@@ -154,46 +146,20 @@ _INTERVALS = {
 }
 
 
-def _tails(x: Floats, beta: int) -> tuple[Floats, Floats]:
-    """Probabilities of values <= `x` and > `x`."""
-    log = _log_tail(x, beta)
-    small, rest = np.exp(log), -np.expm1(log)
-    left = x <= SPLIT
-    return np.where(left, small, rest), np.where(left, rest, small)
-
-
-def _log_density(x: Floats, beta: int) -> Floats:
-    """Logarithm of the density."""
-    x = np.clip(x, *_WIDEST)
-    return _log_tail(x, beta) + np.log(np.abs(_log_tail_slope(x, beta)))
-
-
-def _quantile(u: Floats, v: Floats, beta: int) -> Floats:
-    """The point with probability `u` below it and `v` above, by Newton's method on the logarithm of a tail."""
-    left = u <= _tails(np.array(SPLIT), beta)[0]
-    tail = np.where(left, u, v)
-    log = np.log(np.where(tail > 0, tail, 0.5))
-    x = _near_quantile(log, left, beta)
-    for _ in range(2):  # the table is good to 1e-5
-        x = x - (_log_tail(x, beta) - log) / _log_tail_slope(x, beta)
-        x = np.where(left, np.minimum(x, SPLIT), np.maximum(x, _AFTER_SPLIT))
-    return np.where(tail > 0, x, np.where(left, -np.inf, np.inf))
-
-
 def _near_quantile(log: Floats, left: NDArray[np.bool_], beta: int) -> Floats:
     """The quantile by linear interpolation, in powers of the logarithm in which it is nearly straight."""
     tables = _quantile_tables(beta)
     return np.where(left, np.interp(np.cbrt(-log), *tables[0]), np.interp(np.cbrt(log) ** 2, *tables[1]))
 
 
-@functools.lru_cache(maxsize=2)
+@lru_cache(maxsize=2)
 def _quantile_tables(beta: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """Points and the powers of the logarithm of their tail, for all tails that doubles can hold."""
     left, right = np.linspace(SPLIT, -30.0, 4097), np.linspace(_AFTER_SPLIT, 120.0, 8193)
     return (np.cbrt(-_log_tail(left, beta)), left), (np.cbrt(_log_tail(right, beta)) ** 2, right)
 
 
-@functools.lru_cache(maxsize=2)
+@lru_cache(maxsize=2)
 def point_masses(beta: int) -> tuple[Floats, Floats]:
     """Points of the trapezoidal rule and the mass at each: exact to rounding, the density being entire."""
     x = np.arange(-25, 110, 1 / 32) + 1 / 64  # without 0, which has no logarithm
@@ -201,72 +167,45 @@ def point_masses(beta: int) -> tuple[Floats, Floats]:
     return x[mass > 0], mass[mass > 0]
 
 
-def _log_tail(x: Floats, beta: int) -> Floats:
-    """Logarithm of the cdf up to `SPLIT`, of the sf beyond."""
+def _log_density(x: Floats, beta: int) -> Floats:
+    return _log_tail(x, beta) + np.log(np.abs(_log_tail(x, beta, 1)))
+
+
+@quiet
+def _log_tail(x: Floats, beta: int, order: int = 0) -> Floats:
+    """Logarithm of the cdf up to `SPLIT`, of the sf beyond, or its derivative of `order` 1."""
     x = np.clip(x, *_WIDEST)
-    return np.piecewise(x, _on_pieces(x), [_far_left, _left, _right, _far_right], beta)
-
-
-def _log_tail_slope(x: Floats, beta: int) -> Floats:
-    """Derivative of `_log_tail`."""
-    x = np.clip(x, *_WIDEST)
-    pieces = [_far_left_slope, _left_slope, _right_slope, _far_right_slope]
-    return np.piecewise(x, _on_pieces(x), pieces, beta)
-
-
-def _on_pieces(x: Floats) -> list[NDArray[np.bool_]]:
     left, far_left, far_right = x <= SPLIT, x < FAR_LEFT, x > FAR_RIGHT
-    return [far_left, left & ~far_left, ~left & ~far_right, far_right]
+    places = [far_left, left & ~far_left, ~left & ~far_right, far_right]
+    pieces = [_far_left, partial(_series, piece="left"), partial(_series, piece="right"), _far_right]
+    return np.piecewise(x, places, pieces, beta, order)
 
 
-def _left(x: Floats, beta: int) -> Floats:
-    return _series(x, beta, "left")
-
-
-def _left_slope(x: Floats, beta: int) -> Floats:
-    return _series(x, beta, "left", derivative=1)
-
-
-def _right(x: Floats, beta: int) -> Floats:
-    return _series(x, beta, "right")
-
-
-def _right_slope(x: Floats, beta: int) -> Floats:
-    return _series(x, beta, "right", derivative=1)
-
-
-@quiet
-def _far_left(x: Floats, beta: int) -> Floats:
+def _far_left(x: Floats, beta: int, order: int) -> Floats:
     size = -x
+    series = _series(size**-1.5, beta, order, "far_left")
+    if order:
+        line = (2 - beta) * np.sqrt(size / 8)
+        return 1.5 * size**-2.5 * series + line + beta * (size**2 / 8 + 1 / size / 16)
     line = (2 - beta) * size**1.5 / (3 * math.sqrt(2))
-    return _series(size**-1.5, beta, "far_left") - line - beta * (size**3 / 24 + np.log(size) / 16)
+    return series - line - beta * (size**3 / 24 + np.log(size) / 16)
 
 
-def _far_left_slope(x: Floats, beta: int) -> Floats:
-    size = -x
-    line = (2 - beta) * np.sqrt(size / 8)
-    rest = 1.5 * size**-2.5 * _series(size**-1.5, beta, "far_left", derivative=1)
-    return rest + line + beta * (size**2 / 8 + 1 / size / 16)
+def _far_right(x: Floats, beta: int, order: int) -> Floats:
+    series = _series(x**-1.5, beta, order, "far_right")
+    if order:
+        return -1.5 * x**-2.5 * series - beta * (np.sqrt(x) + 0.75 / x)
+    return series - beta * (2 / 3 * x**1.5 + 0.75 * np.log(x))
 
 
-@quiet
-def _far_right(x: Floats, beta: int) -> Floats:
-    return _series(x**-1.5, beta, "far_right") - beta * (2 / 3 * x**1.5 + 0.75 * np.log(x))
-
-
-def _far_right_slope(x: Floats, beta: int) -> Floats:
-    rest = 1.5 * x**-2.5 * _series(x**-1.5, beta, "far_right", derivative=1)
-    return -rest - beta * (np.sqrt(x) + 0.75 / x)
-
-
-def _series(x: Floats, beta: int, piece: str, derivative: int = 0) -> Floats:
+def _series(x: Floats, beta: int, order: int, piece: str) -> Floats:
     low, high = _INTERVALS[piece]
     y = (2 * x - (low + high)) / (high - low)
-    return np.asarray(chebyshev.chebval(y, _coefficients(beta, piece, derivative)), dtype=np.float64)
+    return np.asarray(chebyshev.chebval(y, _coefficients(beta, piece, order)), dtype=np.float64)
 
 
-@functools.lru_cache(maxsize=16)
-def _coefficients(beta: int, piece: str, derivative: int) -> Floats:
+@lru_cache(maxsize=16)
+def _coefficients(beta: int, piece: str, order: int) -> Floats:
     low, high = _INTERVALS[piece]
-    series = chebyshev.chebder(TABLES[beta][piece], derivative, scl=2 / (high - low))
+    series = chebyshev.chebder(TABLES[beta][piece], order, scl=2 / (high - low))
     return np.asarray(series, dtype=np.float64)

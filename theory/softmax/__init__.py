@@ -56,6 +56,7 @@ from theory.softmax._softmax import (
     block,
     covariance_excess,
     excess_of_rows,
+    heated,
     mean_excess,
     relative_scales,
     split_logits,
@@ -127,7 +128,7 @@ def covariance(p: ArrayLike) -> Floats:
     fits("p", 24 * full.size * full.shape[-1], full.shape)
     matrix = 0.0 - full[..., :, None] * full[..., None, :]
     k = np.arange(full.shape[-1], dtype=np.intp)
-    matrix[..., k, k] = full * _complement(rest, at_top)
+    matrix[..., k, k] = full * where(at_top, rest.sum(axis=-1, keepdims=True), 1.0 - rest)
     return matrix
 
 
@@ -258,18 +259,10 @@ def gamma_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     >>> gamma_from_logits([1e6, 0.0, 0.0]).round(12) == collapse_limit([1.0, 1.0]).round(12)
     np.True_
     """
-    logits = finite("z", z)
-    require(logits.ndim >= 1 and logits.shape[-1] >= 2, "z", "at least two logits (..., K)", z)
-    heat = positive("temperature", temperature)
-    leading, heat = together(z=logits[..., 0], temperature=heat)
+    logits, leading, heat = heated(z, temperature)
     fits("z", 8.0 * leading.size * logits.shape[-1], logits.shape)
     rows = np.broadcast_to(logits, (*leading.shape, logits.shape[-1])).reshape(-1, logits.shape[-1])
     return excess_of_rows(*subtractable(rows, heat.ravel())).reshape(leading.shape)[()]
-
-
-def _complement(rest: Floats, at_top: NDArray[np.bool_]) -> Floats:
-    """The sum of all other entries, 1 - p_k."""
-    return where(at_top, rest.sum(axis=-1, keepdims=True), 1.0 - rest)
 
 
 def _secular_roots(poles: Floats, index: NDArray[np.intp]) -> Floats:
@@ -309,8 +302,10 @@ def _rational_step(poles: Floats, x: Floats, index: NDArray[np.intp]) -> tuple[F
     terms = poles / gaps
     value = terms.sum(axis=1)
     terms *= np.divide(x[:, None], gaps, out=gaps)
-    above, below = _partial_sums(terms, index + 1)
     lane = np.arange(x.size)
+    start = lane * terms.shape[1]
+    sums = np.add.reduceat(terms.ravel(), np.stack([start, start + index + 1], axis=1).ravel())
+    above, below = sums[::2], sums[1::2]  # of the poles on either side
     a = poles[lane, index + 1] / x - 1.0
     b = np.minimum(poles[lane, index], 1e8 * x) / x - 1.0  # a pole that far acts as a constant
     linear = (a + b) * value - a * b * (above + below)
@@ -319,13 +314,6 @@ def _rational_step(poles: Floats, x: Floats, index: NDArray[np.intp]) -> tuple[F
     root = np.sqrt(linear * linear - 4.0 * product * constant)
     step = where(linear > 0, 2.0 * product / (linear + root), (linear - root) / (2.0 * constant))
     return value, step * x
-
-
-def _partial_sums(terms: Floats, border: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Sums of each row before and from its border, 0 < border < row length."""
-    start = np.arange(border.size) * terms.shape[1]
-    sums = np.add.reduceat(terms.ravel(), np.stack([start, start + border], axis=1).ravel())
-    return sums[::2], sums[1::2]
 
 
 class BatchGammas(NamedTuple):

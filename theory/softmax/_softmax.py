@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, probabilities, quiet
+from theory._checks import Floats, finite, positive, probabilities, quiet, require, together
 
 _EPS = float(np.finfo(np.float64).eps)
 _FAR = 1.7e308  # keeps differences of gaps finite
@@ -29,6 +29,15 @@ def split_probabilities(p: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]
     # Both readings of the mode agree to rounding for normalised input; the given one keeps ties exact.
     top = where(np.abs(given - implied) <= 16 * _EPS, given, np.maximum(implied, 0.0))
     return rest, top, at_top
+
+
+def heated(z: ArrayLike, temperature: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Logits (..., K), and the first of them and the temperatures, broadcast."""
+    logits = finite("z", z)
+    require(logits.ndim >= 1 and logits.shape[-1] >= 2, "z", "at least two logits (..., K)", z)
+    heat = positive("temperature", temperature)
+    leading, heat = together(z=logits[..., 0], temperature=heat)
+    return logits, leading, heat
 
 
 def subtractable(logits: Floats, heat: Floats) -> tuple[Floats, Floats]:

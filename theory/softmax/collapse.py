@@ -28,23 +28,20 @@ Both names are offered by `theory.softmax` too.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from theory._checks import (
     Floats,
     count,
-    finite,
     fits,
     integer,
     nonnegative,
-    positive,
     probabilities,
     quiet,
     representable,
     require,
-    together,
 )
-from theory.softmax._softmax import argmax, where
+from theory.softmax._softmax import argmax, heated, where
 
 
 def collapse_limit(weights: ArrayLike) -> Floats:
@@ -288,14 +285,14 @@ def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     >>> ray_slope([1.0, 0.0, -1.0]).round(6), ray_slope([1.0, 0.0]).round(6)
     (np.float64(0.211156), np.float64(0.0))
     """
-    logits = finite("z", z)
-    require(logits.ndim >= 1 and logits.shape[-1] >= 2, "z", "at least two logits (..., K)", z)
-    heat = positive("temperature", temperature)
-    leading, heat = together(z=logits[..., 0], temperature=heat)
+    logits, leading, heat = heated(z, temperature)
     size = logits.shape[-1]
     fits("z", 64.0 * leading.size * size**2, logits.shape)
     logits = np.broadcast_to(logits, (*leading.shape, size))
-    first, second, rest, heads = _by_the_runner_up(logits, heat[..., None])
+    first, heads = logits.max(axis=-1, keepdims=True), argmax(logits)
+    tails = np.where(heads, -np.inf, logits)
+    second = tails.max(axis=-1, keepdims=True)
+    rest = np.exp((tails - second) / heat[..., None])  # in units of the runner-up
     lead = np.exp((second - first) / heat[..., None])
     top = 1.0 / (1.0 + lead * rest.sum(axis=-1, keepdims=True))
     i, j = np.triu_indices(size, 1)
@@ -311,7 +308,11 @@ def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
         pair * (1 - small * pair) + 4 * small * both,
     )
     # between nearly equal probabilities the constant part of the other variable would leave no digit of its changes
-    excess, even = _excess((logits - first) / heat[..., None])
+    exponents = (logits - first) / heat[..., None]
+    even = exponents.min(axis=-1, keepdims=True) > -1
+    grown = np.expm1(exponents - exponents.mean(axis=-1, keepdims=True))
+    mean = grown.mean(axis=-1, keepdims=True)
+    excess = where(even, (grown - mean) / (size * (1 + mean)), np.zeros(()))
     kept = where(
         even, (excess[..., i] + excess[..., j] - (excess[..., i] - excess[..., j]) ** 2) / small, kept
     )
@@ -320,19 +321,3 @@ def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     centred = sums - (shares * sums).sum(axis=-1, keepdims=True)
     found = (shares * centred * kept).sum(axis=-1) / (2 * top * total)[..., 0]
     return representable(found, z=z, temperature=temperature)
-
-
-def _excess(exponents: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Probabilities minus 1/K without cancellation where exponents differ by less than 1, else 0; and where they do."""
-    even = exponents.min(axis=-1, keepdims=True) > -1
-    grown = np.expm1(exponents - exponents.mean(axis=-1, keepdims=True))
-    mean = grown.mean(axis=-1, keepdims=True)
-    return where(even, (grown - mean) / (exponents.shape[-1] * (1 + mean)), np.zeros(())), even
-
-
-def _by_the_runner_up(logits: Floats, heat: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
-    """The two largest logits, the probabilities but the largest over the second, and where the mode is."""
-    heads = argmax(logits)
-    others = np.where(heads, -np.inf, logits)
-    second = others.max(axis=-1, keepdims=True)
-    return logits.max(axis=-1, keepdims=True), second, np.exp((others - second) / heat), heads
