@@ -62,11 +62,9 @@ def instance(name: str, value: object, kind: Any, rule: str) -> None:
     require(isinstance(value, kind), name, rule, value)
 
 
-def scalar(
-    name: str, value: ArrayLike, check: Callable[[str, ArrayLike], Floats] = lambda _, x: np.asarray(x)
-) -> float:
+def scalar(name: str, value: ArrayLike, check: Check | None = None) -> float:
     """`value`, checked before or by `check`, as one number."""
-    found = check(name, value)
+    found = np.asarray(value) if check is None else check(name, value)
     require(found.ndim == 0, name, "a scalar", found)
     return float(found)
 

@@ -299,11 +299,11 @@ def _smooth(maps: _Maps, sw2: float, sb2: float) -> float | None:
     lowest = 0.0 if sw2 * maps.moment(0.0) + sb2 > 0 else _SMALLEST
     if excess(start) > 0:
         q = start * _STEP
-        while excess(q) > 0:
+        while q < _LARGEST * _STEP:
+            if excess(q) <= 0:
+                return bracketed_root(excess, q / _STEP, q)
             q *= _STEP
-            if q >= _LARGEST * _STEP:
-                return None
-        return bracketed_root(excess, q / _STEP, q)
+        return None
     q = start / _STEP
     while q > lowest:
         if excess(q) >= 0:

@@ -291,7 +291,12 @@ def expected_eigenvalue(statistics: OwnDirections, batches: ArrayLike) -> Floats
     diagonal = np.diagonal(statistics.projected, axis1=1, axis2=2)
     controls = np.stack([diagonal[:, 0], diagonal.sum(axis=1)], axis=1)
     off = controls[_batches(batches, statistics.samples)].mean(axis=1) - controls.mean(axis=0)
-    mean: Floats = np.asarray(values.mean() - off.mean(axis=0) @ _slopes(values, off), dtype=np.float64)
+    slopes = np.zeros_like(off[0])
+    if len(values) >= 12:  # least squares
+        centred = off - off.mean(axis=0)
+        solve: Any = np.linalg.lstsq
+        slopes = solve(centred, values - values.mean(), rcond=1e-9)[0]
+    mean: Floats = np.asarray(values.mean() - off.mean(axis=0) @ slopes, dtype=np.float64)
     return mean[()]
 
 
@@ -355,15 +360,6 @@ class _Equation:
         matrices += (self._coupling / gaps[:, :, None]).swapaxes(1, 2) @ self._coupling
         values = np.asarray(np.linalg.eigvalsh(matrices), dtype=np.float64)
         return values[:, -1]
-
-
-def _slopes(values: Floats, off: Floats) -> Floats:
-    """Regression of the values on the control variates; 0 where there is too little to fit."""
-    if len(values) < 12:
-        return np.zeros_like(off[0])
-    centred = off - off.mean(axis=0)
-    least_squares: Any = np.linalg.lstsq
-    return np.asarray(least_squares(centred, values - values.mean(), rcond=1e-9)[0], dtype=np.float64)
 
 
 def _batches(batches: ArrayLike, samples: int) -> Indices:

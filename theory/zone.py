@@ -705,20 +705,17 @@ def tanh_correction(matrices: Sequence[ArrayLike], x: ArrayLike) -> Floats:
     >>> tanh_correction([[[3.0]], [[2.0]]], [1.0])
     array([-18.])
     """
-    first, *others = _chain(matrices)
+    given: Any = matrices
+    instance("matrices", given, list | tuple, "a list of matrices")
+    require(len(given) >= 2, "matrices", "at least two", len(given))
+    first, *others = chain = [finite("matrices", matrix) for matrix in given]
+    shapes = [m.shape for m in chain]
+    require(all(m.ndim == 2 for m in chain), "matrices", "of shape (out, in)", shapes)
+    fitting = all(a.shape[0] == b.shape[1] for a, b in itertools.pairwise(chain))
+    require(fitting, "matrices", "each as wide as the one before is high", shapes)
     signals = np.atleast_1d(finite("x", x))
     require(signals.shape[-1] == first.shape[1], "x", f"of shape (..., {first.shape[1]})", signals.shape)
     signals = -((signals @ first.T) ** 3) / 3.0
     for matrix in others:
         signals = signals @ matrix.T
     return representable(signals, matrices=matrices, x=x)
-
-
-def _chain(matrices: Any) -> list[Floats]:
-    instance("matrices", matrices, list | tuple, "a list of matrices")
-    require(len(matrices) >= 2, "matrices", "at least two", len(matrices))
-    found = [finite("matrices", matrix) for matrix in matrices]
-    require(all(m.ndim == 2 for m in found), "matrices", "of shape (out, in)", [m.shape for m in found])
-    fitting = all(a.shape[0] == b.shape[1] for a, b in itertools.pairwise(found))
-    require(fitting, "matrices", "each as wide as the one before is high", [m.shape for m in found])
-    return found

@@ -189,7 +189,11 @@ class KinkedQuadrature(NumericalKernels):
             self.name, lambda level: self._given(curve, a, b, d, level), lambda x: np.tile(x[1], (2, 1))
         )
         first = jumps * normal_density(kinks / math.sqrt(a)) / math.sqrt(a)
-        return regular + 2 * float(first @ given[0]) + _deltas(jumps, kinks, a + b, d)
+        # products of Dirac deltas at the kinks: u + u' and u - u' are independent
+        plus, minus = kinks[:, None] + kinks, kinks[:, None] - kinks
+        density = np.exp(-0.25 * plus**2 / (a + b) - 0.25 * minus**2 / d)
+        deltas = float(jumps @ density @ jumps) / (2 * math.pi) / math.sqrt(d) / math.sqrt(a + b)
+        return regular + 2 * float(first @ given[0]) + deltas
 
     def _given(self, curve: Integrand, a: float, b: float, d: float, level: int) -> Floats:
         """Average of a function of u' given that u is at each of the kinks, and its root mean square."""
@@ -224,13 +228,6 @@ def jumps_of(name: str, f: Function, kinks: Sequence[float]) -> Floats:
     far = np.abs(elementwise_values(name, f, k + np.array([-1.0, 1.0]))).max(axis=1)
     size = np.maximum(far, np.abs(np.hstack(beside)).max(axis=1))
     return np.where(np.abs(right - left) <= _SMOOTH * size, 0.0, right - left)
-
-
-def _deltas(jumps: Floats, kinks: Floats, total: float, d: float) -> float:
-    """Average of products of Dirac deltas at the kinks; u + u' and u - u' are independent."""
-    plus, minus = kinks[:, None] + kinks, kinks[:, None] - kinks
-    density = np.exp(-0.25 * plus**2 / total - 0.25 * minus**2 / d)
-    return float(jumps @ density @ jumps) / (2 * math.pi) / math.sqrt(d) / math.sqrt(total)
 
 
 class _Nodes(NamedTuple):

@@ -116,7 +116,7 @@ from theory.fisher.middle_normalisation import (
     batch_norm_largest_odd,
     batch_norm_moments,
 )
-from theory.order_parameters import Initialisation, Propagation, propagate
+from theory.order_parameters import Initialisation, propagate
 
 __all__ = [
     "BatchNormMoments",
@@ -285,12 +285,8 @@ def eigenvalue_statistics(
     return statistics
 
 
-class CrossEntropyStatistics(NamedTuple):
+class CrossEntropyStatistics(FisherStatistics):
     """Mean, mean square and largest of the eigenvalues."""
-
-    mean: float
-    second_moment: float
-    largest: float
 
 
 def cross_entropy_statistics(
@@ -443,12 +439,8 @@ class TangentKernel(NamedTuple):
     difference: float
 
 
-class TangentKernelStatistics(NamedTuple):
+class TangentKernelStatistics(FisherStatistics):
     """Mean, mean square and largest of the eigenvalues."""
-
-    mean: float
-    second_moment: float
-    largest: float
 
 
 def tangent_kernel(

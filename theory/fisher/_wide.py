@@ -239,65 +239,31 @@ class _Forms(NamedTuple):
 
 
 def _forms(network: Network) -> _Forms:
-    m, sw2, depth = network.moments, network.drawn.weight, network.depth
-    steps = [_layer(network, i) for i in range(depth - 1)]
-    forward = [_unit(0, depth)]
-    for i, step in enumerate(steps):
-        forward.append(sw2 * step.slope * forward[-1] + _unit(2 * i + 1, depth))
-    same = other = backward = lone = np.zeros(2 * depth - 1)
-    for i in reversed(range(depth)):
-        if i < len(steps):
-            step = steps[i]
-            noise = _unit(2 * i + 2, depth)
-            backward = sw2 * step.slope * backward + step.turn * forward[i] + noise
-            lone = sw2 * step.slope * lone + noise
-        ratio = float(network.ratios[i])
-        same = same + ratio * (m.q_tilde_st[i] * forward[i] + m.q_hat_st[i] * backward)
-        other = other + ratio * m.q_hat_st[i] * lone
-    return _Forms(forward[-1], same, other, *_noise(steps, network))
-
-
-def _layer(network: Network, i: int) -> _Step:
-    m, sw2 = network.moments, network.drawn.weight
-    kernel = gaussian_kernels(network.activations[i])
-    a, b, d = m.variance[i], m.covariance[i], m.gap[i]
-    v2, a2, ab, b2, c2 = kernel.fluctuations(b, d)
-    shared, excess = m.q_tilde_st[i + 1], m.backward_gap[i + 1]
-    rest = 2 * shared * excess * ab + excess * excess * b2
-    width = float(network.ratios[i + 1])
-    return _Step(
-        slope=kernel.derivative(a, b, d).overlap,
-        turn=sw2 * sw2 * shared * kernel.curvature(a, b, d),
-        forward=v2 / width,
-        same=sw2 * sw2 * (3 * shared * shared * a2 + rest) / width,
-        other=sw2 * sw2 * (shared * shared * a2 + rest) / width,
-        cross=sw2 * shared * c2 / width,
-    )
-
-
-def _noise(steps: Sequence[_Step], network: Network) -> tuple[Floats, Floats]:
-    same = np.zeros((2 * network.depth - 1,) * 2)
-    same[0, 0] = 1 / network.ratios[0]
-    other = same.copy()
-    for i, step in enumerate(steps):
-        pair = slice(2 * i + 1, 2 * i + 3)
-        same[pair, pair] = [[step.forward, step.cross], [step.cross, step.same]]
-        other[pair, pair] = [[step.forward, 0.0], [0.0, step.other]]
-    return same, other
-
-
-class _Step(NamedTuple):
-    """Response and fresh noise of one hidden layer."""
-
-    slope: float
-    turn: float  # response of the backward overlap to the forward one of the layer before
-    forward: float
-    same: float
-    other: float
-    cross: float
-
-
-def _unit(index: int, depth: int) -> Floats:
-    unit = np.zeros(2 * depth - 1)
-    unit[index] = 1.0
-    return unit
+    m, sw2, ratios = network.moments, network.drawn.weight, network.ratios.tolist()
+    units = np.eye(2 * network.depth - 1)
+    covariance_same, covariance_other = np.zeros_like(units), np.zeros_like(units)
+    covariance_same[0, 0] = covariance_other[0, 0] = 1 / ratios[0]
+    forward, slopes, turns = [units[0]], list[float](), list[float]()
+    for i, activation in enumerate(network.activations):
+        kernel, a, b, d = gaussian_kernels(activation), m.variance[i], m.covariance[i], m.gap[i]
+        v2, a2, ab, b2, c2 = kernel.fluctuations(b, d)
+        shared, excess = m.q_tilde_st[i + 1], m.backward_gap[i + 1]
+        rest, width = 2 * shared * excess * ab + excess * excess * b2, ratios[i + 1]
+        slopes.append(sw2 * kernel.derivative(a, b, d).overlap)
+        # response of the backward overlap to the forward one of the layer before
+        turns.append(sw2 * sw2 * shared * kernel.curvature(a, b, d))
+        at, back = 2 * i + 1, 2 * i + 2
+        covariance_same[at, at] = covariance_other[at, at] = v2 / width
+        covariance_same[at, back] = covariance_same[back, at] = sw2 * shared * c2 / width
+        covariance_same[back, back] = sw2 * sw2 * (3 * shared * shared * a2 + rest) / width
+        covariance_other[back, back] = sw2 * sw2 * (shared * shared * a2 + rest) / width
+        forward.append(slopes[i] * forward[i] + units[at])
+    same = other = backward = lone = np.zeros(len(units))
+    for i in reversed(range(network.depth)):
+        if i < len(turns):
+            noise = units[2 * i + 2]
+            backward = slopes[i] * backward + turns[i] * forward[i] + noise
+            lone = slopes[i] * lone + noise
+        same = same + ratios[i] * (m.q_tilde_st[i] * forward[i] + m.q_hat_st[i] * backward)
+        other = other + ratios[i] * m.q_hat_st[i] * lone
+    return _Forms(forward[-1], same, other, covariance_same, covariance_other)

@@ -350,7 +350,15 @@ class _Spectrum:
         """Mass above z(v): Im of the integral of G from there to infinity, over pi."""
         total = np.angle(v)
         for pole, weight in zip(self.poles.tolist(), self.weights.tolist(), strict=True):
-            total = total + self.rate * weight * _excess(v, pole)
+            t = pole / (v - pole)
+            small = np.abs(t) < 0.1
+            s = np.where(small, t, 0.0)
+            series = np.zeros_like(s)
+            for k in range(18, 1, -1):
+                series = (-1) ** k / k + s * series
+            # Im(t - log(1 + t)), 1 + t = v/(v - a), without cancellation for small t
+            direct = np.imag(t) - (np.angle(v) - np.angle(v - pole))
+            total = total + self.rate * weight * np.where(small, np.imag(s * s * series), direct)
         return np.clip(total / math.pi, 0.0, 1.0)
 
     def moments(self, k: int) -> Floats:
@@ -374,8 +382,15 @@ class _Spectrum:
         far = ~(np.abs(delta) * k1 < 0.05 * np.abs(k0))
         if far.any():
             delta[far] = self._eigenvalue(z[far]) - corner[far]
-        for _ in range(4):
-            delta = delta - _newton_step(delta, distance, offset, squares)
+        for _ in range(
+            4
+        ):  # Newton's steps towards delta^2 K(delta) = distance, K = sum c^2/((v_e - a)^2 (v - a))
+            inverse = 1 / (offset + delta[:, None])
+            k, slope = np.sum(squares * inverse, axis=1), np.sum(squares * inverse**2, axis=1)
+            change = delta * (2 * k - delta * slope)
+            delta = delta - np.where(
+                change == 0, 0, (delta**2 * k - distance) / np.where(change == 0, 1, change)
+            )
         return (corner + delta.real) + 1j * np.abs(delta.imag)
 
     def _near_atom(self, v: Complexes, z: NDArray[Any]) -> Complexes:
@@ -426,7 +441,14 @@ def _spectrum_of(rate: float, poles: tuple[float, ...], weights: tuple[float, ..
     spikes.append(_bisect(lambda v: -excess(v), poles[-1], poles[-1] + far))
     if rate == 1:  # then g(0) = 1: an end of the bulk is 0, exactly
         spikes = [0.0 if abs(v) < 1e-13 else v for v in spikes]
-    ends = [_position(v, rate, poles, weights) for v in spikes]
+    jumps = list(zip(poles, weights, strict=True))
+    mean = rate * math.fsum(p * a for a, p in jumps)
+    ends = [
+        v * (1 + rate * math.fsum(p * a / (v - a) for a, p in jumps))
+        if abs(v) < 1
+        else math.fsum([v, mean, *(rate * p * a * a / (v - a) for a, p in jumps)])
+        for v in spikes
+    ]  # z(v), in that of two forms which cancels less
     return _Spectrum(
         rate=rate,
         poles=np.array(poles),
@@ -436,37 +458,8 @@ def _spectrum_of(rate: float, poles: tuple[float, ...], weights: tuple[float, ..
     )
 
 
-def _position(v: float, rate: float, poles: tuple[float, ...], weights: tuple[float, ...]) -> float:
-    """z(v), in that of two forms which cancels less."""
-    jumps = list(zip(poles, weights, strict=True))
-    if abs(v) < 1:
-        return v * (1 + rate * math.fsum(p * a / (v - a) for a, p in jumps))
-    mean = rate * math.fsum(p * a for a, p in jumps)
-    return math.fsum([v, mean, *(rate * p * a * a / (v - a) for a, p in jumps)])
-
-
 def _bisect(function: Callable[[float], float], low: float, high: float) -> float:
     """Where an increasing function changes its sign, to the last digit; it is not evaluated at the ends."""
     while low < (middle := low + (high - low) / 2) < high:
         low, high = (low, middle) if function(middle) > 0 else (middle, high)
     return middle
-
-
-def _newton_step(delta: Complexes, distance: NDArray[Any], offset: Floats, squares: Floats) -> Complexes:
-    """One step towards delta^2 K(delta) = distance, K = sum c^2/((v_e - a)^2 (v - a))."""
-    inverse = 1 / (offset + delta[:, None])
-    k, slope = np.sum(squares * inverse, axis=1), np.sum(squares * inverse**2, axis=1)
-    change = delta * (2 * k - delta * slope)
-    return np.where(change == 0, 0, (delta**2 * k - distance) / np.where(change == 0, 1, change))
-
-
-def _excess(v: Complexes, pole: float) -> Floats:
-    """Im(t - log(1 + t)) for t = a/(v - a), so 1 + t = v/(v - a); no cancellation for small t."""
-    t = pole / (v - pole)
-    small = np.abs(t) < 0.1
-    s = np.where(small, t, 0.0)
-    series = np.zeros_like(s)
-    for k in range(18, 1, -1):
-        series = (-1) ** k / k + s * series
-    direct = np.imag(t) - (np.angle(v) - np.angle(v - pole))
-    return np.where(small, np.imag(s * s * series), direct)

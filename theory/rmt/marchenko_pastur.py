@@ -209,7 +209,11 @@ class MarchenkoPastur(TailLaw):
         """Stieltjes transform from its quadratic equation."""
         y = z / self._scale
         below, above = self._offsets(z)
-        root = _bulk_root(np.where(z == low, 0.0, below), np.where(z == high, 0.0, above)) / 2
+        below, above = np.where(z == low, 0.0, below), np.where(z == high, 0.0, above)
+        if np.iscomplexobj(below):  # two roots, each with its own cut
+            root = np.sqrt(below) * np.sqrt(above) / 2
+        else:
+            root = np.copysign(np.sqrt(np.abs(below)) * np.sqrt(np.abs(above)), above) / 2
         c2 = self._c**2
         middle = (y + 1 - c2 if self.q > 1 else (z - self._scale) / self._scale + c2) / 2
         # the two roots of the quadratic multiply to 1/(q sigma^2 z): take the form without cancellation
@@ -297,26 +301,18 @@ class MarchenkoPastur(TailLaw):
         return self._scale * np.where(near_low, low + rise, low + width - fall)
 
 
-def _bulk_root(below: NDArray[Any], above: NDArray[Any]) -> NDArray[Any]:
-    """Square root of (z - low)(z - high) on the branch that grows like z, from the two distances."""
-    if np.iscomplexobj(below):
-        return np.sqrt(below) * np.sqrt(above)
-    return np.copysign(np.sqrt(np.abs(below)) * np.sqrt(np.abs(above)), above)
-
-
 def _bulk_share(u: Floats, v: Floats, q: float) -> Floats:
     """(u - atom)/(1 - atom) = 1 - q + q u = 1 - q v for u + v = 1, without loss just above the atom."""
-    product, error = _two_product(q, np.where(u <= 0.5, u, v))
+    small = np.where(u <= 0.5, u, v)
+    # Dekker's product: q times it as a rounded value and the exact error of that
+    product, (mantissa, exponent) = q * small, math.frexp(q)
+    high, b_high = (
+        math.ldexp(_upper_half(mantissa), exponent),
+        _upper_half(small),
+    )  # q itself may be too large to split
+    low, b_low = q - high, small - b_high
+    error: Floats = ((high * b_high - product) + high * b_low + low * b_high) + low * b_low
     return np.where(u <= 0.5, ((1 - q) + product) + error, (1 - product) - error)
-
-
-def _two_product(a: float, b: Floats) -> tuple[Floats, Floats]:
-    """Dekker's product: a b as a rounded value and the exact error of it."""
-    product = a * b
-    mantissa, exponent = math.frexp(a)  # splitting a large number as it stands would overflow
-    a_high, b_high = math.ldexp(_upper_half(mantissa), exponent), _upper_half(b)
-    a_low, b_low = a - a_high, b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 def _upper_half(x: Any) -> Any:
@@ -367,15 +363,11 @@ def _tail_mass(phi: Floats, c: float) -> Floats:
     mass[~hard] = smooth * sum(
         w * _angular_density(smooth * x, c) for x, w in zip(*unit_legendre(12), strict=True)
     )
-    mass[hard] = _hard_tail(half[hard], c)
-    return mass
-
-
-def _hard_tail(half: Floats, c: float) -> Floats:
-    """The share below an angle of tangent `half` at its half, where the bulk nearly touches 0."""
+    half = half[hard]  # where the bulk nearly touches 0
     fast = (1 + c) ** 2 * half - (1 - c) * (1 + c) * np.arctan2((1 + c) * half, 1 - c)
     slow = (1 + c**2) * (half - np.arctan(half)) + 2 * c * half**3 / (1 + half**2)
-    return (fast - slow) / (math.pi * c**2)
+    mass[hard] = (fast - slow) / (math.pi * c**2)
+    return mass
 
 
 def _angular_density(phi: Floats, c: float) -> Floats:

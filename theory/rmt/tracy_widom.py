@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from theory._checks import Floats, integer, quiet, representable, require
 from theory.rmt._laws import LARGEST_ORDER, TailLaw, blockwise, line
@@ -129,7 +129,9 @@ class TracyWidom(TailLaw):
         left = u <= self._tails(np.array(SPLIT))[0]
         tail = np.where(left, u, v)
         log = np.log(np.where(tail > 0, tail, 0.5))
-        x = _near_quantile(log, left, self.beta)
+        # linear interpolation, in powers of the logarithm in which the quantile is nearly straight
+        near, far = _quantile_tables(self.beta)
+        x = np.where(left, np.interp(np.cbrt(-log), *near), np.interp(np.cbrt(log) ** 2, *far))
         for _ in range(2):  # the table is good to 1e-5
             x = x - (_log_tail(x, self.beta) - log) / _log_tail(x, self.beta, 1)
             x = np.where(left, np.minimum(x, SPLIT), np.maximum(x, _AFTER_SPLIT))
@@ -144,12 +146,6 @@ _INTERVALS = {
     "right": (SPLIT, FAR_RIGHT),
     "far_right": (0.0, FAR_RIGHT**-1.5),
 }
-
-
-def _near_quantile(log: Floats, left: NDArray[np.bool_], beta: int) -> Floats:
-    """The quantile by linear interpolation, in powers of the logarithm in which it is nearly straight."""
-    tables = _quantile_tables(beta)
-    return np.where(left, np.interp(np.cbrt(-log), *tables[0]), np.interp(np.cbrt(log) ** 2, *tables[1]))
 
 
 @lru_cache(maxsize=2)

@@ -452,27 +452,17 @@ def entropy_discordance(classes: int) -> float:
 
 @cache
 def _discordance(classes: int) -> float:
-    p = _simplex(classes)
-    log_p = np.log(p)
-    gammas = excess_of_rows(log_p, np.ones(len(p)))
-    by_entropy = gammas[np.argsort(-(p * log_p).sum(axis=1))]
-    return 2 * _inversions(by_entropy) / (_POINTS * (_POINTS - 1))
-
-
-def _simplex(classes: int) -> Floats:
-    """Points that fill the simplex evenly."""
+    # points that fill the simplex evenly
     axes = classes - 1
     root = float(np.roots([1.0, *[0.0] * (axes - 1), -1.0, -1.0]).real.max())
     steps = root ** -np.arange(1.0, classes)
     inner = np.sort((0.5 + np.outer(np.arange(1, _POINTS + 1), steps)) % 1.0, axis=1)
-    return np.diff(inner, axis=1, prepend=0.0, append=1.0)
-
-
-def _inversions(values: Floats) -> int:
-    """Pairs of which the larger comes first."""
+    p = np.diff(inner, axis=1, prepend=0.0, append=1.0)
+    log_p = np.log(p)
+    gammas = excess_of_rows(log_p, np.ones(len(p)))
     before: list[float] = []
-    count = 0
-    for value in values.tolist():
-        count += len(before) - bisect_right(before, value)
+    inversions = 0  # pairs of which the larger comes first
+    for value in gammas[np.argsort(-(p * log_p).sum(axis=1))].tolist():
+        inversions += len(before) - bisect_right(before, value)
         insort(before, value)
-    return count
+    return 2 * inversions / (_POINTS * (_POINTS - 1))
