@@ -41,10 +41,14 @@ def finite(name: str, value: ArrayLike) -> Floats:
     return _checked(name, value, "finite", lambda x: np.isfinite(x))
 
 
-def positive(name: str, value: ArrayLike, *, infinite: bool = False) -> Floats:
-    """`value` as float64, every entry > 0; infinity only where `infinite` says so."""
-    rule = "positive" if infinite else "positive and finite"
-    return _checked(name, value, rule, lambda x: (x > 0) & (infinite | np.isfinite(x)))
+def positive(name: str, value: ArrayLike) -> Floats:
+    """`value` as float64, every entry > 0 and finite."""
+    return _checked(name, value, "positive and finite", lambda x: (x > 0) & np.isfinite(x))
+
+
+def unbounded(name: str, value: ArrayLike) -> Floats:
+    """`value` as float64, every entry > 0, infinity included."""
+    return _checked(name, value, "positive", lambda x: x > 0)
 
 
 def nonnegative(name: str, value: ArrayLike) -> Floats:
@@ -125,6 +129,11 @@ def whole(name: str, value: ArrayLike, rule: str = "a whole number >= 1") -> Flo
     found = finite(name, value)
     require((found >= 1) & (found == np.floor(found)), name, rule, value)
     return found
+
+
+def dimension(name: str, value: ArrayLike) -> Floats:
+    """`value` as float64, every entry a number of rows or parameters."""
+    return whole(name, value, "an integer >= 1")
 
 
 def together(

@@ -47,6 +47,7 @@ from numpy.typing import ArrayLike
 from theory import outliers
 from theory._checks import (
     Floats,
+    dimension,
     finite,
     nonnegative,
     positive,
@@ -56,6 +57,7 @@ from theory._checks import (
     scalar,
     shown,
     together,
+    unbounded,
     within,
 )
 from theory.batch_hessian.ranks import (
@@ -67,7 +69,6 @@ from theory.batch_hessian.ranks import (
 )
 from theory.batch_hessian.sampling import (
     checked_sizes,
-    dimension,
     effective_batch_size,
     element_fluctuation,
     element_skewness,
@@ -218,9 +219,9 @@ def crossover_batch_size(
     require(eigenvalue != 0, "eigenvalue", "non-zero", eigenvalue)
     eigenvalue, sigma, dim, total = together(
         eigenvalue=eigenvalue,
-        sigma=nonnegative("sigma", sigma),
-        dim=dimension(dim),
-        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+        sigma=(nonnegative, sigma),
+        dim=(dimension, dim),
+        dataset_size=(unbounded, dataset_size),
     )
     ratio = np.sqrt(dim) * (sigma / np.abs(eigenvalue))
     b = ratio * ratio
@@ -307,7 +308,12 @@ def composed_batch_eigenvalue(
     batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, sigma, edge = _in_a_data_set(eigenvalue, sigma, dim, dataset_size)
     eigenvalue, sigma, dim, edge, batch, rest = together(
-        eigenvalue=eigenvalue, sigma=sigma, dim=dimension(dim), edge=edge, batch_size=batch, dataset_size=rest
+        eigenvalue=eigenvalue,
+        sigma=sigma,
+        dim=(dimension, dim),
+        edge=edge,
+        batch_size=batch,
+        dataset_size=rest,
     )
     scale = np.sqrt(dim) * (sigma / np.sqrt(batch))
     largest = np.abs(eigenvalue) + 2 * scale
@@ -365,7 +371,7 @@ def low_rank_noise(
     """
     directions = scalar("rank", rank, positive)
     require(directions == np.floor(directions), "rank", "an integer >= 1", rank)
-    parameters = scalar("dim", dimension(dim))
+    parameters = scalar("dim", dimension("dim", dim))
     samples = scalar("batch_size", batch_size, positive)
     share = scalar("positive_share", within("positive_share", positive_share, 0.0, 1.0))
     size = scalar("variance", variance, positive) * (parameters / samples)
@@ -382,10 +388,10 @@ def _in_a_data_set(
 ) -> tuple[Floats, Floats, Floats]:
     """An eigenvalue of the data set, sigma, and the end of the bulk of the data set's own noise."""
     eigenvalue, sigma, dim, total = together(
-        eigenvalue=finite("eigenvalue", eigenvalue),
-        sigma=nonnegative("sigma", sigma),
-        dim=dimension(dim),
-        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+        eigenvalue=(finite, eigenvalue),
+        sigma=(nonnegative, sigma),
+        dim=(dimension, dim),
+        dataset_size=(unbounded, dataset_size),
     )
     edge = representable(2 * np.sqrt(dim) * (sigma / np.sqrt(total)), sigma=sigma, dim=dim)
     require(np.abs(eigenvalue) >= edge, "eigenvalue", "at least 2 sigma sqrt(dim/dataset_size)", eigenvalue)
@@ -405,9 +411,9 @@ def _noisy(
     """The extreme eigenvalue under noise whose bulk ends at twice s = sqrt(P/b) sigma."""
     batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, sigma, dim, batch, rest = together(
-        eigenvalue=finite("eigenvalue", eigenvalue),
-        sigma=nonnegative("sigma", sigma),
-        dim=dimension(dim),
+        eigenvalue=(finite, eigenvalue),
+        sigma=(nonnegative, sigma),
+        dim=(dimension, dim),
         batch_size=batch,
         dataset_size=rest,
     )
@@ -525,7 +531,7 @@ def _batch(
     eigenvalue, variance = nonnegative("eigenvalue", eigenvalue), nonnegative("variance", variance)
     batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, variance, dim, batch, rest = together(
-        eigenvalue=eigenvalue, variance=variance, dim=dimension(dim), batch_size=batch, dataset_size=rest
+        eigenvalue=eigenvalue, variance=variance, dim=(dimension, dim), batch_size=batch, dataset_size=rest
     )
     q = np.where((rest > 0) & (variance > 0), dim * (rest / batch), 1.0)
     largest = eigenvalue + np.sqrt(variance) * (1 + np.sqrt(q)) * np.sqrt(variance) * (1 + np.sqrt(q))

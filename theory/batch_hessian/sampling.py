@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from theory._checks import (
     Floats,
+    dimension,
     finite,
     flag,
     nonnegative,
@@ -33,7 +34,7 @@ from theory._checks import (
     representable,
     require,
     together,
-    whole,
+    unbounded,
 )
 
 
@@ -151,7 +152,7 @@ def finite_population_fluctuation(
     0.75
     """
     variance = nonnegative("variance", variance)
-    total = positive("dataset_size", dataset_size, infinite=True)
+    total = unbounded("dataset_size", dataset_size)
     require(total >= 1, "dataset_size", "at least 1", dataset_size)
     if flag("replacement", replacement):
         batch, rest = positive("batch_size", batch_size), np.float64(1.0)
@@ -238,7 +239,7 @@ def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> float(element_variance(0.5, dim=10))
     0.05
     """
-    total, dim = together(total=nonnegative("total", total), dim=dimension(dim))
+    total, dim = together(total=(nonnegative, total), dim=(dimension, dim))
     return (total / dim)[()]
 
 
@@ -375,7 +376,7 @@ def checked_sizes(
     batch, total = together(
         **{
             name: positive(name, batch_size),
-            "dataset_size": positive("dataset_size", dataset_size, infinite=True),
+            "dataset_size": unbounded("dataset_size", dataset_size),
         }
     )
     require(batch <= total, name, "at most dataset_size", batch_size)
@@ -398,11 +399,6 @@ def joined_sizes(b: Floats, total: Floats) -> Floats:
 def over(value: Floats, batch: Floats, rest: Floats) -> Floats:
     """`value` / b; 0 at B = N, even where `value` / B overflows."""
     return rest * (np.where(rest > 0, value, 0.0) / batch)
-
-
-def dimension(dim: ArrayLike) -> Floats:
-    """A number of parameters, or several."""
-    return whole("dim", dim, "an integer >= 1")
 
 
 def noise_scale(sigma: Floats, dim: Floats, batch: Floats, rest: Floats) -> Floats:

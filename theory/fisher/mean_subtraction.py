@@ -441,7 +441,15 @@ def batch_normalised_statistics(
     """
     network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, _several(samples), outputs, finite_width)
-    first, second = _deviations(network, size.samples, size.outputs, q1, q2)
+    require((q1 is None) == (q2 is None), "q2", "given if and only if q1 is", q2)
+    if q1 is None or q2 is None:
+        _require_variation(network)
+        inverse = 1 / np.asarray((1 - 1 / size.samples) * _limit(network))
+        first, second = size.outputs * inverse, size.outputs * inverse * inverse
+        rule = "large enough for the squared inverse of the outputs' variance"
+        require(np.isfinite(second), "weight_variance", rule, network.drawn.weight)
+    else:
+        first, second = _sums(q1, q2, size.outputs)
     ratio, spike = size.width / size.samples, network.alpha * network.kappas().difference
     c1, c2 = _normalised_constants(network, first, second)
     statistics = (
@@ -575,21 +583,6 @@ def _each_representable(results: Iterable[Any], first: Floats) -> list[Floats]:
 
 def _limit(network: Network) -> float:
     return network.drawn.weight * float(network.moments.forward_gap[-1])
-
-
-@quiet
-def _deviations(
-    network: Network, samples: int, outputs: int, q1: ArrayLike | None, q2: ArrayLike | None
-) -> tuple[Floats, Floats]:
-    require((q1 is None) == (q2 is None), "q2", "given if and only if q1 is", q2)
-    if q1 is None or q2 is None:
-        _require_variation(network)
-        inverse = 1 / np.asarray((1 - 1 / samples) * _limit(network))
-        first, second = outputs * inverse, outputs * inverse * inverse
-        rule = "large enough for the squared inverse of the outputs' variance"
-        require(np.isfinite(second), "weight_variance", rule, network.drawn.weight)
-        return first, second
-    return _sums(q1, q2, outputs)
 
 
 @quiet

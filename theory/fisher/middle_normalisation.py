@@ -371,18 +371,14 @@ def _coordinate(dim: int, step: float) -> tuple[Floats, Floats, Floats]:
     root = math.sqrt(dim)
     n = math.ceil(reach * root / step)
     w = step * np.arange(-n, n + 1, dtype=np.float64) / root
-    density = np.exp(-(dim - 1) * _log_cosh(w))
-    return root * np.tanh(w), density / density.sum(), 1 / np.cosh(w)
-
-
-def _log_cosh(x: Floats) -> Floats:
-    """Logarithm of cosh, to full relative accuracy near 0 and without overflow far out."""
-    half = np.minimum(np.abs(x), 1.0)
-    return np.where(
-        np.abs(x) < 1,
+    half = np.minimum(np.abs(w), 1.0)
+    log_cosh = np.where(  # to full relative accuracy near 0 and without overflow far out
+        np.abs(w) < 1,
         np.log1p(2 * np.sinh(half / 2) ** 2),
-        np.abs(x) + np.log1p(np.exp(-2 * np.abs(x))) - math.log(2),
+        np.abs(w) + np.log1p(np.exp(-2 * np.abs(w))) - math.log(2),
     )
+    density = np.exp(-(dim - 1) * log_cosh)
+    return root * np.tanh(w), density / density.sum(), 1 / np.cosh(w)
 
 
 def _values(phi: Activation, x: Floats) -> Floats:

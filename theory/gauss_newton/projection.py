@@ -37,6 +37,7 @@ from theory._checks import (
     representable,
     require,
     together,
+    unbounded,
     whole,
 )
 
@@ -304,7 +305,7 @@ def frame_overlap(dim: ArrayLike, *, parameters: ArrayLike) -> Floats:
 
 
 def _ambient(parameters: ArrayLike) -> Floats:
-    p = positive("parameters", parameters, infinite=True)
+    p = unbounded("parameters", parameters)
     require((p >= 1) & (p == np.floor(p)), "parameters", "a whole number >= 1 or infinity", parameters)
     return p
 

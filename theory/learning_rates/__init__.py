@@ -57,6 +57,7 @@ from theory._checks import (
     representable,
     require,
     together,
+    unbounded,
     within,
 )
 from theory.batch_hessian.sampling import inverse_size
@@ -288,7 +289,7 @@ def linear_then_flat(
         known=inverse_size("known", known, dataset_size),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
         crossover=within("crossover", crossover, 0, float("inf")),
-        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+        dataset_size=(unbounded, dataset_size),
     )
     linear = np.isinf(part)
     require(linear | (part <= total), "crossover", "at most dataset_size, or infinite", crossover)

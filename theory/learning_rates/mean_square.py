@@ -28,8 +28,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, nonnegative, positive, quiet, representable, require, together
-from theory.batch_hessian.sampling import dimension, inverse_size, joined_sizes
+from theory._checks import (
+    Floats,
+    dimension,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    together,
+    unbounded,
+)
+from theory.batch_hessian.sampling import inverse_size, joined_sizes
 
 
 class RateBracket(NamedTuple):
@@ -135,9 +145,9 @@ def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_si
     3.0
     """
     eigenvalue, noise, total = together(
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        noise=nonnegative("noise", noise),
-        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+        eigenvalue=(positive, eigenvalue),
+        noise=(nonnegative, noise),
+        dataset_size=(unbounded, dataset_size),
     )
     b = (np.sqrt(noise) / eigenvalue) ** 2
     return representable(joined_sizes(b, total), eigenvalue=eigenvalue, noise=noise)
@@ -285,7 +295,7 @@ def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Float
     >>> gaussian_least_squares_limit([1, 21], 20)
     array([0.09090909, 1.        ])
     """
-    batch, dim = together(batch_size=positive("batch_size", batch_size), dim=dimension(dim))
+    batch, dim = together(batch_size=(positive, batch_size), dim=(dimension, dim))
     return (2 / (1 + (dim + 1) / batch))[()]
 
 
@@ -315,7 +325,7 @@ def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim
     array([0.5  , 1.   , 1.625])
     """
     rate, batch, dim = together(
-        rate=positive("rate", rate), batch_size=positive("batch_size", batch_size), dim=dimension(dim)
+        rate=(positive, rate), batch_size=(positive, batch_size), dim=(dimension, dim)
     )
     factor = (1 - rate) ** 2 + (rate * np.sqrt((dim + 1) / batch)) ** 2
     return representable(factor, rate=rate, batch_size=batch, dim=dim)
