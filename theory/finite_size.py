@@ -21,7 +21,7 @@ For noise that has no preferred direction the outlier z of a spike :math:`\theta
 :math:`-\frac{2}{P} (G' + G^2)`, and with the squared overlap
 :math:`o = dz/d\theta = -1/(\theta^2 G')` the variance of z is :math:`\frac{2}{P} \theta^2 o (1 - o)`.
 
-Extreme eigenvalues of noise of finite dimension, by the Tracy-Widom law with centre and scale to second order.
+Extreme eigenvalues of noise are those of the Tracy-Widom law with centre and scale to second order.
 """
 
 from __future__ import annotations

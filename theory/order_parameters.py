@@ -16,8 +16,6 @@ name                  symbol (Karakida, Akaho and Amari 2019, Section 2.2)
 
 The read-out is linear, so that the moments of activations end at layer L - 1: eq. (5) goes one further, with the
 identity for the activation of the last layer. The backward ones, eq. (7), begin at layer 1.
-
-How the parameters of a wide random network are drawn, as order parameters, phases and Fisher information need it.
 """
 
 from __future__ import annotations

@@ -23,15 +23,10 @@ name                    symbol                                                  
 ======================  =======================================================  =============================
 
 The network has no biases and :math:`f(\alpha\theta) = \alpha^L f(\theta)`. G and :math:`\tilde H` are the two parts of
-the Hessian of its cross-entropy; `theory.gauss_newton.hessian_excess` joins their excesses. The last six stand in
-`theory.zone.bulk`, `theory.zone.homogeneity` and `theory.zone.confident`.
+the Hessian of its cross-entropy; `theory.gauss_newton.hessian_excess` joins their excesses.
 
-A low-rank G over the bulk of the H-term: where it separates, and what excess is left of it.
-
-Sizes are those of Vysogorets, Dawid and Kempe (2024), Section 3: a spike is an eigenvalue of G, the norm of the bulk
-the spectral norm of the H-term. Both names are offered by `theory.zone` too.
-
-What is left of the Gauss-Newton part where every sample is torn between its two likeliest classes alone.
+Of a low-rank G over the bulk of the H-term, a spike is an eigenvalue of G, the norm of the bulk the spectral norm of
+the H-term. Where every sample is torn between its two likeliest classes alone:
 
 ========================  ==========================================================================================
 name                      symbol (Vysogorets, Dawid and Kempe 2024, Section 3 and Appendix D)
@@ -41,23 +36,8 @@ name                      symbol (Vysogorets, Dawid and Kempe 2024, Section 3 an
 `confident_log_trace`     :math:`\log \mathrm{Tr}\, G` at large :math:`\alpha`
 ========================  ==========================================================================================
 
-Offered by `theory.zone` too.
-
-What a factor of all weights does to the logits of a bias-free network and to their derivatives.
-
-====================  ==========================================================  ===================================
-name                  symbol                                                      Vysogorets, Dawid and Kempe (2024)
-====================  ==========================================================  ===================================
-``alpha``             :math:`\alpha`, factor of all weights                       Section 3
-``depth``             L, degree of homogeneity: layers with weights               Section 2
-``order``             k, order of the derivative by the weights
-`homogeneous_factor`  :math:`\alpha^{L-k}/T`                                      Sections 2 and 3
-`euler_factor`        :math:`L (L-1) \cdots (L-k+1)`                              beyond the paper
-`tanh_correction`     leading deviation of a tanh network from homogeneity        beside Section 2
-====================  ==========================================================  ===================================
-
 :math:`f(\alpha\theta) = \alpha^L f(\theta)` for :math:`\alpha > 0` if the activation is, like ReLU, homogeneous of
-degree one. All names are offered by `theory.zone` too.
+degree one.
 """
 
 from __future__ import annotations

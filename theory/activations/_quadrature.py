@@ -1,11 +1,9 @@
-"""Gaussian averages of one activation: the record of moments, the interface, and the checks of a pair's arguments.
-
-Gaussian averages of a smooth activation by the trapezoidal rule in the Gaussian variables.
+"""Gaussian averages of one activation: by the trapezoidal rule in the Gaussian variables, or in closed form.
 
 The rule converges exponentially for an analytic activation; the step is halved (and the range widened) until two
 results agree, so what is not smooth is found out and refused.
 
-Gaussian averages in closed form: rectifiers (the arc-cosine kernels) and erf (the arc-sine kernel).
+Closed forms are those of rectifiers (the arc-cosine kernels) and erf (the arc-sine kernel).
 """
 
 from __future__ import annotations

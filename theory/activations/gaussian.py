@@ -18,12 +18,11 @@ A leaky ReLU and erf have closed forms. A smooth activation is averaged by the t
 variables, one with kinks by Gauss-Legendre panels between them; both converge exponentially and are refined until two
 results agree, so an activation that is rougher than it says is found out and refused.
 
-Gaussian averages of an activation with kinks or jumps, by Gauss-Legendre panels that never cross one.
-
-With :math:`u = \sqrt b z + \sqrt d \zeta` the plane of :math:`(z, \zeta)` is cut along the lines on which u meets a
-kink k. In z, where the conditional averages are smooth on the scale :math:`\sqrt d` about k, panels of that length
-surround each kink and grow away from it; positions are kept as distances from the nearest kink, so that no gap is too
-small. Only the number of nodes per panel grows until two results agree.
+The panels never cross a kink or jump. With :math:`u = \sqrt b z + \sqrt d \zeta` the plane of :math:`(z, \zeta)` is
+cut along the lines on which u meets a kink k. In z, where the conditional averages are smooth on the scale
+:math:`\sqrt d` about k, panels of that length surround each kink and grow away from it; positions are kept as
+distances from the nearest kink, so that no gap is too small. Only the number of nodes per panel grows until two
+results agree.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ name                           symbol                  Granziol, Zohren and Robe
 =============================  ======================  =====================================================
 
 At B = N the batch is the data set and every eigenvalue here is the full-data one, exactly. Beside these stand
-the exact statements of `theory.batch_hessian.sampling`, the Gauss-Newton matrices of
-`theory.batch_hessian.batch_ggn` and the rank bounds of `theory.batch_hessian.ranks`, all by name.
+the exact statements of `theory.batch_hessian.sampling` and the rank bounds of `theory.batch_hessian.ranks`, all by
+name.
 
-How much sharper the Gauss-Newton matrix of a mini-batch is than that of the whole data set.
+How much sharper the Gauss-Newton matrix of a mini-batch is than that of the whole data set:
 
 ==============================  ======================  ====================================================
 name                            symbol                  Granziol, Zohren and Roberts (2022)

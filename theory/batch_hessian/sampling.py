@@ -14,8 +14,6 @@ name                                symbol                    Granziol, Zohren a
 `second_order_coefficient`          a                         not in the paper
 `second_order_eigenvalue`           lambda_1 + a/b            not in the paper
 ==================================  ========================  ================================================
-
-Sizes of batches and data sets, as the formulas of sub-sampling need them.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ name                          result                                      Vysogo
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
 `theory.softmax` and `theory.gauss_newton` are tested against these expressions. The others stand in
-`theory.derivations.spectra`, `theory.derivations.laws`, `theory.derivations.descent`, `theory.derivations.wide`,
-`theory.derivations.linear` and `theory.derivations.zone`.
+`theory.derivations.spectra`, `theory.derivations.descent`, `theory.derivations.wide` and `theory.derivations.zone`.
 """
 
 from __future__ import annotations

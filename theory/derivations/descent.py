@@ -15,9 +15,6 @@ Every step that is an identity is checked by sympy before a result is returned; 
 `theory.batch_hessian` and `theory.learning_rates` are tested against these expressions.
 """
 
-# pyright: reportMissingTypeStubs=false
-# sympy ships none; its objects are Any here.
-
 from __future__ import annotations
 
 import itertools

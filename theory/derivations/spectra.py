@@ -1,5 +1,3 @@
-# pyright: reportMissingTypeStubs=false
-# sympy ships none; its objects are Any here.
 r"""Symbolic derivations of where noise moves a spike, and of what is left of its direction.
 
 ====================================  ==============================================  ==========================
@@ -17,9 +15,9 @@ name                                  result                                    
 ====================================  ==============================================  ==========================
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
-`theory.outliers` and `theory.batch_hessian` are tested against these expressions.
+`theory.outliers`, `theory.batch_hessian` and `theory.rmt` are tested against these expressions.
 
-Symbolic derivations of limiting spectra from their R-transforms.
+Limiting spectra, from their R-transforms:
 
 ====================================  ==============================================  ==========================
 name                                  result                                          Granziol, Zohren, Roberts
@@ -30,9 +28,6 @@ name                                  result                                    
 ``symmetric_poisson_outlier``         spike among few directions of size a and -a     beyond Theorem 4
 ``symmetric_poisson_threshold``       where it leaves the bulk                        beyond Theorem 4
 ====================================  ==============================================  ==========================
-
-Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
-`theory.rmt` are tested against these expressions.
 """
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# pyright: reportMissingTypeStubs=false
-# sympy ships none; its objects are Any here.
 r"""Symbolic derivations for wide random networks: kernels, fixed points, projectors.
 
 ================================  =====================================================  =======================
@@ -16,10 +14,8 @@ name                              result                                        
 ================================  =====================================================  =======================
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
-`theory.activations.gaussian`, `theory.fisher` and `theory.criticality` are tested against these expressions. Linear
-networks stand in `theory.derivations.linear`.
-
-Symbolic derivations for wide linear networks: constants of the bounds, edge of the spectrum.
+`theory.activations.gaussian`, `theory.fisher`, `theory.criticality` and `theory.linear_network` are tested against
+these expressions. Of wide linear networks, the constants of the bounds and the edge of the spectrum:
 
 =========================  ==================================================  =============================
 name                       result                                              Karakida, Akaho, Amari (2019)
@@ -28,9 +24,6 @@ name                       result                                              K
 ``linear_lower_constant``  :math:`c_1`, equal widths                           theorem 3.3
 ``linear_edge``            edge of the spectrum, linear with one hidden layer  figure 1
 =========================  ==================================================  =============================
-
-Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
-`theory.fisher` and `theory.linear_network` are tested against these expressions.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ Everything follows from the matrix :math:`K = J J^\top` (J: derivatives of the C
 non-zero eigenvalues of T times the Fisher information. For wide layers each of its C diagonal blocks is
 :math:`(\alpha M \kappa_1 + \mathrm{bias1})` on the diagonal and :math:`(\alpha M \kappa_2 + \mathrm{bias2})`
 off it. The paper keeps the leading order in M; the input width has to grow along, as :math:`\alpha_0 M`.
-A batch-normalised last layer is the topic of `theory.fisher.batch_normalisation`. Normalised hidden layers are
+A batch-normalised last layer is a topic of `theory.fisher.mean_subtraction`. Normalised hidden layers are
 the topic of `theory.fisher.middle_normalisation`, layers normalised over their units of
 `theory.fisher.layer_normalisation`.
 
-Fisher information of wide random networks under the cross-entropy loss.
+Under the cross-entropy loss:
 
 ===========================  ===========================================================================
 name                         symbol
@@ -37,9 +37,9 @@ name                         symbol
 With :math:`Q(t) = \mathrm{diag}(g) - g g^\top` the matrix is
 :math:`F = \frac1T \sum_t J(t)^\top Q(t) J(t)`. Its non-zero eigenvalues are those of the blocks
 :math:`Q(s)^{1/2} K_{st} Q(t)^{1/2}/T`, and :math:`K_{st}` tends to :math:`\alpha M \kappa_{st}` times the identity of C
-outputs: :math:`\kappa_1` for s = t, else :math:`\kappa_2`. The other names are those of `theory.fisher`.
+outputs: :math:`\kappa_1` for s = t, else :math:`\kappa_2`.
 
-Wide networks in the neural tangent parameterisation: their kernel, and their Fisher information.
+In the neural tangent parameterisation:
 
 ===========================  ===========================================================================
 name                         symbol

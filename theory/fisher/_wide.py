@@ -1,6 +1,6 @@
 r"""A wide random network: its propagated moments, the constants of its Fisher information, its finite sizes.
 
-How the entries of a wide network's Gram matrix fluctuate between samples, to leading order in the width.
+And how the entries of its Gram matrix fluctuate between samples, to leading order in the width.
 """
 
 from __future__ import annotations

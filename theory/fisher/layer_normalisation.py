@@ -30,21 +30,18 @@ Our copy leaves their definitions, and those of the kappas, to a supplement that
 constants independent of M. So are their laws: at fixed C they scatter from network to network whatever M and T,
 and :math:`1/\sigma^2` has a tail of index (C - 1)/2.
 
-A wide random network whose hidden layers are normalised over their units, as one with other activations.
+A network whose hidden layers are normalised over their units is one with other activations: dividing a wide layer by
+the root of its variance q makes phi(u) into phi(u/sqrt(q)), a function whose Gaussian averages are those of phi at
+variance 1. The mean over the units, which is subtracted as well, vanishes.
 
-Dividing a wide layer by the root of its variance q makes phi(u) into phi(u/sqrt(q)), a function whose Gaussian
-averages are those of phi at variance 1. The mean over the units, which is subtracted as well, vanishes.
-
-Variances of the outputs of wide networks over their units: the averages that layer normalisation makes of them.
+The averages that layer normalisation makes of the variances of the outputs:
 
 ======================  =======================================================================================
 name                    symbol (Karakida, Akaho and Amari 2019, Section 4)
 ======================  =======================================================================================
 ``preactivations``      :math:`u^L_k(t)`, outputs before the last normalisation, shape (T, C)
-``eta1, eta2, eta3``    :math:`\eta_1, \eta_2, \eta_3` as `theory.fisher.layer_normalisation` defines them
+``eta1, eta2, eta3``    :math:`\eta_1, \eta_2, \eta_3` as defined above
 ======================  =======================================================================================
-
-The other names are those of `theory.fisher`.
 """
 
 from __future__ import annotations

@@ -19,11 +19,8 @@ Equations and sections are those of Vysogorets, Dawid and Kempe (2024). The mode
 orthogonal and of equal length, :math:`|c_k|^2 = d \sigma_c^2`. Only their differences act on the curvature,
 and these fit into d >= K - 1 dimensions. Both scales are standard deviations per component.
 
-Offered here too: the two parts of a Hessian without any model (`theory.gauss_newton.split`, Eqs. (3) and (4)), the
-excess of positive curvature (`excess`, Eq. (2)), gradients of the model (`gradients`, Eq. (9)), what a random subspace
-shows of any matrix (`projection`), and Hutchinson's probes (`probes`, Appendix F).
-
-Checked arguments that formulas of the random logit model share.
+Offered here too: the two parts of a Hessian without any model and Hutchinson's probes (`theory.gauss_newton.split`),
+and what a random subspace shows of any matrix (`theory.gauss_newton.projection`).
 
 Excess of positive curvature: of a spectrum, its largest value, and of the two parts of a Hessian together.
 
@@ -36,8 +33,6 @@ name                  symbol                                                 Vys
 `hessian_excess`      of :math:`H = G + \tilde H`                            beyond the paper
 ====================  =====================================================  ====================================
 
-All names are offered by `theory.gauss_newton` too.
-
 Gradients of the loss under the random model of logit gradients: their mean, and what one sample adds to it.
 
 ==============================  =======================================================  =====================
@@ -49,8 +44,6 @@ name                            symbol                                          
 `squared_gradient_norm`         :math:`\mathrm{E} \|\nabla_\theta \ell\|^2`          beyond the paper
 `gradient_scatter`              relative variance of :math:`\|\nabla\|^2`             beyond the paper
 ==============================  =======================================================  =====================
-
-All names are offered by `theory.gauss_newton` too.
 """
 
 from __future__ import annotations

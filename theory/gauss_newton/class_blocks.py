@@ -19,9 +19,6 @@ Since the entries of p sum to 1, E p_1 p_2 is E p_1 (1 - p_1) over C - 1 **whate
 equal shows in E a^2 alone, so in samples that are not many more than dimensions.
 """
 
-# pyright: reportMissingTypeStubs=false
-# scipy ships none; its objects are Any here.
-
 from __future__ import annotations
 
 from functools import lru_cache

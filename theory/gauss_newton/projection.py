@@ -16,7 +16,7 @@ name                    symbol                                               Vys
 `frame_overlap`         :math:`\mathrm{E}\|R^\top R - I\|_F^2`               beyond the paper
 ======================  ===================================================  ===============================
 
-The second moments are exact for every P and d. All names are offered by `theory.gauss_newton` too.
+The second moments are exact for every P and d.
 """
 
 from __future__ import annotations

@@ -13,10 +13,9 @@ name                    symbol                                                  
 `gauss_newton_trace`    :math:`\mathrm{Tr}\, G`                                           Appendix A
 ======================  ================================================================  =========================
 
-The loss of a data set is the mean over its samples, and so are these: take the mean over the leading axis. All names
-are offered by `theory.gauss_newton` too.
+The loss of a data set is the mean over its samples, and so are these: take the mean over the leading axis.
 
-Variance of Hutchinson's estimates of a trace, :math:`x^\top A x` with a random probe x.
+The variance of Hutchinson's estimates of a trace, :math:`x^\top A x` with a random probe x:
 
 ========================  =====================================================  ==================================
 name                      symbol                                                 source
@@ -29,7 +28,6 @@ name                      symbol                                                
 
 The mean is :math:`\mathrm{Tr} A` with either probe. With :math:`A = H^2` the same formulas are those of
 :math:`\|H x\|^2`, whose mean is :math:`\|H\|_F^2`: the estimates of Vysogorets, Dawid and Kempe (2024), Appendix F.
-Both names are offered by `theory.gauss_newton` too.
 """
 
 from __future__ import annotations

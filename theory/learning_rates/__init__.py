@@ -13,8 +13,8 @@ name                   symbol                       Granziol, Zohren and Roberts
 
 Theorem 4 gives a learning rate that grows like B^(1/2) while the batch size B is below
 `theory.batch_hessian.crossover_batch_size` and then saturates: nowhere linear. `mean_square_limit` is linear,
-then flat, without a threshold. It stands with all that belongs to it in `theory.learning_rates.mean_square`, and rates
-with momentum in `theory.learning_rates.momentum`; both are offered here. What a larger batch buys in one step, and with
+then flat, without a threshold. It stands with all that belongs to it in `theory.learning_rates.mean_square` and is
+offered here. What a larger batch buys in one step, and with
 interpolation, is in `theory.learning_rates.noise_scale`, Adam against the batch size in `theory.learning_rates.adam`.
 Preconditioned steps are in `theory.adaptive_rates`.
 
@@ -37,7 +37,6 @@ name                   symbol                       Granziol, Zohren and Roberts
 
 Along an eigenvector of eigenvalue h the error follows x_{t+1} = tau x_t - delta x_{t-1}: heavy ball has
 tau = 1 + rho - alpha h, delta = rho, Nesterov's method tau = (1 + rho)(1 - alpha h), delta = rho (1 - alpha h).
-All names here are offered by `theory.learning_rates` too.
 """
 
 from __future__ import annotations

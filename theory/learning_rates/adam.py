@@ -17,9 +17,6 @@ Adam takes x to x - eta m/(sqrt(v) + eps), m and v being averages of gradients a
 (1 - beta) beta^k, each corrected for its start at 0. See docs/claims/adam_limit.md.
 """
 
-# pyright: reportMissingTypeStubs=false
-# scipy ships none; its objects are Any here.
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

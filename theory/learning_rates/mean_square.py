@@ -1,7 +1,7 @@
 r"""The learning rates at which SGD is stable in the mean square, and how they grow with the batch size.
 
 Independent batches, linearised steps w -> (I - alpha H_B) w, per-sample curvatures H_i that are positive
-semidefinite. All names here are offered by `theory.learning_rates` too.
+semidefinite.
 
 ==================  =========================================  ==============================================
 name                symbol                                     meaning

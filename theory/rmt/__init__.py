@@ -14,8 +14,8 @@ name                   symbol                  Granziol, Zohren and Roberts (202
 ``r_transform(w)``     R(w)                    functional inverse of G, less 1/w; eqs. (33), (50)
 =====================  ======================  ==================================================
 
-Moments at finite dimension stand in `theory.rmt.finite_moments`, matrices of rank one and random directions in
-`theory.rmt.directions`; both are offered here.
+Moments at finite dimension, matrices of rank one and random directions stand in `theory.rmt.finite_moments`; all are
+offered here.
 
 The semicircle and the Marchenko-Pastur law are computed in an angle: a support of centre m and half-width r is
 x = m - r cos(phi), where densities that end like square roots become smooth and nothing is lost near an edge.

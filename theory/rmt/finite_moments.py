@@ -15,7 +15,7 @@ name                          symbol                                      Granzi
 
 All but the last two are ours: sums over the elements, and averages over directions drawn from the sphere.
 
-Matrices of rank one and random directions: what a spectrum of one eigenvalue is, and how much of it a probe sees.
+Of matrices of rank one and random directions, what a spectrum of one eigenvalue is, and how much of it a probe sees:
 
 ===========================  ======================  ================================================
 name                         symbol                  Granziol, Zohren and Roberts (2022)

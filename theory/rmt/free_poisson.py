@@ -11,7 +11,7 @@ name                   symbol              meaning
 In place of the semicircle where a mini-batch sums few per-sample Hessians of low rank: Granziol, Zohren and
 Roberts (2022), Theorem 3, asks of its noise what such sums do not have.
 
-Solver of the compound free Poisson law, in the variable v = 1/G and the unit of its largest jump.
+It is solved in the variable v = 1/G and the unit of its largest jump.
 
 With G = 1/v the equation z = 1/G + R(G) reads z = v + m + sum_j c_j^2/(v - a_j), where m is the mean and
 c_j^2 = rate p_j a_j^2. Everything follows from g(v) = sum_j c_j^2/(v - a_j)^2, for dz/dv = 1 - g: off the

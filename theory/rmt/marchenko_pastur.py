@@ -1,7 +1,4 @@
-"""The Marchenko-Pastur law, by its angle on the bulk.
-
-Mass of the Marchenko-Pastur bulk below an angle, and the angle above a mass.
-"""
+"""The Marchenko-Pastur law, by the mass of its bulk below an angle."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 r"""The Tracy-Widom laws: fluctuation of the largest eigenvalue of a noise matrix at the edge of its bulk.
 
-Tails, quantiles and a quadrature of the Tracy-Widom laws, from their tables.
-
 Four Chebyshev series per law hold :math:`\log F` left of the middle and :math:`\log(1 - F)` right of it, so that
 both tails keep their relative accuracy. The outer two are series in :math:`|x|^{-3/2}` for what the growing terms
 

@@ -13,11 +13,10 @@ name                   symbol                                       Vysogorets, 
 
 `p` has shape (..., K) with K >= 2. Its largest entry carries no information near one-hot, so every formula
 here reads :math:`1 - p_{\max}` as the sum of the other entries, and nothing else is ever subtracted from
-something of its own size: results keep their digits however confident `p` is. Batches stand in
-`theory.softmax.batches`, the approach to one-hot in `theory.softmax.collapse`, what pairs of classes say in
-`theory.softmax.pairs`, Gamma beside the entropy in `theory.softmax.entropy`; all are offered here.
+something of its own size: results keep their digits however confident `p` is. The
+approach to one-hot and what pairs of classes say stand in `theory.softmax.collapse`; all is offered here.
 
-Gamma of the softmax covariances of many samples: of their mean, and of all of them side by side.
+`batch_gammas` is Gamma of the covariances of many samples: of their mean, and of all of them side by side.
 
 ================================  ====================================================================
 name                              symbol
@@ -29,9 +28,9 @@ name                              symbol
 ================================  ====================================================================
 
 The curvature of a finite sample takes both (`theory.gauss_newton.finite_sample_excess`): gradients that the samples
-share see the mean matrix, gradients of their own see the direct sum. All names are offered by `theory.softmax` too.
+share see the mean matrix, gradients of their own see the direct sum.
 
-Entropy and Gamma of a prediction: how often they order two predictions differently.
+How often entropy and Gamma order two predictions differently:
 
 =======================  ========================================================================================
 name                     symbol (beside Vysogorets, Dawid and Kempe 2024, Figure 4, right)
@@ -39,7 +38,7 @@ name                     symbol (beside Vysogorets, Dawid and Kempe 2024, Figure
 `entropy_discordance`    :math:`\Pr[(H(p) - H(q)) (\Gamma_p - \Gamma_q) < 0]`, p and q uniform on the simplex
 =======================  ========================================================================================
 
-Along a ray of temperatures both fall together; between rays they do not. Offered by `theory.softmax` too.
+Along a ray of temperatures both fall together; between rays they do not.
 """
 
 from __future__ import annotations

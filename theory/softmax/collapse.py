@@ -9,9 +9,7 @@ name                   symbol (Vysogorets, Dawid and Kempe 2024, Appendix C)
 ``weights``            :math:`w_i`, proportions of unequal entries beside the mode
 =====================  ============================================================================
 
-All names are offered by `theory.softmax` too.
-
-Gamma as a chance that two random pairs of classes meet, and its slope along a ray of temperatures.
+Gamma is a chance that two random pairs of classes meet, too, and has a slope along a ray of temperatures:
 
 ===================  ================================================================================
 name                 symbol (beside Vysogorets, Dawid and Kempe 2024, Section 4 and Figure 4)
@@ -21,8 +19,6 @@ name                 symbol (beside Vysogorets, Dawid and Kempe 2024, Section 4 
 `gamma_of_pairs`     :math:`\Gamma_p` from two chances of pairs
 `ray_slope`          :math:`d \Gamma_p^{-2} / d\beta` at :math:`\beta = 1/T`
 ===================  ================================================================================
-
-Both names are offered by `theory.softmax` too.
 """
 
 from __future__ import annotations
