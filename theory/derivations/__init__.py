@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 from theory.derivations import descent, spectra, wide, zone
-from theory.derivations._symbolic import Derivation, derived, latex, require_zero, sp
+from theory.derivations._symbolic import Derivation, at, derived, latex, require_zero, sp
 
 __all__ = [
     "Derivation",
@@ -100,7 +100,7 @@ def gamma_squared_equal() -> Derivation:
     S, eps = sp.symbols("S varepsilon", positive=True)
     s2, s3 = ((1 - (S - 1) * eps) ** n + (S - 1) * eps**n for n in (2, 3))
     general = gamma_squared_of_moments()
-    found = sp.cancel(general.at(s2, s3))
+    found = sp.cancel(at(general, s2, s3))
     norm = S + 2 - 2 * S**2 * eps + S**2 * (S - 1) * eps**2
     expression = (S - 1) * (2 - S * eps) ** 2 / norm
     require_zero(found - expression, "equal entries")
@@ -171,7 +171,7 @@ def collapse_limit_weighted() -> Derivation:
     eps, h, w1, w2, w3 = sp.symbols("varepsilon h W_1 W_2 W_3", positive=True)
     moments = ((1 - eps * w1) ** 2 + eps**2 * w2, (1 - eps * w1) ** 3 + eps**3 * w3)
     general = gamma_squared_of_moments()
-    exact = sp.cancel(general.at(*moments))
+    exact = sp.cancel(at(general, *moments))
     limit = sp.factor(sp.limit(exact, eps, 0))
     expression = sp.cancel(limit.subs(w2, h * w1**2))
     equal = collapse_limit_equal()

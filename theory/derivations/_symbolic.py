@@ -40,10 +40,6 @@ class Derivation:
     symbols: tuple[sympy.Symbol, ...]
     steps: tuple[str, ...]
 
-    def at(self, *values: Any) -> Any:
-        """The result with the first of its symbols replaced by `values`."""
-        return self.expression.subs(dict(zip(self.symbols, values, strict=False)))
-
 
 sp: Any = Later("sympy")  # importing it takes longer than all else here
 
@@ -51,6 +47,11 @@ sp: Any = Later("sympy")  # importing it takes longer than all else here
 def derived(derive: Callable[[], Derivation]) -> Callable[[], Derivation]:
     """Decorates a derivation: it runs once, and its result has its name."""
     return cache(wraps(derive)(lambda: replace(derive(), name=derive.__name__)))
+
+
+def at(found: Derivation, *values: Any) -> Any:
+    """The result with the first of its symbols replaced by `values`."""
+    return found.expression.subs(dict(zip(found.symbols, values, strict=False)))
 
 
 def latex(expression: Any) -> str:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from theory.derivations._symbolic import Derivation, derived, latex, require_zero, sp
+from theory.derivations._symbolic import Derivation, at, derived, latex, require_zero, sp
 from theory.derivations.spectra import wigner_outlier
 
 __all__ = [
@@ -89,7 +89,7 @@ def one_step_rate() -> Derivation:
     (found,) = sp.solve(sp.expand((growth - 1) / alpha), alpha)
     require_zero(found - rate, "rate that keeps the mean square")
     theorem_4 = wigner_outlier()
-    top = theorem_4.at(lam, sp.sqrt(nu / b))
+    top = at(theorem_4, lam, sp.sqrt(nu / b))
     require_zero(rate - 2 / top, "the outlier formula without its threshold")
     return Derivation(
         statement=rf"\alpha = {latex(rate)}",
@@ -124,7 +124,7 @@ def theorem_4_exponent() -> Derivation:
     lam, b, crossover = sp.symbols("lambda b B_c", positive=True)
     outlier = wigner_outlier()
     s = lam * sp.sqrt(crossover / b)
-    top = outlier.at(lam, s)
+    top = at(outlier, lam, s)
     exponent = crossover / (crossover + b)
     require_zero(-b * sp.diff(top, b) / top - exponent, "exponent above the crossover")
     below = sp.simplify(-b * sp.diff(2 * s, b) / (2 * s))

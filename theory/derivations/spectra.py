@@ -36,6 +36,7 @@ from typing import Any
 
 from theory.derivations._symbolic import (
     Derivation,
+    at,
     derived,
     latex,
     marchenko_pastur_equation,
@@ -153,13 +154,13 @@ def wishart_threshold() -> Derivation:
     """
     beta, sigma, r, t = sp.symbols("beta sigma r t", positive=True)
     found = wishart_outlier()
-    at_root = found.at(t + r**2 * sigma**2, r**2)
+    at_root = at(found, t + r**2 * sigma**2, r**2)
     slope = sp.cancel(sp.diff(at_root, t))
     (size,) = sp.solve(sp.numer(sp.together(slope)), t)
     edge = sigma**2 * (1 + r) ** 2
     require_zero(at_root.subs(t, size) - edge, "edge of the Wishart bulk")
     require_zero(edge**2 - 2 * edge * sigma**2 * (1 + r**2) + sigma**4 * (1 - r**2) ** 2, "discriminant")
-    printed = found.at(sigma**2 * (1 + beta))
+    printed = at(found, sigma**2 * (1 + beta))
     require_zero(printed - 2 * sigma**2 * (1 + beta), "what the map gives at the threshold of our copy")
     threshold = sp.factor(size + r**2 * sigma**2).subs(r, sp.sqrt(beta))
     return Derivation(
@@ -201,7 +202,7 @@ def information_plus_noise_outlier() -> Derivation:
     require_zero(sigma**2 * secular - lam * quadratic - (lam * (z * g - 1) - sigma**2), "elimination of G^2")
     (outlier,) = sp.solve(sp.numer(sp.together(quadratic.subs(g, resolvent))), z)
     outlier = sp.factor(outlier)
-    require_zero(wishart_outlier().at(lam + beta * sigma**2) - outlier, "additive map at a larger spike")
+    require_zero(at(wishart_outlier(), lam + beta * sigma**2) - outlier, "additive map at a larger spike")
     return Derivation(
         statement=rf"\lambda' = {latex(outlier)}, \quad \lambda > \sqrt\beta \sigma^2",
         expression=outlier,
@@ -237,10 +238,10 @@ def outlier_gap() -> Derivation:
     t, t_c, sigma, r = sp.symbols("t t_c sigma r", positive=True)
     gap = (t - t_c) ** 2 / t
     bulk, root = sigma**2 * (1 + r) ** 2, {t_c: r * sigma**2}
-    require_zero(wigner_outlier().at(t, t_c) - 2 * t_c - gap, "gap of Wigner noise")
-    found = wishart_outlier().at(t + r**2 * sigma**2, r**2, sigma)
+    require_zero(at(wigner_outlier(), t, t_c) - 2 * t_c - gap, "gap of Wigner noise")
+    found = at(wishart_outlier(), t + r**2 * sigma**2, r**2, sigma)
     require_zero(found - bulk - gap.subs(root), "gap of additive Wishart noise")
-    found = information_plus_noise_outlier().at(t, r**2, sigma)
+    found = at(information_plus_noise_outlier(), t, r**2, sigma)
     require_zero(found - bulk - gap.subs(root), "gap of information plus noise")
     slope, bend = (sp.diff(gap, t, order).subs(t, t_c) for order in (1, 2))
     require_zero(slope, "slope at the threshold")
@@ -443,7 +444,7 @@ def marchenko_pastur_density() -> Derivation:
     ends = (sigma**2 * (1 + r) ** 2 - x) * (x - sigma**2 * (1 - r) ** 2)
     require_zero(under.subs(beta, r**2) - ends, "ends of the bulk")
     found = marchenko_pastur_transform()
-    root = 2 * beta * sigma**2 * x * found.at(x) - (x - sigma**2 * (1 - beta))
+    root = 2 * beta * sigma**2 * x * at(found, x) - (x - sigma**2 * (1 - beta))
     require_zero(sp.expand(root**2) + under, "imaginary part of the transform")
     density = sp.sqrt(under) / (2 * sp.pi * beta * sigma**2 * x)
     return Derivation(

@@ -32,6 +32,7 @@ from typing import Any
 
 from theory.derivations._symbolic import (
     Derivation,
+    at,
     derived,
     latex,
     marchenko_pastur_equation,
@@ -185,11 +186,11 @@ def relu_fixed_point() -> Derivation:
     """
     w, b, q = sp.symbols("sigma_w^2 sigma_b^2 q", positive=True)
     kernel = arccosine_kernel()
-    step = w * kernel.at(q, 0) + b
+    step = w * at(kernel, q, 0) + b
     expression = 2 * b / (2 - w)
     require_zero(step.subs(q, expression) - expression, "fixed point")
     slope = sp.diff(step, q)
-    chi = w * arccosine_slope_kernel().at(0)
+    chi = w * at(arccosine_slope_kernel(), 0)
     require_zero(slope - chi, "slope of the map and chi")
     return Derivation(
         statement=rf"q^* = {latex(expression)}, \quad \chi = {latex(slope)}",
@@ -266,8 +267,8 @@ def critical_relu_kappa() -> Derivation:
     """
     L, i = sp.symbols("L l", positive=True, integer=True)
     kernel, slope = arccosine_kernel(), arccosine_slope_kernel()
-    forward = kernel.at(2, 0)
-    backward = 2 * slope.at(0)
+    forward = at(kernel, 2, 0)
+    backward = 2 * at(slope, 0)
     require_zero(forward - 1, "a layer forward keeps the moment 1")
     require_zero(backward - 1, "a layer backward keeps the moment 1")
     alpha = sp.summation(1, (i, 1, L - 1))
