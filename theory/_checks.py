@@ -147,7 +147,10 @@ def together(
     ValueError: spike, sigma must be broadcastable to one shape, got (2,), (3,)
     """
     arrays = [x[0](name, x[1]) if isinstance(x, tuple) else x for name, x in arguments.items()]
-    names, shapes = ", ".join(arguments), [a.shape for a in arrays]
+    shapes = [a.shape for a in arrays]
+    if not any(shapes):  # numbers alone: nothing to broadcast, and most calls
+        return tuple(map(np.asarray, arrays))
+    names = ", ".join(arguments)
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:

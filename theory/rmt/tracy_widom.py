@@ -165,7 +165,6 @@ def _log_density(x: Floats, beta: int) -> Floats:
     return _log_tail(x, beta) + np.log(np.abs(_log_tail(x, beta, 1)))
 
 
-@quiet
 def _log_tail(x: Floats, beta: int, order: int = 0) -> Floats:
     """Logarithm of the cdf up to `SPLIT`, of the sf beyond, or its derivative of `order` 1."""
     x = np.clip(x, *_WIDEST)
@@ -175,6 +174,7 @@ def _log_tail(x: Floats, beta: int, order: int = 0) -> Floats:
     return np.piecewise(x, places, pieces, beta, order)
 
 
+@quiet
 def _far_left(x: Floats, beta: int, order: int) -> Floats:
     size = -x
     series = _series(size**-1.5, beta, order, "far_left")
@@ -185,6 +185,7 @@ def _far_left(x: Floats, beta: int, order: int) -> Floats:
     return series - line - beta * (size**3 / 24 + np.log(size) / 16)
 
 
+@quiet
 def _far_right(x: Floats, beta: int, order: int) -> Floats:
     series = _series(x**-1.5, beta, order, "far_right")
     if order:
