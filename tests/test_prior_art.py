@@ -57,7 +57,7 @@ def test_laws_of_ours_inside_other_entries_name_theirs(page: str, names: tuple[s
         ("docs/claims/catapult.md", ("2110.03677", "2311.02076", "2305.13064")),
         ("verify/claims/catapult/linear.py", ("2110.03677", "2311.02076")),
         ("verify/claims/granziol2022/networks/hessians.py", ("2106.16225",)),
-        ("theory/fisher/cross_entropy.py", ("1910.05992",)),
+        ("theory/fisher/__init__.py", ("1910.05992",)),
         ("docs/claims/vysogorets2024.md", ("1706.03662", "1807.02581", "1812.06162")),
         (
             "docs/claims/granziol2022.md",

@@ -10,29 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "as_given",
-    "count",
-    "distributions",
-    "finite",
-    "fits",
-    "flag",
-    "instance",
-    "integer",
-    "layers",
-    "nonnegative",
-    "positive",
-    "probabilities",
-    "representable",
-    "require",
-    "scalar",
-    "shown",
-    "together",
-    "whole",
-    "within",
-]
-
 Floats = NDArray[np.float64]
+Check = Callable[[str, ArrayLike], Floats]
+quiet = np.errstate(all="ignore")
+"""Decorates a formula whose result is judged at its end, by `representable`: overflow on the way is no news."""
 
 _MEMORY = 1 << 34  # bytes; a desk machine holds them, and nothing here is used at larger sizes
 _PER_ELEMENT = 96  # bytes of results and work arrays in an elementwise formula
@@ -40,7 +21,7 @@ _DEEPEST = 10**5
 _LARGEST_COUNT = 2**63 - 1
 _SHOWN = 300  # characters of a value in a message
 _FLOATS: tuple[Any, ...] = float, np.longdouble
-_REAL, _SEEN = "real numbers", "without masked values"
+_REAL = "real numbers"
 
 
 def require(condition: Any, name: str, rule: str, value: object) -> None:
@@ -60,10 +41,14 @@ def finite(name: str, value: ArrayLike) -> Floats:
     return _checked(name, value, "finite", lambda x: np.isfinite(x))
 
 
-def positive(name: str, value: ArrayLike, *, infinite: bool = False) -> Floats:
-    """`value` as float64, every entry > 0; infinity only where `infinite` says so."""
-    rule = "positive" if infinite else "positive and finite"
-    return _checked(name, value, rule, lambda x: (x > 0) & (infinite | np.isfinite(x)))
+def positive(name: str, value: ArrayLike) -> Floats:
+    """`value` as float64, every entry > 0 and finite."""
+    return _checked(name, value, "positive and finite", lambda x: (x > 0) & np.isfinite(x))
+
+
+def unbounded(name: str, value: ArrayLike) -> Floats:
+    """`value` as float64, every entry > 0, infinity included."""
+    return _checked(name, value, "positive", lambda x: x > 0)
 
 
 def nonnegative(name: str, value: ArrayLike) -> Floats:
@@ -81,10 +66,11 @@ def instance(name: str, value: object, kind: Any, rule: str) -> None:
     require(isinstance(value, kind), name, rule, value)
 
 
-def scalar(name: str, value: Floats) -> float:
-    """A checked `value` as one number."""
-    require(value.ndim == 0, name, "a scalar", value)
-    return float(value)
+def scalar(name: str, value: ArrayLike, check: Check | None = None) -> float:
+    """`value`, checked before or by `check`, as one number."""
+    found = np.asarray(value) if check is None else check(name, value)
+    require(found.ndim == 0, name, "a scalar", found)
+    return float(found)
 
 
 def integer(name: str, value: object, *, least: int, most: int | None = None) -> int:
@@ -98,7 +84,7 @@ def integer(name: str, value: object, *, least: int, most: int | None = None) ->
     single: Any = as_given(name, given, rule).item() if _is_single(given) else given
     require(not isinstance(single, bool), name, rule, value)
     try:
-        whole = int(single) if _is_whole(single) else operator.index(single)
+        whole = int(single) if isinstance(single, _FLOATS) and single.is_integer() else operator.index(single)
     except TypeError:
         raise ValueError(f"{name} must be {rule}, got {shown(given)}") from None
     require(whole >= least, name, rule, value)
@@ -138,29 +124,40 @@ def distributions(**vectors: ArrayLike) -> tuple[Floats, ...]:
     return together(**found)
 
 
-def whole(name: str, value: ArrayLike) -> Floats:
+def whole(name: str, value: ArrayLike, rule: str = "a whole number >= 1") -> Floats:
     """`value` as float64, every entry a whole number >= 1."""
     found = finite(name, value)
-    require((found >= 1) & (found == np.floor(found)), name, "a whole number >= 1", value)
+    require((found >= 1) & (found == np.floor(found)), name, rule, value)
     return found
 
 
-def together(**arrays: Floats) -> tuple[Floats, ...]:
-    """The checked arguments of an elementwise formula, broadcast to one shape.
+def dimension(name: str, value: ArrayLike) -> Floats:
+    """`value` as float64, every entry a number of rows or parameters."""
+    return whole(name, value, "an integer >= 1")
 
-    >>> together(spike=np.zeros(2), sigma=np.ones(3))
+
+def together(
+    **arguments: Floats | tuple[Check, ArrayLike],
+) -> tuple[Floats, ...]:
+    """The arguments of an elementwise formula, broadcast to one shape; what is not checked yet has its check beside it.
+
+    >>> together(spike=(finite, [0, 0]), sigma=np.ones(3))
     Traceback (most recent call last):
     ...
     ValueError: spike, sigma must be broadcastable to one shape, got (2,), (3,)
     """
-    names, shapes = ", ".join(arrays), [a.shape for a in arrays.values()]
+    arrays = [x[0](name, x[1]) if isinstance(x, tuple) else x for name, x in arguments.items()]
+    shapes = [a.shape for a in arrays]
+    if not any(shapes):  # numbers alone: nothing to broadcast, and most calls
+        return tuple(map(np.asarray, arrays))
+    names = ", ".join(arguments)
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         text = ", ".join(map(str, shapes))
         raise ValueError(f"{names} must be broadcastable to one shape, got {text}") from None
     fits(names, math.prod(shape) * _PER_ELEMENT, shape)
-    return np.broadcast_arrays(*arrays.values())
+    return np.broadcast_arrays(*arrays)
 
 
 def fits(name: str, size: float, value: object) -> None:
@@ -182,9 +179,9 @@ def layers(name: str, value: object, *, least: int) -> int:
     return integer(name, value, least=least, most=_DEEPEST)
 
 
-def count(name: str, value: object) -> int:
-    """A number >= 1 of things, no larger than a machine can count."""
-    return integer(name, value, least=1, most=_LARGEST_COUNT)
+def count(name: str, value: object, least: int = 1) -> int:
+    """A number of things, no larger than a machine can count."""
+    return integer(name, value, least=least, most=_LARGEST_COUNT)
 
 
 def representable(result: Any, **arguments: object) -> NDArray[Any]:
@@ -199,7 +196,7 @@ def representable(result: Any, **arguments: object) -> NDArray[Any]:
         values = tuple(arguments.values())
         rule = "such that the result does not overflow"
         require(False, ", ".join(arguments), rule, values[0] if len(values) == 1 else values)
-    return result[()]
+    return np.asarray(result)[()]
 
 
 def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:
@@ -211,7 +208,13 @@ def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:
     ValueError: sigma must be without masked values, got masked_array(data=[1.0, --], ...
     """
     leaves = list(_leaves(value))
-    require(not any(map(_is_masked, leaves)), name, _SEEN, value)
+    masked: Any = np.ma.MaskedArray
+    require(
+        not any(isinstance(x, masked) and np.ma.is_masked(x) for x in leaves),
+        name,
+        "without masked values",
+        value,
+    )
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -266,16 +269,6 @@ def shown(value: object) -> str:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
-
-
-def _is_masked(value: Any) -> bool:
-    kind: Any = np.ma.MaskedArray
-    return isinstance(value, kind) and bool(np.ma.is_masked(value))
-
-
-def _is_whole(value: Any) -> bool:
-    """Whether it is a float, if a long one, of a whole value."""
-    return isinstance(value, _FLOATS) and value.is_integer()
 
 
 def _is_single(value: Any) -> bool:

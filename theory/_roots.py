@@ -1,12 +1,34 @@
-"""A root between two points of different sign; the optimiser is loaded where one is needed."""
+"""What is asked of scipy, which is loaded where something is asked: special functions, and roots."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["bracketed_root"]
+import numpy as np
+
+
+class Later:
+    """A module, untyped, imported when something of it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+special: Any = Later("scipy.special")
+optimize: Any = Later("scipy.optimize")
+
+
+@cache
+def unit_legendre(order: int) -> tuple[list[float], list[float]]:
+    """Nodes and weights of Gauss and Legendre on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    return (0.5 * (1 + nodes)).tolist(), (0.5 * weights).tolist()
 
 
 def bracketed_root(function: Callable[[float], float], low: float, high: float) -> float:
@@ -24,8 +46,9 @@ def bracketed_root(function: Callable[[float], float], low: float, high: float) 
     """
     scale = max(abs(low), abs(high))  # in its units: products of tiny values would vanish
 
+    within = low / scale, high / scale
+
     def scaled(x: float) -> float:
         return function(x * scale)
 
-    brentq: Any = import_module("scipy.optimize").brentq
-    return float(brentq(scaled, low / scale, high / scale, xtol=1e-300, rtol=1e-15, maxiter=3000)) * scale
+    return float(optimize.brentq(scaled, *within, xtol=1e-300, rtol=1e-15, maxiter=3000)) * scale

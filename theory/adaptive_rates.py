@@ -17,18 +17,16 @@ An eigenvalue lambda of the batch Hessian under an eigenvalue eta of the precond
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from theory import batch_hessian
-from theory._checks import nonnegative, positive, representable, together
-from theory.batch_hessian._batches import checked_sizes, dimension, noise_scale
+from theory._checks import Floats, dimension, nonnegative, positive, quiet, representable, together
+from theory.batch_hessian.sampling import checked_sizes, noise_scale
 
 __all__ = ["adaptive_limit", "outlier_over_edge"]
 
-Floats = NDArray[np.float64]
 
-
-@np.errstate(over="ignore", divide="ignore")
+@quiet
 def outlier_over_edge(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -68,7 +66,7 @@ def outlier_over_edge(
     return (top / edge)[()]
 
 
-@np.errstate(over="ignore", divide="ignore")
+@quiet
 def adaptive_limit(
     preconditioner: ArrayLike,
     *,
@@ -107,18 +105,18 @@ def adaptive_limit(
     array([0.5164, 1.1547,    inf])
     """
     edge = _edge(sigma=sigma, dim=dim, batch_size=batch_size, dataset_size=dataset_size)
-    own, edge = together(preconditioner=positive("preconditioner", preconditioner), batch_size=edge)
+    own, edge = together(preconditioner=(positive, preconditioner), batch_size=edge)
     bounded = np.where(edge > 0, edge, np.inf)
     rate = representable(2 * (own / bounded), preconditioner=preconditioner, sigma=sigma)
     return np.where(edge > 0, rate, np.inf)[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def _edge(*, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     """End of the bulk of the noise, 2 sqrt(P/b) sigma."""
     batch, rest = checked_sizes(batch_size, dataset_size)
     sigma, dim, batch, rest = together(
-        sigma=nonnegative("sigma", sigma), dim=dimension(dim), batch_size=batch, dataset_size=rest
+        sigma=(nonnegative, sigma), dim=(dimension, dim), batch_size=batch, dataset_size=rest
     )
     edge = 2 * noise_scale(sigma, dim, batch, rest)
     return representable(edge, sigma=sigma, dim=dim, batch_size=batch)

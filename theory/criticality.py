@@ -30,17 +30,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory import _checks
-from theory._initialisation import Initialisation
+from theory._checks import nonnegative, require, scalar, shown
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Erf, Kernels, PiecewiseLinear
+from theory.order_parameters import Initialisation
 
 __all__ = ["DepthScales", "critical_weight_variance", "depth_scales", "variance_fixed_point"]
 
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-9
 """Distance of chi from 1 up to which a network is called critical."""
@@ -249,7 +248,7 @@ def critical_weight_variance(activation: str | Activation, bias_variance: ArrayL
             return 1 / slope
     name = maps.activation.name
     rule = f"such that {name} is critical at some weight variance"
-    raise ValueError(f"bias_variance must be {rule}, got {_checks.shown(bias_variance)}")
+    raise ValueError(f"bias_variance must be {rule}, got {shown(bias_variance)}")
 
 
 def _initialisation(weight_variance: ArrayLike, bias_variance: ArrayLike) -> Initialisation:
@@ -259,8 +258,8 @@ def _initialisation(weight_variance: ArrayLike, bias_variance: ArrayLike) -> Ini
 
 
 def _variance(name: str, value: ArrayLike) -> float:
-    found = _checks.scalar(name, _checks.nonnegative(name, value))
-    _checks.require(found < 1e300, name, "small enough not to overflow", value)
+    found = scalar(name, value, nonnegative)
+    require(found < 1e300, name, "small enough not to overflow", value)
     return found
 
 
@@ -299,26 +298,18 @@ def _smooth(maps: _Maps, sw2: float, sb2: float) -> float | None:
         return start
     lowest = 0.0 if sw2 * maps.moment(0.0) + sb2 > 0 else _SMALLEST
     if excess(start) > 0:
-        upward = _doubled(start)
-        return next((bracketed_root(excess, q / _STEP, q) for q in upward if excess(q) <= 0), None)
-    for q in _halved(start, lowest):
-        if excess(q) >= 0:
-            return bracketed_root(excess, q, q * (_STEP if q > _SMALLEST else _LEAP))
-    return 0.0
-
-
-def _doubled(start: float) -> Iterator[float]:
-    q = start * _STEP
-    while q < _LARGEST * _STEP:
-        yield q
-        q *= _STEP
-
-
-def _halved(start: float, lowest: float) -> Iterator[float]:
+        q = start * _STEP
+        while q < _LARGEST * _STEP:
+            if excess(q) <= 0:
+                return bracketed_root(excess, q / _STEP, q)
+            q *= _STEP
+        return None
     q = start / _STEP
     while q > lowest:
-        yield q
+        if excess(q) >= 0:
+            return bracketed_root(excess, q, q * (_STEP if q > _SMALLEST else _LEAP))
         q /= _STEP if q / _STEP > _SMALLEST else _LEAP
+    return 0.0
 
 
 def _distance(maps: _Maps, sw2: float, q: float) -> float:

@@ -19,16 +19,26 @@ import math
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory import _checks
+from theory._checks import (
+    Floats,
+    distributions,
+    finite,
+    fits,
+    probabilities,
+    quiet,
+    representable,
+    require,
+    scalar,
+    within,
+)
 from theory.softmax._softmax import argmax, where
 
 __all__ = ["gaussian_loss", "jensen_bound", "prior_entropy"]
 
-Floats = NDArray[np.float64]
 
-
+@quiet
 def jensen_bound(mean_probability: ArrayLike, prior: ArrayLike) -> Floats:
     r"""Lower bound of the mean loss at initialisation, :math:`\sum_k Q_k (-\log \hat Q_k)`.
 
@@ -61,12 +71,11 @@ def jensen_bound(mean_probability: ArrayLike, prior: ArrayLike) -> Floats:
     >>> jensen_bound([0.25, 0.75], [0.5, 0.5]).round(6), jensen_bound([1.0, 0.0], [0.5, 0.5])
     (np.float64(0.836988), np.float64(inf))
     """
-    predicted, actual = _checks.distributions(mean_probability=mean_probability, prior=prior)
+    predicted, actual = distributions(mean_probability=mean_probability, prior=prior)
     at_top = argmax(predicted)
     rest = np.where(at_top, 0.0, predicted)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mode = np.log1p(-np.minimum(rest.sum(axis=-1, keepdims=True), 1.0))
-        terms = actual * -where(at_top, mode, np.log(predicted))
+    mode = np.log1p(-np.minimum(rest.sum(axis=-1, keepdims=True), 1.0))
+    terms = actual * -where(at_top, mode, np.log(predicted))
     return where(actual > 0, terms, np.zeros_like(actual)).sum(axis=-1)
 
 
@@ -97,11 +106,11 @@ def prior_entropy(prior: ArrayLike) -> Floats:
     >>> prior_entropy([[0.5, 0.5], [0.9, 0.1]]).round(6)
     array([0.693147, 0.325083])
     """
-    q = _checks.probabilities("prior", prior)
+    q = probabilities("prior", prior)
     return jensen_bound(q, q)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def gaussian_loss(bias: ArrayLike, prior: ArrayLike, *, spread: float) -> float:
     r"""Mean loss of Gaussian logits that know nothing of the labels, :math:`z_k \sim N(b_k, \sigma^2)`.
 
@@ -142,15 +151,15 @@ def gaussian_loss(bias: ArrayLike, prior: ArrayLike, *, spread: float) -> float:
     >>> round(gaussian_loss([0.0] * 10, [0.1] * 10, spread=1.0), 6)
     2.728864
     """
-    means = _checks.finite("bias", bias)
-    _checks.require(means.ndim == 1 and len(means) >= 2, "bias", "at least two numbers (K,)", bias)
-    _checks.fits("bias", 2e5 * len(means), means.shape)
-    q = _checks.probabilities("prior", prior)
-    _checks.require(q.shape == means.shape, "prior", f"over {len(means)} classes", q.shape)
-    sd = _checks.scalar("spread", _checks.within("spread", spread, 0.0, 30.0))
+    means = finite("bias", bias)
+    require(means.ndim == 1 and len(means) >= 2, "bias", "at least two numbers (K,)", bias)
+    fits("bias", 2e5 * len(means), means.shape)
+    q = probabilities("prior", prior)
+    require(q.shape == means.shape, "prior", f"over {len(means)} classes", q.shape)
+    sd = scalar("spread", within("spread", spread, 0.0, 30.0))
     largest = float(means.max())
     found = _mean_log_sum(tuple((means - largest).tolist()), sd) - float(q @ (means - largest))
-    return float(_checks.representable(np.float64(found), bias=bias))
+    return float(representable(found, bias=bias))
 
 
 @cache

@@ -14,15 +14,14 @@ name               symbol              Granziol, Zohren and Roberts (2022), appe
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import count, finite, representable, require, together, within
+from theory._checks import Floats, count, finite, quiet, representable, require, together, within
 
 __all__ = ["ritz_value_bound"]
 
-Floats = NDArray[np.float64]
 
-
+@quiet
 def ritz_value_bound(
     eigenvalue: ArrayLike, neighbour: ArrayLike, opposite: ArrayLike, *, angle: ArrayLike, steps: int
 ) -> Floats:
@@ -77,17 +76,11 @@ def ritz_value_bound(
     order = count("steps", steps) - 1
     between = ((at >= beside) & (beside >= other)) | ((at <= beside) & (beside <= other))
     require(between, "neighbour", "between eigenvalue and opposite", neighbour)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        spread = representable(np.abs(at - other), eigenvalue=eigenvalue, opposite=opposite)
-        ratio = np.tan(phi) / _chebyshev(order, np.abs(at - beside), np.abs(beside - other))
-        loss = np.minimum(ratio * (ratio * spread), spread)
+    spread = representable(np.abs(at - other), eigenvalue=eigenvalue, opposite=opposite)
+    gap, rest = np.abs(at - beside), np.abs(beside - other)
+    rho = np.divide(gap, rest, out=np.where(gap > 0, np.inf, 0.0), where=rest > 0)
+    # the Chebyshev polynomial by arccosh(1 + 2 rho), with the digits of a small gap
+    ratio = np.tan(phi) / np.cosh(order * 2 * np.arcsinh(np.sqrt(rho)) if order else np.zeros_like(rho))
+    loss = np.minimum(ratio * (ratio * spread), spread)
     # a difference may be rounded past the end that it is measured from
     return np.clip(at - np.sign(at - other) * loss, np.minimum(at, other), np.maximum(at, other))[()]
-
-
-def _chebyshev(order: int, gap: Floats, rest: Floats) -> Floats:
-    """The Chebyshev polynomial at 1 + 2 gap / rest, infinite where it overflows; 1 where there is no gap."""
-    rho = np.divide(gap, rest, out=np.where(gap > 0, np.inf, 0.0), where=rest > 0)
-    # arccosh(1 + 2 rho), with the digits of a small gap
-    growth = order * 2 * np.arcsinh(np.sqrt(rho)) if order else np.zeros_like(rho)
-    return np.cosh(growth)

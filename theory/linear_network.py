@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory import _checks
+from theory._checks import count, nonnegative, positive, quiet, representable, require, scalar
 from theory._roots import bracketed_root
 from theory.fisher._wide import width_ratios_of
 from theory.rmt.tracy_widom import TracyWidom
@@ -34,6 +34,7 @@ _LARGEST = 1e100
 _MODERATE = "such that no shape is extreme"
 
 
+@quiet
 def linear_network_edge(
     ratio: ArrayLike, *, weight_variance: ArrayLike, width_ratios: Sequence[float] | None = None
 ) -> float:
@@ -72,17 +73,17 @@ def linear_network_edge(
     >>> [round(linear_network_edge(ratio, weight_variance=1.0), 6) for ratio in (0.5, 1.0, 2.0)]
     [7.789281, 9.945659, 13.674391]
     """
-    rho = _checks.scalar("ratio", _checks.positive("ratio", ratio))
-    scale = _checks.scalar("weight_variance", _checks.nonnegative("weight_variance", weight_variance))
+    rho = scalar("ratio", ratio, positive)
+    scale = scalar("weight_variance", weight_variance, nonnegative)
     first, second = width_ratios_of(width_ratios, 2).tolist()
     gamma, r = rho * first, second / first
     for name, given, used in (("ratio", rho, gamma), ("width_ratios", width_ratios, r)):
-        _checks.require(1 / _LARGEST < used < _LARGEST, name, _MODERATE, given)
-    with np.errstate(over="ignore"):
-        edge = np.float64(scale) * _edge(gamma, r, _argument(gamma, r))
-    return float(_checks.representable(edge, ratio=ratio, weight_variance=weight_variance))
+        require(1 / _LARGEST < used < _LARGEST, name, _MODERATE, given)
+    edge = np.float64(scale) * _edge(gamma, r, _argument(gamma, r))
+    return float(representable(edge, ratio=ratio, weight_variance=weight_variance))
 
 
+@quiet
 def linear_network_largest(
     *,
     width: int,
@@ -127,18 +128,17 @@ def linear_network_largest(
     >>> round(linear_network_largest(width=144, samples=96, weight_variance=1.0), 3)
     11.3
     """
-    m = _checks.count("width", width)
-    t = _checks.integer("samples", samples, least=2, most=2**63 - 1)
-    scale = _checks.scalar("weight_variance", _checks.nonnegative("weight_variance", weight_variance))
+    m = count("width", width)
+    t = count("samples", samples, 2)
+    scale = scalar("weight_variance", weight_variance, nonnegative)
     first, second = width_ratios_of(width_ratios, 2).tolist()
     gamma, r = first * m / (t - 1), second / first
     for used in (gamma, r):
-        _checks.require(1 / _LARGEST < used < _LARGEST, "width_ratios", _MODERATE, width_ratios)
+        require(1 / _LARGEST < used < _LARGEST, "width_ratios", _MODERATE, width_ratios)
     w = _argument(gamma, r)
     shift = TracyWidom(beta=1).mean() * _spread(gamma, r, w) * (t - 1) ** (-2 / 3)
-    with np.errstate(over="ignore"):
-        largest = np.float64(scale) * ((1 - 1 / t) * max(_edge(gamma, r, w) + shift, 0.0))
-    return float(_checks.representable(largest, weight_variance=weight_variance))
+    largest = np.float64(scale) * ((1 - 1 / t) * max(_edge(gamma, r, w) + shift, 0.0))
+    return float(representable(largest, weight_variance=weight_variance))
 
 
 def _growth(r: float, w: float) -> float:

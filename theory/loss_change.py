@@ -20,9 +20,19 @@ Vectors have shape (..., P), matrices (..., P, P); leading axes broadcast.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import finite, nonnegative, positive, representable, require, shown, together
+from theory._checks import (
+    Floats,
+    finite,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    shown,
+    together,
+)
 
 __all__ = [
     "descent_bound",
@@ -33,10 +43,8 @@ __all__ = [
     "squared_gradient_variance",
 ]
 
-Floats = NDArray[np.float64]
 
-
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def quadratic_change(
     rate: ArrayLike, gradient: ArrayLike, hessian: ArrayLike, *, preconditioner: ArrayLike | None = None
 ) -> Floats:
@@ -78,7 +86,7 @@ def quadratic_change(
     return _change(rate, first, second)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def descent_bound(rate: ArrayLike, *, squared_gradient: ArrayLike, sharpness: ArrayLike) -> Floats:
     r"""Most that a plain step can change a quadratic loss: :math:`-a |g|^2 (1 - a \lambda_1/2)`.
 
@@ -113,14 +121,14 @@ def descent_bound(rate: ArrayLike, *, squared_gradient: ArrayLike, sharpness: Ar
     -1.25
     """
     rate, squared, sharpness = together(
-        rate=finite("rate", rate),
-        squared_gradient=nonnegative("squared_gradient", squared_gradient),
-        sharpness=finite("sharpness", sharpness),
+        rate=(finite, rate),
+        squared_gradient=(nonnegative, squared_gradient),
+        sharpness=(finite, sharpness),
     )
     return _change(rate, squared, squared * sharpness)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def sign_averaged_change(
     rate: ArrayLike, gradient: ArrayLike, hessian: ArrayLike, *, preconditioner: ArrayLike
 ) -> Floats:
@@ -169,7 +177,7 @@ def sign_averaged_change(
     return _change(rate, (components * step).sum(axis=-1), (step**2 * curvatures).sum(axis=-1))
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Floats:
     r"""Rate below which steps descend in the mean over batches.
 
@@ -206,8 +214,8 @@ def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Fl
     0.5
     """
     squares, tops = together(
-        squared_gradients=nonnegative("squared_gradients", squared_gradients),
-        sharpness=positive("sharpness", sharpness),
+        squared_gradients=(nonnegative, squared_gradients),
+        sharpness=(positive, sharpness),
     )
     require(squares.ndim >= 1 and squares.shape[-1] >= 1, "squared_gradients", "a vector", squared_gradients)
     largest = squares.max(axis=-1, keepdims=True)
@@ -217,7 +225,7 @@ def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Fl
     return representable(rate, squared_gradients=squared_gradients, sharpness=sharpness)
 
 
-@np.errstate(over="ignore")
+@quiet
 def squared_gradient_mean(squared_gradient: ArrayLike, *, trace: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Mean squared gradient of a batch: :math:`E|g_B|^2 = |g|^2 + \mathrm{tr}\,C/B`.
 
@@ -249,14 +257,14 @@ def squared_gradient_mean(squared_gradient: ArrayLike, *, trace: ArrayLike, batc
     array([7. , 4.5])
     """
     squared, trace, batch = together(
-        squared_gradient=nonnegative("squared_gradient", squared_gradient),
-        trace=nonnegative("trace", trace),
-        batch_size=positive("batch_size", batch_size),
+        squared_gradient=(nonnegative, squared_gradient),
+        trace=(nonnegative, trace),
+        batch_size=(positive, batch_size),
     )
     return representable(squared + trace / batch, squared_gradient=squared, trace=trace, batch_size=batch)
 
 
-@np.errstate(over="ignore")
+@quiet
 def squared_gradient_variance(
     covariance_along: ArrayLike, *, trace_of_square: ArrayLike, batch_size: ArrayLike
 ) -> Floats:
@@ -292,9 +300,9 @@ def squared_gradient_variance(
     array([28.,  4.])
     """
     along, square, batch = together(
-        covariance_along=nonnegative("covariance_along", covariance_along),
-        trace_of_square=nonnegative("trace_of_square", trace_of_square),
-        batch_size=positive("batch_size", batch_size),
+        covariance_along=(nonnegative, covariance_along),
+        trace_of_square=(nonnegative, trace_of_square),
+        batch_size=(positive, batch_size),
     )
     variance = 4 * (along / batch) + 2 * (square / batch / batch)
     return representable(variance, covariance_along=along, trace_of_square=square, batch_size=batch)

@@ -29,8 +29,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory import _checks
-from theory._initialisation import Initialisation
+from theory._checks import (
+    finite,
+    instance,
+    integer,
+    layers,
+    nonnegative,
+    quiet,
+    representable,
+    require,
+    scalar,
+    within,
+)
 from theory.activations import Activation, built_in, gaussian_kernels, resolve
 from theory.activations.gaussian import ConvergenceError, Moments
 
@@ -43,7 +53,6 @@ __all__ = [
     "preactivation_moment",
     "propagate",
 ]
-
 
 _LOCK = Lock()
 """mpmath keeps the constants it has computed, pi among them, where two threads at once get them wrong."""
@@ -143,7 +152,7 @@ def order_parameters(
     >>> mpmath.nstr(precise.q_hat_t[1], 20)  # (2/pi) arcsin(2/3)
     '0.46455905439753997851'
     """
-    depth = _checks.layers("depth", depth, least=1)
+    depth = layers("depth", depth, least=1)
     activations = resolve(activation, depth - 1)
     if digits is not None:
         return _precise(activations, *_start(weight_variance, bias_variance, input_overlap), digits)
@@ -153,6 +162,7 @@ def order_parameters(
     )
 
 
+@quiet
 def preactivation_moment(
     q_hat: ArrayLike, *, weight_variance: ArrayLike, bias_variance: ArrayLike
 ) -> NDArray[np.float64]:
@@ -188,11 +198,10 @@ def preactivation_moment(
     >>> preactivation_moment([1.0, 0.25], weight_variance=2.0, bias_variance=0.5)
     array([2.5, 1. ])
     """
-    moment = _checks.finite("q_hat", q_hat)
+    moment = finite("q_hat", q_hat)
     drawn = Initialisation.checked(weight_variance, bias_variance)
-    with np.errstate(over="ignore"):
-        found = drawn.weight * moment + drawn.bias
-    return _checks.representable(found, q_hat=q_hat, weight_variance=weight_variance)
+    found = drawn.weight * moment + drawn.bias
+    return representable(found, q_hat=q_hat, weight_variance=weight_variance)
 
 
 def input_derivative(
@@ -270,7 +279,7 @@ def propagate(
     >>> result.variance[-1] - result.covariance[-1], 0 < result.gap[-1] < 1e-50
     (0.0, True)
     """
-    _checks.instance("activations", activations, Sequence, "a sequence of Activation")
+    instance("activations", activations, Sequence, "a sequence of Activation")
     return _propagate(activations, *_start(weight_variance, bias_variance, input_overlap))
 
 
@@ -294,7 +303,7 @@ def _start(
     weight_variance: ArrayLike, bias_variance: ArrayLike, input_overlap: ArrayLike
 ) -> tuple[Initialisation, float]:
     drawn = Initialisation.checked(weight_variance, bias_variance)
-    return drawn, _checks.scalar("input_overlap", _checks.within("input_overlap", input_overlap, -1.0, 1.0))
+    return drawn, scalar("input_overlap", within("input_overlap", input_overlap, -1.0, 1.0))
 
 
 def _recursion(kernels: Sequence[_Kernel], drawn: Initialisation, overlap: Any) -> Propagation:
@@ -325,7 +334,7 @@ def _precise(
 ) -> OrderParameters:
     from theory.activations.precise_kernels import mpmath, precise_kernels
 
-    digits = _checks.integer("digits", digits, least=1, most=1000)
+    digits = integer("digits", digits, least=1, most=1000)
     kernels = [precise_kernels(a, digits) for a in activations]
     with _LOCK:
         mp = mpmath().mp.clone()  # the caller's precision is neither read nor set
@@ -335,3 +344,39 @@ def _precise(
         columns = (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st)
         rounded = [[mpmath().mp.make_mpf((+x)._mpf_) for x in c] for c in columns]
     return OrderParameters(*(np.array(c, dtype=object) for c in rounded))
+
+
+_RULE = "small enough not to overflow"
+
+
+class Initialisation(NamedTuple):
+    r"""Variances :math:`\sigma_w^2` of the weights and :math:`\sigma_b^2` of the biases, floats or mpmath's."""
+
+    weight: Any
+    bias: Any
+
+    @classmethod
+    def checked(cls, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Initialisation:
+        """Two finite scalars >= 0.
+
+        >>> Initialisation.checked(2, 0.5)
+        Initialisation(weight=2.0, bias=0.5)
+        """
+        given = {"weight_variance": weight_variance, "bias_variance": bias_variance}
+        found = {name: nonnegative(name, value) for name, value in given.items()}
+        return cls(*(scalar(name, value) for name, value in found.items()))
+
+    def through(self, own: Any, shared: Any, gap: Any) -> tuple[Any, Any, Any]:
+        """Variance, covariance and their gap in the next layer, from the moments of the activations."""
+        return self.weight * own + self.bias, self.weight * shared + self.bias, self.weight * gap
+
+    def over_power_of_two(self) -> Initialisation:
+        """Both over a power of two near the larger: what is normalised depends on their ratio alone."""
+        exponent = math.frexp(max(self))[1]
+        return Initialisation(math.ldexp(self.weight, -exponent), math.ldexp(self.bias, -exponent))
+
+    def require_moderate(self, condition: Any, *, by_bias: bool | None = None) -> None:
+        """Refuse, for what they overflow, the larger of the two or the one that is said to be guilty."""
+        guilty = self.bias > self.weight if by_bias is None else by_bias
+        name, value = ("bias_variance", self.bias) if guilty else ("weight_variance", self.weight)
+        require(condition, name, _RULE, value)

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import finite, nonnegative, positive, representable, require, together
+from theory._checks import Floats, finite, nonnegative, positive, quiet, representable, require, together
 
 __all__ = [
     "Outlier",
@@ -37,8 +37,6 @@ __all__ = [
     "information_plus_noise",
     "spiked_covariance",
 ]
-
-Floats = NDArray[np.float64]
 
 
 class Law(Protocol):
@@ -83,7 +81,7 @@ class Outlier:
     visible: NDArray[np.bool_]
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus Wigner noise, as the dimension grows.
 
@@ -117,7 +115,7 @@ def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     >>> additive_wigner([0.5, 1.0, 2.0, -2.0], sigma=1.0).eigenvalue
     array([ 2. ,  2. ,  2.5, -2.5])
     """
-    spike, sigma = together(spike=finite("spike", spike), sigma=nonnegative("sigma", sigma))
+    spike, sigma = together(spike=(finite, spike), sigma=(nonnegative, sigma))
     size = np.abs(spike)
     safe = np.where(size > sigma, size, 1.0)
     overlap = (size - sigma) / safe * ((size + sigma) / safe)
@@ -125,7 +123,7 @@ def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     return _representable(top, spike=spike, sigma=sigma)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of a low-rank matrix plus an independent Wishart matrix, as the dimension grows.
 
@@ -163,19 +161,17 @@ def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> 
     >>> top.eigenvalue, top.overlap
     (array([ 9.,  9., 10.]), array([0.  , 0.  , 0.75]))
     """
-    spike, q, variance = _rectangular(spike, q, variance)
-    root = np.sqrt(q)
+    spike, q, variance, root, edge = _rectangular(spike, q, variance)
     radius = root * variance  # the bulk seen from the mean, half its width
     threshold = radius * (1 + root)
     strength = (spike - threshold) + radius  # spike - q variance
     safe = np.where(spike > threshold, strength, 1.0)
     overlap = (spike - threshold) / safe * ((strength + radius) / safe)
-    edge = (1 + root) * variance * (1 + root)
     top = _outlier(spike, threshold=threshold, edge=edge, strength=strength, overlap=overlap)
     return _representable(top, spike=spike, q=q, variance=variance)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of :math:`(J + E)(J + E)^\top` for a low-rank J, as the dimension grows.
 
@@ -213,12 +209,10 @@ def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLik
     >>> information_plus_noise([1.0, 2.0, 6.0], q=4.0, variance=1.0).eigenvalue
     array([ 9.        ,  9.        , 11.66666667])
     """
-    spike, q, variance = _rectangular(spike, q, variance)
-    root = np.sqrt(q)
+    spike, q, variance, root, edge = _rectangular(spike, q, variance)
     threshold = root * variance
     safe = np.where(spike > threshold, spike, 1.0)
     overlap = (spike - threshold) / safe * ((spike + threshold) / safe) / (1 + root * (threshold / safe))
-    edge = (1 + root) * variance * (1 + root)
     top = _outlier(spike, threshold=threshold, edge=edge, strength=spike, overlap=overlap)
     return _representable(top, spike=spike, q=q, variance=variance)
 
@@ -259,7 +253,7 @@ def spiked_covariance(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) ->
     return information_plus_noise(spike, q=q, variance=variance)
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+@quiet
 def additive(spike: ArrayLike, law: Law) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus free noise of any spectrum.
 
@@ -303,7 +297,8 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
     threshold = np.where(negative, _threshold(law, low), _threshold(law, high))
     visible = np.where(negative, spike < threshold, spike > threshold)
     # where it is not visible 1/spike may be a pole of R
-    w = 1 / np.where(visible, spike, np.where(negative, -1.0, 1.0) * _strong(law))
+    strong = 2 * (abs(_threshold(law, low)) + abs(_threshold(law, high))) + (high - low)
+    w = 1 / np.where(visible, spike, np.where(negative, -1.0, 1.0) * strong)
     position = spike + law.r_transform(representable(w, spike=spike))
     # R is analytic: the imaginary part along a tiny imaginary step is its derivative, exact to rounding
     decay = w * np.imag(law.r_transform(w + 1e-20j * w)) / 1e-20
@@ -320,9 +315,11 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
 
 def _rectangular(spike: ArrayLike, q: ArrayLike, variance: ArrayLike) -> tuple[Floats, ...]:
     """The arguments of the models with rectangular noise, checked and broadcast."""
-    return together(
-        spike=nonnegative("spike", spike), q=positive("q", q), variance=nonnegative("variance", variance)
+    spike, q, variance = together(
+        spike=(nonnegative, spike), q=(positive, q), variance=(nonnegative, variance)
     )
+    root = np.sqrt(q)
+    return spike, q, variance, root, (1 + root) * variance * (1 + root)
 
 
 def _representable(top: Outlier, **arguments: Floats) -> Outlier:
@@ -345,12 +342,6 @@ def _threshold(law: Law, end: float) -> float:
         return float(1 / law.stieltjes(end))
     except ValueError:
         return 0.0
-
-
-def _strong(law: Law) -> float:
-    """A spike beyond both thresholds."""
-    low, high = _ends(law)
-    return 2 * (abs(_threshold(law, low)) + abs(_threshold(law, high))) + (high - low)
 
 
 def _outlier(

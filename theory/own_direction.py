@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import as_given, finite, flag, instance, require, scalar
+from theory._checks import Floats, as_given, finite, flag, instance, require, scalar
 
 __all__ = [
     "BatchBounds",
@@ -44,7 +44,6 @@ __all__ = [
     "own_directions",
 ]
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _LARGEST_BACKGROUND = 0.8
@@ -149,8 +148,8 @@ def own_directions(
     top = float(np.linalg.eigvalsh(a.mean(axis=0))[-1])
     require(top > 0, "projected", "of positive mean top eigenvalue", top)
     coupling, own = _own_blocks(a, tops, alpha, inside)
-    q = scalar("background", _bounded("background", background))
-    kappa = scalar("spread", _bounded("spread", spread))
+    q = scalar("background", background, _bounded)
+    kappa = scalar("spread", spread, _bounded)
     return OwnDirections(
         projected=a,
         rest=c - a @ a - coupling[:, :, None] * coupling[:, None, :],
@@ -247,7 +246,13 @@ def batch_bounds(statistics: OwnDirections, batches: ArrayLike, *, semidefinite:
     """
     instance("statistics", statistics, OwnDirections, "the result of own_directions")
     chosen = _batches(batches, statistics.samples)
-    tops = _tops(statistics)[chosen]
+    own = statistics.own[:, None, None]
+    row = np.concatenate([statistics.coupling[:, None], own], axis=2)
+    blocks = np.concatenate([statistics.projected, row[:, :, :-1]], axis=1)
+    matrices = np.concatenate(
+        [blocks, row.swapaxes(1, 2)], axis=2
+    )  # of each sample, on the span and its own direction
+    tops = np.linalg.eigvalsh(matrices)[:, -1][chosen]
     lower = np.linalg.eigvalsh(statistics.projected[chosen].mean(axis=1))[:, -1]
     if flag("semidefinite", semidefinite):
         lower = np.maximum(lower, tops.max(axis=1) / chosen.shape[1])
@@ -286,7 +291,12 @@ def expected_eigenvalue(statistics: OwnDirections, batches: ArrayLike) -> Floats
     diagonal = np.diagonal(statistics.projected, axis1=1, axis2=2)
     controls = np.stack([diagonal[:, 0], diagonal.sum(axis=1)], axis=1)
     off = controls[_batches(batches, statistics.samples)].mean(axis=1) - controls.mean(axis=0)
-    mean: Floats = np.asarray(values.mean() - off.mean(axis=0) @ _slopes(values, off), dtype=np.float64)
+    slopes = np.zeros_like(off[0])
+    if len(values) >= 12:  # least squares
+        centred = off - off.mean(axis=0)
+        solve: Any = np.linalg.lstsq
+        slopes = solve(centred, values - values.mean(), rcond=1e-9)[0]
+    mean: Floats = np.asarray(values.mean() - off.mean(axis=0) @ slopes, dtype=np.float64)
     return mean[()]
 
 
@@ -299,15 +309,6 @@ def _own_blocks(a: Floats, tops: Floats, alpha: Floats, inside: Floats) -> tuple
     coupling = (tops[:, None] * alpha - image) / np.sqrt(squared_length)[:, None]
     own = (tops * (1 - 2 * inside) + (alpha * image).sum(axis=1)) / squared_length
     return np.where(there[:, None], coupling, 0.0), np.where(there, own, 0.0)
-
-
-def _tops(statistics: OwnDirections) -> Floats:
-    """l_i: u_i lies in the span of V and the own direction."""
-    own = statistics.own[:, None, None]
-    row = np.concatenate([statistics.coupling[:, None], own], axis=2)
-    blocks = np.concatenate([statistics.projected, row[:, :, :-1]], axis=1)
-    values = np.linalg.eigvalsh(np.concatenate([blocks, row.swapaxes(1, 2)], axis=2))
-    return np.asarray(values[:, -1], dtype=np.float64)
 
 
 class _Equation:
@@ -359,15 +360,6 @@ class _Equation:
         matrices += (self._coupling / gaps[:, :, None]).swapaxes(1, 2) @ self._coupling
         values = np.asarray(np.linalg.eigvalsh(matrices), dtype=np.float64)
         return values[:, -1]
-
-
-def _slopes(values: Floats, off: Floats) -> Floats:
-    """Regression of the values on the control variates; 0 where there is too little to fit."""
-    if len(values) < 12:
-        return np.zeros_like(off[0])
-    centred = off - off.mean(axis=0)
-    least_squares: Any = np.linalg.lstsq
-    return np.asarray(least_squares(centred, values - values.mean(), rcond=1e-9)[0], dtype=np.float64)
 
 
 def _batches(batches: ArrayLike, samples: int) -> Indices:

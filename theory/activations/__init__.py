@@ -23,22 +23,22 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from theory._checks import finite, instance, integer, require, scalar, shown
-from theory.activations._kernels import KeptKernels
-from theory.activations._kinks import jumps_of, normal_density
+from theory._checks import Floats, finite, instance, integer, require, scalar, shown
+from theory._roots import special
+from theory.activations._quadrature import KeptKernels
 from theory.activations.gaussian import (
     Erf,
     Kernels,
     KinkedQuadrature,
     NumericalKernels,
     PiecewiseLinear,
+    jumps_of,
+    normal_density,
     real_values,
 )
 
@@ -59,7 +59,6 @@ __all__ = [
     "tanh",
 ]
 
-Floats = NDArray[np.float64]
 Function = Callable[[Floats], Any]
 
 _MEAN = 0.7  # of 0 the errors of one parity would not be seen
@@ -191,7 +190,7 @@ def leaky_relu(slope: float = 0.01) -> Activation:
     >>> leaky_relu(0.5).function(np.array([-2.0, 3.0]))
     array([-1.,  3.])
     """
-    s = scalar("slope", finite("slope", slope))
+    s = scalar("slope", slope, finite)
     return _piecewise_linear(f"leaky_relu({s:g})", s)
 
 
@@ -279,11 +278,11 @@ def _sigmoid_slope(x: Floats) -> Floats:
 
 
 def _normal_cdf(x: Floats) -> Floats:
-    return import_module("scipy.special").ndtr(x)
+    return special.ndtr(x)
 
 
 def _erf(x: Floats) -> Floats:
-    return import_module("scipy.special").erf(x)
+    return special.erf(x)
 
 
 def _erf_slope(x: Floats) -> Floats:

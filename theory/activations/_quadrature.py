@@ -1,33 +1,144 @@
-"""Gaussian averages of a smooth activation by the trapezoidal rule in the Gaussian variables.
+"""Gaussian averages of one activation: by the trapezoidal rule in the Gaussian variables, or in closed form.
 
 The rule converges exponentially for an analytic activation; the step is halved (and the range widened) until two
 results agree, so what is not smooth is found out and refused.
+
+Closed forms are those of rectifiers (the arc-cosine kernels) and erf (the arc-sine kernel).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from theory._checks import require
-from theory.activations._kernels import (
-    ConvergenceError,
-    Fluctuations,
-    Kernels,
-    Moments,
-    pair_arguments,
-    share_arguments,
-)
+from theory._checks import Floats, finite, nonnegative, quiet, require, scalar
+from theory._roots import special, unit_legendre
 
-__all__ = ["Grid", "Integrand", "NumericalKernels", "Part", "average", "elementwise_values", "real_values"]
 
-Floats = NDArray[np.float64]
+class ConvergenceError(ArithmeticError):
+    """A tolerance was not reached; `estimate` is the best value found (None if there is none).
+
+    >>> ConvergenceError("no", estimate=0.5).estimate
+    0.5
+    """
+
+    def __init__(self, message: str, *, estimate: Any = None) -> None:
+        super().__init__(message)
+        self.estimate = estimate
+
+
+class Moments(NamedTuple):
+    """Second moments of one function of a Gaussian pair."""
+
+    moment: Any
+    overlap: Any
+    gap: Any
+
+
+class Fluctuations(NamedTuple):
+    """Averages of V^2, A^2, A B, B^2, C^2: V = Var phi, A = Var phi', B = E phi'^2, C = Cov(phi, phi').
+
+    These are taken over zeta, given z.
+    """
+
+    value: float
+    derivative: float
+    mixed: float
+    square: float
+    cross: float
+
+
+class Kernels(ABC):
+    """Gaussian averages of one activation; abs(`covariance`) <= `variance`, `gap` is their difference.
+
+    All kernels of this package refuse other numbers with a ``ValueError``; averages larger than any float are
+    infinite.
+    """
+
+    @abstractmethod
+    def value(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of the activation itself."""
+
+    @abstractmethod
+    def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of its derivative."""
+
+    @abstractmethod
+    def curvature(self, variance: float, covariance: float, gap: float) -> float:
+        """Overlap of the second derivative (in the sense of distributions at a kink)."""
+
+    @abstractmethod
+    def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
+        """Squared conditional variances, averaged; `covariance` >= 0."""
+
+
+@dataclass(frozen=True)
+class KeptKernels(Kernels):
+    """Averages of an activation whose values never change: one that was asked for is not averaged again.
+
+    A curve over widths, samples or layers asks for the same ones at every point.
+    """
+
+    of: Kernels
+
+    def value(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of the activation itself."""
+        return _kept(self.of.value, variance, covariance, gap)
+
+    def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of its derivative."""
+        return _kept(self.of.derivative, variance, covariance, gap)
+
+    def curvature(self, variance: float, covariance: float, gap: float) -> float:
+        """Overlap of the second derivative."""
+        return _kept(self.of.curvature, variance, covariance, gap)
+
+    def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
+        """Squared conditional variances, averaged."""
+        return _kept(self.of.fluctuations, covariance, gap)
+
+
+def _kept(average: Callable[..., Any], *arguments: Any) -> Any:
+    plain = all(
+        isinstance(number, float) for number in arguments
+    )  # others cannot be told apart, or are refused
+    return _remembered(average, *arguments) if plain else average(*arguments)
+
+
+@lru_cache(maxsize=1 << 14)
+def _remembered(average: Callable[..., Any], *arguments: float) -> Any:
+    return average(*arguments)
+
+
+def pair_arguments(variance: Any, covariance: Any, gap: Any) -> tuple[float, float, float]:
+    """The arguments as floats that belong together, up to the rounding of a long recursion."""
+    a = _number("variance", variance)
+    b = covariance + 0.0 if isinstance(covariance, float) else scalar("covariance", covariance, finite)
+    d = _number("gap", gap)
+    slack = 1e-8 * a + 1e-320
+    require(abs(b) <= a + slack, "covariance", "between -variance and variance", covariance)
+    require(abs((a - b) - d) <= slack, "gap", "variance - covariance", gap)
+    return a, min(max(b, -a), a), min(d, 2 * a)
+
+
+def share_arguments(covariance: Any, gap: Any) -> tuple[float, float]:
+    """The shared and the own part of a variance, as floats."""
+    return _number("covariance", covariance), _number("gap", gap)
+
+
+def _number(name: str, value: Any) -> float:
+    """One number >= 0 whose small multiples do not overflow."""
+    number = value + 0.0 if isinstance(value, float) else scalar(name, value, nonnegative)  # no -0.0
+    require(number >= 0 and 8 * number < math.inf, name, "non-negative, finite and below 2e307", value)
+    return number
+
+
 Function = Callable[[Floats], Any]
 
 _TOLERANCE = 1e-12  # two successive levels agree to this; the error of the finer one is then far below
@@ -212,7 +323,7 @@ class _Tensor:
             return Part(mean, y - mean[:, None])
         moved = sum(
             (w * shift) * slope(self._centre[:, None] + x * shift)
-            for x, w in zip(*_unit_legendre(), strict=True)
+            for x, w in zip(*unit_legendre(6), strict=True)
         )
         mean = moved @ self._inner
         return Part(f(self._centre) + mean, moved - mean[:, None])
@@ -296,12 +407,7 @@ def _normal_weights(z: Floats) -> Floats:
     return weights / weights.sum()
 
 
-@cache
-def _unit_legendre() -> tuple[list[float], list[float]]:
-    nodes, weights = np.polynomial.legendre.leggauss(6)
-    return (0.5 * (1 + nodes)).tolist(), (0.5 * weights).tolist()
-
-
+@quiet
 def real_values(name: str, f: Function, x: Floats) -> Floats:
     """Values of an activation or a derivative as float64, whatever numbers they are.
 
@@ -315,8 +421,7 @@ def real_values(name: str, f: Function, x: Floats) -> Floats:
     >>> real_values("step", lambda x: x > 0, np.array([-1.0, 2.0]))
     array([0., 1.])
     """
-    with np.errstate(all="ignore"):
-        y = np.asarray(f(x))
+    y = np.asarray(f(x))
     if y.dtype.kind not in "buif":
         raise ValueError(
             f"activation {name!r} must be real with its derivatives, got values of type {y.dtype}"
@@ -337,7 +442,7 @@ def elementwise_values(name: str, f: Function, x: Floats) -> Floats:
     return y
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what overflows does not settle
+@quiet  # what overflows does not settle
 def average(name: str, at: Callable[[int], Floats], scale: Callable[[Floats], Floats]) -> Floats:
     """First of at(1), at(2), ... within tolerance of the one before."""
     last: Floats | None = None
@@ -353,3 +458,166 @@ def average(name: str, at: Callable[[int], Floats], scale: Callable[[Floats], Fl
         f"Gaussian averages of activation {name!r} did not settle to {_TOLERANCE:g}: is it smooth?",
         estimate=last,
     )
+
+
+_STEEPEST = 1e75  # fourth powers of a slope stay in range
+
+
+@dataclass(frozen=True)
+class PiecewiseLinear(Kernels):
+    r"""x for x > 0 and `slope` x for x < 0: arc-cosine kernels, written so that no digit cancels.
+
+    With :math:`\cos\theta = b/a`, :math:`\beta = \pi - \theta`, :math:`g(x) = \sin x - x \cos x`,
+    :math:`e = (1 - s)^2/4`, :math:`o = (1 + s)^2/4`:
+    :math:`I_\phi = (o - e) b + 2 e a\, g(\beta)/\pi`, the gap is :math:`(o + e) d - 2 e a\, g(\theta)/\pi`,
+    :math:`I_{\phi'} = o - e + 2 e \beta/\pi`, its gap is :math:`2 e \theta/\pi`.
+
+    References
+    ----------
+    Karakida, Akaho and Amari (2019), eqs. (5) and (7), evaluated for ReLU (slope 0).
+
+    Examples
+    --------
+    >>> round(PiecewiseLinear(0.0).value(2.0, 0.0, 2.0).overlap * np.pi, 12)
+    1.0
+    """
+
+    slope: float
+
+    def __post_init__(self) -> None:
+        slope = scalar("slope", self.slope, finite)
+        require(abs(slope) <= _STEEPEST, "slope", f"at most {_STEEPEST:g} in size", self.slope)
+
+    def value(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of the activation itself."""
+        variance, covariance, gap = pair_arguments(variance, covariance, gap)
+        o, e = self._parts()
+        both = o + e  # a common factor, so that only the results may overflow
+        scale = 2 * (e / both) * variance / math.pi
+        theta, beta = _angles(variance, covariance, gap)
+        overlap = self.slope / both * covariance + scale * _sine_excess(beta)
+        difference = gap - scale * _sine_excess(theta)
+        return Moments(both * variance, both * overlap, both * max(difference, 0.0))
+
+    def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of the derivative; at variance 0 the average over the two sides of the kink."""
+        variance, covariance, gap = pair_arguments(variance, covariance, gap)
+        o, e = self._parts()
+        theta, beta = _angles(variance, covariance, gap)
+        return Moments(o + e, self.slope + 2 * e * beta / math.pi, 2 * e * theta / math.pi)
+
+    def curvature(self, variance: float, covariance: float, gap: float) -> float:
+        """Overlap of the second derivative, a Dirac delta of weight 1 - slope; needs two different inputs."""
+        variance, covariance, gap = pair_arguments(variance, covariance, gap)
+        _, e = self._parts()
+        if e == 0:
+            return 0.0
+        require(gap > 0, "gap", "positive for an activation with a kink", gap)
+        require(
+            variance + covariance > 0,
+            "covariance",
+            "above -variance for an activation with a kink",
+            covariance,
+        )
+        return 2 * e / math.pi / math.sqrt(gap) / math.sqrt(variance + covariance)
+
+    def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
+        """Squared conditional variances, averaged; `covariance` >= 0."""
+        covariance, gap = share_arguments(covariance, gap)
+        if not gap > 0:
+            square = 0.5 * (1 + self.slope**4)
+            return Fluctuations(0.0, 0.0, 0.0, square, 0.0)
+        t, weights = _kink_rule(covariance, gap)
+        value, derivative, square, cross = _kinked_moments(t, self.slope)
+        rows = np.array([value**2, derivative**2, derivative * square, square**2, cross**2])
+        value2, derivative2, mixed, square2, cross2 = (rows @ weights).tolist()
+        return Fluctuations(value2 * gap * gap, derivative2, mixed, square2, cross2 * gap)
+
+    def _parts(self) -> tuple[float, float]:
+        """Weights o and e of the odd (linear) and the even part of the activation, squared."""
+        return (0.5 * (1 + self.slope)) ** 2, (0.5 * (1 - self.slope)) ** 2
+
+
+def _angles(variance: float, covariance: float, gap: float) -> tuple[float, float]:
+    """Angle between the inputs and its supplement, from the smaller one: arccos would lose it."""
+    if variance == 0:
+        return 0.0, math.pi
+    small = 2 * math.asin(math.sqrt(max(min(gap, variance + covariance), 0.0) / variance / 2))
+    return (small, math.pi - small) if covariance >= 0 else (math.pi - small, small)
+
+
+def _sine_excess(x: float) -> float:
+    """Difference sin x - x cos x, by its series where the two terms cancel."""
+    if x >= 0.2:
+        return math.sin(x) - x * math.cos(x)
+    y = x * x
+    return x * y * (1 / 3 - y * (1 / 30 - y * (1 / 840 - y * (1 / 45360 - y / 3991680))))
+
+
+def _kink_rule(covariance: float, gap: float, step: float = 0.05) -> tuple[Floats, Floats]:
+    """Nodes t = sqrt(b) z / sqrt(d) and weights over z, resolving the kink's scale sqrt(d/b) as well as 1."""
+    ratio = min(math.sqrt(covariance) / math.sqrt(gap), 1e150)
+    core = min(1.0, 1 / ratio) if ratio > 0 else 1.0
+    n = math.ceil(math.asinh(10.0 / core) / step)
+    x = step * np.arange(-n, n + 1, dtype=np.float64)
+    z = core * np.sinh(x)
+    weights = step * core * np.cosh(x) * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+    return np.clip(ratio * z, -40.0, 40.0), weights  # beyond 40 all is saturated
+
+
+def _kinked_moments(t: Floats, slope: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Var phi, Var phi', E phi'^2, Cov(phi, phi') of a leaky ReLU at N(t, 1)."""
+    ndtr: Callable[[Floats], Floats] = special.ndtr
+    p, q, density = ndtr(t), ndtr(-t), np.exp(-0.5 * t**2) / math.sqrt(2 * math.pi)
+    jump = 1 - slope
+    # relu(u) = u + relu(-u) carries the variance from the negative side, where nothing cancels
+    below = -np.abs(t)
+    tail = ndtr(below)
+    mean = below * tail + density
+    variance = (1 + below**2) * tail + below * density - mean**2
+    relu = np.where(t > 0, 1 - 2 * q, 0.0) + np.maximum(variance, 0.0)
+    value = slope**2 + 2 * slope * jump * p + jump**2 * relu
+    rectified: Floats = np.where(t > 0, (t * p + density) * q, mean * q)
+    cross = slope * jump * density + jump**2 * rectified
+    return value, jump**2 * p * q, p + slope**2 * q, cross
+
+
+@dataclass(frozen=True)
+class Erf(NumericalKernels):
+    r"""Closed forms for erf: :math:`I_\phi = \frac 2\pi \arcsin\frac{2b}{1 + 2a}`, as arctangents.
+
+    References
+    ----------
+    Karakida, Akaho and Amari (2019), eqs. (5) and (7), evaluated for erf.
+    """
+
+    def value(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of erf."""
+        a, b, gap = pair_arguments(variance, covariance, gap)
+        own, cross = _erf_roots(a, b, gap)
+        moment, overlap = (2 / math.pi * math.atan2(2 * x, s) for x, s in ((a, own), (b, cross)))
+        if b < 0 or a == 0:
+            return Moments(moment, overlap, moment - overlap)
+        # sine and cosine of the difference of the two arcsines, safe from overflow
+        share, top = a / (a + b), 1 + 2 * a
+        sine = 2 * gap / (share * cross + (1 - share) * own)
+        cosine = (own / top) * (cross / top) + 4 * (a / top) * (b / top)
+        return Moments(moment, overlap, 2 / math.pi * math.atan2(sine, cosine))
+
+    def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of the derivative."""
+        variance, covariance, gap = pair_arguments(variance, covariance, gap)
+        own, cross = _erf_roots(variance, covariance, gap)
+        difference = 4 * (gap / own) * ((variance + covariance) / cross) / (own + cross)
+        return Moments(*(4 / math.pi * x for x in (1 / own, 1 / cross, difference)))
+
+    def curvature(self, variance: float, covariance: float, gap: float) -> float:
+        """Overlap of the second derivative."""
+        variance, covariance, gap = pair_arguments(variance, covariance, gap)
+        cross = _erf_roots(variance, covariance, gap)[1]
+        return 16 / math.pi * (covariance / cross) / cross / cross
+
+
+def _erf_roots(a: float, b: float, d: float) -> tuple[float, float]:
+    """Roots of (1 + 2a)^2 - 4a^2 and (1 + 2a)^2 - 4b^2."""
+    return math.sqrt(1 + 4 * a), math.sqrt(1 + 2 * d) * math.sqrt(1 + 2 * (a + b))

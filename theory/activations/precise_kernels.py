@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from theory import _checks
+from theory._checks import instance, integer, require
 from theory.activations import Activation, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear
 
 __all__ = ["mpmath", "precise_kernels"]
 
 Function = Callable[[Any], Any]
+Kernel = Callable[[Any, Any, Any], Moments]
 
 _GUARD = 8  # digits beyond those asked for: poles of fourth order take a few
 _NODES = 10**6  # of a product rule; some ten seconds
@@ -55,101 +56,91 @@ def precise_kernels(activation: Activation, digits: int) -> Any:
     ...     print(precise_kernels(single("relu"), 25).derivative(2 * half, half, half).overlap)
     0.333333333333333333333333333333
     """
-    _checks.instance("activation", activation, Activation, "an Activation")
-    digits = _checks.integer("digits", digits, least=1, most=1000)
+    instance("activation", activation, Activation, "an Activation")
+    digits = integer("digits", digits, least=1, most=1000)
     if isinstance(activation.kernels, PiecewiseLinear):
-        return _PiecewiseLinear(activation.kernels.slope)
+        return _Kernels(*(partial(f, activation.kernels.slope) for f in (_linear_value, _linear_slope)))
     if activation.name in _SMOOTH and activation is single(activation.name):
         cost = _ERROR_FUNCTION if activation.name == "gelu" else 1
-        return _Trapezoid(*_SMOOTH[activation.name], digits, cost)
+        return _Kernels(*(partial(_settled, f, digits, cost) for f in _SMOOTH[activation.name]))
     if activation is single("erf"):
-        return _Erf()
+        return _Kernels(_erf_value, _erf_slope)
     if activation is single("hard_tanh"):
-        return _HardTanh(digits)
+        both = ((_clipped, _clipped_mean), (_inside, _inside_mean))
+        return _Kernels(*(partial(_split, f, mean, digits) for f, mean in both))
     raise ValueError(f"activation must be a named one where digits are asked for, got {activation.name!r}")
 
 
-@dataclass(frozen=True)
-class _PiecewiseLinear:
-    slope: float
-
-    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
-        mp = variance.context
-        o, e, c = self._parts(variance, covariance)
-        even = 2 * variance / mp.pi * (mp.sqrt((1 - c) * (1 + c)) + c * mp.asin(c))
-        return _moments((o + e) * variance, o * covariance + e * even)
-
-    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
-        mp = variance.context
-        o, e, c = self._parts(variance, covariance)
-        return _moments(o + e, o + e * 2 / mp.pi * mp.asin(c))
-
-    def _parts(self, variance: Any, covariance: Any) -> tuple[Any, Any, Any]:
-        mp = variance.context
-        s = mp.mpf(self.slope)
-        c = covariance / variance if variance > 0 else mp.mpf(1)
-        return ((1 + s) / 2) ** 2, ((1 - s) / 2) ** 2, min(max(c, -mp.mpf(1)), mp.mpf(1))
+class _Kernels(NamedTuple):
+    value: Kernel
+    derivative: Kernel
 
 
-class _Erf:
-    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
-        mp = variance.context
-        return _moments(*(2 / mp.pi * mp.asin(2 * x / (1 + 2 * variance)) for x in (variance, covariance)))
-
-    def derivative(self, variance: Any, covariance: Any, gap: Any) -> Moments:
-        mp = variance.context
-        pairs = ((variance, 0 * gap), (covariance, gap))  # (1 + 2 a)^2 - 4 x^2 in factors: nothing cancels
-        return _moments(*(4 / mp.pi / mp.sqrt((1 + 2 * d) * (1 + 2 * (variance + x))) for x, d in pairs))
+def _linear_parts(slope: float, variance: Any, covariance: Any) -> tuple[Any, Any, Any]:
+    """Squares of the odd and of the even part of a leaky ReLU, and the correlation."""
+    mp = variance.context
+    s = mp.mpf(slope)
+    c = covariance / variance if variance > 0 else mp.mpf(1)
+    return ((1 + s) / 2) ** 2, ((1 - s) / 2) ** 2, min(max(c, -mp.mpf(1)), mp.mpf(1))
 
 
-@dataclass(frozen=True)
-class _HardTanh:
-    digits: int
-
-    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
-        return self._moments(_clipped, _clipped_mean, variance, covariance)
-
-    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
-        return self._moments(_inside, _inside_mean, variance, covariance)
-
-    def _moments(self, f: Function, mean: Callable[[Any, Any], Any], a: Any, b: Any) -> Moments:
-        mp = a.context
-        own, rest = mp.sqrt(a), a - abs(b)
-        adaptive = 4 * self.digits  # values of the moment's integrand
-        affordable = _affordable(adaptive, self.digits, _ERROR_FUNCTION)
-        _checks.require(affordable, "digits", "at most some hundred for hard_tanh", self.digits)
-        moment = 2 * mp.quad(_weighted_square(f, own), _cuts(own)) if a > 0 else f(own) ** 2
-        if rest <= 0:  # the activation is odd, its slope even
-            return _moments(moment, moment if b >= 0 or f is _inside else -moment)
-        spread = mp.sqrt(rest)
-        sign = 1 if b >= 0 else -1
-        overlap = _entire_average(
-            lambda x: mean(x, spread) * mean(sign * x, spread), abs(b), rest, self.digits
-        )
-        return _moments(moment, overlap)
+def _linear_value(slope: float, variance: Any, covariance: Any, _: Any) -> Moments:
+    mp = variance.context
+    o, e, c = _linear_parts(slope, variance, covariance)
+    even = 2 * variance / mp.pi * (mp.sqrt((1 - c) * (1 + c)) + c * mp.asin(c))
+    return _moments((o + e) * variance, o * covariance + e * even)
 
 
-@dataclass(frozen=True)
-class _Trapezoid:
-    function: Function
-    slope: Function
-    digits: int
-    cost: int
+def _linear_slope(slope: float, variance: Any, covariance: Any, _: Any) -> Moments:
+    mp = variance.context
+    o, e, c = _linear_parts(slope, variance, covariance)
+    return _moments(o + e, o + e * 2 / mp.pi * mp.asin(c))
 
-    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
-        return self._settled(self.function, variance, covariance)
 
-    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
-        return self._settled(self.slope, variance, covariance)
+def _erf_value(variance: Any, covariance: Any, _: Any) -> Moments:
+    mp = variance.context
+    return _moments(*(2 / mp.pi * mp.asin(2 * x / (1 + 2 * variance)) for x in (variance, covariance)))
 
-    def _settled(self, f: Function, a: Any, b: Any) -> Moments:
-        mp = a.context
-        coarse, fine = (_pair(f, a, b, s, self.digits, self.cost) for s in (mp.mpf(3) / 2, mp.mpf(1)))
-        # the error is exp(-const/step) or exp(-const/step^2): a step 3/2 as long keeps 4/9 of the digits
-        slack = mp.mpf(10) ** (-0.4 * self.digits) * fine.moment
-        if max(abs(coarse.moment - fine.moment), abs(coarse.overlap - fine.overlap)) > slack:
-            raise ConvergenceError(f"Gaussian averages did not reach {self.digits} digits", estimate=fine)
-        return fine
+
+def _erf_slope(variance: Any, covariance: Any, gap: Any) -> Moments:
+    mp = variance.context
+    pairs = ((variance, 0 * gap), (covariance, gap))  # (1 + 2 a)^2 - 4 x^2 in factors: nothing cancels
+    return _moments(*(4 / mp.pi / mp.sqrt((1 + 2 * d) * (1 + 2 * (variance + x))) for x, d in pairs))
+
+
+def _split(f: Function, mean: Callable[[Any, Any], Any], digits: int, a: Any, b: Any, _: Any) -> Moments:
+    """For hard tanh and its slope: averaged first over what the two inputs do not share."""
+    mp = a.context
+    own, rest = mp.sqrt(a), a - abs(b)
+    affordable = _affordable(4 * digits, digits, _ERROR_FUNCTION)  # values of the moment's integrand
+    require(affordable, "digits", "at most some hundred for hard_tanh", digits)
+
+    def weighted(z: Any) -> Any:
+        return f(own * z) ** 2 * z.context.npdf(z)
+
+    moment = f(own) ** 2
+    if a > 0:
+        far = mp.sqrt(2 * mp.log(10) * mp.dps) + 2
+        cuts = {
+            x for x in (1 / own, *map(mp.mpf, range(0, int(far), 2)), far) if x <= far
+        }  # the kink among them
+        moment = 2 * mp.quad(weighted, sorted(cuts))
+    if rest <= 0:  # the activation is odd, its slope even
+        return _moments(moment, moment if b >= 0 or f is _inside else -moment)
+    spread = mp.sqrt(rest)
+    sign = 1 if b >= 0 else -1
+    overlap = _entire_average(lambda x: mean(x, spread) * mean(sign * x, spread), abs(b), rest, digits)
+    return _moments(moment, overlap)
+
+
+def _settled(f: Function, digits: int, cost: int, a: Any, b: Any, _: Any) -> Moments:
+    mp = a.context
+    coarse, fine = (_pair(f, a, b, s, digits, cost) for s in (mp.mpf(3) / 2, mp.mpf(1)))
+    # the error is exp(-const/step) or exp(-const/step^2): a step 3/2 as long keeps 4/9 of the digits
+    slack = mp.mpf(10) ** (-0.4 * digits) * fine.moment
+    if max(abs(coarse.moment - fine.moment), abs(coarse.overlap - fine.overlap)) > slack:
+        raise ConvergenceError(f"Gaussian averages did not reach {digits} digits", estimate=fine)
+    return fine
 
 
 def _clipped(x: Any) -> Any:
@@ -175,18 +166,6 @@ def _inside_mean(x: Any, spread: Any) -> Any:
     return mp.ncdf((x + 1) / spread) - mp.ncdf((x - 1) / spread)
 
 
-def _weighted_square(f: Function, scale: Any) -> Function:
-    """Integrand of E f(scale z)^2."""
-    return lambda z: f(scale * z) ** 2 * z.context.npdf(z)
-
-
-def _cuts(scale: Any) -> list[Any]:
-    """Edges for an integral over a positive Gaussian variable times `scale`, with the kink among them."""
-    mp = scale.context
-    far = mp.sqrt(2 * mp.log(10) * mp.dps) + 2
-    return sorted({x for x in (1 / scale, *map(mp.mpf, range(0, int(far), 2)), far) if x <= far})
-
-
 def _entire_average(f: Function, shared: Any, own: Any, digits: int) -> Any:
     """Average of f(x) over x of variance `shared`; f grows like exp(y^2/own) in the complex plane."""
     mp = shared.context
@@ -196,7 +175,7 @@ def _entire_average(f: Function, shared: Any, own: Any, digits: int) -> Any:
     scale = mp.sqrt(shared)
     spacing = scale * mp.pi / mp.sqrt(needed * (mp.mpf(1) / 2 + shared / own))
     n = _half_width(scale, spacing, digits)
-    _checks.require(_affordable(n, digits, _ERROR_FUNCTION), "digits", _rule(shared + own), digits)
+    require(_affordable(n, digits, _ERROR_FUNCTION), "digits", _rule(shared + own), digits)
     weights = _weights(scale, spacing, n)
     return mp.fdot(weights, [f(x) for x in _grid(spacing, weights)])
 
@@ -223,7 +202,7 @@ def _pair(f: Function, a: Any, b: Any, coarser: Any, digits: int, cost: int) -> 
     nodes = [_half_width(s, x, digits) for s, x in zip(scales, spacings, strict=True)]
     several = nodes[1] + nodes[2] if outer == inner else nodes[1] * nodes[2]
     affordable = nodes[1] * nodes[2] <= _NODES and _affordable(nodes[0] + several, digits, cost)
-    _checks.require(affordable, "digits", _rule(a), digits)
+    require(affordable, "digits", _rule(a), digits)
     weights = [_weights(s, x, n) for s, x, n in zip(scales, spacings, nodes, strict=True)]
     moment = mp.fdot(weights[0], [f(u) ** 2 for u in _grid(own, weights[0])])
     means = _means(f, outer, inner, weights[1], weights[2])

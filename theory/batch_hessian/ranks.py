@@ -24,14 +24,6 @@ import numpy as np
 
 from theory._checks import as_given, count, flag, instance, integer, require
 
-__all__ = [
-    "dataset_rank_bound",
-    "ggn_rank_bound",
-    "sample_rank_bound",
-    "sample_rank_bound_of_paths",
-    "two_layer_rank_bound",
-]
-
 
 def ggn_rank_bound(batch_size: int, outputs: int, dim: int) -> int:
     r"""Largest rank of the Gauss-Newton matrix of a batch, :math:`\min(P, B (d_y - 1))`.

@@ -19,26 +19,24 @@ name                                symbol                    Granziol, Zohren a
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import finite, flag, nonnegative, positive, representable, require, together
-from theory.batch_hessian._batches import checked_sizes, dimension, over
-
-__all__ = [
-    "effective_batch_size",
-    "element_fluctuation",
-    "element_skewness",
-    "element_variance",
-    "finite_population_fluctuation",
-    "noise_bound",
-    "second_order_coefficient",
-    "second_order_eigenvalue",
-]
-
-Floats = NDArray[np.float64]
+from theory._checks import (
+    Floats,
+    dimension,
+    finite,
+    flag,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    together,
+    unbounded,
+)
 
 
-@np.errstate(over="ignore")
+@quiet
 def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Size b of a batch drawn with replacement that fluctuates as much: :math:`1/b = 1/B - 1/N`.
 
@@ -72,7 +70,7 @@ def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floa
     return np.where(rest > 0, b, np.inf)[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Expected square of one element of :math:`\epsilon = H_{batch} - H_{emp}`: :math:`(1/B - 1/N) S^2`.
 
@@ -109,7 +107,7 @@ def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_s
     return representable(over(variance, batch, rest), variance=variance, batch_size=batch)
 
 
-@np.errstate(over="ignore")
+@quiet
 def finite_population_fluctuation(
     *, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike, replacement: bool = False
 ) -> Floats:
@@ -152,7 +150,7 @@ def finite_population_fluctuation(
     0.75
     """
     variance = nonnegative("variance", variance)
-    total = positive("dataset_size", dataset_size, infinite=True)
+    total = unbounded("dataset_size", dataset_size)
     require(total >= 1, "dataset_size", "at least 1", dataset_size)
     if flag("replacement", replacement):
         batch, rest = positive("batch_size", batch_size), np.float64(1.0)
@@ -167,7 +165,7 @@ def finite_population_fluctuation(
     return representable(over(variance, batch, rest), variance=variance, batch_size=batch)
 
 
-@np.errstate(over="ignore")
+@quiet
 def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Skewness of one element of :math:`\epsilon`: :math:`\gamma (N - 2B) / \sqrt{N B (N - B)}`.
 
@@ -239,11 +237,11 @@ def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> float(element_variance(0.5, dim=10))
     0.05
     """
-    total, dim = together(total=nonnegative("total", total), dim=dimension(dim))
+    total, dim = together(total=(nonnegative, total), dim=(dimension, dim))
     return (total / dim)[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def noise_bound(
     norm: ArrayLike, *, batch_size: ArrayLike, dataset_size: ArrayLike, semidefinite: bool = False
 ) -> Floats:
@@ -286,7 +284,7 @@ def noise_bound(
     return representable((1 if flag("semidefinite", semidefinite) else 2) * rest * norm, norm=norm)
 
 
-@np.errstate(over="ignore")
+@quiet
 def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Floats:
     r"""What `second_order_eigenvalue` multiplies by 1/b, from the spectrum and the noise along it.
 
@@ -325,7 +323,7 @@ def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Fl
     return representable(total, eigenvalues=eigenvalues, variances=variances)
 
 
-@np.errstate(over="ignore")
+@quiet
 def second_order_eigenvalue(
     eigenvalue: ArrayLike, *, coefficient: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -360,10 +358,47 @@ def second_order_eigenvalue(
     """
     batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, coefficient, batch, rest = together(
-        eigenvalue=finite("eigenvalue", eigenvalue),
-        coefficient=finite("coefficient", coefficient),
+        eigenvalue=(finite, eigenvalue),
+        coefficient=(finite, coefficient),
         batch_size=batch,
         dataset_size=rest,
     )
     shifted = eigenvalue + over(coefficient, batch, rest)
     return representable(shifted, eigenvalue=eigenvalue, coefficient=coefficient, batch_size=batch)
+
+
+def checked_sizes(
+    batch_size: ArrayLike, dataset_size: ArrayLike, name: str = "batch_size"
+) -> tuple[Floats, Floats]:
+    """B, and 1 - B/N exactly 0 at B = N: their quotient is 1/b, which may overflow where b does not."""
+    batch, total = together(
+        **{
+            name: positive(name, batch_size),
+            "dataset_size": unbounded("dataset_size", dataset_size),
+        }
+    )
+    require(batch <= total, name, "at most dataset_size", batch_size)
+    bounded = np.where(np.isfinite(total), total, 1.0)
+    return batch, np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
+
+
+@quiet
+def inverse_size(name: str, size: ArrayLike, dataset_size: ArrayLike) -> Floats:
+    """1/b of a batch size, 0 at B = N."""
+    batch, rest = checked_sizes(size, dataset_size, name)
+    return representable(rest / batch, **{name: size})
+
+
+def joined_sizes(b: Floats, total: Floats) -> Floats:
+    """B whose 1/B - 1/N is 1/b, from the smaller of b and N, which holds where the other overflows."""
+    return np.where(b <= total, b / (1 + b / total), total / (1 + total / np.where(b > 0, b, 1.0)))
+
+
+def over(value: Floats, batch: Floats, rest: Floats) -> Floats:
+    """`value` / b; 0 at B = N, even where `value` / B overflows."""
+    return rest * (np.where(rest > 0, value, 0.0) / batch)
+
+
+def noise_scale(sigma: Floats, dim: Floats, batch: Floats, rest: Floats) -> Floats:
+    """Half the edge of the noise, s = sqrt(P/b) sigma, for B and 1 - B/N as `checked_sizes` gives them."""
+    return np.sqrt(dim) * (np.sqrt(rest) * (np.where(rest > 0, sigma, 0.0) / np.sqrt(batch)))

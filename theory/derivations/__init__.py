@@ -13,8 +13,7 @@ name                          result                                      Vysogo
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
 `theory.softmax` and `theory.gauss_newton` are tested against these expressions. The others stand in
-`theory.derivations.spectra`, `theory.derivations.laws`, `theory.derivations.descent`, `theory.derivations.wide`,
-`theory.derivations.linear` and `theory.derivations.zone`.
+`theory.derivations.spectra`, `theory.derivations.descent`, `theory.derivations.wide` and `theory.derivations.zone`.
 """
 
 from __future__ import annotations
@@ -22,15 +21,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from theory.derivations import (
-    descent as descent_derivations,
-    laws as law_derivations,
-    linear as linear_derivations,
-    spectra as spectral_derivations,
-    wide as wide_derivations,
-    zone as zone_derivations,
-)
-from theory.derivations._symbolic import Derivation, require_zero, sympy_module
+from theory.derivations import descent, spectra, wide, zone
+from theory.derivations._symbolic import Derivation, at, derived, latex, require_zero, sp
 
 __all__ = [
     "Derivation",
@@ -44,7 +36,7 @@ __all__ = [
 ]
 
 
-@cache
+@derived
 def gamma_squared_of_moments() -> Derivation:
     r"""Eq. (10) in power sums, :math:`\Gamma_p^2 = (1-s_2)^2/(s_2 - 2s_3 + s_2^2)`.
 
@@ -61,8 +53,6 @@ def gamma_squared_of_moments() -> Derivation:
     >>> gamma_squared_of_moments().expression
     (1 - s_2)**2/(s_2**2 + s_2 - 2*s_3)
     """
-    sp = sympy_module()
-
     s2, s3 = sp.symbols("s_2 s_3", positive=True)
     trace, square = 1 - s2, s2 - 2 * s3 + s2**2
     for classes in (2, 3, 4):
@@ -73,21 +63,20 @@ def gamma_squared_of_moments() -> Derivation:
         require_zero(matrix.trace() - trace.subs(moments), f"trace, K = {classes}")
         require_zero((matrix * matrix).trace() - square.subs(moments), f"squared norm, K = {classes}")
     return Derivation(
-        name="gamma_squared_of_moments",
-        statement=r"\Gamma_p^2 = " + sp.latex(trace**2 / square),
+        statement=r"\Gamma_p^2 = " + latex(trace**2 / square),
         expression=trace**2 / square,
         symbols=(s2, s3),
         steps=(
             r"M = \mathrm{diag}(p) - p p^\top, \quad s_n = \sum_k p_k^n, \quad s_1 = 1",
-            rf"\mathrm{{Tr}} M = \sum_k p_k (1 - p_k) = {sp.latex(trace)}",
+            rf"\mathrm{{Tr}} M = \sum_k p_k (1 - p_k) = {latex(trace)}",
             r"\mathrm{Tr} M^2 = \sum_k p_k^2 (1 - p_k)^2 + \sum_{i \ne j} p_i^2 p_j^2",
             r"\sum_{i \ne j} p_i^2 p_j^2 = s_2^2 - s_4, \quad \sum_k p_k^2 (1 - p_k)^2 = s_2 - 2 s_3 + s_4",
-            rf"\|M\|_F^2 = \mathrm{{Tr}} M^2 = {sp.latex(square)}",
+            rf"\|M\|_F^2 = \mathrm{{Tr}} M^2 = {latex(square)}",
         ),
     )
 
 
-@cache
+@derived
 def gamma_squared_equal() -> Derivation:
     r"""Eq. (11) without its remainder: S - 1 entries :math:`\varepsilon`, one entry of the rest.
 
@@ -108,18 +97,15 @@ def gamma_squared_equal() -> Derivation:
     >>> sympy.factor(found.expression.subs(eps, 1 / S))
     S - 1
     """
-    sp = sympy_module()
-
     S, eps = sp.symbols("S varepsilon", positive=True)
     s2, s3 = ((1 - (S - 1) * eps) ** n + (S - 1) * eps**n for n in (2, 3))
     general = gamma_squared_of_moments()
-    found = sp.cancel(general.expression.subs(dict(zip(general.symbols, (s2, s3), strict=True))))
+    found = sp.cancel(at(general, s2, s3))
     norm = S + 2 - 2 * S**2 * eps + S**2 * (S - 1) * eps**2
     expression = (S - 1) * (2 - S * eps) ** 2 / norm
     require_zero(found - expression, "equal entries")
     return Derivation(
-        name="gamma_squared_equal",
-        statement=rf"\Gamma_p^2 = {sp.latex(expression)}",
+        statement=rf"\Gamma_p^2 = {latex(expression)}",
         expression=expression,
         symbols=(S, eps),
         steps=(
@@ -127,12 +113,12 @@ def gamma_squared_equal() -> Derivation:
             r"s_n = (1 - (S - 1) \varepsilon)^n + (S - 1) \varepsilon^n",
             general.statement,
             r"\text{A factor } (S - 1) \varepsilon^2 \text{ cancels:}",
-            rf"\Gamma_p^2 = {sp.latex(expression)}",
+            rf"\Gamma_p^2 = {latex(expression)}",
         ),
     )
 
 
-@cache
+@derived
 def collapse_limit_equal() -> Derivation:
     r"""Limit of Eq. (11) at one-hot, :math:`\Gamma_p^2 \to 4(S-1)/(S+2)`.
 
@@ -149,26 +135,23 @@ def collapse_limit_equal() -> Derivation:
     >>> collapse_limit_equal().expression
     4*(S - 1)/(S + 2)
     """
-    sp = sympy_module()
-
     exact = gamma_squared_equal()
     S, eps = exact.symbols
     limit = sp.factor(sp.limit(exact.expression, eps, 0))
     correction = sp.factor(sp.diff(exact.expression, eps).subs(eps, 0))
     return Derivation(
-        name="collapse_limit_equal",
-        statement=rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {sp.latex(limit)}",
+        statement=rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {latex(limit)}",
         expression=limit,
         symbols=(S,),
         steps=(
             exact.statement,
-            rf"\Gamma_p^2 = {sp.latex(limit)} + {sp.latex(correction * eps)} + O(\varepsilon^2)",
+            rf"\Gamma_p^2 = {latex(limit)} + {latex(correction * eps)} + O(\varepsilon^2)",
             r"S = 2: \quad \Gamma_p = 1 \text{ for every } \varepsilon",
         ),
     )
 
 
-@cache
+@derived
 def collapse_limit_weighted() -> Derivation:
     r"""Limit at one-hot with unequal entries, :math:`\Gamma_p^2 \to 4/(1+3h)`.
 
@@ -185,32 +168,29 @@ def collapse_limit_weighted() -> Derivation:
     >>> collapse_limit_weighted().expression
     4/(3*h + 1)
     """
-    sp = sympy_module()
-
     eps, h, w1, w2, w3 = sp.symbols("varepsilon h W_1 W_2 W_3", positive=True)
     moments = ((1 - eps * w1) ** 2 + eps**2 * w2, (1 - eps * w1) ** 3 + eps**3 * w3)
     general = gamma_squared_of_moments()
-    exact = sp.cancel(general.expression.subs(dict(zip(general.symbols, moments, strict=True))))
+    exact = sp.cancel(at(general, *moments))
     limit = sp.factor(sp.limit(exact, eps, 0))
     expression = sp.cancel(limit.subs(w2, h * w1**2))
     equal = collapse_limit_equal()
     require_zero(expression.subs(h, 1 / (equal.symbols[0] - 1)) - equal.expression, "equal weights")
     return Derivation(
-        name="collapse_limit_weighted",
-        statement=rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {sp.latex(expression)}",
+        statement=rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {latex(expression)}",
         expression=expression,
         symbols=(h,),
         steps=(
             r"p = (1 - \varepsilon W_1, \varepsilon w_1, \varepsilon w_2, \ldots), \quad W_n = \sum_i w_i^n",
-            rf"s_2 = {sp.latex(moments[0])}, \quad s_3 = {sp.latex(moments[1])}",
+            rf"s_2 = {latex(moments[0])}, \quad s_3 = {latex(moments[1])}",
             general.statement,
-            rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {sp.latex(limit)}",
+            rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {latex(limit)}",
             r"h = W_2 / W_1^2",
         ),
     )
 
 
-@cache
+@derived
 def excess_of_expectation() -> Derivation:
     r"""Eq. (8): excess of the expected Gauss-Newton matrix of the random logit model.
 
@@ -229,8 +209,6 @@ def excess_of_expectation() -> Derivation:
     >>> found.expression.subs(c, 0), found.expression.subs(e, 0)
     (sqrt(d), Gamma)
     """
-    sp = sympy_module()
-
     d, c, e, g, t, m = sp.symbols("d sigma_c sigma_e Gamma t m", positive=True)
     trace = d * c**2 * t + d * e**2 * t
     square = d**2 * c**4 * m + 2 * d * c**2 * e**2 * t**2 + d * e**4 * t**2
@@ -239,23 +217,22 @@ def excess_of_expectation() -> Derivation:
     excess = sp.sqrt(d) * (c**2 + e**2) / sp.sqrt(e**4 + 2 * c**2 * e**2 + d * c**4 / g**2)
     require_zero(trace**2 / square - excess**2, "excess")
     return Derivation(
-        name="excess_of_expectation",
-        statement=r"\mathrm{Tr}(\mathrm{E}\,G) / \|\mathrm{E}\,G\|_F = " + sp.latex(excess),
+        statement=r"\mathrm{Tr}(\mathrm{E}\,G) / \|\mathrm{E}\,G\|_F = " + latex(excess),
         expression=excess,
         symbols=(d, c, e, g),
         steps=(
             r"\mathrm{E}\,G = d \sigma_c^2 \begin{pmatrix} M & 0 \\ 0 & 0 \end{pmatrix} + t \sigma_e^2 I_d,"
             r" \quad t = \mathrm{Tr} M",
-            rf"\mathrm{{Tr}}\,\mathrm{{E}}\,G = {sp.latex(trace)}",
+            rf"\mathrm{{Tr}}\,\mathrm{{E}}\,G = {latex(trace)}",
             r"\|\mathrm{E}\,G\|_F^2 = d^2 \sigma_c^4 \|M\|_F^2 + 2 d \sigma_c^2 \sigma_e^2 t^2"
             r" + d \sigma_e^4 t^2",
             r"\|M\|_F^2 = t^2 / \Gamma^2",
-            rf"\|\mathrm{{E}}\,G\|_F^2 = {sp.latex(sp.factor(square))}",
+            rf"\|\mathrm{{E}}\,G\|_F^2 = {latex(sp.factor(square))}",
         ),
     )
 
 
-@cache
+@derived
 def scaling_exponents() -> Derivation:
     r"""Eq. (5): Hessian of a network of degree L at scaled parameters and temperature T.
 
@@ -275,21 +252,18 @@ def scaling_exponents() -> Derivation:
     >>> found.expression.subs(found.symbols[1], found.symbols[0] ** found.symbols[2]).simplify()
     (G + \tilde{H})/alpha**2
     """
-    sp = sympy_module()
-
     alpha, T, L = sp.symbols("alpha T L", positive=True)
     G, H = sp.symbols(r"G \tilde{H}", real=True)
     first, second = (_power_of_derivative(alpha, L, order) for order in (1, 2))
     expression = G * alpha ** sp.expand(2 * first) / T**2 + H * alpha**second / T
     return Derivation(
-        name="scaling_exponents",
-        statement=rf"H' = {sp.latex(expression)}",
+        statement=rf"H' = {latex(expression)}",
         expression=expression,
         symbols=(alpha, T, L, G, H),
         steps=(
             r"f(\alpha \theta) = \alpha^L f(\theta)",
-            rf"f'(\alpha \theta) = \alpha^{{{sp.latex(first)}}} f'(\theta), \quad"
-            rf" f''(\alpha \theta) = \alpha^{{{sp.latex(second)}}} f''(\theta)",
+            rf"f'(\alpha \theta) = \alpha^{{{latex(first)}}} f'(\theta), \quad"
+            rf" f''(\alpha \theta) = \alpha^{{{latex(second)}}} f''(\theta)",
             r"G = J^\top M(p) J \text{ has two first derivatives and two factors } 1/T",
             r"\tilde H = \sum_k (p - y)_k \nabla^2 f_k \text{ has one second derivative, one factor } 1/T",
         ),
@@ -312,46 +286,44 @@ def every_derivation() -> tuple[Derivation, ...]:
         collapse_limit_weighted(),
         excess_of_expectation(),
         scaling_exponents(),
-        spectral_derivations.wigner_outlier(),
-        spectral_derivations.wishart_outlier(),
-        spectral_derivations.wishart_threshold(),
-        spectral_derivations.information_plus_noise_outlier(),
-        spectral_derivations.outlier_gap(),
-        spectral_derivations.additive_overlap(),
-        spectral_derivations.information_plus_noise_overlap(),
-        spectral_derivations.noise_free_spike(),
-        law_derivations.marchenko_pastur_transform(),
-        law_derivations.marchenko_pastur_density(),
-        law_derivations.symmetric_poisson_outlier(),
-        law_derivations.symmetric_poisson_threshold(),
-        descent_derivations.mean_without_replacement(),
-        descent_derivations.one_step_rate(),
-        descent_derivations.theorem_4_exponent(),
-        descent_derivations.heavy_ball_rate(),
-        descent_derivations.slowest_nesterov_mode(),
-        wide_derivations.arccosine_kernel(),
-        wide_derivations.arccosine_slope_kernel(),
-        wide_derivations.erf_kernel(),
-        wide_derivations.relu_fixed_point(),
-        wide_derivations.relu_correlation_map(),
-        wide_derivations.critical_relu_kappa(),
-        linear_derivations.linear_fluctuations(),
-        linear_derivations.linear_lower_constant(),
-        linear_derivations.linear_edge(),
-        wide_derivations.normalisation_rank(),
-        zone_derivations.excess_of_samples(),
-        zone_derivations.haar_second_moment(),
-        zone_derivations.one_parameter_law(),
-        zone_derivations.scale_of_equal_norms(),
-        zone_derivations.mean_near_tie(),
-        zone_derivations.equal_tail_eigenvalue(),
+        spectra.wigner_outlier(),
+        spectra.wishart_outlier(),
+        spectra.wishart_threshold(),
+        spectra.information_plus_noise_outlier(),
+        spectra.outlier_gap(),
+        spectra.additive_overlap(),
+        spectra.information_plus_noise_overlap(),
+        spectra.noise_free_spike(),
+        spectra.marchenko_pastur_transform(),
+        spectra.marchenko_pastur_density(),
+        spectra.symmetric_poisson_outlier(),
+        spectra.symmetric_poisson_threshold(),
+        descent.mean_without_replacement(),
+        descent.one_step_rate(),
+        descent.theorem_4_exponent(),
+        descent.heavy_ball_rate(),
+        descent.slowest_nesterov_mode(),
+        wide.arccosine_kernel(),
+        wide.arccosine_slope_kernel(),
+        wide.erf_kernel(),
+        wide.relu_fixed_point(),
+        wide.relu_correlation_map(),
+        wide.critical_relu_kappa(),
+        wide.linear_fluctuations(),
+        wide.linear_lower_constant(),
+        wide.linear_edge(),
+        wide.normalisation_rank(),
+        zone.excess_of_samples(),
+        zone.haar_second_moment(),
+        zone.one_parameter_law(),
+        zone.scale_of_equal_norms(),
+        zone.mean_near_tie(),
+        zone.equal_tail_eigenvalue(),
     )
 
 
 def _power_of_derivative(alpha: Any, L: Any, order: int) -> Any:
     """Exponent of alpha in the derivative at alpha x of a function with f(alpha x) = alpha^L f(x)."""
-    sp = sympy_module()
-
     x, at_scaled = sp.symbols("x at_scaled", positive=True)
     f = sp.Function("f")
     # The chain rule by sympy: the left side is a power of alpha times the derivative taken at alpha x.
@@ -363,8 +335,6 @@ def _power_of_derivative(alpha: Any, L: Any, order: int) -> Any:
 
 def _check_traces(trace: Any, square: Any, symbols: tuple[Any, ...]) -> None:
     """Compare trace and squared norm with those of the matrix itself, three classes in five dimensions."""
-    sp = sympy_module()
-
     d, c, e, t, m = symbols
     p, q = sp.symbols("p q", positive=True)
     entries = sp.Matrix([p, q, 1 - p - q])

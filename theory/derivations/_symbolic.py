@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import importlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
+
+from theory._roots import Later
 
 if TYPE_CHECKING:
     import sympy
-
-__all__ = ["Derivation", "marchenko_pastur_equation", "require_zero", "sympy_module"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,28 +27,41 @@ class Derivation:
     statement
         The result, LaTeX.
     expression
-        The result, sp.
+        The result, sympy's.
     symbols
         Symbols of `expression`, in the order of its arguments.
     steps
         The derivation, LaTeX, one formula or sentence each.
     """
 
-    name: str
+    name: str = ""
     statement: str
     expression: sympy.Expr
     symbols: tuple[sympy.Symbol, ...]
     steps: tuple[str, ...]
 
 
-def sympy_module() -> Any:
-    """The sympy module, untyped: importing it costs more than the rest of this package."""
-    return importlib.import_module("sympy")
+sp: Any = Later("sympy")  # importing it takes longer than all else here
+
+
+def derived(derive: Callable[[], Derivation]) -> Callable[[], Derivation]:
+    """Decorates a derivation: it runs once, and its result has its name."""
+    return cache(wraps(derive)(lambda: replace(derive(), name=derive.__name__)))
+
+
+def at(found: Derivation, *values: Any) -> Any:
+    """The result with the first of its symbols replaced by `values`."""
+    return found.expression.subs(dict(zip(found.symbols, values, strict=False)))
+
+
+def latex(expression: Any) -> str:
+    """What LaTeX writes for an expression."""
+    return sp.latex(expression)
 
 
 def require_zero(difference: Any, step: str) -> None:
     """Raise ``ArithmeticError`` unless sympy finds the difference of two sides to vanish."""
-    if sympy_module().cancel(difference) != 0:
+    if sp.cancel(difference) != 0:
         raise ArithmeticError(f"derivation fails at {step}: sides differ by {difference}")
 
 

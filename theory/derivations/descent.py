@@ -15,16 +15,12 @@ Every step that is an identity is checked by sympy before a result is returned; 
 `theory.batch_hessian` and `theory.learning_rates` are tested against these expressions.
 """
 
-# pyright: reportMissingTypeStubs=false
-# sympy ships none; its objects are Any here.
-
 from __future__ import annotations
 
 import itertools
-from functools import cache
 from typing import Any
 
-from theory.derivations._symbolic import Derivation, require_zero, sympy_module
+from theory.derivations._symbolic import Derivation, at, derived, latex, require_zero, sp
 from theory.derivations.spectra import wigner_outlier
 
 __all__ = [
@@ -36,7 +32,7 @@ __all__ = [
 ]
 
 
-@cache
+@derived
 def mean_without_replacement() -> Derivation:
     r"""Variance of the mean of B of N numbers, drawn without replacement.
 
@@ -53,8 +49,6 @@ def mean_without_replacement() -> Derivation:
     >>> mean_without_replacement().expression
     sigma_N**2*(-B + N)/(B*(N - 1))
     """
-    sp = sympy_module()
-
     sigma, B, N = sp.symbols("sigma_N B N", positive=True)
     covariance = -(sigma**2) / (N - 1)
     variance = sigma**2 * (N - B) / (B * (N - 1))
@@ -63,8 +57,7 @@ def mean_without_replacement() -> Derivation:
     require_zero(unbiased - variance, "the divisor N - 1")
     _check_by_enumeration(variance, (sigma, B, N))
     return Derivation(
-        name="mean_without_replacement",
-        statement=rf"\mathrm{{E}}\, \epsilon^2 = {sp.latex(variance)} = (1/B - 1/N) S^2",
+        statement=rf"\mathrm{{E}}\, \epsilon^2 = {latex(variance)} = (1/B - 1/N) S^2",
         expression=variance,
         symbols=(sigma, B, N),
         steps=(
@@ -77,7 +70,7 @@ def mean_without_replacement() -> Derivation:
     )
 
 
-@cache
+@derived
 def one_step_rate() -> Derivation:
     r"""Learning rate at which one step from the top eigenvector keeps the mean square.
 
@@ -90,31 +83,28 @@ def one_step_rate() -> Derivation:
     >>> one_step_rate().expression
     2*lambda/(lambda**2 + nu/b)
     """
-    sp = sympy_module()
-
     lam, nu, b, alpha = sp.symbols("lambda nu b alpha", positive=True)
     growth = 1 - 2 * alpha * lam + alpha**2 * (lam**2 + nu / b)
     rate = 2 * lam / (lam**2 + nu / b)
     (found,) = sp.solve(sp.expand((growth - 1) / alpha), alpha)
     require_zero(found - rate, "rate that keeps the mean square")
     theorem_4 = wigner_outlier()
-    top = theorem_4.expression.subs(dict(zip(theorem_4.symbols, (lam, sp.sqrt(nu / b)), strict=True)))
+    top = at(theorem_4, lam, sp.sqrt(nu / b))
     require_zero(rate - 2 / top, "the outlier formula without its threshold")
     return Derivation(
-        name="one_step_rate",
-        statement=rf"\alpha = {sp.latex(rate)}",
+        statement=rf"\alpha = {latex(rate)}",
         expression=rate,
         symbols=(lam, nu, b),
         steps=(
             r"\mathrm{E}\, \|(1 - \alpha H_b) v_1\|^2 = 1 - 2 \alpha \lambda + \alpha^2 (\lambda^2 + \nu/b)",
             r"\nu = \sum_k \mathrm{Var}_i(v_k^\top H_i v_1)",
-            rf"= 1 \text{{ at }} \alpha = {sp.latex(rate)} = 2 / (\lambda + \nu/(b \lambda))",
+            rf"= 1 \text{{ at }} \alpha = {latex(rate)} = 2 / (\lambda + \nu/(b \lambda))",
             r"\text{Linear in } b \text{ for } b \ll \nu/\lambda^2, \text{ then flat}",
         ),
     )
 
 
-@cache
+@derived
 def theorem_4_exponent() -> Derivation:
     r"""Local exponent of the learning rate :math:`2/\lambda_1'` of Theorem 4 in b, above the crossover.
 
@@ -131,12 +121,10 @@ def theorem_4_exponent() -> Derivation:
     >>> theorem_4_exponent().expression
     B_c/(B_c + b)
     """
-    sp = sympy_module()
-
     lam, b, crossover = sp.symbols("lambda b B_c", positive=True)
     outlier = wigner_outlier()
     s = lam * sp.sqrt(crossover / b)
-    top = outlier.expression.subs(dict(zip(outlier.symbols, (lam, s), strict=True)))
+    top = at(outlier, lam, s)
     exponent = crossover / (crossover + b)
     require_zero(-b * sp.diff(top, b) / top - exponent, "exponent above the crossover")
     below = sp.simplify(-b * sp.diff(2 * s, b) / (2 * s))
@@ -144,20 +132,19 @@ def theorem_4_exponent() -> Derivation:
     require_zero(exponent.subs(b, crossover) - below, "continuity at the crossover")
     require_zero(sp.diff(exponent, b) + crossover / (crossover + b) ** 2, "fall above the crossover")
     return Derivation(
-        name="theorem_4_exponent",
-        statement=rf"\frac{{d \ln \alpha}}{{d \ln b}} = {sp.latex(exponent)} \le \tfrac12, \quad b \ge B_c",
+        statement=rf"\frac{{d \ln \alpha}}{{d \ln b}} = {latex(exponent)} \le \tfrac12, \quad b \ge B_c",
         expression=exponent,
         symbols=(b, crossover),
         steps=(
             r"\alpha = 2/\lambda_1', \quad B_c = P \sigma^2/\lambda^2, \quad s = \lambda \sqrt{B_c/b}",
             r"b \le B_c: \quad \lambda_1' = 2 s, \quad \text{exponent } 1/2",
-            rf"b \ge B_c: \quad \lambda_1' = \lambda (1 + B_c/b), \quad \text{{exponent }} {sp.latex(exponent)}",
+            rf"b \ge B_c: \quad \lambda_1' = \lambda (1 + B_c/b), \quad \text{{exponent }} {latex(exponent)}",
             r"\text{Equal at } B_c \text{ and falling from there: never above } 1/2, \text{ nowhere linear}",
         ),
     )
 
 
-@cache
+@derived
 def heavy_ball_rate() -> Derivation:
     r"""Best constant learning rate of Polyak's momentum on a quadratic with eigenvalues in [mu, L].
 
@@ -174,8 +161,6 @@ def heavy_ball_rate() -> Derivation:
     >>> heavy_ball_rate().expression
     4/(sqrt(L) + sqrt(mu))**2
     """
-    sp = sympy_module()
-
     big, small, top, low, root, step, lam, x = sp.symbols("L mu l m s a lambda x", positive=True)
     solved = sp.solve([step * low - (1 - root), step * top - (1 + root)], [step, root], dict=True)[0]
     momentum = solved[root] ** 2
@@ -190,8 +175,7 @@ def heavy_ball_rate() -> Derivation:
     square_roots = {top: sp.sqrt(big), low: sp.sqrt(small)}
     rate = (solved[step] ** 2).subs(square_roots)
     return Derivation(
-        name="heavy_ball_rate",
-        statement=rf"\alpha = {sp.latex(rate)}, \quad \rho = {sp.latex(momentum.subs(square_roots))}",
+        statement=rf"\alpha = {latex(rate)}, \quad \rho = {latex(momentum.subs(square_roots))}",
         expression=rate,
         symbols=(big, small),
         steps=(
@@ -206,7 +190,7 @@ def heavy_ball_rate() -> Derivation:
     )
 
 
-@cache
+@derived
 def slowest_nesterov_mode() -> Derivation:
     r"""Contraction of Nesterov's momentum at the learning rate 1/L.
 
@@ -223,8 +207,6 @@ def slowest_nesterov_mode() -> Derivation:
     >>> slowest_nesterov_mode().expression
     1 - sqrt(mu)/sqrt(L)
     """
-    sp = sympy_module()
-
     big, small, top, low, h, x = sp.symbols("L mu l m h x", positive=True)
     momentum = (top - low) / (top + low)
     characteristic = x**2 - (1 + momentum) * h * x + momentum * h
@@ -235,8 +217,7 @@ def slowest_nesterov_mode() -> Derivation:
     require_zero((momentum * h).subs(slowest) - contraction**2, "product of the roots")
     found = contraction.subs({top: sp.sqrt(big), low: sp.sqrt(small)})
     return Derivation(
-        name="slowest_nesterov_mode",
-        statement=rf"\max_\lambda |x| = {sp.latex(found)}",
+        statement=rf"\max_\lambda |x| = {latex(found)}",
         expression=found,
         symbols=(big, small),
         steps=(
@@ -244,15 +225,13 @@ def slowest_nesterov_mode() -> Derivation:
             r"\text{The discriminant } h ((1 + \rho)^2 h - 4 \rho) \text{ is } \le 0 \text{ for }"
             r" h \le 4 \rho/(1 + \rho)^2, \text{ where } |x|^2 = \rho h \text{ falls with } \lambda",
             r"\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu) \text{ puts } \lambda = \mu \text{ at the end of it}",
-            rf"x = (1 + \rho)(1 - \mu/L)/2 = {sp.latex(found)}",
+            rf"x = (1 + \rho)(1 - \mu/L)/2 = {latex(found)}",
         ),
     )
 
 
 def _check_by_enumeration(variance: Any, symbols: tuple[Any, Any, Any]) -> None:
     """Compare with every batch of four numbers."""
-    sp = sympy_module()
-
     sigma, B, N = symbols
     x = sp.symbols("x_1:5")
     mean = sum(x) / 4

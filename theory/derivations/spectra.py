@@ -15,31 +15,52 @@ name                                  result                                    
 ====================================  ==============================================  ==========================
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
-`theory.outliers` and `theory.batch_hessian` are tested against these expressions.
-"""
+`theory.outliers`, `theory.batch_hessian` and `theory.rmt` are tested against these expressions.
 
-# pyright: reportMissingTypeStubs=false
-# sympy ships none; its objects are Any here.
+Limiting spectra, from their R-transforms:
+
+====================================  ==============================================  ==========================
+name                                  result                                          Granziol, Zohren, Roberts
+                                                                                      (2022)
+====================================  ==============================================  ==========================
+``marchenko_pastur_transform``        Stieltjes transform from R                      eq. (51), sign corrected
+``marchenko_pastur_density``          its density                                     eq. (52), corrected
+``symmetric_poisson_outlier``         spike among few directions of size a and -a     beyond Theorem 4
+``symmetric_poisson_threshold``       where it leaves the bulk                        beyond Theorem 4
+====================================  ==============================================  ==========================
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from typing import Any
 
-from theory.derivations._symbolic import Derivation, marchenko_pastur_equation, require_zero, sympy_module
+from theory.derivations._symbolic import (
+    Derivation,
+    at,
+    derived,
+    latex,
+    marchenko_pastur_equation,
+    require_zero,
+    sp,
+)
 
 __all__ = [
     "additive_overlap",
     "information_plus_noise_outlier",
     "information_plus_noise_overlap",
+    "marchenko_pastur_density",
+    "marchenko_pastur_transform",
     "noise_free_spike",
     "outlier_gap",
+    "symmetric_poisson_outlier",
+    "symmetric_poisson_threshold",
     "wigner_outlier",
     "wishart_outlier",
     "wishart_threshold",
 ]
 
 
-@cache
+@derived
 def wigner_outlier() -> Derivation:
     r"""Outlier of a spike in Wigner noise, with its threshold and edge, from the R-transform.
 
@@ -56,8 +77,6 @@ def wigner_outlier() -> Derivation:
     >>> wigner_outlier().expression
     lambda + sigma**2/lambda
     """
-    sp = sympy_module()
-
     lam, sigma, w, z = sp.symbols("lambda sigma w z", positive=True)
     quadratic = sigma**2 * w**2 - z * w + 1
     map_of = 1 / w + sigma**2 * w
@@ -67,21 +86,20 @@ def wigner_outlier() -> Derivation:
     edge = sp.expand(outlier.subs(lam, threshold))
     require_zero(sp.discriminant(quadratic, w).subs(z, edge), "edge of the semicircle")
     return Derivation(
-        name="wigner_outlier",
-        statement=rf"\lambda' = {sp.latex(outlier)}, \quad \lambda > {sp.latex(threshold)}",
+        statement=rf"\lambda' = {latex(outlier)}, \quad \lambda > {latex(threshold)}",
         expression=outlier,
         symbols=(lam, sigma),
         steps=(
             r"R(w) = \sigma^2 w, \quad z = 1/w + R(w) \text{ solves } \sigma^2 w^2 - z w + 1 = 0, w = G(z)",
             r"\det(z - A - W) = 0 \text{ for } A = \lambda v v^\top \text{ where } \lambda G(z) = 1, w = 1/\lambda",
-            rf"\lambda' = {sp.latex(outlier)}, \quad d\lambda'/d\lambda = {sp.latex(sp.diff(outlier, lam))}",
-            rf"d\lambda'/d\lambda = 0 \text{{ at }} \lambda = {sp.latex(threshold)}, \text{{ where }}"
-            rf" \lambda' = {sp.latex(edge)} \text{{ and the discriminant }} z^2 - 4\sigma^2 \text{{ vanishes}}",
+            rf"\lambda' = {latex(outlier)}, \quad d\lambda'/d\lambda = {latex(sp.diff(outlier, lam))}",
+            rf"d\lambda'/d\lambda = 0 \text{{ at }} \lambda = {latex(threshold)}, \text{{ where }}"
+            rf" \lambda' = {latex(edge)} \text{{ and the discriminant }} z^2 - 4\sigma^2 \text{{ vanishes}}",
         ),
     )
 
 
-@cache
+@derived
 def wishart_outlier() -> Derivation:
     r"""Outlier of a spike in independent Wishart noise, from the R-transform.
 
@@ -98,8 +116,6 @@ def wishart_outlier() -> Derivation:
     >>> wishart_outlier().expression
     lambda*sigma**2/(-beta*sigma**2 + lambda) + lambda
     """
-    sp = sympy_module()
-
     lam, beta, sigma, w = sp.symbols("lambda beta sigma w", positive=True)
     map_of = 1 / w + sigma**2 / (1 - beta * sigma**2 * w)
     outlier = lam + sigma**2 * lam / (lam - beta * sigma**2)
@@ -107,19 +123,18 @@ def wishart_outlier() -> Derivation:
     printed = (lam + sigma**2 * (1 - beta)) / (1 - beta * sigma**2 / lam)
     require_zero(printed - outlier, "the form of eq. (16)")
     return Derivation(
-        name="wishart_outlier",
-        statement=rf"\lambda' = {sp.latex(outlier)}",
+        statement=rf"\lambda' = {latex(outlier)}",
         expression=outlier,
         symbols=(lam, beta, sigma),
         steps=(
             r"\kappa_n = \sigma^{2n} \beta^{n-1}, \quad R(w) = \sigma^2 / (1 - \beta \sigma^2 w)",
             r"\lambda G(\lambda') = 1: \quad \lambda' = 1/w + R(w) \text{ at } w = 1/\lambda",
-            rf"\lambda' = {sp.latex(outlier)} = {sp.latex(printed)}",
+            rf"\lambda' = {latex(outlier)} = {latex(printed)}",
         ),
     )
 
 
-@cache
+@derived
 def wishart_threshold() -> Derivation:
     r"""Spike at which the outlier in Wishart noise leaves the bulk: the stationary point of its map.
 
@@ -137,22 +152,19 @@ def wishart_threshold() -> Derivation:
     >>> wishart_threshold().expression
     sqrt(beta)*sigma**2*(sqrt(beta) + 1)
     """
-    sp = sympy_module()
-
     beta, sigma, r, t = sp.symbols("beta sigma r t", positive=True)
     found = wishart_outlier()
-    at_root = found.expression.subs(found.symbols[1], r**2).subs(found.symbols[0], t + r**2 * sigma**2)
+    at_root = at(found, t + r**2 * sigma**2, r**2)
     slope = sp.cancel(sp.diff(at_root, t))
     (size,) = sp.solve(sp.numer(sp.together(slope)), t)
     edge = sigma**2 * (1 + r) ** 2
     require_zero(at_root.subs(t, size) - edge, "edge of the Wishart bulk")
     require_zero(edge**2 - 2 * edge * sigma**2 * (1 + r**2) + sigma**4 * (1 - r**2) ** 2, "discriminant")
-    printed = found.expression.subs(found.symbols[0], sigma**2 * (1 + beta))
+    printed = at(found, sigma**2 * (1 + beta))
     require_zero(printed - 2 * sigma**2 * (1 + beta), "what the map gives at the threshold of our copy")
     threshold = sp.factor(size + r**2 * sigma**2).subs(r, sp.sqrt(beta))
     return Derivation(
-        name="wishart_threshold",
-        statement=rf"\lambda_c = {sp.latex(threshold)}",
+        statement=rf"\lambda_c = {latex(threshold)}",
         expression=threshold,
         symbols=(beta, sigma),
         steps=(
@@ -166,7 +178,7 @@ def wishart_threshold() -> Derivation:
     )
 
 
-@cache
+@derived
 def information_plus_noise_outlier() -> Derivation:
     r"""Outlier of :math:`(J + E)(J + E)^\top`, from its determinant equation.
 
@@ -183,8 +195,6 @@ def information_plus_noise_outlier() -> Derivation:
     >>> information_plus_noise_outlier().expression
     (lambda + sigma**2)*(beta*sigma**2 + lambda)/lambda
     """
-    sp = sympy_module()
-
     lam, beta, sigma, z, g = sp.symbols("lambda beta sigma z G", positive=True)
     quadratic = marchenko_pastur_equation(g, z, beta, sigma)
     secular = lam * z * g * (beta * g + (1 - beta) / z) - 1
@@ -192,25 +202,22 @@ def information_plus_noise_outlier() -> Derivation:
     require_zero(sigma**2 * secular - lam * quadratic - (lam * (z * g - 1) - sigma**2), "elimination of G^2")
     (outlier,) = sp.solve(sp.numer(sp.together(quadratic.subs(g, resolvent))), z)
     outlier = sp.factor(outlier)
-    additive = wishart_outlier()
-    shifted = additive.expression.subs(additive.symbols[0], lam + beta * sigma**2)
-    require_zero(shifted - outlier, "additive map at a larger spike")
+    require_zero(at(wishart_outlier(), lam + beta * sigma**2) - outlier, "additive map at a larger spike")
     return Derivation(
-        name="information_plus_noise_outlier",
-        statement=rf"\lambda' = {sp.latex(outlier)}, \quad \lambda > \sqrt\beta \sigma^2",
+        statement=rf"\lambda' = {latex(outlier)}, \quad \lambda > \sqrt\beta \sigma^2",
         expression=outlier,
         symbols=(lam, beta, sigma),
         steps=(
             r"\lambda z G (\beta G + (1 - \beta)/z) = 1 \text{ with }"
             r" \beta \sigma^2 z G^2 - (z - \sigma^2 (1 - \beta)) G + 1 = 0",
-            rf"\text{{The squares cancel: }} \lambda (z G - 1) = \sigma^2, \quad G = {sp.latex(resolvent)}",
-            rf"\lambda' = {sp.latex(outlier)}",
+            rf"\text{{The squares cancel: }} \lambda (z G - 1) = \sigma^2, \quad G = {latex(resolvent)}",
+            rf"\lambda' = {latex(outlier)}",
             r"\text{It is the additive map at } \lambda + \beta \sigma^2",
         ),
     )
 
 
-@cache
+@derived
 def outlier_gap() -> Derivation:
     r"""Distance of the outlier from the edge, :math:`(t - t_c)^2/t`, in all three models.
 
@@ -228,26 +235,19 @@ def outlier_gap() -> Derivation:
     >>> outlier_gap().expression
     (t - t_c)**2/t
     """
-    sp = sympy_module()
-
     t, t_c, sigma, r = sp.symbols("t t_c sigma r", positive=True)
     gap = (t - t_c) ** 2 / t
     bulk, root = sigma**2 * (1 + r) ** 2, {t_c: r * sigma**2}
-    wigner, wishart = wigner_outlier(), wishart_outlier()
-    both = information_plus_noise_outlier()
-    found = wigner.expression.subs(dict(zip(wigner.symbols, (t, t_c), strict=True)))
-    require_zero(found - 2 * t_c - gap, "gap of Wigner noise")
-    at = (t + r**2 * sigma**2, r**2, sigma)
-    found = wishart.expression.subs(dict(zip(wishart.symbols, at, strict=True)))
+    require_zero(at(wigner_outlier(), t, t_c) - 2 * t_c - gap, "gap of Wigner noise")
+    found = at(wishart_outlier(), t + r**2 * sigma**2, r**2, sigma)
     require_zero(found - bulk - gap.subs(root), "gap of additive Wishart noise")
-    found = both.expression.subs(dict(zip(both.symbols, (t, r**2, sigma), strict=True)))
+    found = at(information_plus_noise_outlier(), t, r**2, sigma)
     require_zero(found - bulk - gap.subs(root), "gap of information plus noise")
     slope, bend = (sp.diff(gap, t, order).subs(t, t_c) for order in (1, 2))
     require_zero(slope, "slope at the threshold")
     require_zero(bend - 2 / t_c, "bend at the threshold")
     return Derivation(
-        name="outlier_gap",
-        statement=rf"\lambda' - \mathrm{{edge}} = {sp.latex(gap)}",
+        statement=rf"\lambda' - \mathrm{{edge}} = {latex(gap)}",
         expression=gap,
         symbols=(t, t_c),
         steps=(
@@ -260,7 +260,7 @@ def outlier_gap() -> Derivation:
     )
 
 
-@cache
+@derived
 def additive_overlap() -> Derivation:
     r"""Squared overlap of a spike's eigenvector, :math:`d\lambda'/d\lambda`, here for additive Wishart noise.
 
@@ -277,8 +277,6 @@ def additive_overlap() -> Derivation:
     >>> additive_overlap().expression
     -beta*sigma**4/(-beta*sigma**2 + lambda)**2 + 1
     """
-    sp = sympy_module()
-
     found, wigner = wishart_outlier(), wigner_outlier()
     lam, beta, sigma = found.symbols
     rise = sp.Symbol("rise", positive=True)
@@ -290,8 +288,7 @@ def additive_overlap() -> Derivation:
     theorem_10 = sp.diff(wigner.expression, x)
     require_zero(theorem_10 - (1 - s**2 / x**2), "overlap in Wigner noise")
     return Derivation(
-        name="additive_overlap",
-        statement=rf"|\phi'^\top \phi|^2 = {sp.latex(overlap)}",
+        statement=rf"|\phi'^\top \phi|^2 = {latex(overlap)}",
         expression=overlap,
         symbols=(lam, beta, sigma),
         steps=(
@@ -299,13 +296,13 @@ def additive_overlap() -> Derivation:
             r" \quad |\phi'^\top \phi|^2 = 1/(-\lambda^2 G'(\lambda'))",
             r"G(\lambda'(\lambda)) = 1/\lambda: \quad G' \, d\lambda'/d\lambda = -1/\lambda^2, \quad"
             r" |\phi'^\top \phi|^2 = d\lambda'/d\lambda",
-            rf"\text{{Wigner: }} {sp.latex(theorem_10)}",
-            rf"\text{{Wishart: }} {sp.latex(overlap)}",
+            rf"\text{{Wigner: }} {latex(theorem_10)}",
+            rf"\text{{Wishart: }} {latex(overlap)}",
         ),
     )
 
 
-@cache
+@derived
 def information_plus_noise_overlap() -> Derivation:
     r"""Squared overlap of the left singular vectors of J and J + E.
 
@@ -322,8 +319,6 @@ def information_plus_noise_overlap() -> Derivation:
     >>> information_plus_noise_overlap().expression
     (-beta*sigma**4/lambda**2 + 1)/(beta*sigma**2/lambda + 1)
     """
-    sp = sympy_module()
-
     found = information_plus_noise_outlier()
     lam, beta, sigma = found.symbols
     rho, g, rise = sp.symbols("rho G rise", positive=True)
@@ -334,8 +329,7 @@ def information_plus_noise_overlap() -> Derivation:
     overlap = (1 - beta * sigma**4 / lam**2) / (1 + beta * sigma**2 / lam)
     require_zero((lam * g * rise).subs(at) - overlap, "overlap of the left singular vectors")
     return Derivation(
-        name="information_plus_noise_overlap",
-        statement=rf"|u'^\top u|^2 = {sp.latex(overlap)}",
+        statement=rf"|u'^\top u|^2 = {latex(overlap)}",
         expression=overlap,
         symbols=(lam, beta, sigma),
         steps=(
@@ -344,12 +338,12 @@ def information_plus_noise_overlap() -> Derivation:
             r"D' = 2 \rho \cdot (-1/\lambda^2) / (d\lambda'/d\lambda), \quad"
             r" |u'^\top u|^2 = \lambda G \, d\lambda'/d\lambda",
             r"\lambda G = (\lambda + \sigma^2)/\lambda'",
-            rf"|u'^\top u|^2 = {sp.latex(overlap)}",
+            rf"|u'^\top u|^2 = {latex(overlap)}",
         ),
     )
 
 
-@cache
+@derived
 def noise_free_spike() -> Derivation:
     r"""Spike whose outlier in Wigner noise is a given eigenvalue.
 
@@ -366,15 +360,12 @@ def noise_free_spike() -> Derivation:
     >>> noise_free_spike().expression
     lambda_1/2 + sqrt(lambda_1**2 - 4*s**2)/2
     """
-    sp = sympy_module()
-
     top, s = sp.symbols("lambda_1 s", positive=True)
     spike = (top + sp.sqrt(top**2 - 4 * s**2)) / 2
     require_zero(sp.expand(spike**2 - top * spike + s**2), "inverse of the outlier map")
     require_zero(spike.subs(top, 2 * s) - s, "spike at the edge")
     return Derivation(
-        name="noise_free_spike",
-        statement=rf"\lambda = {sp.latex(spike)}",
+        statement=rf"\lambda = {latex(spike)}",
         expression=sp.expand(spike),
         symbols=(top, s),
         steps=(
@@ -384,3 +375,166 @@ def noise_free_spike() -> Derivation:
             r" \lambda_1' = \lambda + P \sigma^2/(B \lambda)",
         ),
     )
+
+
+@derived
+def marchenko_pastur_transform() -> Derivation:
+    r"""Stieltjes transform of the Marchenko-Pastur law from its R-transform.
+
+    Returns
+    -------
+    Expression in :math:`z, \beta, \sigma`, for z above the bulk.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), eqs. (50), (51); in our copy (51) has z + sigma^2 (1 - beta).
+
+    Examples
+    --------
+    >>> z, beta, sigma = marchenko_pastur_transform().symbols
+    >>> marchenko_pastur_transform().expression.subs({z: 9, beta: 4, sigma: 1})
+    1/6
+    """
+    z, beta, sigma, w, u = sp.symbols("z beta sigma w u", positive=True)
+    quadratic = marchenko_pastur_equation(w, z, beta, sigma)
+    map_of = 1 / w + sigma**2 / (1 - beta * sigma**2 * w)
+    require_zero(quadratic.subs(z, map_of), "quadratic of the transform")
+    shifted = z - sigma**2 * (1 - beta)
+    root = sp.sqrt(shifted**2 - 4 * beta * sigma**2 * z)
+    transform = (shifted - root) / (2 * beta * sigma**2 * z)
+    require_zero(sp.expand(sp.numer(sp.together(quadratic.subs(w, transform)))), "root of the quadratic")
+    mass, mean = _first_moments(u, sigma**2 * (1 - beta), beta, sigma)
+    require_zero(mass - 1, "mass")
+    require_zero(mean - sigma**2, "mean")
+    _, misread = _first_moments(u, -(sigma**2) * (1 - beta), beta, sigma)
+    return Derivation(
+        statement=rf"G(z) = {latex(transform)}",
+        expression=transform,
+        symbols=(z, beta, sigma),
+        steps=(
+            r"z = 1/G + \sigma^2/(1 - \beta \sigma^2 G)",
+            r"\beta \sigma^2 z G^2 - (z - \sigma^2 (1 - \beta)) G + 1 = 0",
+            r"\text{The root that decays like } 1/z \text{ takes the minus: }"
+            rf" z G(z) = 1 + {latex(mean)}/z + \ldots",
+            rf"\text{{With }} z + \sigma^2 (1 - \beta) \text{{ the mean would be }} {latex(misread)}",
+        ),
+    )
+
+
+@derived
+def marchenko_pastur_density() -> Derivation:
+    r"""Density of the Marchenko-Pastur law from its transform.
+
+    Returns
+    -------
+    Expression in :math:`x, \beta, \sigma`, for x in the bulk.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), eq. (52); in our copy with the sign of (51) and without 1/pi.
+
+    Examples
+    --------
+    >>> x, beta, sigma = marchenko_pastur_density().symbols
+    >>> marchenko_pastur_density().expression.subs({x: 2, beta: 1, sigma: 1})
+    1/(2*pi)
+    """
+    x, beta, sigma, r = sp.symbols("x beta sigma r", positive=True)
+    under = 4 * beta * sigma**2 * x - (x - sigma**2 * (1 - beta)) ** 2
+    ends = (sigma**2 * (1 + r) ** 2 - x) * (x - sigma**2 * (1 - r) ** 2)
+    require_zero(under.subs(beta, r**2) - ends, "ends of the bulk")
+    found = marchenko_pastur_transform()
+    root = 2 * beta * sigma**2 * x * at(found, x) - (x - sigma**2 * (1 - beta))
+    require_zero(sp.expand(root**2) + under, "imaginary part of the transform")
+    density = sp.sqrt(under) / (2 * sp.pi * beta * sigma**2 * x)
+    return Derivation(
+        statement=rf"\rho(x) = {latex(density)}",
+        expression=density,
+        symbols=(x, beta, sigma),
+        steps=(
+            found.statement,
+            r"\rho(x) = -\frac{1}{\pi} \mathrm{Im}\, G(x + i0)",
+            r"4 \beta \sigma^2 x - (x - \sigma^2 (1 - \beta))^2 = (x_+ - x)(x - x_-), \quad"
+            r" x_\pm = \sigma^2 (1 \pm \sqrt\beta)^2",
+        ),
+    )
+
+
+@derived
+def symmetric_poisson_outlier() -> Derivation:
+    r"""Outlier of a spike among few random directions of size a and -a.
+
+    Returns
+    -------
+    Expression in :math:`\lambda, \rho, a`, beyond `symmetric_poisson_threshold`.
+
+    Examples
+    --------
+    >>> found = symmetric_poisson_outlier()
+    >>> lam, rho, a = found.symbols
+    >>> (found.expression - lam - rho * a**2 / lam / (1 - a**2 / lam**2)).simplify()
+    0
+    """
+    lam, rho, a, w = sp.symbols("lambda rho a w", positive=True)
+    r_transform = rho / 2 * (a / (1 - a * w) - a / (1 + a * w))
+    require_zero(r_transform - rho * a**2 * w / (1 - a**2 * w**2), "R of symmetric jumps")
+    outlier = lam + rho * a**2 * lam / (lam**2 - a**2)
+    require_zero(lam + r_transform.subs(w, 1 / lam) - outlier, "outlier among symmetric jumps")
+    s = sp.Symbol("s", positive=True)
+    many = sp.cancel(outlier.subs(rho, s**2 / a**2)).subs(a, 0)
+    require_zero(many - lam - s**2 / lam, "limit of many small jumps")
+    return Derivation(
+        statement=rf"\lambda' = {latex(outlier)}",
+        expression=outlier,
+        symbols=(lam, rho, a),
+        steps=(
+            r"R(w) = \frac{\rho}{2} \left(\frac{a}{1 - a w} - \frac{a}{1 + a w}\right)"
+            r" = \frac{\rho a^2 w}{1 - a^2 w^2}",
+            rf"\lambda' = \lambda + R(1/\lambda) = {latex(outlier)}",
+            r"\text{At } \rho a^2 = s^2, a \to 0 \text{ it is Theorem 4: } \lambda + s^2/\lambda",
+            r"\kappa_4/\kappa_2^2 = \rho a^4 / (\rho a^2)^2 = 1/\rho, \text{ the excess of the kurtosis over 2}",
+        ),
+    )
+
+
+@derived
+def symmetric_poisson_threshold() -> Derivation:
+    r"""Spike at which the outlier among symmetric directions leaves the bulk.
+
+    Returns
+    -------
+    Expression in :math:`\rho` and a.
+
+    Examples
+    --------
+    >>> symmetric_poisson_threshold().expression
+    a*sqrt(sqrt(rho)*sqrt(rho + 8)/2 + rho/2 + 1)
+    """
+    found = symmetric_poisson_outlier()
+    lam, rho, a = found.symbols
+    x = sp.Symbol("x", positive=True)
+    slope = sp.numer(sp.together(sp.diff(found.expression, lam).subs(lam, a * sp.sqrt(x))))
+    size = (2 + rho + sp.sqrt(rho) * sp.sqrt(rho + 8)) / 2
+    quadratic = x**2 - (2 + rho) * x + 1 - rho
+    require_zero(sp.cancel(slope / quadratic) - sp.cancel(slope / quadratic).subs(x, 2), "stationary point")
+    require_zero(sp.expand(quadratic.subs(x, size)), "root of the stationary point")
+    threshold = a * sp.sqrt(sp.expand(size))
+    return Derivation(
+        statement=rf"\lambda_c = {latex(threshold)}",
+        expression=threshold,
+        symbols=(rho, a),
+        steps=(
+            found.statement,
+            r"x = \lambda^2/a^2: \quad d\lambda'/d\lambda = 0 \text{ where } x^2 - (2 + \rho) x + 1 - \rho = 0",
+            rf"x = {latex(size)}, \text{{ the root above 1}}",
+        ),
+    )
+
+
+def _first_moments(u: Any, shift: Any, beta: Any, sigma: Any) -> tuple[Any, Any]:
+    """Mass and mean of a law with transform (z - shift - sqrt(...)) / (2 beta sigma^2 z), from u = 1/z."""
+    numerator = 1 - shift * u - sp.sqrt((1 - shift * u) ** 2 - 4 * beta * sigma**2 * u)
+    # the numerator begins with 2 beta sigma^2 u (1 + mean u + ...) where the mass is 1
+    scale = 2 * beta * sigma**2
+    first, second = (sp.diff(numerator, u, order).subs(u, 0) for order in (1, 2))
+    return sp.factor(first / scale), sp.factor(second / 2 / scale)

@@ -16,11 +16,10 @@ The numeric functions of `theory.gauss_newton`, `theory.zone` and `theory.softma
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import product
 from typing import Any
 
-from theory.derivations._symbolic import Derivation, require_zero, sympy_module
+from theory.derivations._symbolic import Derivation, derived, latex, require_zero, sp
 
 __all__ = [
     "equal_tail_eigenvalue",
@@ -32,7 +31,7 @@ __all__ = [
 ]
 
 
-@cache
+@derived
 def excess_of_samples() -> Derivation:
     r"""Excess of the Gauss-Newton matrix of N samples in the random logit model.
 
@@ -52,8 +51,6 @@ def excess_of_samples() -> Derivation:
     >>> found.expression.subs(separate, mean).simplify()
     Gamma*sqrt(d)/sqrt(Gamma**2 + d + 1)
     """
-    sp = sympy_module()
-
     d, c, e, mean, separate = sp.symbols(r"d sigma_c sigma_e Gamma Gamma_\oplus", positive=True)
     t, mixed, own = sp.symbols("t m q", positive=True)
     s = c**2 + e**2
@@ -63,8 +60,7 @@ def excess_of_samples() -> Derivation:
     at = {mixed: t**2 / mean**2, own: t**2 / separate**2}
     require_zero((d * s * t) ** 2 / square.subs(at) - expression**2, "excess of a finite sample")
     return Derivation(
-        name="excess_of_samples",
-        statement=r"\mathrm{E}\,\mathrm{Tr}\,G / (\mathrm{E}\,\|G\|_F^2)^{1/2} = " + sp.latex(expression),
+        statement=r"\mathrm{E}\,\mathrm{Tr}\,G / (\mathrm{E}\,\|G\|_F^2)^{1/2} = " + latex(expression),
         expression=expression,
         symbols=(d, c, e, mean, separate),
         steps=(
@@ -72,15 +68,15 @@ def excess_of_samples() -> Derivation:
             r"\mathrm{E}\,J^\mu_{ki} J^\nu_{lj} = \delta_{kl} \delta_{ij}"
             r" (\sigma_c^2 + \delta_{\mu\nu} \sigma_e^2)",
             r"t = \mathrm{Tr}\,\bar M, \quad m = \|\bar M\|_F^2, \quad q = N^{-2} \sum_\mu \|M^\mu\|_F^2",
-            rf"\mathrm{{E}}\,\mathrm{{Tr}}\,G = {sp.latex(d * s * t)}",
+            rf"\mathrm{{E}}\,\mathrm{{Tr}}\,G = {latex(d * s * t)}",
             r"\text{The three pairings of four Gaussian factors:}",
-            rf"\mathrm{{E}}\,\|G\|_F^2 = {sp.latex(square)}",
+            rf"\mathrm{{E}}\,\|G\|_F^2 = {latex(square)}",
             r"m = t^2 / \Gamma^2, \quad q = t^2 / \Gamma_\oplus^2",
         ),
     )
 
 
-@cache
+@derived
 def haar_second_moment() -> Derivation:
     r"""Mean squared norm of :math:`R^\top H R` over orthonormal frames R of d columns in P dimensions.
 
@@ -99,8 +95,6 @@ def haar_second_moment() -> Derivation:
     >>> found.expression.subs(d, P).simplify()
     f
     """
-    sp = sympy_module()
-
     d, P, f, t, a, b = sp.symbols("d P f t a b", positive=True)
     # Tr W = d squared, and Tr W^2 = d, of E W_ij W_kl = a 1_ij 1_kl + b (1_ik 1_jl + 1_il 1_jk)
     solved = sp.solve([a * P**2 + 2 * b * P - d**2, a * P + b * (P**2 + P) - d], [a, b], dict=True)[0]
@@ -110,8 +104,7 @@ def haar_second_moment() -> Derivation:
     # one column is a uniform unit vector: E (r' H r)^2 = (2 f + t^2) / (P (P + 2))
     require_zero(expression.subs(d, 1) - (2 * f + t**2) / (P * (P + 2)), "one column")
     return Derivation(
-        name="haar_second_moment",
-        statement=rf"\mathrm{{E}}\,\|R^\top H R\|_F^2 = {sp.latex(expression)}",
+        statement=rf"\mathrm{{E}}\,\|R^\top H R\|_F^2 = {latex(expression)}",
         expression=expression,
         symbols=(d, P, f, t),
         steps=(
@@ -119,13 +112,13 @@ def haar_second_moment() -> Derivation:
             r" + b\,(\delta_{ik} \delta_{jl} + \delta_{il} \delta_{jk})",
             r"(\mathrm{Tr}\,W)^2 = d^2: \quad a P^2 + 2 b P = d^2",
             r"\mathrm{Tr}\,W^2 = d: \quad a P + b (P^2 + P) = d",
-            rf"a = {sp.latex(sp.factor(solved[a]))}, \quad b = {sp.latex(sp.factor(solved[b]))}",
+            rf"a = {latex(sp.factor(solved[a]))}, \quad b = {latex(sp.factor(solved[b]))}",
             r"\|R^\top H R\|_F^2 = \mathrm{Tr}(H W H W), \text{ mean } (a + b) \|H\|_F^2 + b\,(\mathrm{Tr} H)^2",
         ),
     )
 
 
-@cache
+@derived
 def one_parameter_law() -> Derivation:
     r"""The Hessian of a scaled network at temperature T is that of the unscaled one at :math:`T/\alpha^L`.
 
@@ -142,8 +135,6 @@ def one_parameter_law() -> Derivation:
     >>> one_parameter_law().expression
     alpha**(-2)
     """
-    sp = sympy_module()
-
     alpha, T, L = sp.symbols("alpha T L", positive=True)
     G, H = sp.symbols(r"G \tilde{H}", real=True)
 
@@ -153,20 +144,19 @@ def one_parameter_law() -> Derivation:
     ratio = sp.powsimp(sp.simplify(hessian(alpha, T) / hessian(sp.Integer(1), T / alpha**L)))
     require_zero(ratio - alpha**-2, "one parameter")
     return Derivation(
-        name="one_parameter_law",
         statement=r"H'(\alpha, T) = \alpha^{-2} H(1, T / \alpha^L)",
         expression=ratio,
         symbols=(alpha,),
         steps=(
-            rf"H'(\alpha, T) = {sp.latex(hessian(alpha, T))}",
+            rf"H'(\alpha, T) = {latex(hessian(alpha, T))}",
             r"\text{Both parts are taken at } p' = \mathrm{softmax}(\alpha^L z / T)"
             r" \text{, which is } p \text{ of the unscaled network at } T / \alpha^L",
-            rf"H(1, T / \alpha^L) = {sp.latex(hessian(sp.Integer(1), T / alpha**L))}",
+            rf"H(1, T / \alpha^L) = {latex(hessian(sp.Integer(1), T / alpha**L))}",
         ),
     )
 
 
-@cache
+@derived
 def scale_of_equal_norms() -> Derivation:
     r"""Scale at which the norms of G and of the H-term are equal, at uniform probabilities and T = 1.
 
@@ -183,27 +173,24 @@ def scale_of_equal_norms() -> Derivation:
     >>> scale_of_equal_norms().expression
     (h/g)**(1/L)
     """
-    sp = sympy_module()
-
     alpha, L, g, h = sp.symbols("alpha L g h", positive=True)
     edge = (h / g) ** (1 / L)
     ratio = sp.powsimp(alpha ** (2 * L - 2) / alpha ** (L - 2))
     require_zero(ratio - alpha**L, "ratio of the factors")
     require_zero(sp.powdenest(edge**L, force=True) * g - h, "equal norms")
     return Derivation(
-        name="scale_of_equal_norms",
-        statement=rf"\alpha_{{\rm low}} = {sp.latex(edge)}",
+        statement=rf"\alpha_{{\rm low}} = {latex(edge)}",
         expression=edge,
         symbols=(g, h, L),
         steps=(
             r"\|G'\| = \alpha^{2L-2} g, \quad \|\tilde H'\| = \alpha^{L-2} h \text{ at uniform } p",
-            rf"\|G'\| / \|\tilde H'\| = {sp.latex(ratio * g / h)}",
+            rf"\|G'\| / \|\tilde H'\| = {latex(ratio * g / h)}",
             r"\text{It is 1 at } \alpha_{\rm low}, \text{ and } p \text{ is uniform up to } O(\alpha^L)",
         ),
     )
 
 
-@cache
+@derived
 def mean_near_tie() -> Derivation:
     r"""Mean of :math:`p_1 p_2` over a density f of gaps between the two largest logits, at large scale.
 
@@ -220,8 +207,6 @@ def mean_near_tie() -> Derivation:
     >>> mean_near_tie().expression
     T*f/(2*alpha**L)
     """
-    sp = sympy_module()
-
     u, f, alpha, L, T = sp.symbols("u f alpha L T", positive=True)
     two = sp.exp(-u) / (1 + sp.exp(-u)) ** 2
     primitive = 1 / (1 + sp.exp(-u))
@@ -229,20 +214,19 @@ def mean_near_tie() -> Derivation:
     integral = sp.limit(primitive, u, sp.oo) - primitive.subs(u, 0)
     expression = integral * f * T / alpha**L
     return Derivation(
-        name="mean_near_tie",
-        statement=rf"\mathrm{{E}}\,p_1 p_2 = {sp.latex(expression)}",
+        statement=rf"\mathrm{{E}}\,p_1 p_2 = {latex(expression)}",
         expression=expression,
         symbols=(f, alpha, L, T),
         steps=(
-            rf"p_1 p_2 = {sp.latex(two)}, \quad u = \alpha^L g / T",
-            rf"\int_0^\infty p_1 p_2 \, du = {sp.latex(integral)}",
+            rf"p_1 p_2 = {latex(two)}, \quad u = \alpha^L g / T",
+            rf"\int_0^\infty p_1 p_2 \, du = {latex(integral)}",
             r"dg = T \alpha^{-L} du, \text{ and } f(g) \to f(0) \text{ as } \alpha \to \infty",
-            rf"\alpha^{{2L-2}}\,\mathrm{{E}}\,p_1 p_2 = {sp.latex(sp.powsimp(expression * alpha ** (2 * L - 2)))}",
+            rf"\alpha^{{2L-2}}\,\mathrm{{E}}\,p_1 p_2 = {latex(sp.powsimp(expression * alpha ** (2 * L - 2)))}",
         ),
     )
 
 
-@cache
+@derived
 def equal_tail_eigenvalue() -> Derivation:
     r"""Largest eigenvalue of the softmax covariance of a mode and S - 1 equal entries.
 
@@ -260,8 +244,6 @@ def equal_tail_eigenvalue() -> Derivation:
     >>> found.expression.subs(found.symbols[0], 2)
     2*varepsilon*(1 - varepsilon)
     """
-    sp = sympy_module()
-
     S, eps, x = sp.symbols("S varepsilon x", positive=True)
     largest = S * eps * (1 - (S - 1) * eps)
     for members in (2, 3, 4):
@@ -270,8 +252,7 @@ def equal_tail_eigenvalue() -> Derivation:
         expected = x**2 * (x - largest.subs(S, members)) * (x - eps) ** (members - 2)
         require_zero(characteristic - expected, f"characteristic polynomial, S = {members}")
     return Derivation(
-        name="equal_tail_eigenvalue",
-        statement=rf"\tilde\lambda_1 = {sp.latex(largest)}",
+        statement=rf"\tilde\lambda_1 = {latex(largest)}",
         expression=largest,
         symbols=(S, eps),
         steps=(
@@ -288,8 +269,6 @@ def _check_wick(square: Any, symbols: tuple[Any, ...]) -> None:
 
     As a polynomial in d it has no constant and degree two, so that one and two dimensions decide.
     """
-    sp = sympy_module()
-
     d, c, e, t, mixed, own = symbols
     a = sp.symbols("a_1:7")
     matrices = [sp.Matrix([[a[0], a[1]], [a[1], a[2]]]), sp.Matrix([[a[3], a[4]], [a[4], a[5]]])]
@@ -309,4 +288,4 @@ def _pairings(matrices: list[Any], dim: int, *, shared: Any, own: Any) -> Any:
         across = int((k, m) == (n, o)) + int((k, m, i) == (o, n, j))
         pairs = within * (shared + own) ** 2 + across * (shared + own * int(mu == nu)) ** 2
         terms.append(matrices[mu][k, m] * matrices[nu][n, o] * pairs)
-    return sympy_module().Add(*terms)
+    return sp.Add(*terms)

@@ -29,44 +29,50 @@ so that the traces of F and of its square need only
 Our copy leaves their definitions, and those of the kappas, to a supplement that it lacks, and calls the etas
 constants independent of M. So are their laws: at fixed C they scatter from network to network whatever M and T,
 and :math:`1/\sigma^2` has a tail of index (C - 1)/2.
+
+A network whose hidden layers are normalised over their units is one with other activations: dividing a wide layer by
+the root of its variance q makes phi(u) into phi(u/sqrt(q)), a function whose Gaussian averages are those of phi at
+variance 1. The mean over the units, which is subtracted as well, vanishes.
+
+The averages that layer normalisation makes of the variances of the outputs:
+
+======================  =======================================================================================
+name                    symbol (Karakida, Akaho and Amari 2019, Section 4)
+======================  =======================================================================================
+``preactivations``      :math:`u^L_k(t)`, outputs before the last normalisation, shape (T, C)
+``eta1, eta2, eta3``    :math:`\eta_1, \eta_2, \eta_3` as defined above
+======================  =======================================================================================
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory import _checks
-from theory._roots import bracketed_root
-from theory.fisher._layer_normed import normalised_network, normalised_outputs, table_of_outputs
-from theory.fisher._wide import Activations, Kappas, Size
-from theory.fisher.layer_norm_etas import (
-    Etas,
-    ExpectedEtas,
-    expected_etas,
-    inverse_variance_cdf,
-    realised_etas,
+from theory._checks import (
+    Floats,
+    count,
+    finite,
+    fits,
+    layers,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    together,
+    within,
 )
-
-__all__ = [
-    "Etas",
-    "ExpectedEtas",
-    "LayerNormStatistics",
-    "expected_etas",
-    "inverse_variance_cdf",
-    "layer_norm_kappas",
-    "layer_norm_largest",
-    "layer_norm_rank",
-    "layer_norm_rayleigh",
-    "layer_norm_statistics",
-    "realised_etas",
-]
-
-Floats = NDArray[np.float64]
+from theory._roots import bracketed_root, special
+from theory.activations import Activation, gaussian_kernels
+from theory.activations.gaussian import Fluctuations, Kernels, Moments
+from theory.fisher._wide import Activations, Kappas, Network, Size, differentiable
+from theory.order_parameters import Initialisation
 
 
 class LayerNormStatistics(NamedTuple):
@@ -117,9 +123,10 @@ def layer_norm_kappas(
     >>> layer_norm_kappas("erf", depth=3, weight_variance=2e200, bias_variance=0.0).kappa2
     0.0
     """
-    return normalised_network(activation, depth, weight_variance, bias_variance, width_ratios).kappas()
+    return _normalised_network(activation, depth, weight_variance, bias_variance, width_ratios).kappas()
 
 
+@quiet
 def layer_norm_statistics(
     activation: Activations,
     *,
@@ -175,17 +182,19 @@ def layer_norm_statistics(
     >>> float(layer_norm_statistics("relu", outputs=2, **setting, **etas).upper)
     0.0
     """
-    network = normalised_network(activation, depth, weight_variance, bias_variance, width_ratios)
+    network = _normalised_network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
-    etas = _etas(eta1=eta1, eta2=eta2, eta3=eta3)
+    etas = Etas(*together(eta1=(positive, eta1), eta2=(positive, eta2), eta3=(positive, eta3)))
     if size.outputs <= 2:
         return LayerNormStatistics(*(np.zeros(etas.eta1.shape)[()] for _ in range(4)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        trace, root = (size.outputs - 2) * etas.eta1 * size.own, _root_of_squares(size, etas)
-        lower = root * (root / trace) if size.own else np.zeros_like(root)
-        found = [trace / size.parameters, root * (root / size.parameters), lower, root]
+    trace = (size.outputs - 2) * etas.eta1 * size.own
+    c, gap = size.outputs, math.sqrt(size.gap) * math.sqrt(size.own + size.shared)
+    pairs = np.hypot(math.sqrt(c - 3) * etas.eta1 * size.shared, etas.eta3 * size.shared)
+    root = np.hypot(pairs, np.sqrt((c - 2) * (etas.eta2 / size.samples)) * gap)
+    lower = root * (root / trace) if size.own else np.zeros_like(root)
+    found = [trace / size.parameters, root * (root / size.parameters), lower, root]
     named = {"eta1": eta1, "eta2": eta2, "eta3": eta3, "width": width}
-    return LayerNormStatistics(*(_checks.representable(x, **named) for x in found))
+    return LayerNormStatistics(*(representable(x, **named) for x in found))
 
 
 def layer_norm_largest(
@@ -233,16 +242,17 @@ def layer_norm_largest(
     >>> round(layer_norm_largest("relu", u, depth=3, width=100, weight_variance=2.0, bias_variance=0.0), 6)
     150.662817
     """
-    network = normalised_network(activation, depth, weight_variance, bias_variance, width_ratios)
-    width = _checks.count("width", width)
+    network = _normalised_network(activation, depth, weight_variance, bias_variance, width_ratios)
+    width = count("width", width)
     k = network.kappas()
-    if table_of_outputs(preactivations).shape[1] <= 2:
+    if _table_of_outputs(preactivations).shape[1] <= 2:
         return 0.0
-    f, precision = normalised_outputs(preactivations)
+    f, precision = _normalised_outputs(preactivations)
     root = _largest_root(f, precision, k.kappa2, k.difference)
-    return float(_checks.representable(np.array(k.alpha * width * root / len(f)), width=width))
+    return float(representable(np.array(k.alpha * width * root / len(f)), width=width))
 
 
+@quiet
 def layer_norm_rayleigh(
     activation: Activations,
     *,
@@ -287,15 +297,14 @@ def layer_norm_rayleigh(
     >>> round(float(layer_norm_rayleigh("relu", width=1000, **setting, eta1=1.2, overlap=7.6)), 3)
     2749.693
     """
-    network = normalised_network(activation, depth, weight_variance, bias_variance, width_ratios)
+    network = _normalised_network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
-    checked = _checks.positive("eta1", eta1), _checks.nonnegative("overlap", overlap)
-    one, pairs = _checks.together(eta1=checked[0], overlap=checked[1])
+    checked = positive("eta1", eta1), nonnegative("overlap", overlap)
+    one, pairs = together(eta1=checked[0], overlap=checked[1])
     if size.outputs <= 2:
         return np.zeros(one.shape)[()]
-    with np.errstate(over="ignore"):
-        found = (size.outputs - 2) * one / size.samples * size.own + pairs * size.shared
-    return _checks.representable(found, eta1=eta1, overlap=overlap, width=width)
+    found = (size.outputs - 2) * one / size.samples * size.own + pairs * size.shared
+    return representable(found, eta1=eta1, overlap=overlap, width=width)
 
 
 def layer_norm_rank(outputs: int) -> int:
@@ -323,22 +332,10 @@ def layer_norm_rank(outputs: int) -> int:
     >>> [layer_norm_rank(c) for c in (1, 2, 3, 10)]
     [0, 0, 1, 8]
     """
-    return max(_checks.count("outputs", outputs) - 2, 0)
+    return max(count("outputs", outputs) - 2, 0)
 
 
 # --- sums over samples and outputs ---------------------------------------------------------------------------
-
-
-def _etas(**values: ArrayLike) -> Etas:
-    checked = {name: _checks.positive(name, value) for name, value in values.items()}
-    return Etas(*_checks.together(**checked))
-
-
-def _root_of_squares(size: Size, etas: Etas) -> Floats:
-    """Frobenius norm of F: the root of a sum of squares, none of them negative."""
-    c, gap = size.outputs, math.sqrt(size.gap) * math.sqrt(size.own + size.shared)
-    pairs = np.hypot(math.sqrt(c - 3) * etas.eta1 * size.shared, etas.eta3 * size.shared)
-    return np.hypot(pairs, np.sqrt((c - 2) * (etas.eta2 / size.samples)) * gap)
 
 
 def _largest_root(f: Floats, precision: Floats, shared: float, gap: float) -> float:
@@ -360,3 +357,276 @@ def _largest_of_sum(f: Floats, weights: Floats) -> float:
     c, total = f.shape[1], weights.sum()
     matrix = total * (np.eye(c) - 1 / c) - (f * weights[:, None]).T @ f / c
     return float(np.linalg.eigvalsh(matrix)[-1])
+
+
+@dataclass(frozen=True)
+class _UnitVariance(Kernels):
+    """Averages of phi(u/sqrt(q)), q the variance of u: an activation after normalisation of a wide layer."""
+
+    base: Kernels
+
+    def value(self, variance: float, covariance: float, gap: float) -> Moments:
+        return self.base.value(*_correlation(variance, covariance, gap))
+
+    def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
+        found = self.base.derivative(*_correlation(variance, covariance, gap))
+        return Moments(*(x / variance for x in found))
+
+    def curvature(self, variance: float, covariance: float, gap: float) -> float:
+        return self.base.curvature(*_correlation(variance, covariance, gap)) / variance / variance
+
+    def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
+        q = covariance + gap
+        value, derivative, mixed, square, cross = self.base.fluctuations(
+            *_correlation(q, covariance, gap)[1:]
+        )
+        return Fluctuations(value, derivative / q / q, mixed / q / q, square / q / q, cross / q)
+
+
+def _correlation(variance: float, covariance: float, gap: float) -> tuple[float, float, float]:
+    rule = "such that every layer has a variance to divide by"
+    require(variance > 0, "weight_variance, bias_variance", rule, variance)
+    return 1.0, covariance / variance, gap / variance
+
+
+def _normalised_network(
+    activation: Activations,
+    depth: int,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    width_ratios: Sequence[float] | None,
+) -> Network:
+    depth = layers("depth", depth, least=2)
+    given = differentiable(activation, depth - 1)
+    normalised = {
+        id(a): Activation(a.name, a.function, a.derivative, kernels=_UnitVariance(gaussian_kernels(a)))
+        for a in {id(a): a for a in given}.values()
+    }
+    drawn = Initialisation.checked(weight_variance, bias_variance).over_power_of_two()
+    return Network([normalised[id(a)] for a in given], depth, *drawn, width_ratios)
+
+
+@quiet
+def _normalised_outputs(preactivations: ArrayLike) -> tuple[Floats, Floats]:
+    """Outputs f of variance 1 over the units of each sample, and 1/sigma^2."""
+    u = _table_of_outputs(preactivations)
+    deviation = u - u.mean(axis=1, keepdims=True)
+    size = np.abs(deviation).max(axis=1, keepdims=True)  # taken out first: no square of it overflows
+    require(size > 0, "preactivations", "different within each sample", preactivations)
+    root = np.sqrt(((deviation / size) ** 2).mean(axis=1, keepdims=True))
+    precision = (1 / root / size) ** 2
+    representable(precision, preactivations=preactivations)
+    rule = "of a variance whose inverse does not vanish"
+    require(precision.max() > 0, "preactivations", rule, preactivations)
+    return deviation / size / root, precision[:, 0]
+
+
+def _table_of_outputs(preactivations: ArrayLike) -> Floats:
+    u = finite("preactivations", preactivations)
+    require(u.ndim == 2 and u.size > 0, "preactivations", "of shape (samples, outputs)", u.shape)
+    require(np.abs(u) < 1e300, "preactivations", "below 1e300", preactivations)
+    fits("preactivations", 32 * u.shape[1] ** 2, u.shape)
+    return u
+
+
+_STEP = 0.03
+
+
+class Etas(NamedTuple):
+    """The averages over samples that Theorem 4.1 reads."""
+
+    eta1: Floats
+    eta2: Floats
+    eta3: Floats
+
+
+class ExpectedEtas(NamedTuple):
+    """Expectations over networks; the second moment needs those of the squares of the first and the third."""
+
+    eta1: float
+    eta2: float
+    eta1_squared: float
+    eta3_squared: float
+
+
+@quiet
+def realised_etas(preactivations: ArrayLike) -> Etas:
+    r"""The etas of one network from its outputs before the last normalisation.
+
+    They obey :math:`\eta_1^2 \le \eta_2 \le T \eta_1^2` and :math:`\eta_2/T \le \eta_3^2 \le \eta_1^2`.
+
+    Parameters
+    ----------
+    preactivations
+        As in :func:`theory.fisher.layer_norm_largest`.
+
+    Raises
+    ------
+    ValueError
+        If the outputs are not finite, or those of one sample are all equal.
+
+    References
+    ----------
+    Karakida, Akaho and Amari (2019), Theorem 4.1; the definitions are our own.
+
+    Examples
+    --------
+    >>> etas = realised_etas([[-1.0, 0.0, 1.0], [-2.0, 0.0, 2.0]])
+    >>> [round(float(eta), 12) for eta in etas]
+    [0.9375, 1.1953125, 0.9375]
+    """
+    f, precision = _normalised_outputs(preactivations)
+    # r_st^2 by the C x C matrix of second moments: no T x T matrix
+    moments = (f * precision[:, None]).T @ f / f.shape[1]
+    etas = precision.mean(), (precision**2).mean(), np.linalg.norm(moments) / len(f)
+    return Etas(*(representable(x, preactivations=preactivations) for x in etas))
+
+
+def expected_etas(
+    activation: Activations,
+    *,
+    depth: int,
+    samples: int,
+    outputs: int,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+) -> ExpectedEtas:
+    r"""Expectations of the etas over wide networks.
+
+    The C outputs of a wide network are independent Gaussians of variance q and covariance q_st between two
+    samples, so that :math:`C \sigma^2/q` is chi-square with C - 1 degrees of freedom. With
+    :math:`a = (C - 1)/2`, :math:`x = (q_{st}/q)^2` and hypergeometric functions F = 2F1,
+
+    .. math::
+        E\,\eta_1 = \frac{C}{(C - 3)\, q}, \quad
+        E\,\eta_2 = \frac{C^2}{(C - 3)(C - 5)\, q^2}, \quad
+        E \frac{1}{\sigma(s)^2 \sigma(t)^2} = (E\,\eta_1)^2 F(1, 1; a; x), \quad
+        E \frac{r_{st}^2}{\sigma(s)^2 \sigma(t)^2} = (E\,\eta_1)^2 \frac1a \Big[\tfrac12 F(1, 1; a + 1; x)
+        + \frac{a^2 - \frac52 a + 2}{a + 1}\, x F(2, 2; a + 2; x)\Big].
+
+    For many samples :math:`\eta_1` keeps the relative variance F(1, 1; a; x) - 1: it is no constant.
+
+    Parameters
+    ----------
+    activation, depth
+        As in :func:`theory.order_parameters.order_parameters`, two layers at least.
+    samples, outputs
+        T and C, each >= 1.
+    weight_variance, bias_variance
+        As in :func:`theory.fisher.layer_norm_kappas`.
+
+    Returns
+    -------
+    Infinite where the tail of :math:`1/\sigma^2`, of index (C - 1)/2, is too heavy: the first for C <= 3,
+    the others for C <= 5.
+
+    Raises
+    ------
+    ValueError, ConvergenceError
+        As in :func:`theory.fisher.layer_norm_kappas`.
+
+    References
+    ----------
+    Own result; Karakida, Akaho and Amari (2019), Theorem 4.1, call the etas constants independent of M.
+
+    Examples
+    --------
+    >>> setting = dict(depth=3, samples=100, weight_variance=2.0, bias_variance=0.0)
+    >>> found = expected_etas("relu", outputs=10, **setting)
+    >>> round(found.eta1, 6), round(found.eta1_squared / found.eta1**2 - 1, 3)
+    (1.428571, 0.063)
+    >>> expected_etas("relu", outputs=3, **setting).eta1
+    inf
+    """
+    network = _normalised_network(activation, depth, weight_variance, bias_variance, None)
+    t, c = count("samples", samples), count("outputs", outputs)
+    variance, gap = _output_moments(network, Initialisation.checked(weight_variance, bias_variance))
+    if c <= 3:
+        return ExpectedEtas(*(math.inf for _ in range(4)))
+    one = float(representable(np.float64(c / (c - 3) / variance), weight_variance=weight_variance))
+    if c <= 5:
+        return ExpectedEtas(one, math.inf, math.inf, math.inf)
+    own = one * one * ((c - 3) / (c - 5))
+    pairs = [one * one * factor for factor in _pair_factors(0.5 * (c - 1), gap)]
+    squares = [own / t + (t - 1) / t * pair for pair in pairs]
+    values = representable(np.array([one, own, *squares]), weight_variance=weight_variance)
+    return ExpectedEtas(*values.tolist())
+
+
+@quiet
+def inverse_variance_cdf(
+    value: ArrayLike,
+    activation: Activations,
+    *,
+    depth: int,
+    outputs: int,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+) -> Floats:
+    r"""Distribution function of :math:`1/\sigma^2` of one sample over wide networks.
+
+    .. math::
+        P(1/\sigma^2 \le y) = Q\Big(\frac{C - 1}{2}, \frac{C}{2 q y}\Big) \approx 1 - \mathrm{const}\, y^{-(C - 1)/2},
+
+    Q the regularised upper incomplete gamma function and q the variance of an output.
+
+    Parameters
+    ----------
+    value
+        y, infinities included; any shape.
+    activation, depth, weight_variance, bias_variance
+        As in :func:`expected_etas`.
+    outputs
+        C >= 2.
+
+    Raises
+    ------
+    ValueError, ConvergenceError
+        As in :func:`theory.fisher.layer_norm_kappas`.
+
+    References
+    ----------
+    Own result, beside Karakida, Akaho and Amari (2019), Theorem 4.1.
+
+    Examples
+    --------
+    >>> setting = dict(depth=3, outputs=3, weight_variance=2.0, bias_variance=0.0)
+    >>> [round(float(1 - inverse_variance_cdf(y, "relu", **setting)), 6) for y in (1e2, 1e3, 1e4)]
+    [0.014888, 0.001499, 0.00015]
+    """
+    y = np.maximum(within("value", value, -math.inf, math.inf), 0.0)
+    c = count("outputs", outputs, 2)
+    network = _normalised_network(activation, depth, weight_variance, bias_variance, None)
+    variance, _ = _output_moments(network, Initialisation.checked(weight_variance, bias_variance))
+    return special.gammaincc(0.5 * (c - 1), 0.5 * c / (variance * y))
+
+
+# --- expectations --------------------------------------------------------------------------------------------
+
+
+def _output_moments(network: Network, drawn: Initialisation) -> tuple[float, float]:
+    """Variance of an output before its normalisation; one less its squared correlation between two samples."""
+    own, gap = network.moments.q_hat_t[-1], network.moments.forward_gap[-1]
+    variance = drawn.weight * own + drawn.bias
+    network.require_finite(variance)
+    rule = "such that the variance of an output does not vanish"
+    require(variance > 0, "weight_variance, bias_variance", rule, tuple(drawn))
+    w, b = network.drawn
+    part = w * gap / (w * own + b)
+    return variance, part * (2 - part)
+
+
+def _pair_factors(a: float, gap: float) -> tuple[float, float]:
+    """Expectations for two samples over those of independent ones, without and with the squared overlap.
+
+    Both series in x = 1 - gap are integrals of w^(a - 2) and w^(a - 1) over [0, 1]; in s = -(a - 1) log w they
+    have an exponential weight, for which a double exponential substitution converges to rounding.
+    """
+    t = _STEP * np.arange(-130, 190)
+    s = np.exp(t - np.exp(-t))
+    weights = _STEP * s * (1 + np.exp(-t)) * np.exp(-s)
+    w, rest = np.exp(-s / (a - 1)), -np.expm1(-s / (a - 1))
+    x, denominator = 1 - gap, gap + (1 - gap) * w
+    slope = ((a - 1.25) ** 2 + 0.4375) * x  # a^2 - 5a/2 + 2
+    overlaps = w / (a - 1) * (0.5 / denominator + slope * rest / denominator**2)
+    return float(weights @ (1 / denominator)), float(weights @ overlaps)

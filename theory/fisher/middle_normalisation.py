@@ -20,23 +20,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory import _checks
+from theory._checks import Floats, count, flag, positive, quiet, representable, require, scalar
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear, real_values
 from theory.rmt.tracy_widom import TracyWidom
-
-__all__ = [
-    "BatchNormMoments",
-    "batch_norm_bound",
-    "batch_norm_largest",
-    "batch_norm_largest_odd",
-    "batch_norm_moments",
-]
-
-Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-12  # two successive steps agree to this, relative to the mean square
 _STEPS = (0.4, 0.2, 0.1, 0.05, 0.025)
@@ -95,8 +85,8 @@ def batch_norm_moments(
     >>> batch_norm_moments("tanh", samples=2, finite_samples=True).q_hat_st  # -tanh(1)^2
     -0.580025...
     """
-    samples = _checks.integer("samples", samples, least=2, most=2**63 - 1)
-    exact = _checks.flag("finite_samples", finite_samples)
+    samples = count("samples", samples, 2)
+    exact = flag("finite_samples", finite_samples)
     return _moments(single(activation), samples, exact)
 
 
@@ -149,12 +139,12 @@ def batch_norm_bound(
     >>> round(2 * math.pi * batch_norm_bound("relu", width=1000, samples=10**9), 3)
     1000.0
     """
-    samples = _checks.integer("samples", samples, least=2, most=2**63 - 1)
-    exact = _checks.flag("finite_samples", finite_samples)
+    samples = count("samples", samples, 2)
+    exact = flag("finite_samples", finite_samples)
     scale = _units("width_ratio", width_ratio, width)
     moments = _moments(single(activation), samples, exact)
     value = np.asarray(scale * _mean_square_of_mean(moments, samples))
-    return float(_checks.representable(value, width_ratio=width_ratio))
+    return float(representable(value, width_ratio=width_ratio))
 
 
 def batch_norm_largest(
@@ -203,18 +193,18 @@ def batch_norm_largest(
     >>> round(batch_norm_largest("relu", **setting) - batch_norm_bound("relu", **setting), 4)
     1.5113
     """
-    samples = _checks.integer("samples", samples, least=2, most=2**63 - 1)
+    samples = count("samples", samples, 2)
     hidden = _units("width_ratio", width_ratio, width)
     inputs = _units("input_ratio", input_ratio, width)
     phi = single(activation)
     kernels = gaussian_kernels(phi)
     value, slope = kernels.value(1.0, 0.0, 1.0), kernels.derivative(1.0, 0.0, 1.0)
-    _checks.require(value.overlap > 0, "activation", "of a mean other than 0 at unit variance", phi.name)
+    require(value.overlap > 0, "activation", "of a mean other than 0 at unit variance", phi.name)
     turn = kernels.curvature(1.0, 0.0, 1.0)
     spike = hidden * _mean_square_of_mean(_moments(phi, samples, True), samples)
     first = inputs / samples * max(slope.gap - turn, 0.0)
     result = np.asarray(spike + 1 + value.gap + hidden / inputs * turn / 2 + first)
-    return float(_checks.representable(result, width_ratio=width_ratio, input_ratio=input_ratio))
+    return float(representable(result, width_ratio=width_ratio, input_ratio=input_ratio))
 
 
 def batch_norm_largest_odd(
@@ -270,24 +260,24 @@ def batch_norm_largest_odd(
     >>> [round(batch_norm_largest_odd("tanh", width=m, samples=m), 2) for m in (100, 1000, 10**6)]
     [3.61, 3.77, 3.82]
     """
-    t = _checks.integer("samples", samples, least=2, most=2**63 - 1) - 1
+    t = count("samples", samples, 2) - 1
     hidden, inputs = _units("width_ratio", width_ratio, width), _units("input_ratio", input_ratio, width)
     for name, given, units in (("width_ratio", width_ratio, hidden), ("input_ratio", input_ratio, inputs)):
         near = max(units, t) <= _MODERATE * min(units, t)
-        _checks.require(near, name, "such that sizes differ by factors of at most 100", given)
+        require(near, name, "such that sizes differ by factors of at most 100", given)
     phi = single(activation)
     kernels = gaussian_kernels(phi)
     value, slope = kernels.value(1.0, 0.0, 1.0), kernels.derivative(1.0, 0.0, 1.0)
     scale = value.moment
     even = max(value.overlap, kernels.curvature(1.0, 0.0, 1.0))
-    _checks.require(even <= _TOLERANCE * scale, "activation", "odd", phi.name)
-    _checks.require(slope.overlap > _TOLERANCE * scale, "activation", "of a linear part", phi.name)
+    require(even <= _TOLERANCE * scale, "activation", "odd", phi.name)
+    require(slope.overlap > _TOLERANCE * scale, "activation", "of a linear part", phi.name)
     linear = min(slope.overlap / scale, 1.0)
     population, share = _population(linear, 1 - linear, hidden / inputs)
     edge, spread = _edge(population, share * inputs / t)
     fluctuation = TracyWidom(beta=1).mean() * spread * t ** (-2 / 3)
     result = scale * t / (t + 1) * (edge + fluctuation + inputs / t * slope.gap / scale)
-    _checks.require(math.isfinite(result), "activation", "such that the result does not overflow", phi.name)
+    require(math.isfinite(result), "activation", "such that the result does not overflow", phi.name)
     return max(float(result), 1.0)
 
 
@@ -316,7 +306,7 @@ def _edge(population: Floats, share: Floats) -> tuple[float, float]:
 
 
 def _units(name: str, ratio: ArrayLike, width: int) -> float:
-    return _checks.scalar(name, _checks.positive(name, ratio)) * _checks.count("width", width)
+    return scalar(name, ratio, positive) * count("width", width)
 
 
 def _moments(phi: Activation, samples: int, exact: bool) -> BatchNormMoments:
@@ -337,18 +327,18 @@ def _mean_square_of_mean(moments: BatchNormMoments, samples: int) -> float:
 # --- the sphere ----------------------------------------------------------------------------------------------
 
 
+@quiet
 def _sphere(phi: Activation, dim: int) -> BatchNormMoments:
     """Averages over vectors of length sqrt(dim) in `dim` dimensions, at two directions of cosine -1/dim.
 
     The trapezoidal rule in w, where the coordinate is sqrt(dim) tanh(w / sqrt(dim)), converges exponentially for an
     analytic activation: its step is halved until two results agree.
     """
-    _checks.require(not phi.kinks, "activation", "smooth or a (leaky) ReLU on a sphere", phi.name)
+    require(not phi.kinks, "activation", "smooth or a (leaky) ReLU on a sphere", phi.name)
     last: Floats | None = None
     for step in _STEPS:
-        with np.errstate(over="ignore", invalid="ignore"):
-            new = _trapezoid(phi, dim, step)
-        _checks.require(np.isfinite(new), "activation", "such that its averages do not overflow", phi.name)
+        new = _trapezoid(phi, dim, step)
+        require(np.isfinite(new), "activation", "such that its averages do not overflow", phi.name)
         if last is not None and np.all(np.abs(new - last) <= _TOLERANCE * new[0]):
             return BatchNormMoments(*new.tolist())
         last = new
@@ -381,22 +371,18 @@ def _coordinate(dim: int, step: float) -> tuple[Floats, Floats, Floats]:
     root = math.sqrt(dim)
     n = math.ceil(reach * root / step)
     w = step * np.arange(-n, n + 1, dtype=np.float64) / root
-    density = np.exp(-(dim - 1) * _log_cosh(w))
-    return root * np.tanh(w), density / density.sum(), 1 / np.cosh(w)
-
-
-def _log_cosh(x: Floats) -> Floats:
-    """Logarithm of cosh, to full relative accuracy near 0 and without overflow far out."""
-    half = np.minimum(np.abs(x), 1.0)
-    return np.where(
-        np.abs(x) < 1,
+    half = np.minimum(np.abs(w), 1.0)
+    log_cosh = np.where(  # to full relative accuracy near 0 and without overflow far out
+        np.abs(w) < 1,
         np.log1p(2 * np.sinh(half / 2) ** 2),
-        np.abs(x) + np.log1p(np.exp(-2 * np.abs(x))) - math.log(2),
+        np.abs(w) + np.log1p(np.exp(-2 * np.abs(w))) - math.log(2),
     )
+    density = np.exp(-(dim - 1) * log_cosh)
+    return root * np.tanh(w), density / density.sum(), 1 / np.cosh(w)
 
 
 def _values(phi: Activation, x: Floats) -> Floats:
     y = real_values(phi.name, phi.function, x)
     finite = y.shape == x.shape and bool(np.isfinite(y).all())
-    _checks.require(finite, "activation", "finite, of the shape of its argument", phi.name)
+    require(finite, "activation", "finite, of the shape of its argument", phi.name)
     return y

@@ -19,22 +19,17 @@ Since the entries of p sum to 1, E p_1 p_2 is E p_1 (1 - p_1) over C - 1 **whate
 equal shows in E a^2 alone, so in samples that are not many more than dimensions.
 """
 
-# pyright: reportMissingTypeStubs=false
-# scipy ships none; its objects are Any here.
-
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from theory._checks import count, finite, flag, integer, require, scalar
+from theory._checks import Floats, count, finite, flag, integer, require, scalar
+from theory._roots import special
 
 __all__ = ["hidden_ratio", "output_ratio", "uniform_ratio"]
 
-Floats = NDArray[np.float64]
 
 _WIDEST = 8.0
 """Largest standard deviation of logits: beyond it one class has all, and moments of the rest lose their digits."""
@@ -79,7 +74,7 @@ def uniform_ratio(classes: int) -> float:
     >>> uniform_ratio(5)
     0.25
     """
-    return 1 / (integer("classes", classes, least=2, most=_MOST_COUNTED) - 1)
+    return 1 / (count("classes", classes, 2) - 1)
 
 
 def output_ratio(classes: int, *, logit_std: float, dim: int, samples: int) -> float:
@@ -120,7 +115,8 @@ def output_ratio(classes: int, *, logit_std: float, dim: int, samples: int) -> f
     """
     c = integer("classes", classes, least=2, most=_MOST_CLASSES)
     d, n = count("dim", dim), count("samples", samples)
-    s = _logit_std(logit_std)
+    s = scalar("logit_std", logit_std, finite)
+    require(0 <= s <= _WIDEST, "logit_std", f"in [0, {_WIDEST:g}]", logit_std)
     p = _softmax(c, s)
     own = p.mean(2) - 2 * p.mean(3) + p.mean(4)
     squares = [(d + 2) * p.mean(2, 2) + (n - 1) * p.mean(1, 1) ** 2]
@@ -171,13 +167,10 @@ def hidden_ratio(classes: int, *, dim: int, samples: int, centred: bool) -> floa
     >>> round(hidden_ratio(10, dim=10, samples=10**9, centred=False) * 12**0.5, 4)
     0.5286
     """
-    from scipy import special
-
-    functions: Any = special
-    c = integer("classes", classes, least=2, most=_MOST_COUNTED)
+    c = count("classes", classes, 2)
     d, n = count("dim", dim), count("samples", samples)
     # E c^2 arcsin(c)^2 by parts, with Var(arcsin c) = psi_1(d/2)/2; what is odd in c has no mean
-    angles = float(functions.polygamma(1, d / 2)) / 2 + 2 * (d - 1) / d**2
+    angles = float(special.polygamma(1, d / 2)) / 2 + 2 * (d - 1) / d**2
     two = (d + 2) / 4 + (n - 1) * (1 / 16 + angles / (4 * np.pi**2))
     one = (d + 2) / 2 + (n - 1) / 4
     return float(np.sqrt(two / one / (c + 1 if flag("centred", centred) else c + 2)))
@@ -209,7 +202,10 @@ class _Softmax:
         order = first + second
         others = self._classes - (1 if second == 0 else 2)
         logs: Floats = (
-            order * self._times - _log_factorial(order - 1) + self._log(first) + others * self._log(0)
+            order * self._times
+            - float(np.log(np.arange(1, order)).sum())
+            + self._log(first)
+            + others * self._log(0)
         )
         logs += self._log(second) if second else 0.0
         return float(np.exp(_logsumexp(logs) + np.log(self._times[1] - self._times[0])))
@@ -226,13 +222,3 @@ def _logsumexp(rows: Floats) -> Floats:
     top = rows.max(axis=-1)
     apart = rows - top[..., None]
     return top + np.log(np.exp(apart, out=apart).sum(axis=-1))
-
-
-def _log_factorial(n: int) -> float:
-    return float(np.log(np.arange(1, n + 1)).sum())
-
-
-def _logit_std(value: float) -> float:
-    s = scalar("logit_std", finite("logit_std", value))
-    require(0 <= s <= _WIDEST, "logit_std", f"in [0, {_WIDEST:g}]", value)
-    return s

@@ -16,7 +16,7 @@ name                    symbol                                               Vys
 `frame_overlap`         :math:`\mathrm{E}\|R^\top R - I\|_F^2`               beyond the paper
 ======================  ===================================================  ===============================
 
-The second moments are exact for every P and d. All names are offered by `theory.gauss_newton` too.
+The second moments are exact for every P and d.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory import _checks
-
-__all__ = [
-    "ProjectedMoments",
-    "excess_noise_floor",
-    "frame_overlap",
-    "haar_moments",
-    "projected_excess",
-    "sparse_moments",
-]
-
-Floats = NDArray[np.float64]
+from theory._checks import (
+    Floats,
+    finite,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    together,
+    unbounded,
+    whole,
+)
 
 _MANY = 1e16  # parameters from which on the mean inverse count is known from two terms of its series
 
@@ -62,7 +62,7 @@ class ProjectedMoments(NamedTuple):
     excess: Floats
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def haar_moments(
     trace: ArrayLike, squared_norm: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike
 ) -> ProjectedMoments:
@@ -109,7 +109,7 @@ def haar_moments(
     return _moments(np.where(d == p, f, square), t, d / p, {"trace": trace, "squared_norm": squared_norm})
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def sparse_moments(
     trace: ArrayLike,
     squared_norm: ArrayLike,
@@ -161,16 +161,16 @@ def sparse_moments(
     np.float64(0.003132)
     """
     t, f, d, p = _matrix(trace, squared_norm, dim, parameters)
-    t, f, d, p, diagonal = _checks.together(
+    t, f, d, p, diagonal = together(
         trace=t,
         squared_norm=f,
         dim=d,
         parameters=p,
-        squared_diagonal=_checks.nonnegative("squared_diagonal", squared_diagonal),
+        squared_diagonal=(nonnegative, squared_diagonal),
     )
     held = (diagonal <= f * (1 + 1e-12)) & (t * (t / p) <= diagonal * (1 + 1e-12))
     rule = "from trace^2 / parameters to squared_norm"
-    _checks.require(held, "squared_diagonal", rule, squared_diagonal)
+    require(held, "squared_diagonal", rule, squared_diagonal)
     kappa = np.vectorize(_mean_inverse_count, otypes=[np.float64])(p)
     others = t * (t / p) + 2.0 * ((f - diagonal) / p) - diagonal / p
     own = kappa * diagonal + (1 - kappa) * np.where(p > 1, p / np.maximum(p - 1.0, 1.0), 0.0) * others
@@ -217,15 +217,13 @@ def projected_excess(excess: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike
     >>> projected_excess(3.0, dim=[50, 100, 200], parameters=200).round(3)
     array([2.799, 2.928, 3.   ])
     """
-    r, d, p = _checks.together(
-        excess=_checks.finite("excess", excess),
-        dim=_checks.whole("dim", dim),
+    r, d, p = together(
+        excess=finite("excess", excess),
+        dim=whole("dim", dim),
         parameters=_ambient(parameters),
     )
-    _checks.require(d <= p, "dim", "at most parameters", dim)
-    _checks.require(
-        np.abs(r) <= np.sqrt(p) * (1 + 1e-12), "excess", "at most sqrt(parameters) in size", excess
-    )
+    require(d <= p, "dim", "at most parameters", dim)
+    require(np.abs(r) <= np.sqrt(p) * (1 + 1e-12), "excess", "at most sqrt(parameters) in size", excess)
     u, rest = 1.0 / p, _share_left(d, p)
     spread = np.where(d < p, (1 - u) * (1 + 2 * u), 1.0)
     size = np.where(d < p, np.hypot(np.sqrt(d + 1 - 2 * u), np.sqrt(rest) * r), 1.0)
@@ -264,12 +262,12 @@ def excess_noise_floor(dim: ArrayLike, *, parameters: ArrayLike = np.inf) -> Flo
     >>> excess_noise_floor(49), excess_noise_floor(49, parameters=49)
     (np.float64(0.2), np.float64(0.0))
     """
-    d, p = _checks.together(dim=_checks.whole("dim", dim), parameters=_ambient(parameters))
-    _checks.require(d <= p, "dim", "at most parameters", dim)
+    d, p = together(dim=whole("dim", dim), parameters=_ambient(parameters))
+    require(d <= p, "dim", "at most parameters", dim)
     return np.sqrt(2.0 * _share_left(d, p) / np.where(d < p, d + 1 - 2.0 / p, 1.0))
 
 
-@np.errstate(over="ignore")
+@quiet
 def frame_overlap(dim: ArrayLike, *, parameters: ArrayLike) -> Floats:
     r"""Mean squared distance from orthonormal of independent random unit columns, :math:`d(d-1)/P`.
 
@@ -301,16 +299,14 @@ def frame_overlap(dim: ArrayLike, *, parameters: ArrayLike) -> Floats:
     >>> frame_overlap(5, parameters=8)
     np.float64(2.5)
     """
-    d, p = _checks.together(dim=_checks.whole("dim", dim), parameters=_checks.whole("parameters", parameters))
-    _checks.require(d <= p, "dim", "at most parameters", dim)
-    return _checks.representable(d * ((d - 1) / p), dim=dim)
+    d, p = together(dim=(whole, dim), parameters=(whole, parameters))
+    require(d <= p, "dim", "at most parameters", dim)
+    return representable(d * ((d - 1) / p), dim=dim)
 
 
 def _ambient(parameters: ArrayLike) -> Floats:
-    p = _checks.positive("parameters", parameters, infinite=True)
-    _checks.require(
-        (p >= 1) & (p == np.floor(p)), "parameters", "a whole number >= 1 or infinity", parameters
-    )
+    p = unbounded("parameters", parameters)
+    require((p >= 1) & (p == np.floor(p)), "parameters", "a whole number >= 1 or infinity", parameters)
     return p
 
 
@@ -324,23 +320,23 @@ def _matrix(
     trace: ArrayLike, squared_norm: ArrayLike, dim: ArrayLike, parameters: ArrayLike
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """A matrix by its two numbers, and the sizes of the frame."""
-    t, f, d, p = _checks.together(
-        trace=_checks.finite("trace", trace),
-        squared_norm=_checks.positive("squared_norm", squared_norm),
-        dim=_checks.whole("dim", dim),
-        parameters=_checks.whole("parameters", parameters),
+    t, f, d, p = together(
+        trace=(finite, trace),
+        squared_norm=(positive, squared_norm),
+        dim=(whole, dim),
+        parameters=(whole, parameters),
     )
-    _checks.require(d <= p, "dim", "at most parameters", dim)
+    require(d <= p, "dim", "at most parameters", dim)
     rule = "at least trace^2 / parameters"
-    _checks.require(np.abs(t) <= np.sqrt(f) * np.sqrt(p) * (1 + 1e-12), "squared_norm", rule, squared_norm)
+    require(np.abs(t) <= np.sqrt(f) * np.sqrt(p) * (1 + 1e-12), "squared_norm", rule, squared_norm)
     return t, f, d, p
 
 
+@quiet
 def _moments(square: Floats, trace: Floats, share: Floats, given: Mapping[str, object]) -> ProjectedMoments:
-    found = _checks.representable(share * trace, **given), _checks.representable(square, **given)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        excess = found[0] / np.sqrt(found[1])
-    return ProjectedMoments(*found, _checks.representable(excess, **given))
+    found = representable(share * trace, **given), representable(square, **given)
+    excess = found[0] / np.sqrt(found[1])
+    return ProjectedMoments(*found, representable(excess, **given))
 
 
 def _mean_inverse_count(parameters: float) -> float:

@@ -13,8 +13,21 @@ name                    symbol                                                  
 `gauss_newton_trace`    :math:`\mathrm{Tr}\, G`                                           Appendix A
 ======================  ================================================================  =========================
 
-The loss of a data set is the mean over its samples, and so are these: take the mean over the leading axis. All names
-are offered by `theory.gauss_newton` too.
+The loss of a data set is the mean over its samples, and so are these: take the mean over the leading axis.
+
+The variance of Hutchinson's estimates of a trace, :math:`x^\top A x` with a random probe x:
+
+========================  =====================================================  ==================================
+name                      symbol                                                 source
+========================  =====================================================  ==================================
+``squared_norm``          :math:`\|A\|_F^2`
+``squared_diagonal``      :math:`\sum_i A_{ii}^2`
+`sign_probe_variance`     :math:`x_i = \pm 1`                                    Hutchinson (1990)
+`normal_probe_variance`   :math:`x \sim N(0, I)`                                 Avron and Toledo (2011), Lemma 5
+========================  =====================================================  ==================================
+
+The mean is :math:`\mathrm{Tr} A` with either probe. With :math:`A = H^2` the same formulas are those of
+:math:`\|H x\|^2`, whose mean is :math:`\|H\|_F^2`: the estimates of Vysogorets, Dawid and Kempe (2024), Appendix F.
 """
 
 from __future__ import annotations
@@ -23,13 +36,20 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory import _checks
-
-__all__ = ["HessianTerms", "gauss_newton_trace", "hessian_terms", "loss_gradient"]
-
-Floats = NDArray[np.float64]
+from theory._checks import (
+    Floats,
+    finite,
+    fits,
+    nonnegative,
+    positive,
+    probabilities,
+    quiet,
+    representable,
+    require,
+    together,
+)
 
 
 class HessianTerms(NamedTuple):
@@ -47,7 +67,7 @@ class HessianTerms(NamedTuple):
     h_term: Floats
 
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
+@quiet
 def loss_gradient(
     p: ArrayLike, label: ArrayLike, jacobian: ArrayLike, *, temperature: ArrayLike = 1.0
 ) -> Floats:
@@ -86,10 +106,10 @@ def loss_gradient(
     probabilities, rows, heat = _checked(p, jacobian, temperature)
     residuals = _residuals(probabilities, label, rows, heat)
     found = (residuals[..., None, :] @ rows)[..., 0, :] / heat[..., None]
-    return _checks.representable(found, jacobian=jacobian, temperature=temperature)
+    return representable(found, jacobian=jacobian, temperature=temperature)
 
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
+@quiet
 def hessian_terms(
     p: ArrayLike, label: ArrayLike, jacobian: ArrayLike, second: ArrayLike, *, temperature: ArrayLike = 1.0
 ) -> HessianTerms:
@@ -131,21 +151,21 @@ def hessian_terms(
     """
     probabilities, rows, heat = _checked(p, jacobian, temperature)
     residuals = _residuals(probabilities, label, rows, heat)
-    curved = _checks.finite("second", second)
+    curved = finite("second", second)
     shape = (*rows.shape[-2:], rows.shape[-1])
-    _checks.require(
+    require(
         curved.ndim >= 3 and curved.shape[-3:] == shape, "second", f"of shape (..., {shape})", curved.shape
     )
-    _checks.together(jacobian=rows[..., 0, 0], second=curved[..., 0, 0, 0], label=residuals[..., 0])
+    together(jacobian=rows[..., 0, 0], second=curved[..., 0, 0, 0], label=residuals[..., 0])
     heated = rows / heat[..., None, None]
     centred = heated - probabilities[..., None, :] @ heated
     g_term = np.swapaxes(heated, -1, -2) @ (probabilities[..., :, None] * centred)
     h_term = np.einsum("...k,...kij->...ij", residuals, curved) / heat[..., None, None]
     named = {"jacobian": jacobian, "second": second, "temperature": temperature}
-    return HessianTerms(*(_checks.representable(term, **named) for term in (g_term, h_term)))
+    return HessianTerms(*(representable(term, **named) for term in (g_term, h_term)))
 
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
+@quiet
 def gauss_newton_trace(p: ArrayLike, jacobian: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     r"""Trace of the Gauss-Newton part, :math:`\frac{1}{T^2}\big[\sum_k p_k |J_k|^2 - |\sum_k p_k J_k|^2\big]`.
 
@@ -183,28 +203,98 @@ def gauss_newton_trace(p: ArrayLike, jacobian: ArrayLike, *, temperature: ArrayL
     heated = rows / heat[..., None, None]
     heated = heated - probabilities[..., None, :] @ heated
     found = (probabilities * np.einsum("...d,...d->...", heated, heated)).sum(axis=-1)
-    return _checks.representable(found, jacobian=jacobian, temperature=temperature)
+    return representable(found, jacobian=jacobian, temperature=temperature)
 
 
 def _checked(p: ArrayLike, jacobian: ArrayLike, temperature: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Probabilities, gradients of logits and temperatures that fit together."""
-    probabilities, rows = _checks.probabilities("p", p), _checks.finite("jacobian", jacobian)
-    classes = probabilities.shape[-1]
+    p, rows = probabilities("p", p), finite("jacobian", jacobian)
+    classes = p.shape[-1]
     shaped = rows.ndim >= 2 and rows.shape[-2] == classes and rows.shape[-1] > 0
-    _checks.require(shaped, "jacobian", f"of shape (..., {classes}, d)", rows.shape)
-    heat = _checks.positive("temperature", temperature)
-    leading, *_ = _checks.together(p=probabilities[..., 0], jacobian=rows[..., 0, 0], temperature=heat)
-    _checks.fits("jacobian", 8.0 * leading.size * math.prod(rows.shape[-2:]), rows.shape)
-    return probabilities, rows, heat
+    require(shaped, "jacobian", f"of shape (..., {classes}, d)", rows.shape)
+    heat = positive("temperature", temperature)
+    leading, *_ = together(p=p[..., 0], jacobian=rows[..., 0, 0], temperature=heat)
+    fits("jacobian", 8.0 * leading.size * math.prod(rows.shape[-2:]), rows.shape)
+    return p, rows, heat
 
 
 def _residuals(p: Floats, label: ArrayLike, rows: Floats, heat: Floats) -> Floats:
     """Probabilities less the one-hot label."""
-    place = _checks.nonnegative("label", label)
+    place = nonnegative("label", label)
     classes = p.shape[-1]
-    _checks.require(
-        (place < classes) & (place == np.floor(place)), "label", f"a whole number below {classes}", label
-    )
-    _checks.together(label=place, p=p[..., 0], jacobian=rows[..., 0, 0], temperature=heat)
+    require((place < classes) & (place == np.floor(place)), "label", f"a whole number below {classes}", label)
+    together(label=place, p=p[..., 0], jacobian=rows[..., 0, 0], temperature=heat)
     one_hot = np.asarray(place[..., None] == np.arange(classes), dtype=np.float64)
     return p - one_hot
+
+
+@quiet
+def sign_probe_variance(squared_norm: ArrayLike, *, squared_diagonal: ArrayLike) -> Floats:
+    r"""Variance of :math:`x^\top A x` over independent signs, :math:`2 (\|A\|_F^2 - \sum_i A_{ii}^2)`.
+
+    The diagonal adds nothing to the variance: of a diagonal matrix every probe shows the trace.
+
+    Parameters
+    ----------
+    squared_norm
+        :math:`\|A\|_F^2 \ge 0` of a symmetric matrix.
+    squared_diagonal
+        :math:`\sum_i A_{ii}^2`, from 0 to `squared_norm`.
+
+    Returns
+    -------
+    Broadcast shape of both, in their unit.
+
+    Raises
+    ------
+    ValueError
+        If an argument is negative or not finite, or `squared_diagonal` exceeds `squared_norm`; if the result
+        overflows.
+
+    References
+    ----------
+    Hutchinson (1990), "A stochastic estimator of the trace of the influence matrix for Laplacian smoothing splines".
+
+    Examples
+    --------
+    >>> sign_probe_variance(3.0, squared_diagonal=[0.5, 3.0])
+    array([5., 0.])
+    """
+    whole, diagonal = together(
+        squared_norm=(nonnegative, squared_norm),
+        squared_diagonal=(nonnegative, squared_diagonal),
+    )
+    require(diagonal <= whole * (1 + 1e-12), "squared_diagonal", "at most squared_norm", squared_diagonal)
+    return representable(2.0 * np.maximum(whole - diagonal, 0.0), squared_norm=squared_norm)
+
+
+@quiet
+def normal_probe_variance(squared_norm: ArrayLike) -> Floats:
+    r"""Variance of :math:`x^\top A x` over standard normal probes, :math:`2 \|A\|_F^2`.
+
+    Parameters
+    ----------
+    squared_norm
+        :math:`\|A\|_F^2 \ge 0` of a symmetric matrix.
+
+    Returns
+    -------
+    Shape and unit of `squared_norm`.
+
+    Raises
+    ------
+    ValueError
+        If `squared_norm` is negative or not finite; if the result overflows.
+
+    References
+    ----------
+    Avron and Toledo (2011), "Randomized algorithms for estimating the trace of an implicit symmetric positive
+    semi-definite matrix", Lemma 5.
+
+    Examples
+    --------
+    >>> normal_probe_variance([3.0, 0.5])
+    array([6., 1.])
+    """
+    found = 2.0 * nonnegative("squared_norm", squared_norm)
+    return representable(found, squared_norm=squared_norm)

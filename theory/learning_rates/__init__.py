@@ -13,8 +13,8 @@ name                   symbol                       Granziol, Zohren and Roberts
 
 Theorem 4 gives a learning rate that grows like B^(1/2) while the batch size B is below
 `theory.batch_hessian.crossover_batch_size` and then saturates: nowhere linear. `mean_square_limit` is linear,
-then flat, without a threshold. It stands with all that belongs to it in `theory.learning_rates.mean_square`, and rates
-with momentum in `theory.learning_rates.momentum`; both are offered here. What a larger batch buys in one step, and with
+then flat, without a threshold. It stands with all that belongs to it in `theory.learning_rates.mean_square` and is
+offered here. What a larger batch buys in one step, and with
 interpolation, is in `theory.learning_rates.noise_scale`, Adam against the batch size in `theory.learning_rates.adam`.
 Preconditioned steps are in `theory.adaptive_rates`.
 
@@ -22,16 +22,44 @@ Prior art of the mean-square limit: Mulayoff and Michaeli (COLT 2024, arXiv 2306
 (2018, arXiv 1712.06559), its shape. That training with full gradients hovers at 2/lambda_1: Cohen et al. (2021, arXiv
 2103.00065); that it survives rates somewhat above it by leaving for flatter places: Lewkowycz et al. (2020, arXiv
 2003.02218).
+
+Momentum on a quadratic: the best constants, and how fast any others contract.
+
+=====================  ===========================  =====================================================
+name                   symbol                       Granziol, Zohren and Roberts (2022)
+=====================  ===========================  =====================================================
+``largest``            L                            eqs. (24), (25)
+``smallest``           mu                           eqs. (24), (25); must be positive
+``learning_rate``      alpha
+``momentum``           rho
+``contraction``                                     spectral radius of one step: error per iteration
+=====================  ===========================  =====================================================
+
+Along an eigenvector of eigenvalue h the error follows x_{t+1} = tau x_t - delta x_{t-1}: heavy ball has
+tau = 1 + rho - alpha h, delta = rho, Nesterov's method tau = (1 + rho)(1 - alpha h), delta = rho (1 - alpha h).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from theory import batch_hessian
-from theory._checks import nonnegative, positive, representable, require, together, within
-from theory.learning_rates._rates import inverse_size, saturating
+from theory._checks import (
+    Floats,
+    finite,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    together,
+    unbounded,
+    within,
+)
+from theory.batch_hessian.sampling import inverse_size
 from theory.learning_rates.mean_square import (
     RateBracket,
     gaussian_least_squares_growth,
@@ -41,14 +69,7 @@ from theory.learning_rates.mean_square import (
     mean_square_descent,
     mean_square_exponent,
     mean_square_limit,
-)
-from theory.learning_rates.momentum import (
-    MomentumRates,
-    best_nesterov,
-    heavy_ball,
-    heavy_ball_contraction,
-    nesterov,
-    nesterov_contraction,
+    saturating,
 )
 
 __all__ = [
@@ -74,10 +95,8 @@ __all__ = [
     "stability_limit",
 ]
 
-Floats = NDArray[np.float64]
 
-
-@np.errstate(over="ignore")
+@quiet
 def stability_limit(sharpness: ArrayLike) -> Floats:
     r"""Largest learning rate at which gradient descent is stable on a quadratic, :math:`2/\lambda_{max}`.
 
@@ -108,7 +127,7 @@ def stability_limit(sharpness: ArrayLike) -> Floats:
     return representable(2 / sharpness, sharpness=sharpness)
 
 
-@np.errstate(over="ignore")
+@quiet
 def sgd_limit(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -154,7 +173,7 @@ def sgd_limit(
     return representable(2 / top, eigenvalue=eigenvalue)
 
 
-@np.errstate(over="ignore")
+@quiet
 def sgd_exponent(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -220,7 +239,7 @@ def marchenko_pastur_exponent(q: ArrayLike) -> Floats:
     return (root / (1 + root))[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def linear_then_flat(
     rate: ArrayLike,
     *,
@@ -269,7 +288,7 @@ def linear_then_flat(
         known=inverse_size("known", known, dataset_size),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
         crossover=within("crossover", crossover, 0, float("inf")),
-        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+        dataset_size=(unbounded, dataset_size),
     )
     linear = np.isinf(part)
     require(linear | (part <= total), "crossover", "at most dataset_size, or infinite", crossover)
@@ -284,7 +303,7 @@ def linear_then_flat(
     return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)
 
 
-@np.errstate(over="ignore")
+@quiet
 def square_root(
     rate: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -322,3 +341,241 @@ def square_root(
         require(inverse > 0, name, "below dataset_size", size)
     ratio = np.sqrt(before) / np.sqrt(after)
     return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)
+
+
+class MomentumRates(NamedTuple):
+    """Constant rates of a momentum method, and the factor by which one step shrinks the error in the end."""
+
+    learning_rate: Floats
+    momentum: Floats
+    contraction: Floats
+
+
+@quiet
+def heavy_ball(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
+    r"""Polyak's momentum, best constant rates for a quadratic with eigenvalues in [smallest, largest].
+
+    Step :math:`w_{t+1} = w_t - \alpha \nabla L(w_t) + \rho (w_t - w_{t-1})` with
+    :math:`\alpha = (2/(\sqrt L + \sqrt\mu))^2` and
+    :math:`\sqrt\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu)`, which is also the contraction.
+
+    Parameters
+    ----------
+    largest, smallest
+        Extreme eigenvalues, positive, ``largest >= smallest``.
+
+    Returns
+    -------
+    Learning rate, momentum and contraction, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an eigenvalue is not positive and finite, or `largest` is below `smallest`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), eq. (24); the square of the learning rate is missing in our copy,
+    which then diverges for large L. Polyak (1964), Some methods of speeding up the convergence of iteration
+    methods.
+
+    Examples
+    --------
+    >>> [float(x) for x in heavy_ball(9.0, 1.0)]
+    [0.25, 0.25, 0.5]
+    """
+    _, top, low, ratio = _roots(largest, smallest)
+    rate = representable((2 / (top + low)) ** 2, largest=largest, smallest=smallest)
+    return MomentumRates(rate, (ratio**2)[()], ratio[()])
+
+
+@quiet
+def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
+    r"""Nesterov's momentum for a quadratic with eigenvalues in [smallest, largest].
+
+    Step :math:`w_{t+1} = y_t - \alpha \nabla L(y_t)`, :math:`y_t = w_t + \rho (w_t - w_{t-1})` with
+    :math:`\alpha = 1/L`, :math:`\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu)` and contraction
+    :math:`1 - \sqrt{\mu/L}`.
+
+    Parameters
+    ----------
+    largest, smallest
+        Extreme eigenvalues, positive, ``largest >= smallest``.
+
+    Returns
+    -------
+    Learning rate, momentum and contraction, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an eigenvalue is not positive and finite, or `largest` is below `smallest`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), eqs. (24) and (25); the learning rate reads sqrt(mu/L) in our copy,
+    which has no unit. Nesterov (2004), Introductory lectures on convex optimization, section 2.2.1.
+
+    Examples
+    --------
+    >>> [float(x) for x in nesterov(4.0, 1.0)]
+    [0.25, 0.3333333333333333, 0.5]
+    """
+    upper, top, low, ratio = _roots(largest, smallest)
+    rate = representable(1 / upper, largest=largest)
+    return MomentumRates(rate, ratio[()], np.minimum(ratio * (1 + low / top), 1.0)[()])
+
+
+@quiet
+def best_nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
+    r"""Nesterov's momentum with the best constant pair for a quadratic with eigenvalues in [smallest, largest].
+
+    With :math:`\kappa = L/\mu`: :math:`\alpha = 4/(3L + \mu)`,
+    :math:`\rho = (\sqrt{3\kappa + 1} - 2)/(\sqrt{3\kappa + 1} + 2)`, contraction
+    :math:`1 - 2/\sqrt{3\kappa + 1}`.
+
+    Parameters
+    ----------
+    largest, smallest
+        Extreme eigenvalues, positive, ``largest >= smallest``.
+
+    Returns
+    -------
+    Learning rate, momentum and contraction, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an eigenvalue is not positive and finite, or `largest` is below `smallest`.
+
+    References
+    ----------
+    Lessard, Recht and Packard (2016), Analysis and design of optimization algorithms via integral quadratic
+    constraints, proposition 1. Granziol, Zohren and Roberts (2022) give the common pair, `nesterov`.
+
+    Examples
+    --------
+    >>> [round(float(x), 12) for x in best_nesterov(5.0, 1.0)]
+    [0.25, 0.333333333333, 0.5]
+    """
+    upper, lower = _ordered(largest, smallest)
+    share = lower / upper
+    root, low = np.sqrt(3 + share), 2 * np.sqrt(share)
+    ratio = 3 * (1 - share) / (root + low)  # root - low, without cancellation for nearly equal eigenvalues
+    rate = representable(4 / (3 + share) / upper, largest=largest)
+    parts = (np.minimum(ratio / (root + low), 1.0), np.minimum(ratio / root, 1.0))
+    return MomentumRates(rate, *(part[()] for part in parts))
+
+
+@quiet
+def heavy_ball_contraction(
+    rate: ArrayLike, momentum: ArrayLike, *, largest: ArrayLike, smallest: ArrayLike
+) -> Floats:
+    r"""Factor by which heavy ball shrinks the error per step in the end, with any constants.
+
+    Parameters
+    ----------
+    rate
+        Learning rate, positive.
+    momentum
+        Any sign, finite.
+    largest, smallest
+        Extreme eigenvalues, any sign, ``largest >= smallest``.
+
+    Returns
+    -------
+    Largest spectral radius of a step over the eigenvalues between the two; above 1 it diverges. Of the
+    broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Polyak (1964), Some methods of speeding up the convergence of iteration methods.
+
+    Examples
+    --------
+    >>> float(heavy_ball_contraction(0.25, 0.25, largest=9.0, smallest=1.0))
+    0.5
+    """
+    rate, momentum, upper, lower = _method(rate, momentum, largest, smallest)
+    ends = [_radius(1 + momentum - rate * h, momentum) for h in (lower, upper)]
+    return representable(np.maximum(*ends), rate=rate, momentum=momentum, largest=upper, smallest=lower)
+
+
+@quiet
+def nesterov_contraction(
+    rate: ArrayLike, momentum: ArrayLike, *, largest: ArrayLike, smallest: ArrayLike
+) -> Floats:
+    r"""Factor by which Nesterov's momentum shrinks the error per step in the end, with any constants.
+
+    Parameters
+    ----------
+    rate, momentum, largest, smallest
+        As in `heavy_ball_contraction`.
+
+    Returns
+    -------
+    Largest spectral radius of a step over the eigenvalues between the two, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    Examples
+    --------
+    >>> float(nesterov_contraction(0.25, 1 / 3, largest=4.0, smallest=1.0))
+    0.5
+    """
+    rate, momentum, upper, lower = _method(rate, momentum, largest, smallest)
+    shrunk = [1 - rate * h for h in (lower, upper)]
+    ends = [_radius((1 + momentum) * s, momentum * s) for s in shrunk]
+    return representable(np.maximum(*ends), rate=rate, momentum=momentum, largest=upper, smallest=lower)
+
+
+@quiet
+def _radius(trace: Floats, determinant: Floats) -> Floats:
+    """Larger modulus of the roots of x^2 - trace x + determinant.
+
+    Along the eigenvalues it grows with the distance from where the trace is 0, for either method, so that its maximum
+    over an interval lies at an end.
+    """
+    half = np.abs(trace) / 2
+    scale = np.maximum(half, np.sqrt(np.abs(determinant)))
+    unit = np.where(scale > 0, scale, 1.0)
+    square = (half / unit) ** 2 - determinant / unit / unit
+    return np.where(square < 0, np.sqrt(np.abs(determinant)), half + unit * np.sqrt(np.maximum(square, 0.0)))
+
+
+@quiet
+def _method(
+    rate: ArrayLike, momentum: ArrayLike, largest: ArrayLike, smallest: ArrayLike
+) -> tuple[Floats, ...]:
+    """Constants and interval, checked and broadcast."""
+    checked = together(
+        rate=(positive, rate),
+        momentum=(finite, momentum),
+        largest=(finite, largest),
+        smallest=(finite, smallest),
+    )
+    require(checked[2] >= checked[3], "largest", "at least smallest", largest)
+    return checked
+
+
+def _roots(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, ...]:
+    """(sqrt(L) - sqrt(mu)) / (sqrt(L) + sqrt(mu)), without cancellation for nearly equal eigenvalues."""
+    upper, lower = _ordered(largest, smallest)
+    top, low = np.sqrt(upper), np.sqrt(lower)
+    both = top + low
+    return upper, top, low, np.minimum((upper - lower) / both / both, 1.0)
+
+
+def _ordered(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, Floats]:
+    """Both eigenvalues, checked and broadcast."""
+    upper, lower = together(largest=(positive, largest), smallest=(positive, smallest))
+    require(upper >= lower, "largest", "at least smallest", largest)
+    return upper, lower

@@ -17,9 +17,6 @@ Adam takes x to x - eta m/(sqrt(v) + eps), m and v being averages of gradients a
 (1 - beta) beta^k, each corrected for its start at 0. See docs/claims/adam_limit.md.
 """
 
-# pyright: reportMissingTypeStubs=false
-# scipy ships none; its objects are Any here.
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -28,16 +25,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import (
+    Floats,
     finite,
     integer,
     nonnegative,
     positive,
+    quiet,
     representable,
     require,
     scalar,
     together,
     within,
 )
+from theory._roots import Later, special
 
 __all__ = [
     "AdamMoments",
@@ -52,8 +52,8 @@ __all__ = [
     "surge_scale",
 ]
 
-Floats = NDArray[np.float64]
 
+integrate: Any = Later("scipy.integrate")
 _FIRST = 1e-7
 """Share of the steps at which the equations of the moments begin: at 0 the corrected averages are 0/0."""
 
@@ -105,8 +105,8 @@ def square_root_rule(
     >>> square_root_rule(4.0, rate=0.001, momentum=0.9, second=0.99, damping=1e-8)
     AdamSetting(rate=0.002, momentum=0.6, second=0.96, damping=5e-09)
     """
-    k = scalar("growth", positive("growth", growth))
-    eta, eps = scalar("rate", positive("rate", rate)), scalar("damping", nonnegative("damping", damping))
+    k = scalar("growth", growth, positive)
+    eta, eps = scalar("rate", rate, positive), scalar("damping", damping, nonnegative)
     scaled: list[float] = []
     for name, share in (("momentum", momentum), ("second", second)):
         beta = 1 - k * (1 - scalar(name, within(name, share, 0, 1)))
@@ -178,12 +178,8 @@ def adam_moments(
     >>> round(found.mean, 4), round(found.square, 4)
     (0.4493, 0.2019)
     """
-    from scipy import integrate
-
-    x0, h = (
-        scalar(name, finite(name, value)) for name, value in (("start", start), ("curvature", curvature))
-    )
-    eta, eps = scalar("rate", positive("rate", rate)), scalar("damping", nonnegative("damping", damping))
+    x0, h = (scalar(name, value, finite) for name, value in (("start", start), ("curvature", curvature)))
+    eta, eps = scalar("rate", rate, positive), scalar("damping", damping, nonnegative)
     c1, c2 = (
         1 - scalar(name, within(name, share, 0, 1))
         for name, share in (("momentum", momentum), ("second", second))
@@ -213,8 +209,7 @@ def adam_moments(
 
     moments, times = np.array([x0, 0.0, x0**2, 0.0, 0.0]), (_FIRST * change, change, change + rest)
     for begin, end, s in zip(times, times[1:], spread, strict=False):
-        solver: Any = integrate
-        solved: Any = solver.solve_ivp(
+        solved = integrate.solve_ivp(
             flow, (begin, end), moments, args=(float(s),), method="DOP853", rtol=1e-9, atol=1e-12
         )
         require(solved.success, "rate", "small enough for the equations of the moments to be solved", rate)
@@ -222,7 +217,7 @@ def adam_moments(
     return AdamMoments(float(moments[0]), float(moments[2]))
 
 
-@np.errstate(over="ignore", divide="ignore")
+@quiet
 def half_life(second: ArrayLike, *, batch_size: ArrayLike) -> Floats:
     r"""Samples after which an average of squares keeps half of what it held: :math:`B \ln 2 / \ln(1/\beta_2)`.
 
@@ -256,6 +251,7 @@ def half_life(second: ArrayLike, *, batch_size: ArrayLike) -> Floats:
     return representable(size * (np.log(2) / -np.log(beta)), second=second, batch_size=batch_size)
 
 
+@quiet
 def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""beta_2 at another batch size with the same `half_life` in samples: :math:`\beta_2^{B'/B}`.
 
@@ -286,14 +282,14 @@ def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike
     """
     beta, size, known = together(
         second=_averages(second, np.float64(1))[0],
-        batch_size=positive("batch_size", batch_size),
-        known=positive("known", known),
+        batch_size=(positive, batch_size),
+        known=(positive, known),
     )
-    with np.errstate(over="ignore", under="ignore"):  # from a size so much larger nothing is kept
-        return (beta ** (size / known))[()]
+    # from a size so much larger nothing is kept
+    return (beta ** (size / known))[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Rate at which the mean loss after one step of sign descent is least, for independent normal noise.
 
@@ -330,8 +326,6 @@ def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batc
     >>> sign_rate([0.1, 0.2], hessian=[[2.0, 1.0], [1.0, 2.0]], noise=[1.0, 1.0], batch_size=[1, 100]).round(4)
     array([0.0099, 0.0489])
     """
-    from scipy import special
-
     g, h, sigma = _signs(gradient, hessian, noise)
     arguments, power = _arguments(g, sigma, positive("batch_size", batch_size))
     signs: Floats = special.erf(np.ldexp(arguments, power[..., None]))
@@ -342,7 +336,7 @@ def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batc
     return representable(rate, gradient=gradient, hessian=hessian)
 
 
-@np.errstate(over="ignore")
+@quiet
 def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) -> float:
     r"""Batch size at which `surge_rate` is largest.
 
@@ -379,7 +373,7 @@ def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) ->
     )
 
 
-@np.errstate(over="ignore")
+@quiet
 def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""`sign_rate` while batches are small: :math:`\eta_{max} / (\frac12(\sqrt{B_{noise}/B} + \sqrt{B/B_{noise}}))`.
 
@@ -427,7 +421,7 @@ def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, bat
     )
 
 
-@np.errstate(over="ignore")
+@quiet
 def adaptive_edge(rate: ArrayLike, *, momentum: ArrayLike) -> Floats:
     r"""Largest stable eigenvalue of the preconditioned Hessian, :math:`\frac{2 + 2\beta_1}{(1-\beta_1)\eta}`.
 

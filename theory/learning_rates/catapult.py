@@ -21,13 +21,24 @@ and z = 0 repels where a > 2, so that a ends at 2 or below. If a_0 > 4 then a gr
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import count, finite, positive, representable, require, scalar, together, whole
+from theory._checks import (
+    Floats,
+    count,
+    finite,
+    positive,
+    quiet,
+    representable,
+    require,
+    scalar,
+    together,
+    whole,
+)
+from theory._roots import special
 from theory.activations.gaussian import ConvergenceError
 
 __all__ = [
@@ -40,7 +51,6 @@ __all__ = [
     "step",
 ]
 
-Floats = NDArray[np.float64]
 
 _SETTLED = 1e-4
 """What a may still lose: the sum of z^2 (4 - a), where z falls by the factor 1 - a from step to step."""
@@ -60,7 +70,7 @@ class Stepped(NamedTuple):
     curvature: Floats
 
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
+@quiet
 def step(output: ArrayLike, curvature: ArrayLike, *, rate: ArrayLike, width: ArrayLike) -> Stepped:
     r"""Output and curvature after one step of descent on :math:`f^2/2`.
 
@@ -98,10 +108,10 @@ def step(output: ArrayLike, curvature: ArrayLike, *, rate: ArrayLike, width: Arr
     (-0.5, 1.75)
     """
     f, at, eta, n = together(
-        output=finite("output", output),
-        curvature=positive("curvature", curvature),
-        rate=positive("rate", rate),
-        width=whole("width", width),
+        output=(finite, output),
+        curvature=(positive, curvature),
+        rate=(positive, rate),
+        width=(whole, width),
     )
     moved = eta * f / np.sqrt(n)
     said = {"output": output, "curvature": curvature, "rate": rate, "width": width}
@@ -124,7 +134,7 @@ def largest_product() -> float:
     return 4.0
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     r"""How many steps later the loss is highest in a network `ratio` times as wide.
 
@@ -157,11 +167,11 @@ def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     >>> float(growth_steps(3.0, ratio=16.0))
     2.0
     """
-    a, r = together(product=_product(product, 2, 4), ratio=positive("ratio", ratio))
+    a, r = together(product=_product(product, 2, 4), ratio=(positive, ratio))
     return representable(np.log(r) / (2 * np.log(a - 1)), product=product, ratio=ratio)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def curvature_drop(output: ArrayLike, product: ArrayLike) -> Floats:
     r"""Share of the curvature that descent takes off at a small rate, to first order in 1/n.
 
@@ -198,7 +208,7 @@ def curvature_drop(output: ArrayLike, product: ArrayLike) -> Floats:
     return representable((z / a) ** 2 * ((4 - a) / (2 - a)), output=output, product=product)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def final_product(output: ArrayLike, product: ArrayLike) -> Floats:
     r"""Where :math:`\eta\lambda` ends, by the exact steps.
 
@@ -283,8 +293,7 @@ def mean_final_product(product: float, *, width: int) -> float:
     require(n <= _WIDEST, "width", f"at most {_WIDEST}", width)
     if a < np.finfo(float).eps:  # what it moves by is less than its rounding
         return a
-    quantile: Any = import_module("scipy.special").betaincinv
-    b = quantile(n / 2, n / 2, 0.5 + (np.arange(_NODES) + 0.5) / (2 * _NODES))
+    b = special.betaincinv(n / 2, n / 2, 0.5 + (np.arange(_NODES) + 0.5) / (2 * _NODES))
     return float(final_product(a * (b - 0.5), a).mean())
 
 

@@ -21,17 +21,14 @@ y = eta sigma^2/(2 E x^2), the gap. It is a mean of y with weights x^2, exactly 
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import nonnegative, positive, representable, together
+from theory._checks import Floats, nonnegative, positive, quiet, representable, together
 
 __all__ = ["edge", "oscillation", "sharpness_gap"]
 
-Floats = NDArray[np.float64]
 
-
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def edge(rate: ArrayLike) -> Floats:
     r"""Largest eigenvalue of the Hessian at which gradient descent hovers, :math:`2/\eta`.
 
@@ -63,7 +60,7 @@ def edge(rate: ArrayLike) -> Floats:
     return representable(2 / rate, rate=rate)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def oscillation(*, sharpening: ArrayLike, stabilisation: ArrayLike) -> Floats:
     r"""Mean squared move along the top eigenvector that holds its eigenvalue still, :math:`2\alpha/\beta`.
 
@@ -89,13 +86,11 @@ def oscillation(*, sharpening: ArrayLike, stabilisation: ArrayLike) -> Floats:
     >>> float(oscillation(sharpening=0.5, stabilisation=8.0))
     0.125
     """
-    alpha, beta = together(
-        sharpening=positive("sharpening", sharpening), stabilisation=positive("stabilisation", stabilisation)
-    )
+    alpha, beta = together(sharpening=(positive, sharpening), stabilisation=(positive, stabilisation))
     return representable(2 * (alpha / beta), sharpening=sharpening, stabilisation=stabilisation)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def sharpness_gap(
     rate: ArrayLike, *, noise: ArrayLike, sharpening: ArrayLike, stabilisation: ArrayLike
 ) -> Floats:
@@ -131,10 +126,10 @@ def sharpness_gap(
     0.5
     """
     rate, noise, alpha, beta = together(
-        rate=positive("rate", rate),
-        noise=nonnegative("noise", noise),
-        sharpening=positive("sharpening", sharpening),
-        stabilisation=positive("stabilisation", stabilisation),
+        rate=(positive, rate),
+        noise=(nonnegative, noise),
+        sharpening=(positive, sharpening),
+        stabilisation=(positive, stabilisation),
     )
     return representable(
         rate * noise * (beta / alpha) / 4,

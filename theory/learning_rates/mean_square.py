@@ -1,7 +1,7 @@
 r"""The learning rates at which SGD is stable in the mean square, and how they grow with the batch size.
 
 Independent batches, linearised steps w -> (I - alpha H_B) w, per-sample curvatures H_i that are positive
-semidefinite. All names here are offered by `theory.learning_rates` too.
+semidefinite.
 
 ==================  =========================================  ==============================================
 name                symbol                                     meaning
@@ -26,24 +26,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import nonnegative, positive, representable, require, together
-from theory.batch_hessian._batches import dimension
-from theory.learning_rates._rates import inverse_size, saturating
-
-__all__ = [
-    "RateBracket",
-    "gaussian_least_squares_growth",
-    "gaussian_least_squares_limit",
-    "mean_square_bracket",
-    "mean_square_crossover",
-    "mean_square_descent",
-    "mean_square_exponent",
-    "mean_square_limit",
-]
-
-Floats = NDArray[np.float64]
+from theory._checks import (
+    Floats,
+    dimension,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    together,
+    unbounded,
+)
+from theory.batch_hessian.sampling import inverse_size, joined_sizes
 
 
 class RateBracket(NamedTuple):
@@ -53,7 +49,7 @@ class RateBracket(NamedTuple):
     upper: Floats
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_limit(
     eigenvalue: ArrayLike, *, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -90,15 +86,11 @@ def mean_square_limit(
     >>> mean_square_limit(1.0, noise=21.0, batch_size=[1, 21], dataset_size=float("inf"))
     array([0.09090909, 1.        ])
     """
-    eigenvalue, noise, inverse = together(
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        noise=nonnegative("noise", noise),
-        batch_size=inverse_size("batch_size", batch_size, dataset_size),
-    )
+    eigenvalue, noise, inverse = _direction(eigenvalue, noise, batch_size, dataset_size)
     return representable(_limit(eigenvalue, noise, inverse), eigenvalue=eigenvalue)
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_exponent(
     eigenvalue: ArrayLike, *, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -123,15 +115,11 @@ def mean_square_exponent(
     >>> mean_square_exponent(2.0, noise=12.0, batch_size=[1, 3, 9], dataset_size=float("inf"))
     array([0.75, 0.5 , 0.25])
     """
-    eigenvalue, noise, inverse = together(
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        noise=nonnegative("noise", noise),
-        batch_size=inverse_size("batch_size", batch_size, dataset_size),
-    )
+    eigenvalue, noise, inverse = _direction(eigenvalue, noise, batch_size, dataset_size)
     return saturating((np.sqrt(noise) * np.sqrt(inverse) / eigenvalue) ** 2)[()]
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Batch size at which `mean_square_limit` is half of its largest value: b* = nu/lambda^2, as B.
 
@@ -157,17 +145,15 @@ def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_si
     3.0
     """
     eigenvalue, noise, total = together(
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        noise=nonnegative("noise", noise),
-        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+        eigenvalue=(positive, eigenvalue),
+        noise=(nonnegative, noise),
+        dataset_size=(unbounded, dataset_size),
     )
     b = (np.sqrt(noise) / eigenvalue) ** 2
-    # from the smaller of b and N, which holds where the other overflows
-    batch = np.where(b <= total, b / (1 + b / total), total / (1 + total / np.where(b > 0, b, 1.0)))
-    return representable(batch, eigenvalue=eigenvalue, noise=noise)
+    return representable(joined_sizes(b, total), eigenvalue=eigenvalue, noise=noise)
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_bracket(
     curvatures: ArrayLike,
     variances: ArrayLike,
@@ -226,9 +212,7 @@ def mean_square_bracket(
     >>> lower.round(4), upper.round(4)
     (array([0.0909, 1.    ]), array([0.6667, 1.8261]))
     """
-    curvatures, variances = together(
-        curvatures=positive("curvatures", curvatures), variances=nonnegative("variances", variances)
-    )
+    curvatures, variances = together(curvatures=(positive, curvatures), variances=(nonnegative, variances))
     directions = curvatures.ndim >= 1 and curvatures.shape[-1] >= 1
     require(directions, "curvatures", "of shape (..., k), k >= 1", curvatures.shape)
     inverse = inverse_size("batch_size", batch_size, dataset_size)
@@ -237,14 +221,14 @@ def mean_square_bracket(
     )
     upper, square, _ = together(
         curvatures=_limit(along, spread, noise).min(axis=-1),
-        square=positive("square", square),
+        square=(positive, square),
         batch_size=inverse,
     )
     lower = representable(2 / square, square=square)
     return RateBracket(lower, representable(upper, curvatures=curvatures, variances=variances))
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     r"""What a step of SGD gains, over the gain without its second order: :math:`1 - a/\alpha_{ms}`.
 
@@ -277,11 +261,11 @@ def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     >>> mean_square_descent([0.1, 0.4, 0.6], limit=0.4).round(2)
     array([ 0.75,  0.  , -0.5 ])
     """
-    rate, limit = together(rate=positive("rate", rate), limit=positive("limit", limit))
+    rate, limit = together(rate=(positive, rate), limit=(positive, limit))
     return representable(1 - rate / limit, rate=rate, limit=limit)
 
 
-@np.errstate(over="ignore")
+@quiet
 def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Largest mean-square stable rate of least squares on inputs x ~ N(0, I_P): 2 B / (B + P + 1), exactly.
 
@@ -311,11 +295,11 @@ def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Float
     >>> gaussian_least_squares_limit([1, 21], 20)
     array([0.09090909, 1.        ])
     """
-    batch, dim = together(batch_size=positive("batch_size", batch_size), dim=dimension(dim))
+    batch, dim = together(batch_size=(positive, batch_size), dim=(dimension, dim))
     return (2 / (1 + (dim + 1) / batch))[()]
 
 
-@np.errstate(over="ignore")
+@quiet
 def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Factor of the mean squared distance in one step of the same: (1 - alpha)^2 + alpha^2 (P + 1)/B.
 
@@ -341,10 +325,26 @@ def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim
     array([0.5  , 1.   , 1.625])
     """
     rate, batch, dim = together(
-        rate=positive("rate", rate), batch_size=positive("batch_size", batch_size), dim=dimension(dim)
+        rate=(positive, rate), batch_size=(positive, batch_size), dim=(dimension, dim)
     )
     factor = (1 - rate) ** 2 + (rate * np.sqrt((dim + 1) / batch)) ** 2
     return representable(factor, rate=rate, batch_size=batch, dim=dim)
+
+
+def saturating(ratio: Floats) -> Floats:
+    """R / (1 + r) for r >= 0, however large."""
+    low, high = np.minimum(ratio, 1.0), np.maximum(ratio, 1.0)
+    return np.where(ratio <= 1, low / (1 + low), 1 / (1 + 1 / high))
+
+
+def _direction(
+    eigenvalue: ArrayLike, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> tuple[Floats, ...]:
+    return together(
+        eigenvalue=positive("eigenvalue", eigenvalue),
+        noise=nonnegative("noise", noise),
+        batch_size=inverse_size("batch_size", batch_size, dataset_size),
+    )
 
 
 def _limit(eigenvalue: Floats, noise: Floats, inverse: Floats) -> Floats:

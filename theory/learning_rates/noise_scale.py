@@ -31,10 +31,21 @@ in lambda, so that the slower end of the spectrum decides. See docs/claims/noise
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory._checks import finite, integer, nonnegative, positive, representable, require, together, whole
-from theory.learning_rates._rates import inverse_size
+from theory._checks import (
+    Floats,
+    finite,
+    integer,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    together,
+    whole,
+)
+from theory.batch_hessian.sampling import inverse_size
 
 __all__ = [
     "best_step_decrease",
@@ -48,13 +59,12 @@ __all__ = [
     "simple_noise_scale",
 ]
 
-Floats = NDArray[np.float64]
 
 _SYMMETRY = 1e-8
 """Relative difference of a matrix from its transpose that counts as rounding."""
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def gradient_noise_scale(noise: ArrayLike, *, curvature: ArrayLike) -> Floats:
     r"""Batch size at which noise costs as much as the gradient's own curvature, :math:`\mathrm{tr}(HS)/(g'Hg)`.
 
@@ -83,11 +93,11 @@ def gradient_noise_scale(noise: ArrayLike, *, curvature: ArrayLike) -> Floats:
     >>> float(gradient_noise_scale(24.0, curvature=0.5))
     48.0
     """
-    noise, curvature = together(noise=nonnegative("noise", noise), curvature=positive("curvature", curvature))
+    noise, curvature = together(noise=(nonnegative, noise), curvature=(positive, curvature))
     return representable(noise / curvature, noise=noise, curvature=curvature)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def simple_noise_scale(trace: ArrayLike, *, squared_gradient: ArrayLike) -> Floats:
     r"""`gradient_noise_scale` if H is a multiple of the identity: :math:`\mathrm{tr}\,S / |g|^2`.
 
@@ -116,13 +126,11 @@ def simple_noise_scale(trace: ArrayLike, *, squared_gradient: ArrayLike) -> Floa
     >>> float(simple_noise_scale(6.0, squared_gradient=0.25))
     24.0
     """
-    trace, squared = together(
-        trace=nonnegative("trace", trace), squared_gradient=positive("squared_gradient", squared_gradient)
-    )
+    trace, squared = together(trace=(nonnegative, trace), squared_gradient=(positive, squared_gradient))
     return representable(trace / squared, trace=trace, squared_gradient=squared_gradient)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def best_step_rate(
     squared_gradient: ArrayLike,
     *,
@@ -177,7 +185,7 @@ def best_step_rate(
     return representable(squared / bend, squared_gradient=squared, curvature=curvature, noise=noise)
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def best_step_decrease(
     squared_gradient: ArrayLike,
     *,
@@ -226,7 +234,7 @@ def best_step_decrease(
     return representable(decrease, squared_gradient=squared_gradient, curvature=curvature)
 
 
-@np.errstate(over="ignore", divide="ignore")
+@quiet
 def critical_batch_size(squared_norm: ArrayLike, *, largest: ArrayLike, smallest: ArrayLike) -> Floats:
     r"""Batch size up to which the best rate of SGD with interpolation grows, :math:`\beta/(\lambda_1-\lambda_n) + 1`.
 
@@ -261,7 +269,7 @@ def critical_batch_size(squared_norm: ArrayLike, *, largest: ArrayLike, smallest
     return found[()]
 
 
-@np.errstate(over="ignore", under="ignore")
+@quiet
 def interpolating_rate(
     batch_size: ArrayLike, *, squared_norm: ArrayLike, largest: ArrayLike, smallest: ArrayLike
 ) -> Floats:
@@ -308,7 +316,7 @@ def interpolating_rate(
     return representable(rate, squared_norm=squared_norm, largest=largest, smallest=smallest)
 
 
-@np.errstate(over="ignore")
+@quiet
 def mean_square_factor(
     rate: ArrayLike, *, eigenvalue: ArrayLike, squared_norm: ArrayLike, batch_size: ArrayLike
 ) -> Floats:
@@ -346,10 +354,10 @@ def mean_square_factor(
     array([0.375, 0.5  ])
     """
     eta, value, beta, size = together(
-        rate=positive("rate", rate),
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        squared_norm=positive("squared_norm", squared_norm),
-        batch_size=positive("batch_size", batch_size),
+        rate=(positive, rate),
+        eigenvalue=(positive, eigenvalue),
+        squared_norm=(positive, squared_norm),
+        batch_size=(positive, batch_size),
     )
     require(value <= beta, "eigenvalue", "at most squared_norm", eigenvalue)
     step = eta * value
@@ -386,15 +394,13 @@ def mixture_share(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     >>> mixture_share([1, 4, 16], 16)
     array([1. , 0.2, 0. ])
     """
-    size, total = together(
-        batch_size=whole("batch_size", batch_size), dataset_size=whole("dataset_size", dataset_size)
-    )
+    size, total = together(batch_size=(whole, batch_size), dataset_size=(whole, dataset_size))
     require(total >= 2, "dataset_size", "at least 2", dataset_size)
     require(size <= total, "batch_size", "at most dataset_size", batch_size)
     return ((total - size) / (total - 1) / size)[()]
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def mean_square_distances(
     curvatures: ArrayLike, start: ArrayLike, *, rate: float, batch_size: int, steps: int
 ) -> Floats:
@@ -459,9 +465,9 @@ def mean_square_distances(
 
 def _spectrum(squared_norm: ArrayLike, largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, ...]:
     beta, top, bottom = together(
-        squared_norm=positive("squared_norm", squared_norm),
-        largest=positive("largest", largest),
-        smallest=positive("smallest", smallest),
+        squared_norm=(positive, squared_norm),
+        largest=(positive, largest),
+        smallest=(positive, smallest),
     )
     require(bottom <= top, "smallest", "at most largest", smallest)
     require(top <= beta, "largest", "at most squared_norm", largest)

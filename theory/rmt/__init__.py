@@ -14,8 +14,8 @@ name                   symbol                  Granziol, Zohren and Roberts (202
 ``r_transform(w)``     R(w)                    functional inverse of G, less 1/w; eqs. (33), (50)
 =====================  ======================  ==================================================
 
-Moments at finite dimension stand in `theory.rmt.finite_moments`, matrices of rank one and random directions in
-`theory.rmt.directions`; both are offered here.
+Moments at finite dimension, matrices of rank one and random directions stand in `theory.rmt.finite_moments`; all are
+offered here.
 
 The semicircle and the Marchenko-Pastur law are computed in an angle: a support of centre m and half-width r is
 x = m - r cos(phi), where densities that end like square roots become smooth and nothing is lost near an edge.
@@ -23,18 +23,16 @@ x = m - r cos(phi), where densities that end like square roots become smooth and
 
 from __future__ import annotations
 
-from theory.rmt.directions import (
-    overlap_cdf,
-    rank_one_expansion,
-    rank_one_inverse,
-    rank_one_stieltjes,
-    subspace_share,
-)
 from theory.rmt.finite_moments import (
     alternating_moment,
     low_rank_fourth_moment,
+    overlap_cdf,
     profiled_fourth_moment,
+    rank_one_expansion,
+    rank_one_inverse,
+    rank_one_stieltjes,
     sparse_fourth_moment,
+    subspace_share,
     wigner_second_moment,
     wishart_third_moment,
 )

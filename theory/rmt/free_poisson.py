@@ -10,23 +10,39 @@ name                   symbol              meaning
 
 In place of the semicircle where a mini-batch sums few per-sample Hessians of low rank: Granziol, Zohren and
 Roberts (2022), Theorem 3, asks of its noise what such sums do not have.
+
+It is solved in the variable v = 1/G and the unit of its largest jump.
+
+With G = 1/v the equation z = 1/G + R(G) reads z = v + m + sum_j c_j^2/(v - a_j), where m is the mean and
+c_j^2 = rate p_j a_j^2. Everything follows from g(v) = sum_j c_j^2/(v - a_j)^2, for dz/dv = 1 - g: off the
+support v is real with g < 1, the ends of a bulk have g = 1, inside v is the one solution in the upper half
+plane, and G dz = (1 - g) dv/v integrates in closed form.
 """
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import finite, integer, nonnegative, positive, representable, require, scalar
-from theory.rmt._compound import CompoundSpectrum, compound_spectrum
+from theory._checks import (
+    Floats,
+    finite,
+    integer,
+    nonnegative,
+    positive,
+    quiet,
+    representable,
+    require,
+    scalar,
+)
 from theory.rmt._laws import line, plane
-
-__all__ = ["CompoundFreePoisson"]
-
-Floats = NDArray[np.float64]
 
 _RATES = 1e-6, 1e12  # of each jump: beyond, a bulk is narrower than rounding, or the law its own limit
 _SIZES = 1e-100, 1e100
@@ -85,9 +101,11 @@ class CompoundFreePoisson:
     weights: tuple[float, ...]
 
     def __init__(self, *, rate: float, jumps: ArrayLike, weights: ArrayLike | None = None) -> None:
-        rate = scalar("rate", positive("rate", rate))
+        rate = scalar("rate", rate, positive)
         sizes = _sizes(jumps)
-        sizes, shares = _merged(sizes, _shares(weights, sizes.size))
+        given = _shares(weights, sizes.size)
+        found = np.unique(sizes[given > 0])
+        sizes, shares = found, np.array([given[sizes == size].sum() for size in found])
         low, high = _RATES
         rule = f"between {low:g} and {high:g} for every jump"
         require((rate * shares >= low) & (rate * shares <= high), "rate times weights", rule, rate * shares)
@@ -128,6 +146,7 @@ class CompoundFreePoisson:
         """Variance, the rate times the mean square of a jump."""
         return self._unit**2 * float(self._spectrum.strengths.sum())
 
+    @quiet
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0, the atom included, from the free cumulants rate E[jump^k].
 
@@ -137,8 +156,7 @@ class CompoundFreePoisson:
         k = integer("k", k, least=0, most=_LARGEST_ORDER)
         reach = self._unit * self._spectrum.reach
         value = self._spectrum.moments(k)[k]
-        with np.errstate(over="ignore", under="ignore"):
-            value = value * np.float64(reach) ** k if value else value
+        value = value * np.float64(reach) ** k if value else value
         return float(representable(value, k=k, rate=self.rate, jumps=self.jumps))
 
     def pdf(self, x: ArrayLike) -> Floats:
@@ -158,6 +176,7 @@ class CompoundFreePoisson:
         """Probability of values > `x`."""
         return self._spectrum.tail(self._inverse(self._clipped(x)))[()]
 
+    @quiet
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
 
@@ -180,8 +199,7 @@ class CompoundFreePoisson:
         far = np.abs(z) > 1e18 * self._unit * self._spectrum.reach  # where G is 1/z to rounding
         v = self._inverse(np.where(far, 2 * self._spectrum.reach * self._unit, z))
         require(v != 0, "z", "away from 0 where the law has an atom or an end there", z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = 1 / (v if np.iscomplexobj(z) else np.real(v)) / self._unit
+        value = 1 / (v if np.iscomplexobj(z) else np.real(v)) / self._unit
         return representable(np.where(far, 1 / np.where(far, z, 1.0), value), z=z)
 
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
@@ -198,9 +216,9 @@ class CompoundFreePoisson:
         return max(abs(self.jumps[0]), abs(self.jumps[-1]))
 
     @property
-    def _spectrum(self) -> CompoundSpectrum:
+    def _spectrum(self) -> _Spectrum:
         """The law in that unit."""
-        return compound_spectrum(self.rate, tuple(a / self._unit for a in self.jumps), self.weights)
+        return _spectrum_of(self.rate, tuple(a / self._unit for a in self.jumps), self.weights)
 
     def _inside(self, x: Floats) -> NDArray[np.bool_]:
         """Whether real points lie strictly inside a bulk."""
@@ -232,11 +250,11 @@ class CompoundFreePoisson:
         return np.where(lower, np.conj(v), v)
 
 
+@quiet
 def _geometric(w: NDArray[Any], jump: float) -> NDArray[Any]:
     """One jump's share of R, a / (1 - a w)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        product = jump * w
-        far = ~(np.abs(product) < 1e150)
+    product = jump * w
+    far = ~(np.abs(product) < 1e150)
     require(far | (product != 1), "w", "different from 1 / jump", w)
     return np.where(far, -1 / np.where(far, w, 1.0), jump / np.where(far, 1.0, 1 - product))
 
@@ -261,7 +279,187 @@ def _shares(weights: ArrayLike | None, jumps: int) -> Floats:
     return shares / shares.sum()
 
 
-def _merged(sizes: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Jumps ascending, each once, and their shares."""
-    found = np.unique(sizes[shares > 0])
-    return found, np.array([shares[sizes == size].sum() for size in found])
+Complexes = NDArray[np.complex128]
+
+_CLOSED = 1e-12  # a gap with g above 1 less than this is closed: its width is less than rounding
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Spectrum:
+    """The law in the unit of its largest jump.
+
+    Parameters
+    ----------
+    rate
+        Number of directions over the dimension.
+    poles
+        Jumps, ascending.
+    weights
+        Share of the directions with each jump.
+    spikes
+        v at the ends of the bulks, ascending.
+    ends
+        z at the ends of the bulks: lower, upper, lower, ...
+    """
+
+    rate: float
+    poles: Floats
+    weights: Floats
+    spikes: Floats
+    ends: Floats
+
+    @property
+    def mean(self) -> float:
+        """The rate times the mean jump."""
+        return self.rate * float(self.weights @ self.poles)
+
+    @property
+    def strengths(self) -> Floats:
+        """c_j^2; their sum is the variance."""
+        return self.rate * self.weights * self.poles**2
+
+    @property
+    def reach(self) -> float:
+        """A length beyond the spectrum, at least 1."""
+        return max(1.0, float(np.abs(self.ends).max()))
+
+    @quiet
+    def inverse(
+        self, z: NDArray[Any], *, distance: NDArray[Any], nearest: NDArray[np.intp], real: NDArray[np.bool_]
+    ) -> Complexes:
+        """The root v(z) on the physical branch, closed upper half plane to itself.
+
+        Parameters
+        ----------
+        z
+            Flat, real or complex, not below the axis.
+        distance
+            z from ``ends[nearest]``, which may be known better than to the rounding of z.
+        nearest
+            Index of the nearest end of a bulk.
+        real
+            Whether v is real: z is, and not inside a bulk.
+        """
+        v = self._refined(z, distance, nearest)
+        if self.rate < 1:
+            v = self._near_atom(v, z)
+        v = np.where(real, np.real(v) + 0j, v)
+        return np.where((z == 0) & (self.rate <= 1), 0.0, v)  # there G is infinite
+
+    def tail(self, v: Complexes) -> Floats:
+        """Mass above z(v): Im of the integral of G from there to infinity, over pi."""
+        total = np.angle(v)
+        for pole, weight in zip(self.poles.tolist(), self.weights.tolist(), strict=True):
+            t = pole / (v - pole)
+            small = np.abs(t) < 0.1
+            s = np.where(small, t, 0.0)
+            series = np.zeros_like(s)
+            for k in range(18, 1, -1):
+                series = (-1) ** k / k + s * series
+            # Im(t - log(1 + t)), 1 + t = v/(v - a), without cancellation for small t
+            direct = np.imag(t) - (np.angle(v) - np.angle(v - pole))
+            total = total + self.rate * weight * np.where(small, np.imag(s * s * series), direct)
+        return np.clip(total / math.pi, 0.0, 1.0)
+
+    def moments(self, k: int) -> Floats:
+        """Moments up to order `k` over powers of the reach: M = 1 + rate sum p (U - 1), U = 1 + a x M U."""
+        jumps = self.poles / self.reach
+        moments, trees = np.zeros(k + 1), np.zeros((jumps.size, k + 1))
+        moments[0], trees[:, 0] = 1.0, 1.0
+        for n in range(1, k + 1):
+            trees[:, n] = jumps * (trees[:, n - 1 :: -1] @ moments[:n])
+            moments[n] = self.rate * (self.weights @ trees[:, n])
+        return moments
+
+    def _refined(self, z: NDArray[Any], distance: NDArray[Any], nearest: NDArray[np.intp]) -> Complexes:
+        """The root v from its end of the bulk: z - e = (v - v_e)^2 K(v), a root without cancellation."""
+        corner = self.spikes[nearest]
+        offset = corner[:, None] - self.poles
+        squares = self.strengths / offset**2
+        k0, k1 = np.sum(squares / offset, axis=1), np.sum(squares / offset**2, axis=1)
+        delta: Complexes = np.sqrt(distance / k0 + 0j)
+        delta = np.where((delta.imag < 0) | ((delta.imag == 0) & (k0 < 0)), -delta, delta)
+        far = ~(np.abs(delta) * k1 < 0.05 * np.abs(k0))
+        if far.any():
+            delta[far] = self._eigenvalue(z[far]) - corner[far]
+        for _ in range(
+            4
+        ):  # Newton's steps towards delta^2 K(delta) = distance, K = sum c^2/((v_e - a)^2 (v - a))
+            inverse = 1 / (offset + delta[:, None])
+            k, slope = np.sum(squares * inverse, axis=1), np.sum(squares * inverse**2, axis=1)
+            change = delta * (2 * k - delta * slope)
+            delta = delta - np.where(
+                change == 0, 0, (delta**2 * k - distance) / np.where(change == 0, 1, change)
+            )
+        return (corner + delta.real) + 1j * np.abs(delta.imag)
+
+    def _near_atom(self, v: Complexes, z: NDArray[Any]) -> Complexes:
+        """Small v from z = v h(v), h = 1 - rate + rate sum p v/(v - a), exact in the relative sense."""
+        near = np.abs(v) < 0.1 * np.abs(self.spikes).min()
+        found, z = np.where(near, v, 0.0), np.where(near, z, 0.0)
+        for _ in range(3):
+            inverse = 1 / (found[:, None] - self.poles)
+            h = 1 - self.rate + found * np.sum(self.rate * self.weights * inverse, axis=1)
+            slope = 1 - np.sum(self.strengths * inverse**2, axis=1)
+            found = found - np.divide(
+                found * h - z, slope, out=np.zeros_like(found), where=near & (slope != 0)
+            )
+        return np.where(near, found, v)
+
+    @quiet
+    def _eigenvalue(self, z: NDArray[Any]) -> Complexes:
+        """The physical one of the n + 1 roots v, eigenvalues of an arrowhead matrix with one row for z."""
+        n, root = self.poles.size, np.sqrt(self.strengths)
+        arrow = np.zeros((z.size, n + 1, n + 1), dtype=z.dtype)
+        arrow[:, 0, 0] = z - self.mean
+        arrow[:, 0, 1:], arrow[:, 1:, 0] = root, -root
+        arrow[:, range(1, n + 1), range(1, n + 1)] = self.poles
+        found: Complexes = np.linalg.eigvals(arrow).astype(np.complex128)
+        slope: Floats = np.sum(self.strengths / np.abs(found[:, :, None] - self.poles) ** 2, axis=2)
+        # one root only, up to its mirror image, has sum c^2/|v - a|^2 <= 1
+        best = found[np.arange(z.size), np.argmin(slope, axis=1)]
+        return np.real(best) + 1j * np.abs(np.imag(best))
+
+
+@functools.lru_cache(maxsize=256)
+def _spectrum_of(rate: float, poles: tuple[float, ...], weights: tuple[float, ...]) -> _Spectrum:
+    """The law with the ends of its bulks; `poles` are ascending, the largest of size 1."""
+    strengths = [rate * p * a * a for a, p in zip(poles, weights, strict=True)]
+
+    def excess(v: float) -> float:
+        return math.fsum(c / (v - a) ** 2 for a, c in zip(poles, strengths, strict=True)) - 1
+
+    def fall(v: float) -> float:
+        return -math.fsum(c / (v - a) ** 3 for a, c in zip(poles, strengths, strict=True))
+
+    far = 2 * math.sqrt(math.fsum(strengths))
+    spikes = [_bisect(excess, poles[0] - far, poles[0])]
+    for low, high in pairwise(poles):
+        middle = _bisect(fall, low, high)
+        if middle not in (low, high) and excess(middle) < -_CLOSED:
+            spikes += [_bisect(lambda v: -excess(v), low, middle), _bisect(excess, middle, high)]
+    spikes.append(_bisect(lambda v: -excess(v), poles[-1], poles[-1] + far))
+    if rate == 1:  # then g(0) = 1: an end of the bulk is 0, exactly
+        spikes = [0.0 if abs(v) < 1e-13 else v for v in spikes]
+    jumps = list(zip(poles, weights, strict=True))
+    mean = rate * math.fsum(p * a for a, p in jumps)
+    ends = [
+        v * (1 + rate * math.fsum(p * a / (v - a) for a, p in jumps))
+        if abs(v) < 1
+        else math.fsum([v, mean, *(rate * p * a * a / (v - a) for a, p in jumps)])
+        for v in spikes
+    ]  # z(v), in that of two forms which cancels less
+    return _Spectrum(
+        rate=rate,
+        poles=np.array(poles),
+        weights=np.array(weights),
+        spikes=np.array(spikes),
+        ends=np.array(ends),
+    )
+
+
+def _bisect(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where an increasing function changes its sign, to the last digit; it is not evaluated at the ends."""
+    while low < (middle := low + (high - low) / 2) < high:
+        low, high = (low, middle) if function(middle) > 0 else (middle, high)
+    return middle

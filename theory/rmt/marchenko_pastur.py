@@ -1,7 +1,8 @@
-"""The Marchenko-Pastur law, by its angle on the bulk."""
+"""The Marchenko-Pastur law, by the mass of its bulk below an angle."""
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -9,27 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import integer, representable, require, within
-from theory.rmt._bulk import bulk_angle, bulk_share, bulk_tails
+from theory._checks import Floats, integer, quiet, representable, require, within
+from theory._roots import unit_legendre
 from theory.rmt._laws import (
     LARGEST_ORDER,
     SCALE_RANGE,
-    between,
+    TailLaw,
     blockwise,
     line,
     log,
+    off_the_cut,
     one_scale,
     plane,
     scale_parameter,
 )
 
-__all__ = ["MarchenkoPastur"]
-
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, init=False)
-class MarchenkoPastur:
+class MarchenkoPastur(TailLaw):
     r"""The Marchenko-Pastur law: the spectrum of :math:`X X^\top / n`, X p x n with independent entries.
 
     Density :math:`\sqrt{(x_+ - x)(x - x_-)} / (2\pi q \sigma^2 x)` between
@@ -126,23 +124,24 @@ class MarchenkoPastur:
             total += term
         power = k * math.log(self.variance)
         plain = total < math.inf and abs(power) < 600
-        value = total * self.variance**k if plain else _exp(self._log_narayana(k) + power)
-        return float(representable(np.float64(value), k=k, q=self.q, variance=self.variance))
+        value = total * self.variance**k if plain else self._large_moment(k, power)
+        return float(representable(value, k=k, q=self.q, variance=self.variance))
 
-    def _log_narayana(self, k: int) -> float:
-        """Logarithm of the Narayana polynomial of order `k` >= 1 in q, which may be larger than any float."""
+    def _large_moment(self, k: int, power: float) -> float:
+        """The moment by the logarithm of its Narayana polynomial in q, which may be larger than any float."""
         r = np.arange(1, k, dtype=np.float64)
         steps = math.log(self.q) + np.log((k - r + 1) / r) + np.log((k - r) / (r + 1))
         logs = np.concatenate([np.zeros(1), np.cumsum(steps)])
-        return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
+        x = float(logs.max() + np.log(np.exp(logs - logs.max()).sum())) + power
+        return math.exp(x) if x < 709.7 else math.inf
 
+    @quiet
     def pdf(self, x: ArrayLike) -> Floats:
         """Density of the bulk: 0 outside it and on the atom, inf at x = 0 for q = 1."""
         outside, y, below, above = self._inside(x)
         hard = below == 0 if self.q == 1 else False  # only q = 1 reaches 0
         slope = 1 / np.where(hard, 1.0, below) if self.q == 1 else below / y
-        with np.errstate(over="ignore"):
-            density = slope * above / self._c**2 * (self._weight / (2 * math.pi)) / self._scale
+        density = slope * above / self._c**2 * (self._weight / (2 * math.pi)) / self._scale
         density = representable(density, x=x, q=self.q, variance=self.variance)
         return np.where(outside, 0.0, np.where(hard, np.inf, density))[()]
 
@@ -154,14 +153,6 @@ class MarchenkoPastur:
         root = slope + log(above)
         constant = math.log(self._weight / (2 * math.pi)) - math.log(self._scale) - 2 * math.log(self._c)
         return np.where(outside, -np.inf, np.where(hard, np.inf, root + constant))[()]
-
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Probability of values <= `x`, the atom included."""
-        return blockwise(lambda t: self._tails(t)[0], line("x", x))
-
-    def sf(self, x: ArrayLike) -> Floats:
-        """Probability of values > `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: self._tails(t)[1], line("x", x))
 
     def ppf(self, u: ArrayLike) -> Floats:
         """Quantile: the smallest x with cdf(x) >= `u`, and the start of the support at u = 0.
@@ -179,6 +170,7 @@ class MarchenkoPastur:
             lambda t: np.where(t >= self._weight, self.support()[0], self._quantile(1 - t, t)), u
         )
 
+    @quiet
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
 
@@ -200,26 +192,25 @@ class MarchenkoPastur:
         ----------
         Granziol, Zohren and Roberts (2022), eq. (51), with z - sigma^2 (1 - beta).
         """
-        z = plane("z", z)
-        low, high = self.edges
-        require(~between(z, low, high), "z", f"off the cut ({low:g}, {high:g})", z)
+        z, (low, high) = off_the_cut(z, self.edges), self.edges
         require((self.q < 1) | (z != 0), "z", "non-zero for q >= 1", z)
         far, near = np.abs(z) > 1e18 * high, (np.abs(z) < 1e-40 * self._scale) & (self.q == 1)
         near |= np.abs(z) < 1e-18 * low * self.atom
-        with np.errstate(over="ignore", invalid="ignore"):
-            middle = self._quadratic_root(np.where(far | near, self._scale * 1e2, z), low, high)
-            ends = np.where(far, 0.25 / (np.where(far, z, 1.0) / 4), self._near_zero(np.where(near, z, -1.0)))
+        middle = self._quadratic_root(np.where(far | near, self._scale * 1e2, z), low, high)
+        small = np.where(near, z, -1.0)  # where the atom, or the hard edge at q = 1, outweighs all else
+        by_atom = self.atom / small if self.q > 1 else -1 / np.sqrt(-small) / math.sqrt(self._scale)
+        ends = np.where(far, 0.25 / (np.where(far, z, 1.0) / 4), by_atom)
         return representable(np.where(far | near, ends, middle), z=z)
-
-    def _near_zero(self, z: NDArray[Any]) -> NDArray[Any]:
-        """Stieltjes transform where the atom, or the hard edge at q = 1, outweighs all else."""
-        return self.atom / z if self.q > 1 else -1 / np.sqrt(-z) / math.sqrt(self._scale)
 
     def _quadratic_root(self, z: NDArray[Any], low: float, high: float) -> NDArray[Any]:
         """Stieltjes transform from its quadratic equation."""
         y = z / self._scale
         below, above = self._offsets(z)
-        root = _bulk_root(np.where(z == low, 0.0, below), np.where(z == high, 0.0, above)) / 2
+        below, above = np.where(z == low, 0.0, below), np.where(z == high, 0.0, above)
+        if np.iscomplexobj(below):  # two roots, each with its own cut
+            root = np.sqrt(below) * np.sqrt(above) / 2
+        else:
+            root = np.copysign(np.sqrt(np.abs(below)) * np.sqrt(np.abs(above)), above) / 2
         c2 = self._c**2
         middle = (y + 1 - c2 if self.q > 1 else (z - self._scale) / self._scale + c2) / 2
         # the two roots of the quadratic multiply to 1/(q sigma^2 z): take the form without cancellation
@@ -228,6 +219,7 @@ class MarchenkoPastur:
         other = np.where(add, 0.0, middle - root) / np.where(add, 1.0, y) / min(self.q, 1.0)
         return np.where(add, plain, other) / self._scale
 
+    @quiet
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance / (1 - q variance `w`), real or complex; its pole is refused.
 
@@ -236,12 +228,11 @@ class MarchenkoPastur:
         Granziol, Zohren and Roberts (2022), eq. (50), there in the convention of the opposite sign.
         """
         w = plane("w", w)
-        with np.errstate(over="ignore", invalid="ignore"):
-            denominator = 1 - self.q * self.variance * w
-            require(denominator != 0, "w", "different from 1 / (q variance)", w)
-            far = ~np.isfinite(denominator)
-            limit = -1 / self.q / np.where(far, w, 1.0)
-            value = np.where(far, limit, self.variance / np.where(far, 1.0, denominator))
+        denominator = 1 - self.q * self.variance * w
+        require(denominator != 0, "w", "different from 1 / (q variance)", w)
+        far = ~np.isfinite(denominator)
+        limit = -1 / self.q / np.where(far, w, 1.0)
+        value = np.where(far, limit, self.variance / np.where(far, 1.0, denominator))
         return representable(value, w=w)
 
     @property
@@ -289,7 +280,7 @@ class MarchenkoPastur:
     def _tails(self, x: Floats) -> tuple[Floats, Floats]:
         """Probabilities of values <= `x` and > `x`."""
         _, _, below, above = self._inside(x)
-        lower, upper = bulk_tails(below, above, self._c)
+        lower, upper = _bulk_tails(below, above, self._c)
         beyond = x >= self.edges[1]  # a bulk narrower than the spacing of floats has but one edge
         lower, upper = np.where(beyond, 1.0, lower), np.where(beyond, 0.0, upper)
         cdf = np.where(lower <= upper, self.atom + self._weight * lower, 1 - self._weight * upper)
@@ -299,20 +290,110 @@ class MarchenkoPastur:
     def _quantile(self, u: Floats, v: Floats) -> Floats:
         """The point of the bulk with probability `u` below it and `v` above."""
         upper = np.clip(v / self._weight, 0.0, 1.0)
-        lower = np.clip(bulk_share(u, v, self.q), 0.0, 1.0) if self.q > 1 else u
+        lower = np.clip(_bulk_share(u, v, self.q), 0.0, 1.0) if self.q > 1 else u
         near_low = lower <= upper
         low, width = self._shape()
-        rise = width * np.sin(bulk_angle(np.where(near_low, lower, 0.0), self._c) / 2) ** 2
-        fall = width * np.sin(bulk_angle(np.where(near_low, 0.0, upper), -self._c) / 2) ** 2
+        rise = width * np.sin(_bulk_angle(np.where(near_low, lower, 0.0), self._c) / 2) ** 2
+        fall = width * np.sin(_bulk_angle(np.where(near_low, 0.0, upper), -self._c) / 2) ** 2
         return self._scale * np.where(near_low, low + rise, low + width - fall)
 
 
-def _exp(x: float) -> float:
-    return math.exp(x) if x < 709.7 else math.inf
+def _bulk_share(u: Floats, v: Floats, q: float) -> Floats:
+    """(u - atom)/(1 - atom) = 1 - q + q u = 1 - q v for u + v = 1, without loss just above the atom."""
+    small = np.where(u <= 0.5, u, v)
+    # Dekker's product: q times it as a rounded value and the exact error of that
+    product, (mantissa, exponent) = q * small, math.frexp(q)
+    high, b_high = (
+        math.ldexp(_upper_half(mantissa), exponent),
+        _upper_half(small),
+    )  # q itself may be too large to split
+    low, b_low = q - high, small - b_high
+    error: Floats = ((high * b_high - product) + high * b_low + low * b_high) + low * b_low
+    return np.where(u <= 0.5, ((1 - q) + product) + error, (1 - product) - error)
 
 
-def _bulk_root(below: NDArray[Any], above: NDArray[Any]) -> NDArray[Any]:
-    """Square root of (z - low)(z - high) on the branch that grows like z, from the two distances."""
-    if np.iscomplexobj(below):
-        return np.sqrt(below) * np.sqrt(above)
-    return np.copysign(np.sqrt(np.abs(below)) * np.sqrt(np.abs(above)), above)
+def _upper_half(x: Any) -> Any:
+    """The leading 26 bits of `x` (Veltkamp's splitting)."""
+    t = (2.0**27 + 1) * x
+    return t - (t - x)
+
+
+def _bulk_tails(below: Floats, above: Floats, c: float) -> tuple[Floats, Floats]:
+    """Shares of the bulk on the lower and the upper side of points, from their edge distances' roots."""
+    near_low = below <= above
+    phi = 2 * np.arctan2(np.minimum(below, above), np.maximum(below, above))
+    near = np.empty_like(phi)
+    near[near_low] = _bulk_mass(phi[near_low], c)
+    near[~near_low] = _bulk_mass(phi[~near_low], -c)
+    return np.where(near_low, near, 1 - near), np.where(near_low, 1 - near, near)
+
+
+def _bulk_mass(phi: Floats, c: float) -> Floats:
+    """Share of the bulk at angles below `phi`; -1 <= c < 0 counts from the upper edge."""
+    sine, cosine = np.sin(phi), np.cos(phi)
+    delta = np.arctan2(c * sine, 1 - c * cosine)
+    mass = (phi + delta - _sine_sum(sine, cosine, delta, c)) / math.pi
+    small = (phi > 0) & (phi < 0.5)
+    mass[small] = _tail_mass(phi[small], c)
+    return mass
+
+
+def _sine_sum(sine: Floats, cosine: Floats, delta: Floats, c: float) -> Floats:
+    """sum_{k >= 0} c^k sin((k + 2) phi)/(k + 2), which is (delta - c sin(phi))/c^2."""
+    if abs(c) >= 0.01:
+        return (delta - c * sine) / c**2
+    terms = 2 + int(-38 / math.log(abs(c)))  # the next power of c is below the rounding error
+    twice = 2 * cosine  # Clenshaw's recurrence
+    after = np.zeros_like(sine)
+    now = np.zeros_like(sine)
+    for k in reversed(range(terms)):
+        now, after = c**k / (k + 2) + twice * now - after, now
+    return sine * (twice * now - after)
+
+
+def _tail_mass(phi: Floats, c: float) -> Floats:
+    """The share at small angles, exact to rounding in the relative sense."""
+    half = np.tan(phi / 2)
+    hard = (1 + c) * half >= 1 - c if c >= 0.3 else np.zeros(phi.shape, dtype=bool)
+    mass = np.empty_like(phi)
+    smooth = phi[~hard]
+    mass[~hard] = smooth * sum(
+        w * _angular_density(smooth * x, c) for x, w in zip(*unit_legendre(12), strict=True)
+    )
+    half = half[hard]  # where the bulk nearly touches 0
+    fast = (1 + c) ** 2 * half - (1 - c) * (1 + c) * np.arctan2((1 + c) * half, 1 - c)
+    slow = (1 + c**2) * (half - np.arctan(half)) + 2 * c * half**3 / (1 + half**2)
+    mass[hard] = (fast - slow) / (math.pi * c**2)
+    return mass
+
+
+def _angular_density(phi: Floats, c: float) -> Floats:
+    """Derivative of `_bulk_mass`: (2/pi) sin^2(phi) / (1 + c^2 - 2 c cos(phi))."""
+    s = np.sin(phi / 2) ** 2
+    return 8 / math.pi * s * (1 - s) / ((1 - c) ** 2 + 4 * c * s)
+
+
+def _bulk_angle(share: Floats, c: float) -> Floats:
+    """Inverse of `_bulk_mass` for shares in [0, 1/2]: Newton's method inside a cell of a table."""
+    table, masses = _angle_table(c)
+    cell = np.clip(np.searchsorted(masses, share, side="right"), 1, masses.size - 1)
+    low, high = table[cell - 1], table[cell]
+    # a share grows like the cube of its angle at a soft edge: interpolate the cube root
+    phi = np.interp(np.cbrt(share), np.cbrt(masses), table)
+    for _ in range(30):
+        usable = phi > 1e-150  # the density of a smaller angle underflows
+        slope = np.where(usable, _angular_density(np.where(usable, phi, 1.0), c), 1.0)
+        previous = phi
+        phi = np.clip(phi - (_bulk_mass(phi, c) - share) / slope, low, high)
+        if np.all(np.abs(phi - previous) <= 1e-8 * phi):  # the next step would be its square
+            break
+    return phi
+
+
+@functools.lru_cache(maxsize=64)
+def _angle_table(c: float) -> tuple[Floats, Floats]:
+    """Angles, dense on both scales of the bulk, 1 and 1 - c, and the shares below them."""
+    grid = np.linspace(0.0, math.pi, 129)
+    fine = 2 * np.arctan2((1 - c) * np.sin(grid / 2), (1 + c) * np.cos(grid / 2))
+    angles = np.unique(np.concatenate([grid, fine]))
+    return angles, np.maximum.accumulate(_bulk_mass(angles, c))

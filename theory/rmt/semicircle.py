@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import integer, representable, require, within
-from theory.rmt._laws import LARGEST_ORDER, between, line, log, one_scale, plane
-
-__all__ = ["Semicircle"]
-
-Floats = NDArray[np.float64]
+from theory._checks import Floats, integer, quiet, representable, within
+from theory.rmt._laws import LARGEST_ORDER, TailLaw, line, log, off_the_cut, one_scale, plane
 
 
 @dataclass(frozen=True, init=False)
-class Semicircle:
+class Semicircle(TailLaw):
     r"""Wigner's semicircle: the spectrum of a symmetric matrix of independent centred entries.
 
     Density :math:`\sqrt{4\sigma^2 - x^2} / (2\pi\sigma^2)` on :math:`[-2\sigma, 2\sigma]`. Points x may be
@@ -65,15 +61,6 @@ class Semicircle:
         """Lower and upper end of the bulk."""
         return -2 * self.sigma, 2 * self.sigma
 
-    @property
-    def atom(self) -> float:
-        """Mass at a single point: none."""
-        return 0.0
-
-    def support(self) -> tuple[float, float]:
-        """Smallest closed interval of full mass."""
-        return self.edges
-
     def mean(self) -> float:
         """Mean, 0."""
         return 0.0
@@ -92,7 +79,7 @@ class Semicircle:
         value = 1.0
         for j in range(1, half + 1):  # interleaved, so that a small sigma keeps a large k in range
             value *= self.sigma**2 * (4 * j - 2) / (j + 1)
-        return 0.0 if odd else float(representable(np.float64(value), k=k, sigma=self.sigma))
+        return 0.0 if odd else float(representable(value, k=k, sigma=self.sigma))
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density, 0 outside the support."""
@@ -146,19 +133,17 @@ class Semicircle:
         ValueError
             If `z` is not finite or lies on the cut.
         """
-        z = plane("z", z)
-        low, high = self.edges
-        require(~between(z, low, high), "z", f"off the cut ({low:g}, {high:g})", z)
+        z = off_the_cut(z, self.edges)
         # G is odd: in the right half-plane neither root crosses its cut, whatever the sign of a zero part
         sign = np.where(np.real(z) < 0, -1.0, 1.0)
         half = sign * z / 2
         root = np.sqrt(half - self.sigma) * np.sqrt(half + self.sigma)
         return (sign / 4 / (half / 4 + root / 4))[()]  # quarters: the square of a modulus may overflow
 
+    @quiet
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance times `w`, real or complex."""
-        with np.errstate(over="ignore"):
-            return representable(self.variance * plane("w", w), w=w)
+        return representable(self.variance * plane("w", w), w=w)
 
     def _gaps(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Distances of `x` from the lower and the upper edge over the length of the support, clipped at 0."""

@@ -1,24 +1,33 @@
-"""The Tracy-Widom laws: fluctuation of the largest eigenvalue of a noise matrix at the edge of its bulk."""
+r"""The Tracy-Widom laws: fluctuation of the largest eigenvalue of a noise matrix at the edge of its bulk.
+
+Four Chebyshev series per law hold :math:`\log F` left of the middle and :math:`\log(1 - F)` right of it, so that
+both tails keep their relative accuracy. The outer two are series in :math:`|x|^{-3/2}` for what the growing terms
+
+.. math::
+
+    \log F_\beta(-x) &\sim -\beta x^3/24 - (2 - \beta)\, x^{3/2}/(3\sqrt 2) - \beta \log(x)/16, \\
+    \log(1 - F_\beta(x)) &\sim -2 \beta x^{3/2}/3 - 3 \beta \log(x)/4
+
+leave, and reach infinity. The coefficients come from Fredholm determinants of 35 digits and more.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.polynomial import chebyshev
+from numpy.typing import ArrayLike
 
-from theory._checks import integer, representable, require, within
-from theory.rmt._laws import LARGEST_ORDER, blockwise, line
-from theory.rmt._tracy_widom import BETAS, log_density, point_masses, quantile, tails
-
-__all__ = ["TracyWidom"]
-
-Floats = NDArray[np.float64]
+from theory._checks import Floats, integer, quiet, representable, require
+from theory.rmt._laws import LARGEST_ORDER, TailLaw, blockwise, line
+from theory.rmt._tracy_widom_tables import FAR_LEFT, FAR_RIGHT, SPLIT, TABLES
 
 
 @dataclass(frozen=True, init=False)
-class TracyWidom:
+class TracyWidom(TailLaw):
     r"""Limit law of the largest eigenvalue, centred and scaled, of real or complex noise.
 
     For beta = 1 real symmetric or real Wishart matrices, for beta = 2 complex ones: for a Wigner matrix of
@@ -62,21 +71,12 @@ class TracyWidom:
 
     def __init__(self, *, beta: int) -> None:
         object.__setattr__(self, "beta", integer("beta", beta, least=1))
-        require(self.beta in BETAS, "beta", "1 or 2", beta)
+        require(self.beta in TABLES, "beta", "1 or 2", beta)
 
     @property
     def edges(self) -> tuple[float, float]:
         """Ends of the law: it reaches infinity on both sides."""
         return -math.inf, math.inf
-
-    @property
-    def atom(self) -> float:
-        """Mass at a single point: none."""
-        return 0.0
-
-    def support(self) -> tuple[float, float]:
-        """Smallest closed interval of full mass, the whole line."""
-        return self.edges
 
     def mean(self) -> float:
         """Mean, -1.2065... for beta = 1 and -1.7710... for beta = 2."""
@@ -87,6 +87,7 @@ class TracyWidom:
         x, mass = point_masses(self.beta)
         return float(mass @ (x - self.mean()) ** 2)
 
+    @quiet
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0.
 
@@ -97,35 +98,109 @@ class TracyWidom:
         if k == 0:
             return 1.0
         x, mass = point_masses(self.beta)
-        with np.errstate(over="ignore", invalid="ignore"):
-            # by its logarithm: a high power overflows where the mass is tiny
-            value = np.sum(np.sign(x) ** k * np.exp(k * np.log(np.abs(x)) + np.log(mass)))
+        # by its logarithm: a high power overflows where the mass is tiny
+        value = np.sum(np.sign(x) ** k * np.exp(k * np.log(np.abs(x)) + np.log(mass)))
         return float(representable(value, k=k, beta=self.beta))
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density; small values keep their relative accuracy."""
-        return blockwise(lambda t: np.exp(log_density(t, self.beta)), line("x", x))
+        return blockwise(lambda t: np.exp(_log_density(t, self.beta)), line("x", x))
 
     def logpdf(self, x: ArrayLike) -> Floats:
         """Logarithm of the density, also where that is smaller than any float."""
-        return blockwise(lambda t: log_density(t, self.beta), line("x", x))
+        return blockwise(lambda t: _log_density(t, self.beta), line("x", x))
 
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Probability of values <= `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: tails(t, self.beta)[0], line("x", x))
+    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
+        """Probabilities of values <= `x` and > `x`."""
+        log = _log_tail(x, self.beta)
+        small, rest = np.exp(log), -np.expm1(log)
+        left = x <= SPLIT
+        return np.where(left, small, rest), np.where(left, rest, small)
 
-    def sf(self, x: ArrayLike) -> Floats:
-        """Probability of values > `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: tails(t, self.beta)[1], line("x", x))
+    def _log_density(self, x: Floats) -> Floats:
+        """Logarithm of the density."""
+        x = np.clip(x, *_WIDEST)
+        return _log_tail(x, self.beta) + np.log(np.abs(_log_tail(x, self.beta, 1)))
 
-    def ppf(self, u: ArrayLike) -> Floats:
-        """Quantile: the point below which a share `u` of the law lies.
+    def _quantile(self, u: Floats, v: Floats) -> Floats:
+        """The point with probability `u` below it and `v` above, by Newton's method on the logarithm of a tail."""
+        left = u <= self._tails(np.array(SPLIT))[0]
+        tail = np.where(left, u, v)
+        log = np.log(np.where(tail > 0, tail, 0.5))
+        # linear interpolation, in powers of the logarithm in which the quantile is nearly straight
+        near, far = _quantile_tables(self.beta)
+        x = np.where(left, np.interp(np.cbrt(-log), *near), np.interp(np.cbrt(log) ** 2, *far))
+        for _ in range(2):  # the table is good to 1e-5
+            x = x - (_log_tail(x, self.beta) - log) / _log_tail(x, self.beta, 1)
+            x = np.where(left, np.minimum(x, SPLIT), np.maximum(x, _AFTER_SPLIT))
+        return np.where(tail > 0, x, np.where(left, -np.inf, np.inf))
 
-        >>> TracyWidom(beta=2).ppf([0.0, 0.5, 1.0])
-        array([       -inf, -1.8049...,         inf])
-        """
-        return blockwise(lambda t: quantile(t, 1 - t, self.beta), within("u", u, 0.0, 1.0))
 
-    def isf(self, u: ArrayLike) -> Floats:
-        """Inverse of `sf`, for small `u` without loss."""
-        return blockwise(lambda t: quantile(1 - t, t, self.beta), within("u", u, 0.0, 1.0))
+_WIDEST = -1e150, 1e206  # the logarithms of the tails overflow before
+_AFTER_SPLIT = math.nextafter(SPLIT, math.inf)
+_INTERVALS = {
+    "far_left": (0.0, (-FAR_LEFT) ** -1.5),
+    "left": (FAR_LEFT, SPLIT),
+    "right": (SPLIT, FAR_RIGHT),
+    "far_right": (0.0, FAR_RIGHT**-1.5),
+}
+
+
+@lru_cache(maxsize=2)
+def _quantile_tables(beta: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Points and the powers of the logarithm of their tail, for all tails that doubles can hold."""
+    left, right = np.linspace(SPLIT, -30.0, 4097), np.linspace(_AFTER_SPLIT, 120.0, 8193)
+    return (np.cbrt(-_log_tail(left, beta)), left), (np.cbrt(_log_tail(right, beta)) ** 2, right)
+
+
+@lru_cache(maxsize=2)
+def point_masses(beta: int) -> tuple[Floats, Floats]:
+    """Points of the trapezoidal rule and the mass at each: exact to rounding, the density being entire."""
+    x = np.arange(-25, 110, 1 / 32) + 1 / 64  # without 0, which has no logarithm
+    mass = np.exp(_log_density(x, beta)) / 32
+    return x[mass > 0], mass[mass > 0]
+
+
+def _log_density(x: Floats, beta: int) -> Floats:
+    return _log_tail(x, beta) + np.log(np.abs(_log_tail(x, beta, 1)))
+
+
+def _log_tail(x: Floats, beta: int, order: int = 0) -> Floats:
+    """Logarithm of the cdf up to `SPLIT`, of the sf beyond, or its derivative of `order` 1."""
+    x = np.clip(x, *_WIDEST)
+    left, far_left, far_right = x <= SPLIT, x < FAR_LEFT, x > FAR_RIGHT
+    places = [far_left, left & ~far_left, ~left & ~far_right, far_right]
+    pieces = [_far_left, partial(_series, piece="left"), partial(_series, piece="right"), _far_right]
+    return np.piecewise(x, places, pieces, beta, order)
+
+
+@quiet
+def _far_left(x: Floats, beta: int, order: int) -> Floats:
+    size = -x
+    series = _series(size**-1.5, beta, order, "far_left")
+    if order:
+        line = (2 - beta) * np.sqrt(size / 8)
+        return 1.5 * size**-2.5 * series + line + beta * (size**2 / 8 + 1 / size / 16)
+    line = (2 - beta) * size**1.5 / (3 * math.sqrt(2))
+    return series - line - beta * (size**3 / 24 + np.log(size) / 16)
+
+
+@quiet
+def _far_right(x: Floats, beta: int, order: int) -> Floats:
+    series = _series(x**-1.5, beta, order, "far_right")
+    if order:
+        return -1.5 * x**-2.5 * series - beta * (np.sqrt(x) + 0.75 / x)
+    return series - beta * (2 / 3 * x**1.5 + 0.75 * np.log(x))
+
+
+def _series(x: Floats, beta: int, order: int, piece: str) -> Floats:
+    low, high = _INTERVALS[piece]
+    y = (2 * x - (low + high)) / (high - low)
+    return np.asarray(chebyshev.chebval(y, _coefficients(beta, piece, order)), dtype=np.float64)
+
+
+@lru_cache(maxsize=16)
+def _coefficients(beta: int, piece: str, order: int) -> Floats:
+    low, high = _INTERVALS[piece]
+    series = chebyshev.chebder(TABLES[beta][piece], order, scl=2 / (high - low))
+    return np.asarray(series, dtype=np.float64)

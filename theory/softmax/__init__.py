@@ -13,29 +13,64 @@ name                   symbol                                       Vysogorets, 
 
 `p` has shape (..., K) with K >= 2. Its largest entry carries no information near one-hot, so every formula
 here reads :math:`1 - p_{\max}` as the sum of the other entries, and nothing else is ever subtracted from
-something of its own size: results keep their digits however confident `p` is. Batches stand in
-`theory.softmax.batches`, the approach to one-hot in `theory.softmax.collapse`, what pairs of classes say in
-`theory.softmax.pairs`, Gamma beside the entropy in `theory.softmax.entropy`; all are offered here.
+something of its own size: results keep their digits however confident `p` is. The
+approach to one-hot and what pairs of classes say stand in `theory.softmax.collapse`; all is offered here.
+
+`batch_gammas` is Gamma of the covariances of many samples: of their mean, and of all of them side by side.
+
+================================  ====================================================================
+name                              symbol
+================================  ====================================================================
+``mean``                          :math:`\bar\Gamma = \mathrm{Tr} \bar M / \|\bar M\|_F`
+``separate``                      :math:`\Gamma_\oplus = \sum_\mu \mathrm{Tr} M^\mu / (\sum_\mu \|M^\mu\|_F^2)^{1/2}`
+``M^\mu``                         :math:`\mathrm{diag}(p^\mu) - p^\mu p^{\mu\top}`, its mean over samples
+                                  :math:`\bar M`
+================================  ====================================================================
+
+The curvature of a finite sample takes both (`theory.gauss_newton.finite_sample_excess`): gradients that the samples
+share see the mean matrix, gradients of their own see the direct sum.
+
+How often entropy and Gamma order two predictions differently:
+
+=======================  ========================================================================================
+name                     symbol (beside Vysogorets, Dawid and Kempe 2024, Figure 4, right)
+=======================  ========================================================================================
+`entropy_discordance`    :math:`\Pr[(H(p) - H(q)) (\Gamma_p - \Gamma_q) < 0]`, p and q uniform on the simplex
+=======================  ========================================================================================
+
+Along a ray of temperatures both fall together; between rays they do not.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
+from functools import cache
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory import _checks
+from theory._checks import Floats, finite, fits, flag, integer, positive, quiet, require, together
 from theory.softmax._softmax import (
     block,
     covariance_excess,
     excess_of_rows,
+    heated,
+    mean_excess,
+    relative_scales,
+    split_logits,
     split_probabilities,
     subtractable,
     where,
 )
-from theory.softmax.batches import BatchGammas, batch_gammas, batch_gammas_from_logits
-from theory.softmax.collapse import collapse_limit, equal_tail_eigenvalues, equal_tail_gamma, rounded_gamma
-from theory.softmax.entropy import entropy_discordance
-from theory.softmax.pairs import gamma_of_pairs, ray_slope
+from theory.softmax.collapse import (
+    collapse_limit,
+    equal_tail_eigenvalues,
+    equal_tail_gamma,
+    gamma_of_pairs,
+    ray_slope,
+    rounded_gamma,
+)
 
 __all__ = [
     "BatchGammas",
@@ -53,8 +88,6 @@ __all__ = [
     "ray_slope",
     "rounded_gamma",
 ]
-
-Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -91,10 +124,10 @@ def covariance(p: ArrayLike) -> Floats:
     """
     rest, top, at_top = split_probabilities(p)
     full = rest + at_top * top[..., None]
-    _checks.fits("p", 24 * full.size * full.shape[-1], full.shape)
+    fits("p", 24 * full.size * full.shape[-1], full.shape)
     matrix = 0.0 - full[..., :, None] * full[..., None, :]
     k = np.arange(full.shape[-1], dtype=np.intp)
-    matrix[..., k, k] = full * _complement(rest, at_top)
+    matrix[..., k, k] = full * where(at_top, rest.sum(axis=-1, keepdims=True), 1.0 - rest)
     return matrix
 
 
@@ -184,11 +217,11 @@ def gamma(p: ArrayLike, *, average: bool = False) -> Floats:
     >>> gamma([1.0, 3e-300, 2e-300, 1e-300, 1e-300]).round(12)
     np.float64(1.443989744762)
     """
-    if _checks.flag("average", average):
+    if flag("average", average):
         return batch_gammas(p).mean
     rest, top, _ = split_probabilities(p)
     scale = rest.max(axis=-1)
-    _checks.require(scale > 0, "p", "not one-hot", p)
+    require(scale > 0, "p", "not one-hot", p)
     return covariance_excess(rest / scale[..., None], top, scale)
 
 
@@ -225,18 +258,10 @@ def gamma_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     >>> gamma_from_logits([1e6, 0.0, 0.0]).round(12) == collapse_limit([1.0, 1.0]).round(12)
     np.True_
     """
-    logits = _checks.finite("z", z)
-    _checks.require(logits.ndim >= 1 and logits.shape[-1] >= 2, "z", "at least two logits (..., K)", z)
-    heat = _checks.positive("temperature", temperature)
-    leading, heat = _checks.together(z=logits[..., 0], temperature=heat)
-    _checks.fits("z", 8.0 * leading.size * logits.shape[-1], logits.shape)
+    logits, leading, heat = heated(z, temperature)
+    fits("z", 8.0 * leading.size * logits.shape[-1], logits.shape)
     rows = np.broadcast_to(logits, (*leading.shape, logits.shape[-1])).reshape(-1, logits.shape[-1])
     return excess_of_rows(*subtractable(rows, heat.ravel())).reshape(leading.shape)[()]
-
-
-def _complement(rest: Floats, at_top: NDArray[np.bool_]) -> Floats:
-    """The sum of all other entries, 1 - p_k."""
-    return where(at_top, rest.sum(axis=-1, keepdims=True), 1.0 - rest)
 
 
 def _secular_roots(poles: Floats, index: NDArray[np.intp]) -> Floats:
@@ -265,6 +290,7 @@ def _secular_roots(poles: Floats, index: NDArray[np.intp]) -> Floats:
     return root
 
 
+@quiet
 def _rational_step(poles: Floats, x: Floats, index: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """The secular sum at x, and the step to the root of r + s/(lower - x) + t/(upper - x) fitted to it.
 
@@ -275,21 +301,167 @@ def _rational_step(poles: Floats, x: Floats, index: NDArray[np.intp]) -> tuple[F
     terms = poles / gaps
     value = terms.sum(axis=1)
     terms *= np.divide(x[:, None], gaps, out=gaps)
-    above, below = _partial_sums(terms, index + 1)
     lane = np.arange(x.size)
+    start = lane * terms.shape[1]
+    sums = np.add.reduceat(terms.ravel(), np.stack([start, start + index + 1], axis=1).ravel())
+    above, below = sums[::2], sums[1::2]  # of the poles on either side
     a = poles[lane, index + 1] / x - 1.0
     b = np.minimum(poles[lane, index], 1e8 * x) / x - 1.0  # a pole that far acts as a constant
     linear = (a + b) * value - a * b * (above + below)
     constant = value - a * below - b * above
     product = a * b * value
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.sqrt(linear * linear - 4.0 * product * constant)
-        step = where(linear > 0, 2.0 * product / (linear + root), (linear - root) / (2.0 * constant))
+    root = np.sqrt(linear * linear - 4.0 * product * constant)
+    step = where(linear > 0, 2.0 * product / (linear + root), (linear - root) / (2.0 * constant))
     return value, step * x
 
 
-def _partial_sums(terms: Floats, border: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Sums of each row before and from its border, 0 < border < row length."""
-    start = np.arange(border.size) * terms.shape[1]
-    sums = np.add.reduceat(terms.ravel(), np.stack([start, start + border], axis=1).ravel())
-    return sums[::2], sums[1::2]
+class BatchGammas(NamedTuple):
+    r"""Two excesses of one batch, :math:`1 \le` ``mean`` :math:`\le` ``separate``.
+
+    Attributes
+    ----------
+    mean
+        Of the mean matrix, at most :math:`\sqrt{K-1}`.
+    separate
+        Of the matrices side by side, the direct sum, at most :math:`\sqrt{N(K-1)}`.
+    """
+
+    mean: Floats
+    separate: Floats
+
+
+def batch_gammas(p: ArrayLike) -> BatchGammas:
+    r"""Gamma of the mean of the softmax covariances of a batch, and of their direct sum.
+
+    O(N K^2) time, O(N K) memory.
+
+    Parameters
+    ----------
+    p
+        Probabilities, shape (..., N, K); members that are one-hot count as zero matrices.
+
+    Returns
+    -------
+    ``mean`` and ``separate``, shape (...).
+
+    Raises
+    ------
+    ValueError
+        If `p` is not a probability vector along its last axis, is a single vector or an empty batch, or is one-hot
+        in every member.
+
+    References
+    ----------
+    Vysogorets, Dawid and Kempe (2024), Section 4, for the mean matrix; the direct sum is not in the paper.
+
+    Examples
+    --------
+    >>> [value.round(12).item() for value in batch_gammas([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])]
+    [1.264911064067, 1.414213562373]
+    """
+    rest, top, at_top = split_probabilities(p)
+    require(rest.ndim >= 2 and rest.shape[-2] > 0, "p", "a batch of shape (..., N, K)", rest.shape)
+    scale = rest.max(axis=-1)
+    largest = scale.max(axis=-1, keepdims=True)
+    require(largest > 0, "p", "not one-hot in every member of the batch", p)
+    ratios = rest / np.where(scale > 0, scale, 1.0)[..., None]
+    return BatchGammas(*mean_excess(ratios, top, scale, scale / largest, at_top))
+
+
+def batch_gammas_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> BatchGammas:
+    r"""The same at :math:`p^\mu = \mathrm{softmax}(z^\mu / T)`, exact to rounding however saturated.
+
+    Members enter with weights relative to the least confident one, in logarithms: where every `p` rounds to
+    one-hot, the member with the smallest gap decides, and no member is lost before it is negligible.
+
+    Parameters
+    ----------
+    z
+        Logits, shape (..., N, K), K >= 2, any finite size.
+    temperature
+        :math:`T > 0`, one for each batch: broadcast against the axes of `z` before the last two.
+
+    Returns
+    -------
+    ``mean`` and ``separate``, of the leading shape of `z` broadcast with `temperature`.
+
+    Raises
+    ------
+    ValueError
+        If a logit is not finite, there are fewer than two, `z` is a single vector or an empty batch, or `temperature`
+        is not positive.
+
+    References
+    ----------
+    Vysogorets, Dawid and Kempe (2024), Eq. (1) and Section 4.
+
+    Examples
+    --------
+    >>> z = [[0.0, 1.0, 3.0], [2.0, 0.0, 1.5]]
+    >>> batch_gammas_from_logits(z, temperature=[1.0, 1e-3, 1e-6]).mean.round(6)
+    array([1.314299, 1.      , 1.      ])
+    """
+    logits = finite("z", z)
+    batch = logits.ndim >= 2 and logits.shape[-2] > 0 and logits.shape[-1] >= 2
+    require(batch, "z", "a batch of shape (..., N, K), K >= 2", logits.shape)
+    heat = positive("temperature", temperature)
+    together(z=logits[..., 0, 0], temperature=heat)
+    fits("z", 96.0 * max(heat.size, 1) * logits.size, logits.shape)
+    logits, heat = subtractable(logits, heat[..., None])
+    parts = split_logits(logits, heat)
+    weights = relative_scales(parts, heat)
+    return BatchGammas(*mean_excess(parts.ratios, parts.top, parts.scale, weights, parts.at_top))
+
+
+_POINTS = 9000  # of the quasi-random sequence; 63,000 change the share by 6e-4
+_MOST = 20  # classes; the sequence fills no space of many more dimensions
+
+
+def entropy_discordance(classes: int) -> float:
+    r"""Share of pairs of random predictions that entropy and Gamma order differently.
+
+    Both predictions are uniform on the simplex; an integral without a closed form, by quasi-random points.
+
+    Parameters
+    ----------
+    classes
+        Number K of classes, 3 to 20. Of two classes Gamma is 1 whatever the entropy.
+
+    Returns
+    -------
+    From 0 to 1, to 6e-4.
+
+    Raises
+    ------
+    ValueError
+        If `classes` is not a whole number from 3 to 20.
+
+    References
+    ----------
+    Beside Vysogorets, Dawid and Kempe (2024), Figure 4, right. The points are the additive recurrence of Roberts
+    (2018), "The unreasonable effectiveness of quasirandom sequences", the gaps of its sorted coordinates.
+
+    Examples
+    --------
+    >>> round(entropy_discordance(4), 3), round(entropy_discordance(10), 3)
+    (0.128, 0.036)
+    """
+    return _discordance(integer("classes", classes, least=3, most=_MOST))
+
+
+@cache
+def _discordance(classes: int) -> float:
+    # points that fill the simplex evenly
+    axes = classes - 1
+    root = float(np.roots([1.0, *[0.0] * (axes - 1), -1.0, -1.0]).real.max())
+    steps = root ** -np.arange(1.0, classes)
+    inner = np.sort((0.5 + np.outer(np.arange(1, _POINTS + 1), steps)) % 1.0, axis=1)
+    p = np.diff(inner, axis=1, prepend=0.0, append=1.0)
+    log_p = np.log(p)
+    gammas = excess_of_rows(log_p, np.ones(len(p)))
+    before: list[float] = []
+    inversions = 0  # pairs of which the larger comes first
+    for value in gammas[np.argsort(-(p * log_p).sum(axis=1))].tolist():
+        inversions += len(before) - bisect_right(before, value)
+        insort(before, value)
+    return 2 * inversions / (_POINTS * (_POINTS - 1))

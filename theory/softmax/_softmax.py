@@ -11,23 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory import _checks
-
-__all__ = [
-    "SplitLogits",
-    "argmax",
-    "block",
-    "covariance_excess",
-    "excess_of_rows",
-    "mean_excess",
-    "relative_scales",
-    "split_logits",
-    "split_probabilities",
-    "subtractable",
-    "where",
-]
-
-Floats = NDArray[np.float64]
+from theory._checks import Floats, finite, positive, probabilities, quiet, require, together
 
 _EPS = float(np.finfo(np.float64).eps)
 _FAR = 1.7e308  # keeps differences of gaps finite
@@ -38,13 +22,22 @@ _BLOCK = 1 << 17  # numbers per work array: one megabyte, which stays in the cac
 
 def split_probabilities(p: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """`p` with its mode set to zero, the mode, and where it was."""
-    full = _checks.probabilities("p", p)
+    full = probabilities("p", p)
     at_top = argmax(full)
     rest = np.where(at_top, 0.0, full)
     given, implied = full.max(axis=-1), 1.0 - rest.sum(axis=-1)
     # Both readings of the mode agree to rounding for normalised input; the given one keeps ties exact.
     top = where(np.abs(given - implied) <= 16 * _EPS, given, np.maximum(implied, 0.0))
     return rest, top, at_top
+
+
+def heated(z: ArrayLike, temperature: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Logits (..., K), and the first of them and the temperatures, broadcast."""
+    logits = finite("z", z)
+    require(logits.ndim >= 1 and logits.shape[-1] >= 2, "z", "at least two logits (..., K)", z)
+    heat = positive("temperature", temperature)
+    leading, heat = together(z=logits[..., 0], temperature=heat)
+    return logits, leading, heat
 
 
 def subtractable(logits: Floats, heat: Floats) -> tuple[Floats, Floats]:
@@ -66,6 +59,7 @@ class SplitLogits(NamedTuple):
     at_top: NDArray[np.bool_]
 
 
+@quiet
 def split_logits(logits: Floats, heat: Floats) -> SplitLogits:
     """Parts of softmax(logits / heat); `heat` broadcasts against the leading axes.
 
@@ -76,30 +70,29 @@ def split_logits(logits: Floats, heat: Floats) -> SplitLogits:
     others = np.where(at_top, -np.inf, logits)
     second = others.max(axis=-1, keepdims=True)
     # A difference or a quotient beyond the floats means a weight of exactly zero: the right limit at these heats.
-    with np.errstate(over="ignore", under="ignore"):
-        ratios = np.exp((others - second) / heat[..., None])
-        gap, error = _difference(second[..., 0], first[..., 0])
-        lead = np.exp(gap / heat)
+    ratios = np.exp((others - second) / heat[..., None])
+    gap, error = _difference(second[..., 0], first[..., 0])
+    lead = np.exp(gap / heat)
     top = 1.0 / (1.0 + lead * ratios.sum(axis=-1))
     return SplitLogits(ratios, top, lead * top, gap, error, at_top)
 
 
+@quiet
 def relative_scales(parts: SplitLogits, heat: Floats) -> Floats:
     """Scales over axis -1 in units of about the largest, where they themselves may underflow."""
     nearest = np.argmax(parts.gap, axis=-1, keepdims=True)
     behind = parts.gap - np.take_along_axis(parts.gap, nearest, axis=-1)
     behind = behind + (parts.error - np.take_along_axis(parts.error, nearest, axis=-1))
     behind = behind - behind.max(axis=-1, keepdims=True)  # of gaps that round to the same, the errors decide
-    with np.errstate(over="ignore", under="ignore"):
-        return np.exp(behind / heat) * parts.top
+    return np.exp(behind / heat) * parts.top
 
 
+@quiet
 def _difference(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """The difference rounded, and what the rounding left over, 0 where the difference is too large for a float."""
-    with np.errstate(invalid="ignore"):
-        rounded = x - y
-        back = rounded - x
-        error = (x - (rounded - back)) - (y + back)
+    rounded = x - y
+    back = rounded - x
+    error = (x - (rounded - back)) - (y + back)
     fits = np.isfinite(rounded)
     return np.maximum(rounded, -_FAR), where(fits, error, np.zeros_like(error))
 
@@ -138,17 +131,18 @@ def mean_excess(
     return trace / _norm_of_mean(ratios, top, scale, weight, at_top), trace / separate
 
 
+@quiet
 def excess_of_rows(logits: Floats, heat: Floats) -> Floats:
     """Trace over Frobenius norm at softmax(row / heat) for each row of (n, K), a few rows in the cache at a time."""
     classes = logits.shape[-1]
     step = max(1, _ROWS // classes)
     work = np.empty((2, step, classes))
     found = np.empty(len(logits))
-    with np.errstate(over="ignore", under="ignore"):  # weights of exactly zero: the right limit
-        for start in range(0, len(logits), step):
-            rows = slice(start, start + step)
-            size = len(logits[rows])
-            found[rows] = _excess_in_place(logits[rows], heat[rows], work[0, :size], work[1, :size])
+    # weights of exactly zero: the right limit
+    for start in range(0, len(logits), step):
+        rows = slice(start, start + step)
+        size = len(logits[rows])
+        found[rows] = _excess_in_place(logits[rows], heat[rows], work[0, :size], work[1, :size])
     return found
 
 

@@ -9,19 +9,35 @@ name                   symbol (Vysogorets, Dawid and Kempe 2024, Appendix C)
 ``weights``            :math:`w_i`, proportions of unequal entries beside the mode
 =====================  ============================================================================
 
-All names are offered by `theory.softmax` too.
+Gamma is a chance that two random pairs of classes meet, too, and has a slope along a ray of temperatures:
+
+===================  ================================================================================
+name                 symbol (beside Vysogorets, Dawid and Kempe 2024, Section 4 and Figure 4)
+===================  ================================================================================
+``e``                a pair of two classes i < j, drawn with the weight :math:`p_i p_j`
+``W``                :math:`\sum_{i < j} p_i p_j = \mathrm{Tr}(M) / 2`
+`gamma_of_pairs`     :math:`\Gamma_p` from two chances of pairs
+`ray_slope`          :math:`d \Gamma_p^{-2} / d\beta` at :math:`\beta = 1/T`
+===================  ================================================================================
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory import _checks
-
-__all__ = ["collapse_limit", "equal_tail_eigenvalues", "equal_tail_gamma", "rounded_gamma"]
-
-Floats = NDArray[np.float64]
+from theory._checks import (
+    Floats,
+    count,
+    fits,
+    integer,
+    nonnegative,
+    probabilities,
+    quiet,
+    representable,
+    require,
+)
+from theory.softmax._softmax import argmax, heated, where
 
 
 def collapse_limit(weights: ArrayLike) -> Floats:
@@ -53,9 +69,9 @@ def collapse_limit(weights: ArrayLike) -> Floats:
     >>> collapse_limit([1.0, 1.0]) ** 2, collapse_limit([1.0, 0.0])
     (np.float64(1.6), np.float64(1.0))
     """
-    w = np.ascontiguousarray(_checks.nonnegative("weights", weights))
+    w = np.ascontiguousarray(nonnegative("weights", weights))
     largest = w.max(axis=-1, keepdims=True, initial=0.0)
-    _checks.require(largest > 0, "weights", "not all zero along the last axis", weights)
+    require(largest > 0, "weights", "not all zero along the last axis", weights)
     shares = w / largest
     concentration = np.square(shares).sum(axis=-1) / np.square(shares.sum(axis=-1))
     return 2.0 / np.sqrt(1.0 + 3.0 * concentration)
@@ -95,7 +111,7 @@ def equal_tail_gamma(tail: ArrayLike, *, members: int) -> Floats:
     array([1.511858, 2.      ])
     """
     s, mode, _ = _equal(tail, members)
-    _checks.require((mode > 0) | (s > 2), "tail", "below 1 for two members", tail)
+    require((mode > 0) | (s > 2), "tail", "below 1 for two members", tail)
     return (s * mode + (s - 2)) / np.hypot(s * mode, np.sqrt(s - 2.0))
 
 
@@ -134,8 +150,8 @@ def equal_tail_eigenvalues(tail: ArrayLike, *, members: int, classes: int) -> Fl
     array([0.28125, 0.125  , 0.     , 0.     , 0.     ])
     """
     s, mode, eps = _equal(tail, members)
-    k = _checks.integer("classes", classes, least=s)
-    _checks.fits("classes", 32 * max(eps.size, 1) * k, k)
+    k = integer("classes", classes, least=s)
+    fits("classes", 32 * max(eps.size, 1) * k, k)
     found = np.zeros((*eps.shape, k))
     found[..., : s - 2] = eps[..., None]
     found[..., s - 2] = s * (eps * mode)
@@ -172,17 +188,132 @@ def rounded_gamma(members: int) -> float:
     >>> rounded_gamma(4), round(rounded_gamma(2), 6)
     (1.0, 0.57735)
     """
-    s = _checks.count("members", members)
-    _checks.require(s >= 2, "members", "at least 2", members)
+    s = count("members", members)
+    require(s >= 2, "members", "at least 2", members)
     return float(np.sqrt((s - 1) / 3.0))
 
 
+@quiet
 def _equal(tail: ArrayLike, members: int) -> tuple[int, Floats, Floats]:
     """S, the mode and the entries; a mode that only rounding makes negative is 0."""
-    s = _checks.count("members", members)
-    _checks.require(s >= 2, "members", "at least 2", members)
-    eps = _checks.nonnegative("tail", tail)
-    with np.errstate(over="ignore"):
-        mode = 1.0 - (s - 1) * eps
-    _checks.require(mode >= -1e-12, "tail", f"at most 1/{s - 1}", tail)
+    s = count("members", members)
+    require(s >= 2, "members", "at least 2", members)
+    eps = nonnegative("tail", tail)
+    mode = 1.0 - (s - 1) * eps
+    require(mode >= -1e-12, "tail", f"at most 1/{s - 1}", tail)
     return s, np.maximum(mode, 0.0), eps
+
+
+def gamma_of_pairs(p: ArrayLike) -> Floats:
+    r"""Gamma from pairs of classes, :math:`\Gamma_p^{-2} = \Pr(e = e') + \tfrac14 \Pr(|e \cap e'| = 1)`.
+
+    M is the Laplacian of the complete graph with the weights :math:`p_i p_j`: its trace counts every pair twice, its
+    squared norm the pairs of pairs that share a class. `theory.softmax.gamma` takes O(K) in place of O(K^2).
+
+    Parameters
+    ----------
+    p
+        Probabilities, shape (..., K).
+
+    Returns
+    -------
+    Shape (...), in :math:`[1, \sqrt{K-1}]` up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If `p` is not a probability vector along its last axis, or is one-hot, or the pairs do not fit into memory.
+
+    References
+    ----------
+    Not in Vysogorets, Dawid and Kempe (2024); a form of its Eq. (10).
+
+    Examples
+    --------
+    >>> (gamma_of_pairs([0.25, 0.25, 0.25, 0.25]) ** 2).round(12)
+    np.float64(3.0)
+    """
+    full = probabilities("p", p)
+    fits("p", 24.0 * full.size * full.shape[-1], full.shape)
+    pairs = full[..., :, None] * full[..., None, :]
+    pairs[..., np.arange(full.shape[-1]), np.arange(full.shape[-1])] = 0.0
+    largest = pairs.max(axis=(-2, -1), keepdims=True, initial=0.0)
+    require(largest > 0, "p", "not one-hot", p)
+    pairs /= largest
+    total = pairs.sum(axis=(-2, -1)) / 2
+    same = np.square(pairs).sum(axis=(-2, -1)) / 2
+    meeting = np.square(pairs.sum(axis=-1)).sum(axis=-1) - 2 * same
+    return total / np.sqrt(same + meeting / 4)
+
+
+@quiet
+def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
+    r"""Slope of :math:`\Gamma_p^{-2}` in the inverse temperature: a covariance over pairs of classes.
+
+    .. math:: \frac{d}{d\beta} \Gamma_p^{-2} = \frac{1}{2W}\, \mathrm{Cov}_e\big(z_i + z_j,
+              p_i + p_j - (p_i - p_j)^2\big), \quad p = \mathrm{softmax}(\beta z)
+
+    It is never negative: along a ray Gamma falls with the temperature, from :math:`\sqrt{K-1}` to its limit.
+
+    Parameters
+    ----------
+    z
+        Logits, shape (..., K), K >= 2.
+    temperature
+        :math:`T = 1/\beta > 0`, shape (...), same unit as the logits.
+
+    Returns
+    -------
+    Shape (...), in the unit of the logits.
+
+    Raises
+    ------
+    ValueError
+        If a logit is not finite, there are fewer than two, or `temperature` is not positive; if the pairs do not fit
+        into memory or the result overflows.
+
+    References
+    ----------
+    Not in Vysogorets, Dawid and Kempe (2024), whose Figure 4, right, shows rays.
+
+    Examples
+    --------
+    >>> ray_slope([1.0, 0.0, -1.0]).round(6), ray_slope([1.0, 0.0]).round(6)
+    (np.float64(0.211156), np.float64(0.0))
+    """
+    logits, leading, heat = heated(z, temperature)
+    size = logits.shape[-1]
+    fits("z", 64.0 * leading.size * size**2, logits.shape)
+    logits = np.broadcast_to(logits, (*leading.shape, size))
+    first, heads = logits.max(axis=-1, keepdims=True), argmax(logits)
+    tails = np.where(heads, -np.inf, logits)
+    second = tails.max(axis=-1, keepdims=True)
+    rest = np.exp((tails - second) / heat[..., None])  # in units of the runner-up
+    lead = np.exp((second - first) / heat[..., None])
+    top = 1.0 / (1.0 + lead * rest.sum(axis=-1, keepdims=True))
+    i, j = np.triu_indices(size, 1)
+    pair, sums = rest[..., i] + rest[..., j], (logits[..., i] - first) + (logits[..., j] - second)
+    both, of_the_mode = rest[..., i] * rest[..., j], heads[..., i] | heads[..., j]
+    # weights in units of p_1 p_2, the other variable in units of p_2: neither underflows near one-hot
+    weights = where(of_the_mode, pair, lead * both)
+    others = rest.sum(axis=-1, keepdims=True) - pair
+    small = lead * top
+    kept = where(
+        of_the_mode,
+        (top + small * pair) * others + 4 * top * pair,
+        pair * (1 - small * pair) + 4 * small * both,
+    )
+    # between nearly equal probabilities the constant part of the other variable would leave no digit of its changes
+    exponents = (logits - first) / heat[..., None]
+    even = exponents.min(axis=-1, keepdims=True) > -1
+    grown = np.expm1(exponents - exponents.mean(axis=-1, keepdims=True))
+    mean = grown.mean(axis=-1, keepdims=True)
+    excess = where(even, (grown - mean) / (size * (1 + mean)), np.zeros(()))
+    kept = where(
+        even, (excess[..., i] + excess[..., j] - (excess[..., i] - excess[..., j]) ** 2) / small, kept
+    )
+    total = weights.sum(axis=-1, keepdims=True)
+    shares = weights / total
+    centred = sums - (shares * sums).sum(axis=-1, keepdims=True)
+    found = (shares * centred * kept).sum(axis=-1) / (2 * top * total)[..., 0]
+    return representable(found, z=z, temperature=temperature)

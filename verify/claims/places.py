@@ -112,7 +112,7 @@ UNREAD: dict[str, tuple[str, ...]] = {
 def reason(output: str) -> str:
     """Why an output may go unread; empty where there is no reason.
 
-    >>> reason("theory.derivations.laws.marchenko_pastur_density")
+    >>> reason("theory.derivations.spectra.marchenko_pastur_density")
     'a derivation in sympy: tests hold the function that it derives to it'
     >>> reason("theory.softmax.gamma")
     ''

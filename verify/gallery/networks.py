@@ -13,7 +13,7 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Point
 from simulate.wide import batch_normed, fisher_gram, last_layer, layer_normed, signals
 from theory import fisher, learning_rates, own_direction
-from theory.fisher.batch_normalisation import batch_normalised_statistics
+from theory.fisher import batch_normalised_statistics
 from theory.fisher.layer_normalisation import layer_norm_largest
 from theory.fisher.middle_normalisation import batch_norm_bound
 from verify.claims.beyond.networks import formulas, law_of, noise_of, small_perceptron

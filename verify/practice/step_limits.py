@@ -11,7 +11,7 @@ Nesterov's momentum         :math:`2(1+\rho)/((1+2\rho)\eta)`      the same
 Adam, AdamW                 :math:`2(1+\beta_1)/((1-\beta_1)\eta)` Cohen et al. (2022, arXiv 2207.14484)
 ==========================  =====================================  =========================================
 
-Those of SGD are where the contraction of `theory.learning_rates.momentum` is 1. Dampening d of torch's momentum makes
+Those of SGD are where the contraction of `theory.learning_rates` is 1. Dampening d of torch's momentum makes
 the rate :math:`(1-d)\eta`. That of Adam is for the eigenvalue of :math:`P^{-1/2} H P^{-1/2}` with
 :math:`P = \mathrm{diag}(\sqrt{\hat v} + \epsilon)`, held fixed, without the bias correction of the first moment: 38
 over the rate at :math:`\beta_1 = 0.9`. Weight decay that the optimiser adds to the gradient is curvature, and belongs

@@ -13,8 +13,6 @@ from numpy.testing import assert_allclose
 from theory import derivations, gauss_newton, softmax, zone
 from theory.derivations import (
     descent as descent_derivations,
-    laws as law_derivations,
-    linear as linear_derivations,
     spectra as spectral_derivations,
     wide as wide_derivations,
     zone as zone_derivations,
@@ -120,8 +118,8 @@ def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
     found = derivations.every_derivation()
 
     modules = (
-        *(derivations, spectral_derivations, law_derivations, descent_derivations),
-        *(wide_derivations, linear_derivations, zone_derivations),
+        *(derivations, spectral_derivations, descent_derivations),
+        *(wide_derivations, zone_derivations),
     )
     public = {name: getattr(module, name) for module in modules for name in module.__all__}
     names = [d.name for d in found]

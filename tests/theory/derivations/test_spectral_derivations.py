@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from tests.theory.derivations.test_derivations import numeric
 from theory import batch_hessian, learning_rates, outliers, rmt
-from theory.derivations import descent, laws, spectra as spectral
+from theory.derivations import descent, spectra as spectral
 
 SIGMA, BETA = 0.7, np.array([0.13, 1.0, 3.7, 40.0])
 EXCESS = np.array([[1.003], [1.7], [30.0]])  # spike over threshold
@@ -69,20 +69,22 @@ def test_marchenko_pastur_transform_and_density() -> None:
         x = np.linspace(low, high, 9)[1:-1]
         z = high * np.array([1.001, 1.5, 40.0])
         assert_allclose(
-            law.stieltjes(z), numeric(laws.marchenko_pastur_transform(), z, beta, SIGMA), rtol=1e-11
+            law.stieltjes(z), numeric(spectral.marchenko_pastur_transform(), z, beta, SIGMA), rtol=1e-11
         )
-        assert_allclose(law.pdf(x), numeric(laws.marchenko_pastur_density(), x, beta, SIGMA), rtol=1e-12)
+        assert_allclose(law.pdf(x), numeric(spectral.marchenko_pastur_density(), x, beta, SIGMA), rtol=1e-12)
 
 
 @pytest.mark.parametrize("rate", [0.03, 0.6, 1.0, 9.0])
 def test_symmetric_directions(rate: float) -> None:
     law = rmt.CompoundFreePoisson(rate=rate, jumps=[1.3, -1.3])
-    threshold = float(numeric(laws.symmetric_poisson_threshold(), rate, 1.3))
+    threshold = float(numeric(spectral.symmetric_poisson_threshold(), rate, 1.3))
     spike = threshold * np.array([1.001, 2.5])
     top = outliers.additive(spike, law)
 
     assert_allclose(top.threshold, threshold, rtol=1e-13)
-    assert_allclose(top.eigenvalue, numeric(laws.symmetric_poisson_outlier(), spike, rate, 1.3), rtol=1e-13)
+    assert_allclose(
+        top.eigenvalue, numeric(spectral.symmetric_poisson_outlier(), spike, rate, 1.3), rtol=1e-13
+    )
 
 
 def test_mean_without_replacement_is_the_fluctuation_of_a_data_set() -> None:

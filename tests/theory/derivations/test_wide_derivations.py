@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from tests.theory.derivations.test_derivations import numeric
 from theory import criticality, fisher, linear_network
 from theory.activations import erf, gaussian_kernels, relu
-from theory.derivations import linear as linear_derivations, wide
+from theory.derivations import wide
 
 
 @pytest.mark.parametrize("angle", [0.03, 0.9, math.pi / 2, 2.8])
@@ -59,11 +59,11 @@ def test_constants_of_linear_networks(depth: int) -> None:
         "linear", depth=depth, outputs=1, weight_variance=1.3, bias_variance=0.4
     )
 
-    assert_allclose(found.c1, numeric(linear_derivations.linear_lower_constant(), 1.3, depth), rtol=1e-13)
-    assert_allclose(found.c2, numeric(linear_derivations.linear_fluctuations(), 1.3, depth), rtol=1e-13)
+    assert_allclose(found.c1, numeric(wide.linear_lower_constant(), 1.3, depth), rtol=1e-13)
+    assert_allclose(found.c2, numeric(wide.linear_fluctuations(), 1.3, depth), rtol=1e-13)
 
 
 def test_edge_is_the_minimum_of_the_derived_function() -> None:
     w = np.linspace(0.01, 1 / (1 + math.sqrt(0.6)), 20001)
     edge = linear_network.linear_network_edge(0.8, weight_variance=1.0, width_ratios=[1.0, 0.6])
-    assert_allclose(edge, numeric(linear_derivations.linear_edge(), w, 0.8, 0.6).min(), rtol=1e-8)
+    assert_allclose(edge, numeric(wide.linear_edge(), w, 0.8, 0.6).min(), rtol=1e-8)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from theory import fisher
 from theory.activations import resolve
-from theory.fisher.batch_normalisation import (
+from theory.fisher import (
     batch_normalised_constants,
     batch_normalised_statistics,
     deviation_share,

@@ -9,8 +9,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from theory import softmax
-from theory.fisher import eigenvalue_statistics, kappas, parameter_count
-from theory.fisher.cross_entropy import cross_entropy_outliers, cross_entropy_statistics
+from theory.fisher import (
+    cross_entropy_outliers,
+    cross_entropy_statistics,
+    eigenvalue_statistics,
+    kappas,
+    parameter_count,
+)
 
 SETTING: dict[str, Any] = {"depth": 3, "weight_variance": 2.3, "bias_variance": 0.6}
 ENTROPIC: dict[str, Any] = {**SETTING, "width": 60}

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from theory import fisher
 from theory.activations import Activation, gaussian_kernels, single
-from theory.fisher import _layer_normed
+from theory.fisher import layer_normalisation
 from theory.fisher.layer_normalisation import (
     layer_norm_kappas,
     layer_norm_largest,
@@ -108,7 +108,7 @@ def test_without_weights_all_inputs_look_alike() -> None:
 def test_normalised_kernels_are_those_of_the_rescaled_activation(activation: str) -> None:
     q, share = 2.7, 0.4
     base = single(activation)
-    kernels = _layer_normed.UnitVariance(gaussian_kernels(base))
+    kernels = layer_normalisation._UnitVariance(gaussian_kernels(base))
     direct = gaussian_kernels(base)
     pair, unit = (q, q * share, q * (1 - share)), (1.0, share, 1 - share)
     assert_allclose(kernels.value(*pair), direct.value(*unit), rtol=1e-13)

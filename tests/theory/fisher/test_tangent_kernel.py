@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
-from theory.fisher import kappas, parameter_count
-from theory.fisher.tangent import tangent_kernel, tangent_kernel_statistics
+from theory.fisher import kappas, parameter_count, tangent_kernel, tangent_kernel_statistics
 from theory.order_parameters import order_parameters
 
 SETTING: dict[str, Any] = {"depth": 3, "weight_variance": 1.7, "bias_variance": 0.6}

@@ -15,7 +15,7 @@ from tests.theory.fuzz.networks import CLOSED, SINE
 from tests.theory.fuzz.strategies import ANY_SIZE, hostile, log_uniform, mostly
 from theory import criticality, fisher, linear_network, order_parameters
 
-DERIVATIONS = ("", ".descent", ".laws", ".linear", ".spectra", ".wide", ".zone")
+DERIVATIONS = ("", ".descent", ".spectra", ".wide", ".zone")
 MODULES = {
     "order_parameters": ("ConvergenceError", "OrderParameters", "Propagation"),
     "fisher": (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
-from theory.learning_rates import momentum
+from theory import learning_rates
 
 METHODS = ["heavy_ball", "nesterov"]
 INTERVALS = [(10.0, 0.1), (100.0, 1.3), (0.9, 0.013), (7.0, 3.0), (1e-3, 1e-7)]
@@ -37,7 +37,7 @@ def test_the_worst_eigenvalue_is_an_end_of_the_interval(
     method: str, rate: float, rho: float, largest: float, share: float
 ) -> None:
     smallest = largest - 5 * share
-    found = getattr(momentum, f"{method}_contraction")(rate, rho, largest=largest, smallest=smallest)
+    found = getattr(learning_rates, f"{method}_contraction")(rate, rho, largest=largest, smallest=smallest)
 
     inside = radius(method, rate, rho, np.linspace(smallest, largest, 31))
     assert_allclose(found, inside, rtol=1e-6)
@@ -51,25 +51,25 @@ def test_contractions_of_the_named_constants(largest: float, smallest: float) ->
         ("nesterov", "nesterov"),
         ("best_nesterov", "nesterov"),
     ):
-        constants = getattr(momentum, name)(largest, smallest)
-        found = getattr(momentum, f"{method}_contraction")(*constants[:2], **ends)
+        constants = getattr(learning_rates, name)(largest, smallest)
+        found = getattr(learning_rates, f"{method}_contraction")(*constants[:2], **ends)
         # double roots: the radius is good to the root of the rounding error
         assert_allclose(found, constants.contraction, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
 def test_no_other_nesterov_is_faster(largest: float, smallest: float) -> None:
-    best = momentum.best_nesterov(largest, smallest)
+    best = learning_rates.best_nesterov(largest, smallest)
     for a in (0.95, 1.0, 1.05):
         for m in (0.95, 1.0, 1.02):
-            found = momentum.nesterov_contraction(
+            found = learning_rates.nesterov_contraction(
                 a * best.learning_rate, m * best.momentum, largest=largest, smallest=smallest
             )
             assert found > best.contraction * (1 - 1e-6)
 
 
 def test_best_nesterov_at_its_ends() -> None:
-    assert momentum.best_nesterov(4.0, 4.0) == (0.25, 0.0, 0.0)
-    assert momentum.best_nesterov(1.0, 1e-308).contraction <= 1
-    nearly = momentum.best_nesterov(1.0, 1 - 1e-15)
+    assert learning_rates.best_nesterov(4.0, 4.0) == (0.25, 0.0, 0.0)
+    assert learning_rates.best_nesterov(1.0, 1e-308).contraction <= 1
+    nearly = learning_rates.best_nesterov(1.0, 1 - 1e-15)
     assert_allclose(nearly.contraction, 3 * 1e-15 / 8, rtol=0.2)

@@ -13,7 +13,6 @@ from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import own_direction as measured, per_sample, sample_products, trained
 from simulate.training import optimisers
 from theory import batch_hessian, learning_rates, own_direction
-from theory.batch_hessian import batch_ggn
 from verify.claims.granziol2022 import PAPER
 from verify.model import Arrays, Tier
 from verify.model.observation import Observation, columns_of
@@ -140,8 +139,8 @@ def formulas(noise: Noise, dim: int, sizes: Sequence[int], total: int) -> Arrays
     return {
         "theorem_4": batch_hessian.batch_eigenvalue(noise.eigenvalue, sigma=sigma, dim=dim, **batch),
         "theorem_7_read": theorem_7_as_our_copy_reads(noise.eigenvalue, sigma, ratio),
-        "theorem_7": batch_ggn.batch_ggn_eigenvalue(noise.eigenvalue, **repaired),
-        "factor": batch_ggn.batch_ggn_factor_eigenvalue(noise.eigenvalue, **repaired),
+        "theorem_7": batch_hessian.batch_ggn_eigenvalue(noise.eigenvalue, **repaired),
+        "factor": batch_hessian.batch_ggn_factor_eigenvalue(noise.eigenvalue, **repaired),
         "second_order": batch_hessian.second_order_eigenvalue(
             noise.eigenvalue, coefficient=noise.coefficient, **batch
         ),

@@ -12,7 +12,6 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.wide import few_signals, fisher_gram, gram_variants, signals
 from theory import fisher
-from theory.fisher import tangent
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
@@ -90,8 +89,8 @@ TANGENT_SIZES = Experiment(
 
 
 @cache
-def _tangent(p: Point, width: int) -> tangent.TangentKernelStatistics:
-    return tangent.tangent_kernel_statistics(**setting(p, "samples", "outputs"), width=width)
+def _tangent(p: Point, width: int) -> fisher.TangentKernelStatistics:
+    return fisher.tangent_kernel_statistics(**setting(p, "samples", "outputs"), width=width)
 
 
 def _second_moment(p: Point) -> float:
@@ -107,8 +106,8 @@ def _squares(p: Point, own: float, shared: float) -> float:
 
 
 @cache
-def _kernel(p: Point) -> tangent.TangentKernel:
-    return tangent.tangent_kernel(**setting(p))
+def _kernel(p: Point) -> fisher.TangentKernel:
+    return fisher.tangent_kernel(**setting(p))
 
 
 @cache

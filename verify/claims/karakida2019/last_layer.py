@@ -14,7 +14,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
 from simulate.wide import few_signals, fisher_gram, last_layer, signals
 from theory import fisher
-from theory.fisher import batch_normalisation, mean_subtraction
+from theory.fisher import mean_subtraction
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import (
     WIDE,
@@ -40,7 +40,7 @@ BIASED = f"{WIDE}; the bias is O(1/M)"
 
 
 def _output_variance(p: Any) -> float:
-    return batch_normalisation.output_variance(**setting(p, "samples"))
+    return fisher.output_variance(**setting(p, "samples"))
 
 
 def normalised_fisher(block: Block, point: Point) -> Arrays:
@@ -100,10 +100,10 @@ DEVIATIONS_MEASURED = {"q1": _typical(1), "q2": _typical(2)}
 @lru_cache(maxsize=32)
 def _statistics(sized: Point, q1: tuple[float, ...], q2: tuple[float, ...]) -> Any:
     """Eq. (19), which the rivals read too, for all replicates."""
-    return batch_normalisation.batch_normalised_statistics(**sized, q1=q1, q2=q2, finite_width=True)
+    return fisher.batch_normalised_statistics(**sized, q1=q1, q2=q2, finite_width=True)
 
 
-def _normalised(p: Any) -> batch_normalisation.BatchNormalisedStatistics:
+def _normalised(p: Any) -> fisher.BatchNormalisedStatistics:
     sized = Point(**setting(p, "width", "samples", "outputs"))
     return _statistics(sized, *(tuple(np.atleast_1d(q).tolist()) for q in (p.q1, p.q2)))
 
@@ -244,7 +244,7 @@ SHARES = one_network(
 
 
 def _share(p: Any) -> float:
-    return (p.samples - 1) * batch_normalisation.deviation_share(**setting(p, "width", "samples"))
+    return (p.samples - 1) * fisher.deviation_share(**setting(p, "width", "samples"))
 
 
 SHARE_CLAIM = wide(

@@ -14,8 +14,7 @@ from simulate import spectra
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature, full_space
-from theory import gauss_newton, softmax
-from theory.zone import bulk as zone_bulk
+from theory import gauss_newton, softmax, zone
 from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import on_digits, stream_by_stream
 from verify.model import (
@@ -170,7 +169,7 @@ ABOVE = Experiment(
 
 
 def _top(p: Point) -> Any:
-    return zone_bulk.bulk_outlier(p.spike, bulk_norm=p.bulk_norm).eigenvalue
+    return zone.bulk_outlier(p.spike, bulk_norm=p.bulk_norm).eigenvalue
 
 
 _over_bulk = partial(Claim, symbols={r"\theta": "strength of the outlier"}, entries=("A20",))
@@ -219,7 +218,7 @@ SPIKED = Experiment(
 
 
 def _spiked(p: Point) -> Any:
-    return zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
+    return zone.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
 
 
 SPIKED_CLAIM = _over_bulk(

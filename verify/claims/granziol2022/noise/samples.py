@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
-from theory import loss_change, rmt
-from theory.gauss_newton import probes
+from theory import gauss_newton, loss_change, rmt
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
 from verify.model import (
@@ -136,12 +135,12 @@ def _diagonal(p: Point) -> Array:
 
 
 def _gaussian_variance(p: Point) -> Any:
-    return probes.normal_probe_variance((_powers(p) ** 2).sum())
+    return gauss_newton.normal_probe_variance((_powers(p) ** 2).sum())
 
 
 def _sign_variance(p: Point) -> Any:
     squares = (_diagonal(p) ** 2).sum()
-    return probes.sign_probe_variance((_powers(p) ** 2).sum(), squared_diagonal=squares)
+    return gauss_newton.sign_probe_variance((_powers(p) ** 2).sum(), squared_diagonal=squares)
 
 
 def _overlap_law(p: Point) -> Any:

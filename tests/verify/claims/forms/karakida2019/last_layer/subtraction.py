@@ -10,7 +10,6 @@ from tests.verify.claims.closed_forms import SETTING, order_parameters_of
 from tests.verify.claims.forms.karakida2019.spectrum.spectrum import ENTRIES
 from tests.verify.claims.mutation import ClosedForm, Quantity
 from theory import fisher
-from theory.fisher import batch_normalisation
 
 __all__ = [
     "FORMS",
@@ -47,7 +46,7 @@ def _c2(p: Any) -> float:
 
 def _overlap(p: Point) -> float:
     """The constant r, from the share at a size where nothing else is left of it."""
-    share = batch_normalisation.deviation_share(**_setting(p), width=1, samples=2**30)
+    share = fisher.deviation_share(**_setting(p), width=1, samples=2**30)
     return (share * (2**30 - 1) - 1) / (2**30 - 2)
 
 

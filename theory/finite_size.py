@@ -20,17 +20,22 @@ For noise that has no preferred direction the outlier z of a spike :math:`\theta
 :math:`1/\theta = u^\top (z - W)^{-1} u`. The right-hand side scatters about G(z) with variance
 :math:`-\frac{2}{P} (G' + G^2)`, and with the squared overlap
 :math:`o = dz/d\theta = -1/(\theta^2 G')` the variance of z is :math:`\frac{2}{P} \theta^2 o (1 - o)`.
+
+Extreme eigenvalues of noise are those of the Tracy-Widom law with centre and scale to second order.
 """
 
 from __future__ import annotations
 
+import functools
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from theory import outliers
-from theory._checks import finite, nonnegative, representable, require, together, whole
-from theory.finite_size._edges import EdgeFluctuation, wigner_edge, wishart_edge
+from theory._checks import Floats, finite, flag, nonnegative, quiet, representable, require, together, whole
 from theory.outliers import Outlier
+from theory.rmt.tracy_widom import TracyWidom, point_masses
 
 __all__ = [
     "EdgeFluctuation",
@@ -42,8 +47,6 @@ __all__ = [
     "wigner_edge",
     "wishart_edge",
 ]
-
-Floats = NDArray[np.float64]
 
 
 def additive_wigner_sd(spike: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike) -> Floats:
@@ -79,14 +82,12 @@ def additive_wigner_sd(spike: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike) ->
     >>> float(additive_wigner_sd(2.0, sigma=1.0, dim=150).round(6))
     0.1
     """
-    spike, sigma, dim = together(
-        spike=finite("spike", spike), sigma=nonnegative("sigma", sigma), dim=whole("dim", dim)
-    )
+    spike, sigma, dim = together(spike=(finite, spike), sigma=(nonnegative, sigma), dim=(whole, dim))
     overlap = _visible(spike, outliers.additive_wigner(spike, sigma=sigma)).overlap
     return sigma * np.sqrt(2 * overlap / dim)
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@quiet
 def axis_wigner_sd(
     spike: ArrayLike,
     *,
@@ -129,11 +130,11 @@ def axis_wigner_sd(
     0.1
     """
     spike, sigma, dim, diagonal, fourth = together(
-        spike=finite("spike", spike),
-        sigma=nonnegative("sigma", sigma),
-        dim=whole("dim", dim),
-        diagonal=nonnegative("diagonal", diagonal),
-        fourth_cumulant=finite("fourth_cumulant", fourth_cumulant),
+        spike=(finite, spike),
+        sigma=(nonnegative, sigma),
+        dim=(whole, dim),
+        diagonal=(nonnegative, diagonal),
+        fourth_cumulant=(finite, fourth_cumulant),
     )
     require(fourth >= -2, "fourth_cumulant", "at least -2", fourth_cumulant)
     overlap = _visible(spike, outliers.additive_wigner(spike, sigma=sigma)).overlap  # 1 - m
@@ -178,6 +179,7 @@ def additive_wishart_sd(
     return variance * (spike / strength) * np.sqrt(2 * outlier.overlap / n)
 
 
+@quiet
 def information_plus_noise_sd(
     spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
 ) -> Floats:
@@ -211,12 +213,12 @@ def information_plus_noise_sd(
     """
     spike, q, variance, n = _rectangular(spike, dim, samples, variance)
     steep = _slope(spike, q, variance)
-    with np.errstate(over="ignore"):
-        both = np.where(variance > 0, 2 * spike + (1 + q) * variance, 0.0)
-        sd = np.sqrt(variance) * np.sqrt(2 * steep / n * both)
+    both = np.where(variance > 0, 2 * spike + (1 + q) * variance, 0.0)
+    sd = np.sqrt(variance) * np.sqrt(2 * steep / n * both)
     return representable(sd, spike=spike, variance=variance)
 
 
+@quiet
 def spiked_covariance_sd(
     spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
 ) -> Floats:
@@ -254,8 +256,7 @@ def spiked_covariance_sd(
     0.2212
     """
     spike, q, variance, n = _rectangular(spike, dim, samples, variance)
-    with np.errstate(over="ignore"):
-        sd = (spike + variance) * np.sqrt(2 * _slope(spike, q, variance) / n)
+    sd = (spike + variance) * np.sqrt(2 * _slope(spike, q, variance) / n)
     return representable(sd, spike=spike, variance=variance)
 
 
@@ -264,10 +265,10 @@ def _rectangular(
 ) -> tuple[Floats, ...]:
     """Spike, aspect ratio, variance and samples, checked and broadcast."""
     spike, p, n, variance = together(
-        spike=nonnegative("spike", spike),
-        dim=whole("dim", dim),
-        samples=whole("samples", samples),
-        variance=nonnegative("variance", variance),
+        spike=(nonnegative, spike),
+        dim=(whole, dim),
+        samples=(whole, samples),
+        variance=(nonnegative, variance),
     )
     return spike, p / n, variance, n
 
@@ -281,3 +282,139 @@ def _slope(spike: Floats, q: Floats, variance: Floats) -> Floats:
     """Slope of the outlier over the spike, 1 - q variance^2 / spike^2, of information plus noise."""
     threshold = _visible(spike, outliers.information_plus_noise(spike, q=q, variance=variance)).threshold
     return (spike - threshold) / spike * ((spike + threshold) / spike)
+
+
+class EdgeFluctuation(NamedTuple):
+    """Mean and standard deviation of an extreme eigenvalue of noise, of the same shape."""
+
+    mean: Floats
+    sd: Floats
+
+
+@quiet
+def wigner_edge(dim: ArrayLike, *, sigma: ArrayLike, lower: bool = False) -> EdgeFluctuation:
+    r"""Largest eigenvalue of a Wigner matrix, below its limit by about 1.2 of :math:`\sigma P^{-2/3}`.
+
+    The limit is :math:`2\sigma`. Centre :math:`2 \sigma \sqrt{(P - 1/2)/P}` and scale
+    :math:`\sigma P^{-1/2} (P - 1/2)^{-1/6}` of the Tracy-Widom law for beta = 1. The 1/2 takes the error of the
+    mean from O(1/P) to O(P^(-4/3)).
+
+    Parameters
+    ----------
+    dim
+        P, an integer >= 1.
+    sigma
+        Standard deviation of the semicircle, >= 0: entries of standard deviation :math:`\sigma/\sqrt P`, on the
+        diagonal :math:`\sigma \sqrt{2/P}`.
+    lower
+        Of the smallest eigenvalue instead, the mirror image.
+
+    Returns
+    -------
+    Mean and standard deviation, in the unit of `sigma`, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is not a whole number >= 1, `sigma` is negative or not finite, or `lower` is no bool.
+
+    References
+    ----------
+    Johnstone and Ma (2012), Fast approach to the Tracy-Widom law at the edge of GOE and GUE.
+
+    Examples
+    --------
+    >>> edge = wigner_edge([10, 100, 1000], sigma=1.0)
+    >>> edge.mean.round(3), edge.sd.round(3)
+    (array([1.687, 1.939, 1.987]), array([0.276, 0.059, 0.013]))
+    """
+    dim, sigma = together(dim=(whole, dim), sigma=(nonnegative, sigma))
+    lower = flag("lower", lower)
+    center = 2 * sigma * np.sqrt((dim - 0.5) / dim)
+    mean, sd = _tracy_widom(center, sigma / np.sqrt(dim) * (dim - 0.5) ** (-1 / 6))
+    return _edge(-mean if lower else mean, sd, dim=dim, sigma=sigma)
+
+
+@quiet
+def wishart_edge(
+    dim: ArrayLike, samples: ArrayLike, *, variance: ArrayLike, lower: bool = False
+) -> EdgeFluctuation:
+    r"""Largest eigenvalue of :math:`X X^\top / n`, or the smallest that is not 0.
+
+    With :math:`a = \sqrt{n - 1/2}` and :math:`b = \sqrt{p - 1/2}`, the centre :math:`(a + b)^2` and the scale
+    :math:`(a + b) (1/a + 1/b)^{1/3}` of the Tracy-Widom law for beta = 1, over n. At the lower edge, with minus
+    signs for :math:`b < a`, it is the logarithm of the eigenvalue that follows the (mirrored) law.
+
+    For ten rows and columns or more the mean is right to 2 %, the standard deviation to 10 %; for fewer both are rough,
+    and for a 1 x 1 matrix wrong.
+
+    Parameters
+    ----------
+    dim, samples
+        p rows and n columns of X, integers >= 1.
+    variance
+        Variance of an entry of X, >= 0.
+    lower
+        Of the smallest eigenvalue instead, for p > n of the smallest of the n that are not 0. A soft edge: p and
+        n must differ, and by so much that :math:`(a - b)^2` is well above its own scale. Of 100 rows and
+        160 columns the standard deviation comes out 4 % too large, of 110 columns a quarter.
+
+    Returns
+    -------
+    Mean and standard deviation, in the unit of `variance`, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number >= 1, `variance` is negative or not finite, or the lower edge of a square
+        matrix is asked for, which is hard.
+
+    References
+    ----------
+    Johnstone (2001), On the distribution of the largest eigenvalue in principal components analysis; Ma (2012),
+    Accuracy of the Tracy-Widom limits for the extreme eigenvalues in white Wishart matrices.
+
+    Examples
+    --------
+    >>> edge = wishart_edge([10, 100], [25, 250], variance=1.0)  # the limit is 2.665
+    >>> edge.mean.round(3), edge.sd.round(3)
+    (array([2.267, 2.588]), array([0.329, 0.071]))
+    """
+    p, n, variance = together(dim=(whole, dim), samples=(whole, samples), variance=(nonnegative, variance))
+    arguments = {"dim": p, "samples": n, "variance": variance}
+    unit = variance / n
+    a, b = np.sqrt(np.maximum(p, n) - 0.5), np.sqrt(np.minimum(p, n) - 0.5)
+    if not flag("lower", lower):
+        mean, sd = _tracy_widom((a + b) ** 2, (a + b) * np.cbrt(1 / a + 1 / b))
+        return _edge(unit * mean, unit * sd, **arguments)
+    require(p != n, "dim", "different from samples at the lower edge", dim)
+    gap = (np.maximum(p, n) - np.minimum(p, n)) / (a + b)  # a - b
+    width = np.cbrt(gap / a / b) / gap
+    center = unit * (gap * np.exp(width**2 / 16)) ** 2
+    changes = np.array([_change(t) for t in width.ravel()]).reshape(*width.shape, 2)
+    mean, sd = 1 + changes[..., 0], changes[..., 1]
+    return _edge(center * mean, center * sd, **arguments)
+
+
+def _edge(mean: Floats, sd: Floats, **arguments: Floats) -> EdgeFluctuation:
+    return EdgeFluctuation(representable(mean, **arguments), representable(sd, **arguments))
+
+
+def _tracy_widom(center: Floats, scale: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of a Tracy-Widom variable (beta = 1) with this centre and scale."""
+    mean, sd = _unit()
+    return center + scale * mean, scale * sd
+
+
+@functools.cache
+def _unit() -> tuple[float, float]:
+    law = TracyWidom(beta=1)
+    return law.mean(), law.var() ** 0.5
+
+
+def _change(t: float) -> tuple[float, float]:
+    """Mean and standard deviation of exp(-t W) - 1, which may be small."""
+    x, mass = point_masses(1)
+    change = np.expm1(-t * x)
+    mean = float(mass @ change)
+    return mean, float(mass @ (change - mean) ** 2) ** 0.5
