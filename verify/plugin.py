@@ -9,14 +9,12 @@ import contextlib
 import dataclasses
 import io
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from verify.deselected import reasons
 from verify.escapes import escaped
 from verify.heartbeat import Heartbeat
 from verify.judging.judge import labels
@@ -119,7 +117,7 @@ class Verification:
         from verify.running.suite import open_session
 
         self._session = self._stack.enter_context(open_session(self.request, self._tell))
-        self._session.listener = self._speak
+        self._session.pump.listener = self._speak
 
     @property
     def session(self) -> Session:
@@ -156,44 +154,29 @@ class Verification:
             If the report cannot be written.
         """
         with Heartbeat(self._tell_if_asked, "stopping the workers") as heart:
-            self._close(heart.doing)
+            self._stack.close()
+            made = bool(self.rows() or self.observations())
+            if self._session is None or not made or hasattr(self._config, "workerinput"):
+                return  # a process of pytest-xdist has a share of the run only
+            from verify.reporting import publish
+            from verify.running import suite
 
-    def _close(self, doing: Callable[[str | Callable[[], str]], None]) -> None:
-        self._stack.close()
-        made = bool(self.rows() or self.observations())
-        if self._session is None or not made or hasattr(self._config, "workerinput"):
-            return  # a process of pytest-xdist has a share of the run only
-        from verify.reporting import publish
-        from verify.running import suite
-        from verify.running.replays import devices_compared, replay_agrees, replay_differences
-
-        progress = self._session.progress()
-        results = self.results = suite.collect(
-            self._session,
-            self.request,
-            interrupted=progress.done < progress.total,
-            paged=self.request.report_dir is not None,
-            doing=doing,
-        )
-        if self.request.replay is not None:
-            asked = self.request
-            self.differences = replay_differences(
-                self.request.replay, results, asked.asked, asked.not_drawn, asked.single
+            progress, asked = self._session.progress(), self.request
+            results = self.results = suite.collect(
+                self._session,
+                asked,
+                interrupted=progress.done < progress.total,
+                paged=asked.report_dir is not None,
+                doing=heart.doing,
             )
-            self.notes += [
-                f"replay: {line}" for line in [devices_compared(self.request.replay, results)] if line
-            ]
-            self.notes += [f"replay differs: {line}" for line in self.differences]
-            same = f"replay: {replay_agrees(self.request.not_drawn)}"
-            self.notes += [] if self.differences else [same]
-        doubts = suite.doubts(results)
-        self.differences += doubts
-        self.notes += doubts
-        if self.request.report_dir is not None:
-            asked = self.request
-            workers = asked.settings.workers
-            page = publish(results, self.request.report_dir, workers, one_file=asked.one_file, doing=doing)
-            self.notes.append(f"report: {page}")
+            doubts = suite.doubts(results)
+            notes, changed = suite.replayed(results, asked)
+            self.differences, self.notes = [*changed, *doubts], [*notes, *doubts]
+            if asked.report_dir is not None:
+                heart.doing("writing the page")
+                one_file = asked.options.one_file
+                page = publish(results, asked.report_dir, asked.settings.workers, one_file=one_file)
+                self.notes.append(f"report: {page}")
 
     def told(self, *, colour: bool, quiet: bool) -> list[str]:
         """The end of the run: on one screen, or with the table of claims, and what was counted.
@@ -209,8 +192,8 @@ class Verification:
         ending = [escaped(line) for line in summary.ending(self.results, notes)]
         if quiet:
             return ending
-        if not summary.tabled(self.results, self.request.table):
-            strict = self.request.strict_undecided
+        if not summary.tabled(self.results, self.request.options.table):
+            strict = self.request.options.strict_undecided
             unsaid = [] if strict else summary.to_look_at(self.results, [])
             return [*summary.screen(self.results, unsaid, ending), *ending]
         text = io.StringIO()
@@ -247,7 +230,6 @@ class Verification:
 
 
 KEY = pytest.StashKey[Verification]()
-LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -262,7 +244,9 @@ def pytest_configure(config: pytest.Config) -> None:
     verification = config.stash[KEY] = Verification(config)
     if config.option.help or config.option.version:
         return
-    if _names_verify(config) or any(config.getoption(name) not in (None, False, "cpu") for name in _names()):
+    if _names_verify(config) or any(
+        config.getoption(name) not in (None, False, "cpu", "", ()) for name in _names()
+    ):
         with _usage_errors():
             _require_one_process(config, verification.request)
 
@@ -292,13 +276,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for name, kind in (("judged", "claims"), ("observed", "observations")):
         if verification.resolved and not getattr(verification.request, kind):
             items[:] = [item for item in items if name not in getattr(item, "fixturenames", ())]
-
-
-def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Remember why."""
-    if items:
-        config = items[0].config
-        config.stash.setdefault(LEFT_OUT, Counter()).update(reasons(items, config))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -375,10 +352,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Why tests were left out; what the claims came to, and the line that counts them."""
+    """What the claims came to, and the line that counts them."""
     verification = config.stash[KEY]
-    for reason, count in config.stash.get(LEFT_OUT, Counter[str]()).items():
-        terminalreporter.write_line(escaped(f"{count} deselected: {reason}"))
     rows, observations = verification.rows(), verification.observations()
     if not (rows or observations):
         return

@@ -47,7 +47,7 @@ _DRAWN = 60
 """Most rows in the picture of a run."""
 
 SCHEMA = 8
-"""Version of the file's layout; results.schema.json is checked against it in the tests."""
+"""Version of the file's layout."""
 
 
 @dataclass(frozen=True, kw_only=True)

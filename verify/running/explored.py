@@ -5,14 +5,14 @@ from __future__ import annotations
 from verify.judging.judge import passage
 from verify.judging.power import explored_power, explored_sensitivity
 from verify.judging.properties import Explored, explore_exact, explore_statistical
-from verify.model import AnyClaim, Claim, ExactProperty, StatisticalProperty, Tier, Verdict
+from verify.model import ExactProperty, StatisticalProperty, Tier, Verdict
 from verify.results import PointOutcome, Row
 from verify.running.pump import Pump
 from verify.running.rows import require_separated, row_of
 from verify.running.sampled import judged_alone
 from verify.running.settings import Settings
 
-__all__ = ["exact_row", "examples_drawn", "seconds_expected", "statistical_row"]
+__all__ = ["exact_row", "examples_drawn", "statistical_row"]
 
 FEW, MANY = 10, 100
 """Examples drawn of a property, and those of a quick one or in the full tier."""
@@ -27,14 +27,6 @@ def examples_drawn(claim: ExactProperty | StatisticalProperty, tier: Tier) -> in
     """Return how many examples of a property are drawn, beside those that it names."""
     each = claim.seconds / (FEW + len(claim.examples))
     return MANY if tier is Tier.FULL or each < QUICK else FEW
-
-
-def seconds_expected(claim: AnyClaim, tier: Tier) -> float:
-    """Return the seconds that an identity takes, or all examples of a property."""
-    if not isinstance(claim, ExactProperty | StatisticalProperty):
-        return 0.0 if isinstance(claim, Claim) else claim.seconds
-    named = len(claim.examples)
-    return claim.seconds * (examples_drawn(claim, tier) + named) / (FEW + named)
 
 
 def exact_row(claim: ExactProperty, settings: Settings) -> Row:
