@@ -33,7 +33,7 @@ from verify.heartbeat import Heartbeat
 from verify.practice import commands as practice
 
 if TYPE_CHECKING:
-    from verify.results import Observed, Results, Row
+    from verify.results import Results
     from verify.running.request import Request
 
 __all__ = ["main"]
@@ -312,6 +312,7 @@ def _conclude(
     results: Results, request: Request, written: Path | None, problem: str, *, as_json: bool
 ) -> int:
     """Print what came out; the exit status."""
+    from verify.page import summary
     from verify.results import dumps
     from verify.running import suite
 
@@ -325,7 +326,9 @@ def _conclude(
             for note in notes:
                 _tell(told(note))
         else:
-            _print_table(results, request, bad, [*map(told, notes), *[f"report: {written}"] * bool(written)])
+            notes = [escaped(note) for note in (*map(told, notes), *[f"report: {written}"] * bool(written))]
+            table = request.options.table
+            print(summary.closing_text(results, bad, notes, table=table, colour=sys.stdout.isatty()))
     for doubt in doubts:
         _tell(doubt)
     if problem:
@@ -345,24 +348,6 @@ def _say(line: str) -> None:
 
 def _tell(line: str) -> None:
     _line(f"losscurv: {escaped(line)}")
-
-
-def _print_table(results: Results, request: Request, bad: list[Row | Observed], notes: list[str]) -> None:
-    from verify.page import summary, terminal
-    from verify.page.wording import legible
-
-    ending = [escaped(line) for line in summary.ending(results, notes)]
-    if not summary.tabled(results, request.options.table):
-        needing = summary.to_look_at(results, bad)
-        print("\n".join([*summary.screen(results, needing, ending), *ending]))
-        return
-    if results.rows:
-        terminal.console().print(terminal.table(legible(results.rows)))
-    if results.observations:
-        print("\n" * bool(results.rows) + terminal.observed_block(legible(results.observations)))
-    for row in legible(bad):
-        print(f"\n{row.error}{terminal.surprise_block(row)}")
-    print("\n".join(ending))
 
 
 def _claims(options: argparse.Namespace) -> int:

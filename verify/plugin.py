@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
 import time
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
@@ -184,24 +183,14 @@ class Verification:
         What failed stands above, among the failures of pytest.
         """
         from verify.page import summary, terminal
-        from verify.page.wording import legible
 
         notes = [escaped(note) for note in self.notes]
         if self.results is None:
             return [*notes, terminal.tally(self.rows(), self.observations())]
-        ending = [escaped(line) for line in summary.ending(self.results, notes)]
         if quiet:
-            return ending
-        if not summary.tabled(self.results, self.request.options.table):
-            strict = self.request.options.strict_undecided
-            unsaid = [] if strict else summary.to_look_at(self.results, [])
-            return [*summary.screen(self.results, unsaid, ending), *ending]
-        text = io.StringIO()
-        if self.results.rows:
-            terminal.console(text, colour=colour).print(terminal.table(legible(self.results.rows)))
-        seen = legible(self.results.observations)
-        block = terminal.observed_block(seen).splitlines() if seen else []
-        return [*(line.rstrip() for line in text.getvalue().splitlines()), *block, *ending]
+            return summary.ending(self.results, notes)
+        table = self.request.options.table
+        return summary.closing_text(self.results, (), notes, table=table, colour=colour).splitlines()
 
     def _speak(self) -> None:
         """Say from time to time how far the run is, and how long it takes yet."""

@@ -22,8 +22,7 @@ from theory.derivations import Derivation
 from verify.claims.coverage import covered, entry_of, inventory_row
 from verify.claims.glossary import in_statement
 from verify.claims.images import needed_images
-from verify.judging.admission import observation_problems, problems
-from verify.judging.counting import intervals
+from verify.judging.admission import intervals, observation_problems, problems
 from verify.model import (
     ALPHA,
     FAMILY_SIZE,

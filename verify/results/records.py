@@ -429,7 +429,7 @@ class Results(Result):
 
     def summary(self) -> str:
         """Return what ``losscurv report`` prints at its end."""
-        return _pages("summary").closing_text(self)
+        return _pages("summary").closing_text(self) + "\n"
 
 
 def _cell(value: Any) -> Any:

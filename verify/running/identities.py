@@ -95,7 +95,6 @@ def _row(
         passage(claim, label),
         settings,
         kind="identity",
-        expected=Verdict.DISAGREES if label == PRINTED else claim.expected,
         verdict=combine([o.verdict for o in outcomes]),
         margin=claim.tolerance,
         margin_reason=claim.tolerance_reason,

@@ -69,7 +69,6 @@ def claim_row(
         reading.passage,
         settings,
         kind=claim.kind.value,
-        expected=reading.expected,
         verdict=combine([o.verdict for o in outcomes]),
         margin=claim.margin,
         relative=claim.relative,
@@ -101,7 +100,6 @@ def broken_row(claim: AnyClaim, error: str, settings: Settings) -> Row:
         passage(claim, "theory"),
         settings,
         kind="check",
-        expected=claim.expected,
         verdict=Verdict.BROKEN,
         experiment=claim.experiment.id if isinstance(claim, Claim) else claim.id,
         data=claim.experiment.data if isinstance(claim, Claim) else claim.data,
@@ -162,12 +160,12 @@ def row_of(
     told: Passage,
     settings: Settings,
     *,
-    expected: Verdict,
     verdict: Verdict,
     seconds: float = 0.0,
     **facts: Any,
 ) -> Row:
     """The row of one reading, whatever the kind of claim; `facts` are the fields that its kind fills."""
+    expected = Verdict.DISAGREES if label == PRINTED else claim.expected
     return Row(
         id=row_id(claim, label),
         claim=claim.id,

@@ -286,7 +286,7 @@ def test_progress_goes_on_while_nothing_finishes(monkeypatch: pytest.MonkeyPatch
 
     claim = claim_on(harmless)
     session = Session([claim], Settings(workers=2), Slow())
-    session.listener = listen
+    session.pump.listener = listen
     assert session.rows(claim)[0].verdict == "agrees" and len(ticks) > 5
 
 
