@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from verify.results import Results
     from verify.running.request import Request
 
-__all__ = ["main"]
-
-
 CLEAR = "\x1b[2K"
 """Empties the line of a terminal."""
 

@@ -19,19 +19,6 @@ from typing import Any, TextIO
 from verify.escapes import escaped
 from verify.signals import interruptible
 
-__all__ = [
-    "AS_EXPECTED",
-    "BAD_INPUT",
-    "INTERRUPTED",
-    "SURPRISE",
-    "close_off",
-    "ended",
-    "one_line",
-    "refuse",
-    "show_traceback",
-    "told",
-]
-
 AS_EXPECTED, SURPRISE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 LONGEST = 1000

@@ -17,8 +17,6 @@ try:
 except ImportError:  # on Windows a file that is open cannot be removed anyway
     fcntl = None
 
-__all__ = ["replace_files"]
-
 
 def replace_files(contents: Mapping[Path, str | bytes]) -> None:
     """Write texts or bytes to files, all of them or none, each in one step: a reader sees the old file or the new.

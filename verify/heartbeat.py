@@ -6,8 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["Heartbeat"]
-
 
 class Heartbeat:
     """Says from a thread of its own what the main one is at, so that long calls are not silent.

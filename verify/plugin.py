@@ -26,8 +26,6 @@ from verify.running.options import OPTIONS, REPORT_DIR
 from verify.running.request import Request, requested
 from verify.running.rows import row_id
 
-__all__ = ["Verification"]
-
 EVERY = 3.0
 """Seconds between two lines of progress."""
 

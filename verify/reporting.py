@@ -17,8 +17,6 @@ from verify.running.options import load_results
 from verify.running.request import requested
 from verify.running.workers import open_map
 
-__all__ = ["holds", "plot", "publish", "report"]
-
 AS_READ = " [as our copy reads]"
 """Ends the id of a row that judges a formula as our copy of the paper reads."""
 

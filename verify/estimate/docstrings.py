@@ -9,8 +9,6 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["description", "parameter", "summary", "without_markup"]
-
 _SIGNS = {
     r"\^?\\top\b": "ᵀ",
     r"\\pm\b": "±",

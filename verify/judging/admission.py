@@ -34,8 +34,6 @@ from verify.model import (
 )
 from verify.model.observation import Observation
 
-__all__ = ["intervals", "observation_problems", "problems", "rival_problems", "size_problems"]
-
 WIDEST = 0.5
 """No relative margin may exceed this, whatever the reason."""
 

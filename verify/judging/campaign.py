@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CRASHED", "FILE", "Campaign", "Outcomes", "Survivor", "campaigns"]
-
 FILE = Path(__file__).with_name("campaign.json")
 
 CRASHED = ("broken", "refused", "hung")

@@ -41,18 +41,6 @@ from verify.judging.sizes import exponent_replicates, extrapolated
 from verify.model import BOUNDS_EVERY_REPLICATE, SPANS_SIZES, Claim, Kind, Prediction, raised, real_or_nan
 from verify.results import ProfilePoint
 
-__all__ = [
-    "Asked",
-    "components",
-    "estimated",
-    "excesses",
-    "formula_distance",
-    "kurtosis",
-    "profile",
-    "slack",
-    "variance",
-]
-
 TAIL = 1e-9
 """Mass on either side that the comparison of two distribution functions leaves out."""
 

@@ -32,24 +32,6 @@ from verify.model import (
 )
 from verify.results import Look, PointOutcome, RivalOutcome, Violation
 
-__all__ = [
-    "PRINTED",
-    "SEPARATION",
-    "Judgement",
-    "Reading",
-    "applies",
-    "cites_others",
-    "decide",
-    "judge",
-    "labels",
-    "looks",
-    "outcome",
-    "passage",
-    "readings",
-    "replicates_fixed",
-    "separation",
-]
-
 PRINTED = "as our copy reads"
 GROWTH = 1.25
 

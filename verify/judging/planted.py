@@ -22,8 +22,6 @@ from verify.model import (
 )
 from verify.model.domains import Between
 
-__all__ = ["PLANTED"]
-
 WHY = "planted: more than two margins away from the truth"
 
 

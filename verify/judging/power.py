@@ -19,8 +19,6 @@ from verify.model import (
 )
 from verify.results import PointOutcome
 
-__all__ = ["Power", "claim_power", "explored_power", "factor"]
-
 LOOSE = 1.05
 """From this factor on a bound is said to be loose."""
 

@@ -6,24 +6,6 @@ import math
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = [
-    "ABSOLUTE",
-    "BOUNDS_EVERY_REPLICATE",
-    "KNOWN",
-    "LOGARITHMS",
-    "MODEL_BASED",
-    "ONE_SIDED",
-    "OURS",
-    "SPANS_SIZES",
-    "Kind",
-    "NoTheory",
-    "Passage",
-    "Standing",
-    "Tier",
-    "Verdict",
-    "raised",
-]
-
 
 class Verdict(StrEnum):
     """What the interval says about the theory; *broken* says that the check itself crashed or cannot fail."""

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["add"]
-
 Command = Callable[[Any, str, Callable[..., int], str], argparse.ArgumentParser]
 
 

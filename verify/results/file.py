@@ -27,8 +27,6 @@ from verify.results.records import (
     Suite,
 )
 
-__all__ = ["canonical", "dumps", "edited", "load", "save"]
-
 NOT_FINITE = ("nan", "inf", "-inf")
 """What has no number in JSON and is written as a string."""
 

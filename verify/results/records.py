@@ -15,31 +15,6 @@ from verify.model.inventory import Status
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "OTHER_IMAGES",
-    "SCHEMA",
-    "WORDS",
-    "Census",
-    "Curve",
-    "InventoryRow",
-    "Look",
-    "Observed",
-    "ObservedColumn",
-    "ObservedGroup",
-    "ObservedRow",
-    "PaperRow",
-    "PointOutcome",
-    "ProfilePoint",
-    "Promise",
-    "Results",
-    "RivalOutcome",
-    "Row",
-    "RunRecord",
-    "Spread",
-    "Suite",
-    "Violation",
-]
-
 _OF_POINTS = ("verdict", "predicted", "measured", "lower", "upper", "margin", "replicates")
 """Columns of a row, beside the parameters of its points."""
 

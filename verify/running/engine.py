@@ -35,8 +35,6 @@ from verify.running.sampled import Alpha, Sampled
 from verify.running.settings import Settings
 from verify.running.store import Store
 
-__all__ = ["Progress", "Session", "Settings"]
-
 
 class Progress(NamedTuple):
     """Claims and observations finished, those in all, seconds elapsed and an estimate of the seconds left."""

@@ -14,8 +14,6 @@ from verify.running.rows import require_separated, row_of
 from verify.running.sampled import judged_alone
 from verify.running.settings import Settings
 
-__all__ = ["exact_row", "examples_drawn", "statistical_row"]
-
 FEW, MANY = 10, 100
 """Examples drawn of a property, and those of a quick one or in the full tier."""
 

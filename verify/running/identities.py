@@ -19,8 +19,6 @@ from verify.running.pump import Pump
 from verify.running.rows import combine, require_separated, row_of
 from verify.running.settings import Settings
 
-__all__ = ["Routes", "identity_rows"]
-
 Arrays = Mapping[str, Any]
 
 

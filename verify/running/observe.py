@@ -18,8 +18,6 @@ from verify.running.rows import rerun_command
 if TYPE_CHECKING:
     from verify.running.settings import Settings
 
-__all__ = ["Watch", "kinds_of", "tabulated", "watched"]
-
 
 class Watch(Draws):
     """An observation at one point: a replicate is a block of its own, for one may take minutes."""

@@ -12,20 +12,6 @@ from verify.model import Tier
 from verify.results import Results, load
 from verify.running.settings import COUNTED, STREAMS
 
-__all__ = [
-    "LARGEST_SEED",
-    "MOST_REPLICATES",
-    "OPTIONS",
-    "REPORT_DIR",
-    "SEED",
-    "Options",
-    "load_results",
-    "require_between",
-    "require_seed",
-    "require_words",
-    "require_writable",
-]
-
 SEED = 2024
 LARGEST_SEED = 2**128 - 1
 MOST_REPLICATES = 10**8

@@ -18,17 +18,6 @@ from typing import Any, NamedTuple
 from simulate.monte_carlo import BlockResult, Point
 from verify.claims.images import DIGITS
 
-__all__ = [
-    "Key",
-    "Origin",
-    "OtherCodeError",
-    "draw_here",
-    "filed_under",
-    "origin",
-    "refresh",
-    "why_not_stored",
-]
-
 PACKAGES = ("numpy", "scipy", "torch")
 
 OWN = ("theory", "simulate", "verify")

@@ -15,8 +15,6 @@ from verify.claims.images import ImagesThere
 from verify.model.observation import FLOPS, LAUNCH, Cost, Observation
 from verify.results import canonical
 
-__all__ = ["Programme", "at_points", "fitted"]
-
 
 class Programme(NamedTuple):
     """The observations that a run makes, and a line for the terminal and the report on each sort of those it does not.

@@ -28,8 +28,6 @@ from verify.running.settings import COUNTED, Settings
 from verify.running.store import Store
 from verify.running.workers import Call, Calls, WorkerLostError
 
-__all__ = ["Draws", "Pump", "traceback_of"]
-
 
 class Draws(ABC):
     """Blocks of one simulator at one point; what is made of them is up to those who ask.

@@ -25,19 +25,6 @@ from verify.running.settings import COUNTED, Settings
 if TYPE_CHECKING:
     from verify.running.pump import Draws
 
-__all__ = [
-    "CLOSE",
-    "INTERRUPTED",
-    "Again",
-    "Rounding",
-    "devices_compared",
-    "draw_again",
-    "left_by_rounding",
-    "replay_agrees",
-    "replay_differences",
-    "roundings_of",
-]
-
 INTERRUPTED = " (interrupted)"
 """At the end of the selection of a run that was stopped."""
 

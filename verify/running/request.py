@@ -32,8 +32,6 @@ from verify.running.programme import Programme, at_points, fitted
 from verify.running.replays import INTERRUPTED, left_by_rounding, roundings_of
 from verify.running.settings import Settings
 
-__all__ = ["Request", "requested"]
-
 Item = AnyClaim | Observation
 
 WORTH_STARTING = 5.0

@@ -26,8 +26,6 @@ from verify.running.pump import Draws, Pump, traceback_of
 from verify.running.rows import broken_row, claim_row
 from verify.running.settings import Settings
 
-__all__ = ["Alpha", "Run", "Sampled", "at_component", "judged_alone"]
-
 Alpha = Callable[[AnyClaim], float]
 """Error of each interval of a claim."""
 

@@ -22,8 +22,6 @@ import numpy as np
 from simulate.monte_carlo import BLOCK, BlockResult, Scores
 from verify.running.origin import Key
 
-__all__ = ["FILE", "Store", "exclusive", "replicates_read"]
-
 FILE = "replicates.sqlite"
 
 PATIENCE = 30.0

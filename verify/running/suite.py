@@ -37,8 +37,6 @@ from verify.running.settings import Settings
 from verify.running.store import Store, replicates_read
 from verify.running.workers import open_workers
 
-__all__ = ["collect", "doubts", "failed", "open_session", "planted_rows", "replayed", "version"]
-
 MOST_UNDECIDED = 0.05
 """Part of what was judged that may stay undecided, whatever was selected."""
 

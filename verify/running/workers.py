@@ -15,8 +15,6 @@ from typing import Any
 from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 from verify.signals import handling, interrupt
 
-__all__ = ["FEW", "Call", "Calls", "Pool", "WorkerLostError", "open_map", "open_workers"]
-
 DEATHS = 3
 """So many workers lost to one call end it. The last time it runs alone, so that no other call can be to blame."""
 

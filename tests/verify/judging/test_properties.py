@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose
 from simulate.monte_carlo import Block, Point, SerialExecutor, fixture, stream
 from tests.verify.running.engine_runs import judge_claim
 from verify.claims import registry
-from verify.judging import properties
 from verify.judging.properties import CONTINUED, SHRINKS, Explored, explore_exact, explore_statistical
 from verify.model import ALPHA, Claim, ExactProperty, StatisticalProperty, Tier, Verdict
 from verify.model.domains import Between, OneOf
@@ -403,10 +402,6 @@ def test_the_shrunk_example_is_told_with_the_lines_that_reproduce_and_keep_it() 
 
     again = row_of(tested)  # as that line asks: this claim, this seed
     assert again.points[-1] == row.points[-1] and surprise_block(again) == told
-
-
-def test_public_names_exist() -> None:
-    assert all(hasattr(properties, name) for name in properties.__all__)
 
 
 def test_the_claim_at_an_example_says_what_the_property_says() -> None:

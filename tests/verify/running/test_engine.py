@@ -27,7 +27,6 @@ from tests.verify.running.engine_runs import (
 from verify.judging.intervals import FEWEST, mean_interval
 from verify.judging.judge import PRINTED, decide, looks
 from verify.model import ALPHA, Claim, Experiment, Tier, Verdict
-from verify.running import engine
 from verify.running.engine import Progress, Settings
 
 
@@ -252,7 +251,3 @@ def test_routes_are_taken_while_replicates_are_waited_for() -> None:
 
 
 # --- replays
-
-
-def test_public_names_exist() -> None:
-    assert all(hasattr(engine, name) for name in engine.__all__)
