@@ -123,7 +123,8 @@ def require_words(values: Mapping[str, Any]) -> None:
             word = "--" if given == [] else given  # what argparse makes of --option=--
             if isinstance(word, str) and (word in ("", "--") or "\0" in word):
                 option = PLACES.get(name) or f"--{name.replace('_', '-')}"
-                raise ValueError(f"{option} must be given a value, without NUL characters, got {word!r}")
+                rule = "given a value" + ", without NUL characters" * ("\0" in word)
+                raise ValueError(f"{option} must be {rule}, got {word!r}")
 
 
 def require_seed(seed: int) -> int:
