@@ -187,17 +187,15 @@ def _add_report(commands: Any) -> None:
 
 
 def _add_claims(commands: Any) -> None:
+    from verify.model.inventory import Status
+
     claims = _command(commands, "claims", _claims, "list every statement of the papers and where it stands")
     paper = claims.add_argument(
         "--paper", action="append", metavar="NAME", help="this paper only (repeatable)"
     )
     completion.with_completer(paper, completion.paper_names)
-    claims.add_argument(
-        "--status",
-        action="append",
-        metavar="STATUS",
-        help="this status only: judged, open, definition, ... (repeatable)",
-    )
+    statuses = [status.value for status in Status]
+    claims.add_argument("--status", action="append", choices=statuses, help="this status only (repeatable)")
     claims.add_argument("--json", action="store_true", help="print as JSON")
 
 
@@ -352,15 +350,9 @@ def _claims(options: argparse.Namespace) -> int:
 
     from verify.claims import registry
     from verify.claims.coverage import whose
-    from verify.model.inventory import Status
     from verify.page import terminal
 
     papers, asked = options.paper or [], options.status or []
-    statuses = [s.value for s in Status]
-    for status in asked:
-        if status not in statuses:
-            near = _near(status, statuses)
-            raise ValueError(f"--status must be one of {', '.join(statuses)}, got {status!r}{near}")
     registry.require_papers(papers)
     rows = [
         row
