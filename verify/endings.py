@@ -46,12 +46,6 @@ def ended(run: Callable[[], int]) -> int:
             told_to.flush()
 
 
-def close_off() -> None:
-    """What code of others has left to be done at exit may print: not among the results."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-
-
 def refuse(line: str) -> int:
     """Say what is wrong, and return the status for it."""
     sys.stderr.write(f"losscurv: {line}\n")
