@@ -57,7 +57,7 @@ Floats = NDArray[np.float64]
 Scores = Mapping[str, Floats]
 
 
-class Asked(NamedTuple):
+class Estimand(NamedTuple):
     """A formula for what a claim makes of a score, at one point, with the replicates to estimate it from."""
 
     claim: Claim
@@ -120,7 +120,7 @@ def components(claim: Claim, point: Point) -> tuple[Point, ...]:
     return tuple(point | {claim.along: value} for value in point[claim.along])
 
 
-def estimated(asked: Asked) -> Measured:
+def estimated(asked: Estimand) -> Measured:
     """Estimate what a reading of the claim is about, and evaluate its prediction.
 
     Raises
@@ -167,13 +167,13 @@ def kurtosis(groups: Floats) -> Floats:
     return np.asarray(stats.kurtosis(groups, axis=1, bias=False))
 
 
-def excesses(asked: Asked) -> Floats:
+def excesses(asked: Estimand) -> Floats:
     """By how much each replicate violates a bound, 0 within rounding; infinite where the bound is no number."""
     beyond = _beyond(asked.claim, *asked.with_predictions())
     return np.where(np.isnan(beyond), math.inf, np.where(beyond <= asked.claim.numerical, 0.0, beyond))
 
 
-def slack(asked: Asked) -> float | None:
+def slack(asked: Estimand) -> float | None:
     """Mean score over mean bound, or score over bound on the replicate that comes closest where each must keep to it.
 
     Of logarithms the ratio of what they are logarithms of. None where that says nothing.
@@ -188,7 +188,7 @@ def slack(asked: Asked) -> float | None:
     return measured / bound if math.isfinite(bound) and bound else None
 
 
-def profile(asked: Asked) -> list[ProfilePoint]:
+def profile(asked: Estimand) -> list[ProfilePoint]:
     """What the estimand was made of, for its figure: means by size, or the distribution function of the replicates."""
     claim, point = asked.claim, asked.point
     if claim.kind is Kind.DISTRIBUTION:
@@ -209,7 +209,7 @@ def profile(asked: Asked) -> list[ProfilePoint]:
     return found
 
 
-def _distribution_profile(asked: Asked) -> list[ProfilePoint]:
+def _distribution_profile(asked: Estimand) -> list[ProfilePoint]:
     values, cdf = asked.column(), asked.predict(asked.point)
     n = doublings(len(values))
     if n == 0:
@@ -233,7 +233,7 @@ def _distribution_profile(asked: Asked) -> list[ProfilePoint]:
 # --- one number per replicate --------------------------------------------------------------------------------
 
 
-def _mean(asked: Asked) -> tuple[Interval, float]:
+def _mean(asked: Estimand) -> tuple[Interval, float]:
     """With measured inputs score against the prediction on the same replicate, relative to it where the margin is.
 
     What the two share then cancels replicate by replicate, the skewness of a common scale above all.
@@ -252,12 +252,12 @@ def _mean(asked: Asked) -> tuple[Interval, float]:
     return residual.scaled(abs(centre) if relative else 1.0).shifted(centre), centre
 
 
-def _ratio(asked: Asked) -> tuple[Interval, float]:
+def _ratio(asked: Estimand) -> tuple[Interval, float]:
     top, bottom = (asked.column(name) for name in asked.score)
     return ratio_interval(top, bottom, alpha=asked.alpha), asked.predicted
 
 
-def _proportion(asked: Asked) -> tuple[Interval, float]:
+def _proportion(asked: Estimand) -> tuple[Interval, float]:
     values = asked.column()
     event = np.isin(values, (0.0, 1.0))
     if not event.all():
@@ -270,7 +270,7 @@ def _proportion(asked: Asked) -> tuple[Interval, float]:
     return interval, asked.predicted
 
 
-def _groups(asked: Asked) -> tuple[Interval, float]:
+def _groups(asked: Estimand) -> tuple[Interval, float]:
     claim, values = asked.claim, asked.column()
     whole = len(values) // claim.group
     if whole < FEWEST or claim.statistic is None:
@@ -285,7 +285,7 @@ def _groups(asked: Asked) -> tuple[Interval, float]:
     return _unless_together(interval, values), asked.predicted
 
 
-def _distribution(asked: Asked) -> tuple[Interval, float]:
+def _distribution(asked: Estimand) -> tuple[Interval, float]:
     values = asked.column()
     interval = distance_interval(values, asked.predict(asked.point), alpha=asked.alpha)
     interval = _unless_together(interval, values)
@@ -300,7 +300,7 @@ def _unless_together(interval: Interval, values: Floats) -> Interval:
     return interval.blocked_by(TOGETHER) if together and not interval.obstacle else interval
 
 
-def _never(asked: Asked) -> tuple[Interval, float]:
+def _never(asked: Estimand) -> tuple[Interval, float]:
     beyond = excesses(asked)
     return rate_interval(int((beyond > 0).sum()), len(beyond), alpha=asked.alpha), 0.0
 
@@ -313,7 +313,7 @@ def _beyond(claim: Claim, values: Floats, bounds: Floats) -> Floats:
 # --- one vector over sizes per replicate ---------------------------------------------------------------------
 
 
-def _settled(asked: Asked) -> tuple[Interval, float]:
+def _settled(asked: Estimand) -> tuple[Interval, float]:
     """The mean at the larger size; none until that at the smaller is known to be within a tenth of the margin."""
     claim, alpha, values = asked.claim, asked.alpha, asked.over_sizes()
     interval = mean_interval(values[:, -1], alpha=alpha, numerical=claim.numerical)
@@ -328,7 +328,7 @@ def _settled(asked: Asked) -> tuple[Interval, float]:
     return interval.blocked_by(obstacle) if obstacle else interval, asked.predicted
 
 
-def _limit(asked: Asked) -> tuple[Interval, float]:
+def _limit(asked: Estimand) -> tuple[Interval, float]:
     claim = asked.claim
     interval = extrapolated(
         asked.over_sizes(),
@@ -340,7 +340,7 @@ def _limit(asked: Asked) -> tuple[Interval, float]:
     return interval, asked.predicted
 
 
-def _exponent(asked: Asked) -> tuple[Interval, float]:
+def _exponent(asked: Estimand) -> tuple[Interval, float]:
     claim, alpha, sizes = asked.claim, asked.alpha, asked.point[asked.claim.along]
     values = asked.over_sizes() - (claim.prediction(asked.point, claim.offset) if claim.offset else 0.0)
     intervals = [mean_interval(v, alpha=alpha, exact=True) for v in values.T]
@@ -369,7 +369,7 @@ def _largest_gap(one: Callable[[Floats], Floats], other: Callable[[Floats], Floa
     return float(np.abs(np.asarray(one(x), dtype=float) - np.asarray(other(x), dtype=float)).max())
 
 
-_MEASURES: dict[Kind, Callable[[Asked], tuple[Interval, float]]] = {
+_MEASURES: dict[Kind, Callable[[Estimand], tuple[Interval, float]]] = {
     Kind.MEAN: _mean,
     Kind.AT_LEAST: _mean,
     Kind.AT_MOST: _mean,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import BLOCK, Point
-from verify.judging.estimands import Asked, estimated, excesses, formula_distance, profile, slack
+from verify.judging.estimands import Estimand, estimated, excesses, formula_distance, profile, slack
 from verify.judging.guards import REFUTED, UNCONFIRMED
 from verify.judging.intervals import FEWEST, Interval
 from verify.model import (
@@ -188,7 +188,7 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
     ValueError
         If a score is missing or not finite.
     """
-    interval, predicted, n = estimated(Asked(claim, reading.predict, reading.score, point, scores, alpha))
+    interval, predicted, n = estimated(Estimand(claim, reading.predict, reading.score, point, scores, alpha))
     if claim.order is not None and not interval.obstacle:
         # a limit is not known yet, or will not be, unless the claim on the order of its correction agrees
         verdict = judge(claim.order, readings(claim.order)[0], point, scores, alpha).verdict
@@ -227,7 +227,7 @@ def outcome(
     """
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}
-    asked = Asked(claim, reading.predict, reading.score, point, used, alpha)
+    asked = Estimand(claim, reading.predict, reading.score, point, used, alpha)
     reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
     within = interval.lower <= judged.predicted <= interval.upper
     two_sided = claim.kind not in (*ONE_SIDED, *ABSOLUTE)
@@ -235,7 +235,7 @@ def outcome(
     if reading.label != PRINTED:
         seen = later or judged
         used_then = {name: column[: seen.replicates] for name, column in scores.items()}
-        mine = Asked(claim, claim.predict, claim.score, point, used_then, alpha)
+        mine = Estimand(claim, claim.predict, claim.score, point, used_then, alpha)
         rivals = [_rival(name, mine._replace(predict=f), seen) for name, f in claim.rivals.items()]
     beyond = excesses(asked) if claim.kind in BOUNDS_EVERY_REPLICATE else np.zeros(0)
     return PointOutcome(
@@ -272,7 +272,7 @@ def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
     return Look(replicates=earlier.replicates, measured=i.estimate, lower=i.lower, upper=i.upper)
 
 
-def _rival(name: str, asked: Asked, judged: Judgement) -> RivalOutcome:
+def _rival(name: str, asked: Estimand, judged: Judgement) -> RivalOutcome:
     """What comes out for a rival formula, on the replicates of a judgement of the theory."""
     claim, interval = asked.claim, judged.interval
     if claim.kind in BOUNDS_EVERY_REPLICATE:
