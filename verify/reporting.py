@@ -134,14 +134,11 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
     >>> plot(report(claim=["vysogorets2024/softmax-rank"]), "vysogorets2024/softmax-rank").get_label()
     'vysogorets2024/softmax-rank: agrees'
     """
-    name = claim.removesuffix(AS_READ)
-    where, instead = "these results", f": judge it first, losscurv report --claim {shlex.quote(name)}"
+    name, where = claim.removesuffix(AS_READ), "these results"
     if results is None:
-        results, instead = report(claim=[name]), ""
+        results = report(claim=[name])
     elif not isinstance(results, Results):
-        where = f"results at {results}"
-        instead = f": name another folder, or judge it first, losscurv report --claim {shlex.quote(name)}"
-        results = load_results(results)
+        where, results = f"results at {results}", load_results(results)
     mark = plots.stamp(results)
     for row in results.rows:
         if row.id == claim:
@@ -152,18 +149,14 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
     if holds(results, claim):
         raise ValueError(f"claim must have something to draw, got {claim!r}")
     known = [item.id for item in (*results.rows, *results.observations)]
-    has = f"they have {_some(claim, known)}" if known else "they are empty"
-    raise ValueError(f"{where} do not hold {claim!r}{instead}; {has}")
+    some = ", ".join(known) if len(known) <= FEW else f"{len(known)} ids{did_you_mean(claim, known, FEW)}"
+    first = f"judge it first, losscurv report --claim {shlex.quote(name)}"
+    raise ValueError(f"{where} do not hold {claim!r}: {first}; they have {some or 'nothing'}")
 
 
 def holds(results: Results, claim: str) -> bool:
     """Whether a run has a row or an observation of this id."""
     return any(item.id == claim for item in (*results.rows, *results.observations))
-
-
-def _some(claim: str, known: Sequence[str]) -> str:
-    """All ids where they are few, else the nearest ones: a full run has some five hundred."""
-    return ", ".join(known) if len(known) <= FEW else f"{len(known)} ids{did_you_mean(claim, known, FEW)}"
 
 
 def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
