@@ -22,7 +22,6 @@ from verify.endings import (
     BAD_INPUT,
     INTERRUPTED,
     SURPRISE,
-    close_off,
     ended,
     one_line,
     refuse,
@@ -34,13 +33,11 @@ from verify.heartbeat import Heartbeat
 from verify.practice import commands as practice
 
 if TYPE_CHECKING:
-    from verify.results import Observed, Results, Row
+    from verify.results import Results
     from verify.running.request import Request
 
-__all__ = ["main"]
-
-
-LOADING = "loading the claims and checking what may be judged"
+CLEAR = "\x1b[2K"
+"""Empties the line of a terminal."""
 
 EPILOG = """\
 Exit status: 0 as expected, 1 not as expected (a surprise, a replay that
@@ -78,10 +75,7 @@ _require_ours()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; bad input ends in one line that says what to do."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    status = ended(lambda: _run(words))
-    if arguments is None:
-        close_off()
-    return status
+    return ended(lambda: _run(words))
 
 
 def _run(words: list[str]) -> int:
@@ -90,7 +84,7 @@ def _run(words: list[str]) -> int:
 
         return estimate.run(words[1:])
     try:
-        with Heartbeat(_tell, "loading"):
+        with Heartbeat(_say, "loading"):
             parser = _parser()
             completion.offer(parser)
             if not words:
@@ -169,7 +163,6 @@ def _parser() -> argparse.ArgumentParser:
     completion.with_completer(function, completion.function_names)
     _add_plot(commands)
     _add_gallery(commands)
-    _add_replay(commands)
     practice.add(commands, _command)
     return parser
 
@@ -183,34 +176,26 @@ def _command(commands: Any, name: str, run: Callable[..., int], help_text: str) 
 
 
 def _add_report(commands: Any) -> None:
-    report = _command(
-        commands, "report", _report, "judge the claims, make the observations and write the report"
-    )
+    told = "judge the claims, make the observations and write the report"
+    report = _command(commands, "report", _report, told)
     _add_options(report)
-    report.add_argument("--json", action="store_true", help="print the results as JSON instead of the table")
-
-
-def _add_replay(commands: Any) -> None:
-    replay = _command(commands, "replay", _replay, "repeat a recorded run and compare every score")
+    replay = _command(commands, "replay", _report, "repeat a recorded run and compare every score")
     replay.add_argument("file", metavar="RESULTS.JSON", help="what an earlier run left, or its folder")
     _add_options(replay, without=("--replay", "--seed", "--vary-seed", "--tier", "--replicates", "--fresh"))
-    replay.add_argument(
-        "--json", action="store_true", help="print the new results as JSON instead of the table"
-    )
+    for command in (report, replay):
+        command.add_argument("--json", action="store_true", help="print the results as JSON, not the table")
 
 
 def _add_claims(commands: Any) -> None:
+    from verify.model.inventory import Status
+
     claims = _command(commands, "claims", _claims, "list every statement of the papers and where it stands")
     paper = claims.add_argument(
         "--paper", action="append", metavar="NAME", help="this paper only (repeatable)"
     )
     completion.with_completer(paper, completion.paper_names)
-    claims.add_argument(
-        "--status",
-        action="append",
-        metavar="STATUS",
-        help="this status only: judged, open, definition, ... (repeatable)",
-    )
+    statuses = [status.value for status in Status]
+    claims.add_argument("--status", action="append", choices=statuses, help="this status only (repeatable)")
     claims.add_argument("--json", action="store_true", help="print as JSON")
 
 
@@ -277,125 +262,87 @@ def _report(options: argparse.Namespace) -> int:
     from verify.running.options import REPORT_DIR
     from verify.running.request import requested
 
-    with Heartbeat(_tell, LOADING):
-        request = requested(vars(options), tier=Tier.DEFAULT, report_dir=REPORT_DIR)
-    return _judge(request, as_json=options.json)
-
-
-def _replay(options: argparse.Namespace) -> int:
-    from verify.model import Tier
-    from verify.running.request import requested
-
-    values = {**vars(options), "replay": options.file}
-    with Heartbeat(_tell, LOADING):
-        request = requested(values, tier=Tier.DEFAULT, report_dir=None)
+    values = vars(options)
+    again = {"replay": values["file"]} if "file" in values else {}
+    with Heartbeat(_say, "loading the claims and checking what may be judged"):
+        request = requested({**values, **again}, tier=Tier.DEFAULT, report_dir=REPORT_DIR)
     return _judge(request, as_json=options.json)
 
 
 def _judge(request: Request, *, as_json: bool) -> int:
-    from verify.progress import Activity
+    from verify.reporting import publish
     from verify.running import suite
 
     session, interrupted = None, False
     for line in request.heading:
         _tell(told(line))
-    with Activity("looking for earlier replicates and starting workers") as activity:
+    written, problem = None, ""
+    with Heartbeat(_say, "looking for earlier replicates and starting workers") as heart:
         try:
             with suite.open_session(request, _tell) as session:
-                activity.judging(session)
+                progress = session.progress
+                heart.doing(lambda: str(progress()))
                 session.judge_all()
-                activity.doing("stopping the workers")
+                heart.doing("stopping the workers")
         except KeyboardInterrupt:
             if session is None or not (session.finished_rows() or session.finished_observations()):
                 raise
             interrupted = True  # what is finished is kept
-            print("losscurv: interrupted, keeping what is finished", file=sys.stderr)
-        results = suite.collect(session, request, interrupted=interrupted, doing=activity.doing)
-        written, problem = _written(results, request, activity.doing)
+            _tell("interrupted, keeping what is finished")
+        results = suite.collect(session, request, interrupted=interrupted, doing=heart.doing)
+        heart.doing("writing the page")
+        if request.report_dir is not None:  # before anything is printed: nobody may read the terminal
+            try:
+                one_file = request.options.one_file
+                written = publish(results, request.report_dir, request.settings.workers, one_file=one_file)
+            except Exception as error:  # the numbers are printed all the same
+                show_traceback(error)
+                problem = one_line(error)
+    _line("", "")
     status = _conclude(results, request, written, problem, as_json=as_json)
     return INTERRUPTED if interrupted and status != BAD_INPUT else status
-
-
-def _written(
-    results: Results, request: Request, doing: Callable[[str | Callable[[], str]], None]
-) -> tuple[Path | None, str]:
-    """The report's first page, written before anything is printed, so that it is there if nobody reads the terminal."""
-    from verify.reporting import publish
-
-    asked = request
-    if not asked.report_dir:
-        return None, ""
-    try:
-        workers = asked.settings.workers
-        return publish(results, asked.report_dir, workers, one_file=asked.one_file, doing=doing), ""
-    except Exception as error:  # the numbers are printed all the same
-        show_traceback(error)
-        return None, one_line(error)
 
 
 def _conclude(
     results: Results, request: Request, written: Path | None, problem: str, *, as_json: bool
 ) -> int:
     """Print what came out; the exit status."""
+    from verify.page import summary
+    from verify.results import dumps
     from verify.running import suite
-    from verify.running.replays import devices_compared, replay_differences
 
     made = (*results.rows, *results.observations)
-    bad = [row for row in made if suite.failed(row, strict_undecided=request.strict_undecided)]
-    changed: list[str] = []
-    if request.replay:
-        changed = replay_differences(
-            request.replay, results, request.asked, request.not_drawn, request.single, request.rounding
-        )
-    if request.replay and (devices := devices_compared(request.replay, results)):
-        _tell(f"replay: {devices}")
+    bad = [row for row in made if suite.failed(row, strict_undecided=request.options.strict_undecided)]
+    notes, changed = suite.replayed(results, request)
     doubts = suite.doubts(results)
     with contextlib.suppress(BrokenPipeError):
         if as_json:
-            _print_json(results, changed)
+            sys.stdout.write(dumps(results))
+            for note in notes:
+                _tell(told(note))
         else:
-            _print_table(results, request, bad, changed, written)
+            notes = [escaped(note) for note in (*map(told, notes), *[f"report: {written}"] * bool(written))]
+            table = request.options.table
+            print(summary.closing_text(results, bad, notes, table=table, colour=sys.stdout.isatty()))
     for doubt in doubts:
-        print(f"losscurv: {doubt}", file=sys.stderr)
+        _tell(doubt)
     if problem:
         return refuse(problem)
     return SURPRISE if bad or changed or doubts else AS_EXPECTED
 
 
+def _line(text: str, end: str = "\n") -> None:
+    """On standard error; on a terminal in the place of the line that says how far a run is."""
+    print(f"{CLEAR * sys.stderr.isatty()}{text}", end=end, file=sys.stderr, flush=True)
+
+
+def _say(line: str) -> None:
+    """How far it is: on a terminal a line that the next one replaces."""
+    _line(f"  {line}", "\r" if sys.stderr.isatty() else "\n")
+
+
 def _tell(line: str) -> None:
-    print(f"losscurv: {escaped(line)}", file=sys.stderr)
-
-
-def _print_json(results: Results, changed: list[str]) -> None:
-    from verify.results import dumps
-
-    sys.stdout.write(dumps(results))
-    for line in changed:
-        _tell(f"replay differs: {told(line)}")
-
-
-def _print_table(
-    results: Results, request: Request, bad: list[Row | Observed], changed: list[str], written: Path | None
-) -> None:
-    from verify.page import summary, terminal
-    from verify.page.wording import legible
-    from verify.running.replays import replay_agrees
-
-    notes = [f"replay differs: {told(line)}" for line in changed]
-    notes += [f"replay: {replay_agrees(request.not_drawn)}"] if request.replay and not changed else []
-    notes += [f"report: {escaped(str(written))}"] if written else []
-    ending = [escaped(line) for line in summary.ending(results, notes)]
-    if not summary.tabled(results, request.table):
-        needing = summary.to_look_at(results, bad)
-        print("\n".join([*summary.screen(results, needing, ending), *ending]))
-        return
-    if results.rows:
-        print("\n".join(terminal.table(legible(results.rows))))
-    if results.observations:
-        print("\n" * bool(results.rows) + terminal.observed_block(legible(results.observations)))
-    for row in legible(bad):
-        print(f"\n{row.error}{terminal.surprise_block(row)}")
-    print("\n".join(ending))
+    _line(f"losscurv: {escaped(line)}")
 
 
 def _claims(options: argparse.Namespace) -> int:
@@ -403,15 +350,9 @@ def _claims(options: argparse.Namespace) -> int:
 
     from verify.claims import registry
     from verify.claims.registry import whose
-    from verify.model.inventory import Status
     from verify.page import terminal
 
     papers, asked = options.paper or [], options.status or []
-    statuses = [s.value for s in Status]
-    for status in asked:
-        if status not in statuses:
-            near = _near(status, statuses)
-            raise ValueError(f"--status must be one of {', '.join(statuses)}, got {status!r}{near}")
     registry.require_papers(papers)
     rows = [
         row
@@ -448,9 +389,10 @@ def _plot(options: argparse.Namespace) -> int:
         _tell(f"results file {file} was edited after its run: its sha256 does not fit; the page says so")
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     require_writable(folder, "--output")
-    with Heartbeat(_tell, "drawing the plots") as heart:
+    with Heartbeat(_say, "drawing the plots"):
         written = plots.save_all(results, folder / "plots")
-        page = publish(results, folder, default_workers(), one_file=options.one_file, doing=heart.doing)
+        page = publish(results, folder, default_workers(), one_file=options.one_file)
+    _line("", "")
     print(f"{len(written)} plots: {escaped(str(folder / 'plots'))}")
     print(f"report: {escaped(str(page))}")
     return AS_EXPECTED
@@ -460,7 +402,7 @@ def _plot_one(options: argparse.Namespace) -> int:
     """One figure into one file, from the results that are there or of a run of its own."""
     from verify import reporting
     from verify.page import plots, wording
-    from verify.running.options import REPORT_DIR
+    from verify.running.options import REPORT_DIR, load_results
 
     if options.output is not None:
         raise ValueError("--output must not stand beside --claim: --out names the file of one figure")
@@ -470,7 +412,7 @@ def _plot_one(options: argparse.Namespace) -> int:
         raise ValueError(f"--format must be one of {', '.join(plots.FORMATS)}, got {form!r}")
     source = options.file
     if source is None and Path(REPORT_DIR, "results.json").exists():
-        source = reporting.stored(REPORT_DIR)
+        source = load_results(REPORT_DIR)
     if source is None:
         _tell(f"no results in {REPORT_DIR}: judging {told(options.claim)} first")
     elif not options.file and not reporting.holds(source, options.claim):

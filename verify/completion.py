@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["claim_ids", "function_names", "offer", "paper_names", "picture_names", "with_completer"]
-
 
 def offer(parser: argparse.ArgumentParser) -> None:
     """Answer the shell and exit, if it asks how a command line may go on."""

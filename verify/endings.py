@@ -19,19 +19,6 @@ from typing import Any, TextIO
 from verify.escapes import escaped
 from verify.signals import interruptible
 
-__all__ = [
-    "AS_EXPECTED",
-    "BAD_INPUT",
-    "INTERRUPTED",
-    "SURPRISE",
-    "close_off",
-    "ended",
-    "one_line",
-    "refuse",
-    "show_traceback",
-    "told",
-]
-
 AS_EXPECTED, SURPRISE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 LONGEST = 1000
@@ -57,12 +44,6 @@ def ended(run: Callable[[], int]) -> int:
             return refuse(one_line(error))
         finally:
             told_to.flush()
-
-
-def close_off() -> None:
-    """What code of others has left to be done at exit may print: not among the results."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
 
 def refuse(line: str) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["escaped", "printable"]
-
 
 def escaped(text: str) -> str:
     r"""Names, paths and messages on one line: what is invisible or acts on other characters as its escape.

@@ -1,12 +1,10 @@
-"""No silence: what is being done is said whenever nothing has been said for three seconds."""
+"""No silence: what is being done is said every three seconds."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-
-__all__ = ["Heartbeat"]
 
 
 class Heartbeat:
@@ -29,15 +27,12 @@ class Heartbeat:
     """
 
     EVERY = 3.0
-    """Seconds of silence."""
-
-    TICK = 0.2
+    """Seconds between two lines."""
 
     def __init__(self, write: Callable[[str], None], what: str | Callable[[], str]) -> None:
-        self._write, self._lock, self._end = write, threading.Lock(), threading.Event()
+        self._write, self._end = write, threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._what, self._since = what, time.monotonic()
-        self._spoken = self._since
+        self.doing(what)
 
     def __enter__(self) -> Heartbeat:
         self._thread.start()
@@ -49,19 +44,9 @@ class Heartbeat:
 
     def doing(self, what: str | Callable[[], str]) -> None:
         """From now on something else is being done."""
-        with self._lock:
-            self._what, self._since = what, time.monotonic()
-
-    def beat(self) -> None:
-        """Speak if it is time to."""
-        with self._lock:
-            now = time.monotonic()
-            if now - self._spoken <= self.EVERY:
-                return
-            self._spoken = now
-            what, seconds = self._what, now - self._since
-        self._write(what() if callable(what) else f"{what}, {seconds:.0f} s")
+        self._doing = what, time.monotonic()
 
     def _run(self) -> None:
-        while not self._end.wait(self.TICK):
-            self.beat()
+        while not self._end.wait(self.EVERY):
+            what, since = self._doing
+            self._write(what() if callable(what) else f"{what}, {time.monotonic() - since:.0f} s")

@@ -8,14 +8,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from verify.deselected import reasons
 from verify.escapes import escaped
 from verify.heartbeat import Heartbeat
 from verify.judging.judge import labels
@@ -28,25 +26,19 @@ from verify.running.options import OPTIONS, REPORT_DIR
 from verify.running.request import Request, requested
 from verify.running.rows import row_id
 
-__all__ = ["Verification"]
-
 EVERY = 3.0
 """Seconds between two lines of progress."""
 
 BROKEN = ("failed", "B", ("BROKEN", {"purple": True}))
 OBSERVED = ("observed", "o", ("OBSERVED", {"green": True}))
-AS_EXPECTED = {
-    "agrees": ("agrees", ".", ("AGREES", {"green": True})),
-    "disagrees": ("disagrees (expected)", "d", ("DISAGREES (expected)", {"green": True})),
-    "undecided": ("undecided", "u", ("UNDECIDED", {"yellow": True})),
+EXPECTED = {
+    "agrees": ("agrees", ".", "green"),
+    "disagrees": ("disagrees (expected)", "d", "green"),
+    "undecided": ("undecided", "u", "yellow"),
 }
-FAILED = {
-    "agrees": ("failed", "F", ("AGREES (surprise)", {"red": True})),
-    "disagrees": ("failed", "F", ("DISAGREES (surprise)", {"red": True})),
-    "undecided": ("failed", "F", ("UNDECIDED (surprise)", {"red": True})),
-    "broken": BROKEN,
-}
-"""Category, letter and word of each verdict."""
+"""Category, letter and colour of each verdict that does not fail."""
+
+NAMES = tuple(flag.removeprefix("--").replace("-", "_") for flag, _ in OPTIONS)
 
 
 class Verification:
@@ -81,7 +73,7 @@ class Verification:
         """
         if self._request is None:
             named = _names_verify(self._config)
-            values = {name: self._config.getoption(name) for name in _names()}
+            values = {name: self._config.getoption(name) for name in NAMES}
             self._request = requested(
                 values | _seeded(self._config.getoption("hypothesis_seed", None), values),
                 tier=Tier.DEFAULT if named else Tier.SMOKE,
@@ -94,21 +86,19 @@ class Verification:
         chosen, asked = {item.id for item in items}, self.request
         claims = tuple(claim for claim in asked.claims if claim.id in chosen)
         observations = tuple(o for o in asked.observations if o.id in chosen)
-        left, total = len(claims) + len(observations), len(asked.claims) + len(asked.observations)
+        left, total = len(claims) + len(observations), len(asked.asked)
         if left < total:
-            kinds = kinds_of(asked.claims, asked.observations)
-            selection = f"{asked.selection}: {left} of {total} {kinds}, chosen by pytest"
-            fewer = len(asked.claims) - len(claims)
+            kinds, fewer = kinds_of(asked.claims, asked.observations), len(asked.claims) - len(claims)
             self._request = dataclasses.replace(
                 asked,
                 claims=claims,
                 observations=observations,
-                selection=selection,
+                selection=f"{asked.selection}: {left} of {total} {kinds}, chosen by pytest",
                 left_out={**asked.left_out, **({"pytest": fewer} if fewer else {})},
             )
 
-    def start(self) -> None:
-        """Check where the report goes and open the workers, before anything is judged.
+    def session(self) -> Session:
+        """The session; where the report goes is checked and workers are opened, before anything is judged.
 
         Raises
         ------
@@ -117,21 +107,14 @@ class Verification:
         """
         from verify.running.suite import open_session
 
-        self._session = self._stack.enter_context(open_session(self.request, self._tell))
-        self._session.listener = self._speak
-
-    @property
-    def session(self) -> Session:
-        """The session, started if it has not been."""
         if self._session is None:
-            self.start()
-        if self._session is None:
-            raise RuntimeError("the session has not been started")
+            self._session = self._stack.enter_context(open_session(self.request, self._tell))
+            self._session.pump.listener = self._speak
         return self._session
 
     def row(self, claim: AnyClaim, label: str) -> Row:
         """One reading of a claim; a broken claim has one row for all of its readings."""
-        rows = self.session.rows(claim)
+        rows = self.session().rows(claim)
         return next((row for row in rows if row.reading == label), rows[0])
 
     def rows(self) -> list[Row]:
@@ -155,44 +138,29 @@ class Verification:
             If the report cannot be written.
         """
         with Heartbeat(self._tell_if_asked, "stopping the workers") as heart:
-            self._close(heart.doing)
+            self._stack.close()
+            made = bool(self.rows() or self.observations())
+            if self._session is None or not made or hasattr(self._config, "workerinput"):
+                return  # a process of pytest-xdist has a share of the run only
+            from verify.reporting import publish
+            from verify.running import suite
 
-    def _close(self, doing: Callable[[str | Callable[[], str]], None]) -> None:
-        self._stack.close()
-        made = bool(self.rows() or self.observations())
-        if self._session is None or not made or hasattr(self._config, "workerinput"):
-            return  # a process of pytest-xdist has a share of the run only
-        from verify.reporting import publish
-        from verify.running import suite
-        from verify.running.replays import devices_compared, replay_agrees, replay_differences
-
-        progress = self._session.progress()
-        results = self.results = suite.collect(
-            self._session,
-            self.request,
-            interrupted=progress.done < progress.total,
-            paged=self.request.report_dir is not None,
-            doing=doing,
-        )
-        if self.request.replay is not None:
-            asked = self.request
-            self.differences = replay_differences(
-                self.request.replay, results, asked.asked, asked.not_drawn, asked.single
+            progress, asked = self._session.progress(), self.request
+            results = self.results = suite.collect(
+                self._session,
+                asked,
+                interrupted=progress.done < progress.total,
+                paged=asked.report_dir is not None,
+                doing=heart.doing,
             )
-            self.notes += [
-                f"replay: {line}" for line in [devices_compared(self.request.replay, results)] if line
-            ]
-            self.notes += [f"replay differs: {line}" for line in self.differences]
-            same = f"replay: {replay_agrees(self.request.not_drawn)}"
-            self.notes += [] if self.differences else [same]
-        doubts = suite.doubts(results)
-        self.differences += doubts
-        self.notes += doubts
-        if self.request.report_dir is not None:
-            asked = self.request
-            workers = asked.settings.workers
-            page = publish(results, self.request.report_dir, workers, one_file=asked.one_file, doing=doing)
-            self.notes.append(f"report: {page}")
+            doubts = suite.doubts(results)
+            notes, changed = suite.replayed(results, asked)
+            self.differences, self.notes = [*changed, *doubts], [*notes, *doubts]
+            if asked.report_dir is not None:
+                heart.doing("writing the page")
+                one_file = asked.options.one_file
+                page = publish(results, asked.report_dir, asked.settings.workers, one_file=one_file)
+                self.notes.append(f"report: {page}")
 
     def told(self, *, colour: bool, quiet: bool) -> list[str]:
         """The end of the run: on one screen, or with the table of claims, and what was counted.
@@ -200,23 +168,14 @@ class Verification:
         What failed stands above, among the failures of pytest.
         """
         from verify.page import summary, terminal
-        from verify.page.wording import legible
 
         notes = [escaped(note) for note in self.notes]
         if self.results is None:
             return [*notes, terminal.tally(self.rows(), self.observations())]
-        ending = [escaped(line) for line in summary.ending(self.results, notes)]
         if quiet:
-            return ending
-        if not summary.tabled(self.results, self.request.table):
-            strict = self.request.strict_undecided
-            unsaid = [] if strict else summary.to_look_at(self.results, [])
-            return [*summary.screen(self.results, unsaid, ending), *ending]
-        rows = self.results.rows
-        lines = terminal.table(legible(rows), colour=colour) if rows else []
-        seen = legible(self.results.observations)
-        block = terminal.observed_block(seen).splitlines() if seen else []
-        return [*lines, *block, *ending]
+            return summary.ending(self.results, notes)
+        table = self.request.options.table
+        return summary.closing_text(self.results, (), notes, table=table, colour=colour).splitlines()
 
     def _speak(self) -> None:
         """Say from time to time how far the run is, and how long it takes yet."""
@@ -245,7 +204,6 @@ class Verification:
 
 
 KEY = pytest.StashKey[Verification]()
-LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -260,7 +218,9 @@ def pytest_configure(config: pytest.Config) -> None:
     verification = config.stash[KEY] = Verification(config)
     if config.option.help or config.option.version:
         return
-    if _names_verify(config) or any(config.getoption(name) not in (None, False, "cpu") for name in _names()):
+    if _names_verify(config) or any(
+        config.getoption(name) not in (None, False, "cpu", "", ()) for name in NAMES
+    ):
         with _usage_errors():
             _require_one_process(config, verification.request)
 
@@ -292,26 +252,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if name not in getattr(item, "fixturenames", ())]
 
 
-def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Remember why."""
-    if items:
-        config = items[0].config
-        config.stash.setdefault(LEFT_OUT, Counter()).update(reasons(items, config))
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Judge only what pytest has selected; find out now whether that is possible."""
     config = session.config
     params = [spec.params for item in session.items if (spec := getattr(item, "callspec", None))]
-    claims = [named["judged"][0] for named in params if "judged" in named]
-    observations = [named["observed"] for named in params if "observed" in named]
-    if not (claims or observations):
+    chosen = [named["judged"][0] for named in params if "judged" in named]
+    chosen += [named["observed"] for named in params if "observed" in named]
+    if not chosen:
         return
     verification = config.stash[KEY]
-    verification.restrict([*claims, *observations])
+    verification.restrict(chosen)
     if not config.option.collectonly:
         with _usage_errors():
-            verification.start()
+            verification.session()
 
 
 @pytest.fixture(scope="session")
@@ -339,7 +292,7 @@ def judged(request: pytest.FixtureRequest, verification: Verification) -> Row:
 @pytest.fixture
 def observed(request: pytest.FixtureRequest, verification: Verification) -> Observed:
     """The record of one observation."""
-    made = verification.session.observed(request.param)
+    made = verification.session().observed(request.param)
     request.node.user_properties += [
         ("observed", made.replicates),
         ("seed", verification.request.settings.seed),
@@ -351,9 +304,14 @@ def pytest_report_teststatus(report: pytest.TestReport) -> Any:
     """Verdict words for claims and a word for observations; other tests keep pytest's own."""
     if report.when == "call" and "observed" in dict(report.user_properties):
         return OBSERVED if report.passed else BROKEN if report.failed else None
-    words = AS_EXPECTED if report.passed else FAILED if report.failed else {}
     verdict = dict(report.user_properties).get("verdict") if report.when == "call" else None
-    return words.get(str(verdict))
+    if verdict is None or report.skipped:
+        return None
+    if report.failed:
+        told = (f"{str(verdict).upper()} (surprise)", {"red": True})
+        return BROKEN if verdict == "broken" else ("failed", "F", told)
+    name, letter, colour = EXPECTED[str(verdict)]
+    return name, letter, (name.replace(str(verdict), str(verdict).upper()), {colour: True})
 
 
 @pytest.hookimpl(wrapper=True)
@@ -373,10 +331,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Why tests were left out; what the claims came to, and the line that counts them."""
+    """What the claims came to, and the line that counts them."""
     verification = config.stash[KEY]
-    for reason, count in config.stash.get(LEFT_OUT, Counter[str]()).items():
-        terminalreporter.write_line(escaped(f"{count} deselected: {reason}"))
     rows, observations = verification.rows(), verification.observations()
     if not (rows or observations):
         return
@@ -398,19 +354,13 @@ def _seeded(seed: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the option that the seed of hypothesis stands for: that of the suite, which draws the examples too."""
     if seed is None:
         return {}
-    other = next((name for name in ("seed", "vary_seed") if values[name] not in (None, False)), "")
-    if other:
-        option = other.replace("_", "-")
-        raise ValueError(
-            f"--hypothesis-seed must not stand beside --{option}: both choose the seed of the suite"
-        )
-    if seed == "random":
-        return {"vary_seed": True}
-    if not seed.isdecimal():
-        raise ValueError(
-            f"--hypothesis-seed must be an integer >= 0 or random where claims run, got {seed!r}"
-        )
-    return {"seed": int(seed)}
+    for other in ("seed", "vary_seed"):
+        if values[other] not in (None, False):
+            option = other.replace("_", "-")
+            raise ValueError(f"--hypothesis-seed must not stand beside --{option}: both choose the seed")
+    if seed != "random" and not seed.isdecimal():
+        raise ValueError(f"--hypothesis-seed must be an integer >= 0 or random, got {seed!r}")
+    return {"vary_seed": True} if seed == "random" else {"seed": int(seed)}
 
 
 def _require_one_process(config: pytest.Config, asked: Request) -> None:
@@ -419,10 +369,6 @@ def _require_one_process(config: pytest.Config, asked: Request) -> None:
         raise ValueError(
             "a report must be made by one process of pytest, which has --workers of its own; leave out -n"
         )
-
-
-def _names() -> list[str]:
-    return [flag.removeprefix("--").replace("-", "_") for flag, _ in OPTIONS]
 
 
 def _names_verify(config: pytest.Config) -> bool:

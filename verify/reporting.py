@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from simulate._checks import did_you_mean
 from verify.model import Tier
 from verify.page import plots, report as pages
-from verify.results import Results, load
+from verify.results import Results
 from verify.running import suite
+from verify.running.options import load_results
 from verify.running.request import requested
 from verify.running.workers import open_map
-
-__all__ = ["holds", "plot", "publish", "report", "stored"]
 
 AS_READ = " [as our copy reads]"
 """Ends the id of a row that judges a formula as our copy of the paper reads."""
@@ -79,7 +76,7 @@ def report(
     >>> [(row.id, row.verdict) for row in found.rows]
     [('vysogorets2024/softmax-rank', 'agrees'), ('vysogorets2024/softmax-rank [as our copy reads]', 'disagrees')]
     """
-    given = {
+    values = {
         "claim": _listed(claim),
         "paper": _listed(paper),
         "tier": tier,
@@ -91,27 +88,17 @@ def report(
         "report_dir": None if folder is None else str(folder),
         "one_file": one_file,
     }
-    values = {name: value for name, value in given.items() if value not in (None, [])}
     request = requested(values, tier=Tier.DEFAULT, report_dir=None)
     with suite.open_session(request, lambda _: None) as session:
         session.judge_all()
     results = suite.collect(session, request)
     if request.report_dir is not None:
-        publish(results, request.report_dir, request.settings.workers, one_file=request.one_file)
+        publish(results, request.report_dir, request.settings.workers, one_file=one_file)
     return results
 
 
-def publish(
-    results: Results,
-    folder: Path,
-    workers: int,
-    *,
-    one_file: bool = False,
-    doing: Callable[[str | Callable[[], str]], None] = lambda _: None,
-) -> Path:
+def publish(results: Results, folder: Path, workers: int, *, one_file: bool = False) -> Path:
     """Write pages and results file, with figures by as many processes as are worth starting; the first page's path.
-
-    What is being done is told to `doing`, figure by figure.
 
     Raises
     ------
@@ -119,30 +106,7 @@ def publish(
         If they cannot be written.
     """
     with open_map(len(results.rows), workers) as each:
-        return pages.write(results, folder, _counted(each, doing), one_file=one_file)
-
-
-def _counted(
-    each: Callable[..., Iterator[Any]], doing: Callable[[str | Callable[[], str]], None]
-) -> Callable[..., Iterator[Any]]:
-    """The same ``map``, which tells how many figures it has drawn, and when the rest will be."""
-
-    def mapped(function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        columns = [list(values) for values in arguments]
-        total, done, started = min(map(len, columns), default=0), 0, time.monotonic()
-
-        def far() -> str:
-            since = time.monotonic() - started
-            left = f", about {since * (total - done) / done:.0f} s left" if done else ""
-            return f"writing the page: {done} of {total} cards drawn, {since:.0f} s{left}"
-
-        doing(far)
-        for made in each(function, *columns):
-            done += 1
-            yield made
-        doing("writing the page")
-
-    return mapped
+        return pages.write(results, folder, each, one_file=one_file)
 
 
 def plot(results: Results | str | Path | None, claim: str) -> Figure:
@@ -170,14 +134,11 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
     >>> plot(report(claim=["vysogorets2024/softmax-rank"]), "vysogorets2024/softmax-rank").get_label()
     'vysogorets2024/softmax-rank: agrees'
     """
-    name = claim.removesuffix(AS_READ)
-    where, instead = "these results", f": judge it first, losscurv report --claim {shlex.quote(name)}"
+    name, where = claim.removesuffix(AS_READ), "these results"
     if results is None:
-        results, instead = report(claim=[name]), ""
+        results = report(claim=[name])
     elif not isinstance(results, Results):
-        where = f"results at {results}"
-        instead = f": name another folder, or judge it first, losscurv report --claim {shlex.quote(name)}"
-        results = stored(results)
+        where, results = f"results at {results}", load_results(results)
     mark = plots.stamp(results)
     for row in results.rows:
         if row.id == claim:
@@ -188,8 +149,9 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
     if holds(results, claim):
         raise ValueError(f"claim must have something to draw, got {claim!r}")
     known = [item.id for item in (*results.rows, *results.observations)]
-    has = f"they have {_some(claim, known)}" if known else "they are empty"
-    raise ValueError(f"{where} do not hold {claim!r}{instead}; {has}")
+    some = ", ".join(known) if len(known) <= FEW else f"{len(known)} ids{did_you_mean(claim, known, FEW)}"
+    first = f"judge it first, losscurv report --claim {shlex.quote(name)}"
+    raise ValueError(f"{where} do not hold {claim!r}: {first}; they have {some or 'nothing'}")
 
 
 def holds(results: Results, claim: str) -> bool:
@@ -197,22 +159,5 @@ def holds(results: Results, claim: str) -> bool:
     return any(item.id == claim for item in (*results.rows, *results.observations))
 
 
-def stored(path: str | Path) -> Results:
-    """What a results file has, by its path or by its folder.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read.
-    """
-    file = Path(path)
-    return load(file / "results.json" if file.is_dir() else file)
-
-
-def _some(claim: str, known: Sequence[str]) -> str:
-    """All ids where they are few, else the nearest ones: a full run has some five hundred."""
-    return ", ".join(known) if len(known) <= FEW else f"{len(known)} ids{did_you_mean(claim, known, FEW)}"
-
-
-def _listed(names: str | Sequence[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-__all__ = ["Interrupted", "by_signal", "handling", "interrupt", "interruptible"]
-
 
 class Interrupted(KeyboardInterrupt):
     """Raised by a signal."""

@@ -14,7 +14,7 @@ from verify.running.suite import failed
 
 
 def test_claim(judged: Row, verification: Verification) -> None:
-    if failed(judged, strict_undecided=verification.request.strict_undecided):
+    if failed(judged, strict_undecided=verification.request.options.strict_undecided):
         pytest.fail(f"{judged.error}{surprise_block(judged)}", pytrace=False)
 
 

@@ -205,7 +205,7 @@ def test_no_option_takes_an_empty_value_a_nul_or_a_mere_dash(name: str) -> None:
         (["gallery", "--data", "pipe"], "data pipe must be a plain file, got a pipe or a device"),
         (["gallery", "--seed", "9" * 400], f"--seed must be at most {LARGEST_SEED}, got more"),
         (["gallery", "--output", "file"], "--output must be a folder that can be written, got file"),
-        (["claims", "--status", ""], "--status must be given a value"),
+        (["claims", "--status", ""], "invalid choice: ''"),
         (["claims", "--paper", ""], "--paper must be given a value"),
         (["report", "--seed", "1", "--vary-seed"], "--vary-seed must not stand beside --seed"),
         (["replay", "/dev/zero"], "results file /dev/zero must be a plain file, got a pipe or a device"),

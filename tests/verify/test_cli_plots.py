@@ -72,8 +72,8 @@ def test_the_help_of_plot_says_when_something_is_run(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "--claim", "a/nothing"], "results at run do not hold 'a/nothing': name another folder, or"),
-        (["run", "--claim", CLAIM], f"or judge it first, losscurv report --claim {CLAIM}; they have "),
+        (["run", "--claim", "a/nothing"], "results at run do not hold 'a/nothing': judge it first"),
+        (["run", "--claim", CLAIM], f"judge it first, losscurv report --claim {CLAIM}; they have "),
         (["gone", "--claim", CLAIM], "file not found: gone"),
         (["--claim", "a/nothing"], "a/nothing"),
         (["run", "--claim", CLAIM, "--format", "gif"], "--format must be one of pdf, svg, png, got 'gif'"),

@@ -258,7 +258,7 @@ def test_the_seed_of_hypothesis_is_the_seed_of_the_suite(
     [
         ("7", {"seed": 8, "vary_seed": False}, "not stand beside --seed: both"),
         ("7", {"seed": None, "vary_seed": True}, "not stand beside --vary-seed: both"),
-        ("x", {"seed": None, "vary_seed": False}, "an integer >= 0 or random where claims run, got 'x'"),
+        ("x", {"seed": None, "vary_seed": False}, "an integer >= 0 or random, got 'x'"),
     ],
 )
 def test_a_seed_of_hypothesis_that_cannot_be_followed_is_refused(

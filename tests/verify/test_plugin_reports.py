@@ -62,21 +62,10 @@ def test_what_pytest_deselects_is_not_run(plant: Planter, run: Run, pytester: py
 
     result = run(CLAIMS, "-k", "right or exact")
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["1 deselected: -k 'right or exact'"])
     kept = load(pytester.path / "losscurv-report/results.json")
     assert [row.id for row in kept.rows] == ["beyond/right", "beyond/exact"]
     assert kept.suite.selection == "all claims: 2 of 3 claims, chosen by pytest"
     assert [run.experiment for run in kept.runs] == ["toy/uniform"]
-
-
-def test_it_is_said_which_option_left_out_what(plant: Planter, run: Run, pytester: pytest.Pytester) -> None:
-    plant(toy_claims.RIGHT)
-    pytester.makepyfile("import pytest\ndef test_a(): pass\ndef test_b(): pass\ndef test_c(): pass\n")
-
-    named = "test_it_is_said_which_option_left_out_what.py"
-    result = run(named, "--deselect", f"{named}::test_a", "-k", "not test_b")
-    result.stdout.fnmatch_lines(["1 deselected: --deselect"])
-    result.stdout.fnmatch_lines(["1 deselected: -k 'not test_b'"])
 
 
 def test_a_long_run_ends_on_one_screen_and_the_table_comes_where_asked(plant: Planter, run: Run) -> None:

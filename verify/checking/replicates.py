@@ -31,16 +31,6 @@ from simulate._checks import did_you_mean
 from simulate.monte_carlo import BLOCK, Point, one_thread, stream
 from verify.page.wording import numeral
 
-__all__ = [
-    "Place",
-    "Replicates",
-    "call_function",
-    "function_name",
-    "require_call",
-    "require_processes",
-    "returned_numbers",
-]
-
 Floats = NDArray[np.float64]
 
 LONGEST = 40

@@ -20,8 +20,6 @@ from verify.results import PointOutcome, RivalOutcome
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Checked", "CheckedPoint", "overall"]
-
 Formula = Callable[..., Any]
 
 LINES = 8

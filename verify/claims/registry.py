@@ -21,8 +21,7 @@ from typing import Any
 from simulate._checks import did_you_mean
 from theory.derivations import Derivation
 from verify.claims.images import needed_images
-from verify.judging.admission import observation_problems, problems
-from verify.judging.counting import intervals
+from verify.judging.admission import intervals, observation_problems, problems
 from verify.model import (
     ALPHA,
     FAMILY_SIZE,

@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -133,26 +133,21 @@ def _on_one_line(text: str) -> str:
 
 def _help(name: str) -> str:
     function = theory_function(name)
-    parameters = inspect.signature(function).parameters.values()
-    usage = f"usage: losscurv estimate {name} {' '.join(_usage(p) for p in parameters)} [--json]"
-    lines = [*_wrapped(usage, "", " " * 7), "", docstrings.description(function), "", "Arguments:"]
-    for text, sharing in groupby(parameters, lambda p: _explained(function, p)):
-        lines += [f"  {', '.join(_usage(p, short=True) for p in sharing)}", *_wrapped(text, " " * 6, " " * 6)]
-    return "\n".join([*lines, "", "Example:", f"  losscurv estimate {name} {FUNCTIONS[name]}"])
+    words = " ".join(map(_usage, inspect.signature(function).parameters.values()))
+    usage = textwrap.fill(
+        f"usage: losscurv estimate {name} {words} [--json]",
+        max(40, min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH)),
+        subsequent_indent=" " * 7,
+        break_on_hyphens=False,
+    )
+    example = f"Example\n-------\nlosscurv estimate {name} {FUNCTIONS[name]}"
+    return "\n\n".join([usage, docstrings.description(function), example])
 
 
-def _explained(function: Callable[..., Any], p: inspect.Parameter) -> str:
-    default = "" if p.default in (p.empty, None, False) else f" Default {p.default}."
-    return docstrings.parameter(function, p.name) + default
-
-
-def _usage(p: inspect.Parameter, *, short: bool = False) -> str:
+def _usage(p: inspect.Parameter) -> str:
     if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty:
         return p.name.upper()
-    text = option_name(p.name) if isinstance(p.default, bool) else f"{option_name(p.name)} VALUE"
-    return text if p.default is p.empty or short else f"[{text}]"
-
-
-def _wrapped(text: str, first: str, later: str) -> list[str]:
-    width = max(40, min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH))
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+    given = (
+        "" if isinstance(p.default, bool) else f" {'VALUE' if p.default in (p.empty, None) else p.default}"
+    )
+    return f"{option_name(p.name)}{given}" if p.default is p.empty else f"[{option_name(p.name)}{given}]"

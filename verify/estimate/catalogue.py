@@ -11,8 +11,6 @@ import theory
 from simulate._checks import did_you_mean
 from theory._checks import shown
 
-__all__ = ["FUNCTIONS", "full_name", "theory_function", "topics"]
-
 NETWORK = "relu --depth 3 --weight-variance 2 --bias-variance 0.1"
 BATCH = "--sigma 0.06 --dim 226 --batch-size 64 --dataset-size 1797"
 

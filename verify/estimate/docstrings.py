@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 import unicodedata
 from collections.abc import Callable
 from typing import Any
-
-__all__ = ["description", "parameter", "summary", "without_markup"]
 
 _SIGNS = {
     r"\^?\\top\b": "ᵀ",
@@ -50,27 +47,11 @@ def summary(function: Callable[..., Any]) -> str:
 
 
 def description(function: Callable[..., Any]) -> str:
-    """All that a reader at a shell needs, the parameters apart."""
-    sections = _sections(function)
-    wanted = [
-        f"{name}:\n{_indented(sections[name])}" for name in ("Returns", "References") if name in sections
-    ]
-    return "\n\n".join([without_markup(sections[""]), *wanted])
-
-
-def parameter(function: Callable[..., Any], name: str) -> str:
-    """What is said of one parameter, followed to the function that says it where only "As in" is written.
-
-    >>> from theory.fisher import eigenvalue_statistics
-    >>> parameter(eigenvalue_statistics, "depth")
-    'L from 2 to 100000: without a hidden layer α = 0.'
-    """
-    for names, text in _parameters(function):
-        if name in names:
-            elsewhere = re.search(r"\b[Aa]s in (?::func:)?`~?([\w.]+)`", text)
-            other = _other(function, elsewhere[1]) if elsewhere else None
-            return (parameter(other, name) if other else "") or without_markup(text)
-    return ""
+    """All that a reader at a shell needs."""
+    kept = re.sub(
+        r"^(Raises|Examples)\n-+\n.*?(?=^\w+\n-+$|\Z)", "", _doc(function), flags=re.MULTILINE | re.DOTALL
+    )
+    return without_markup(kept)
 
 
 def without_markup(text: str) -> str:
@@ -125,30 +106,3 @@ def _greek(name: str) -> str:
 
 def _doc(function: Callable[..., Any]) -> str:
     return inspect.getdoc(function) or ""
-
-
-def _sections(function: Callable[..., Any]) -> dict[str, str]:
-    """Section name to text; what stands before the first section has no name."""
-    parts = re.split(r"^(\w+)\n-+\n", _doc(function), flags=re.MULTILINE)
-    return {
-        "": parts[0].strip(),
-        **{name: text.strip("\n") for name, text in zip(parts[1::2], parts[2::2], strict=True)},
-    }
-
-
-def _parameters(function: Callable[..., Any]) -> list[tuple[list[str], str]]:
-    """Names and text of each entry of the section of parameters."""
-    parts = re.split(r"^(\S.*)\n", _sections(function).get("Parameters", "") + "\n", flags=re.MULTILINE)
-    return [
-        (re.findall(r"\w+", names), " ".join(text.split()))
-        for names, text in zip(parts[1::2], parts[2::2], strict=True)
-    ]
-
-
-def _other(function: Callable[..., Any], name: str) -> Callable[..., Any] | None:
-    module, _, found = name.rpartition(".")
-    return getattr(sys.modules.get(module or function.__module__), found, None)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in without_markup(inspect.cleandoc(text)).splitlines())

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["WIDTH", "as_json", "as_text", "fields_of", "to_digits"]
-
 WIDTH = 100
 """Columns of a text."""
 

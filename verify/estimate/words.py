@@ -11,8 +11,6 @@ from typing import Any
 from simulate._checks import did_you_mean
 from theory._checks import shown
 
-__all__ = ["bind", "option_name"]
-
 _LONGEST = 500  # characters of a message that repeats what was typed
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise
 
 from simulate.monte_carlo import Point
 from verify.judging.estimands import components
-from verify.judging.judge import PRINTED, SEPARATION, cites_others, labels, readings, separation
+from verify.judging.judge import PRINTED, SEPARATION, applies, cites_others, labels, readings, separation
 from verify.model import (
     ABSOLUTE,
     BOUNDS_EVERY_REPLICATE,
@@ -33,8 +33,6 @@ from verify.model import (
     Verdict,
 )
 from verify.model.observation import Observation
-
-__all__ = ["observation_problems", "problems", "rival_problems", "size_problems"]
 
 WIDEST = 0.5
 """No relative margin may exceed this, whatever the reason."""
@@ -58,6 +56,32 @@ NO_LOGARITHMS = (Kind.EXPONENT, Kind.RATIO, Kind.PROPORTION, Kind.GROUPS, *ABSOL
 
 REPLICATE_BY_REPLICATE = (Kind.MEAN, *ONE_SIDED, *BOUNDS_EVERY_REPLICATE)
 """Kinds that may compare each replicate with a prediction of its own, and know its numerical error."""
+
+
+def intervals(listed: Iterable[AnyClaim]) -> int:
+    """Statistical intervals that claims use of those of their family.
+
+    Two readings of one score share one, so do a property's examples. Model-based claims have none in the family; a
+    settled mean has one for the mean and one for its drift.
+    """
+    return sum(
+        sum((2 if c.kind is Kind.SETTLED else 1) * _scores_read(c, point) for point in c.experiment.points)
+        if isinstance(c, Claim)
+        else int(isinstance(c, StatisticalProperty))
+        for c in listed
+        if not (isinstance(c, Claim) and c.kind in MODEL_BASED)
+    )
+
+
+def _scores_read(claim: Claim, point: Point) -> int:
+    own = claim.inputs or claim.kind in ABSOLUTE
+    found = {
+        (at, r.score, r.predict if own else None)
+        for at in components(claim, point)
+        for r in readings(claim)
+        if applies(claim, r, at)
+    }
+    return len(found)
 
 
 def problems(claim: AnyClaim) -> Iterator[str]:

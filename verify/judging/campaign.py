@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["FILE", "Campaign", "Outcomes", "Survivor", "campaigns"]
-
 FILE = Path(__file__).with_name("campaign.json")
 
 

@@ -18,7 +18,7 @@ noise still hides is not seen: the limit is then off by several half-widths, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -39,19 +39,7 @@ from verify.judging.intervals import (
 )
 from verify.judging.sizes import exponent_replicates, extrapolated
 from verify.model import BOUNDS_EVERY_REPLICATE, SPANS_SIZES, Claim, Kind, Prediction, raised, real_or_nan
-
-__all__ = [
-    "Measured",
-    "column",
-    "components",
-    "estimated",
-    "excesses",
-    "formula_distance",
-    "kurtosis",
-    "over_sizes",
-    "slack",
-    "variance",
-]
+from verify.results import ProfilePoint
 
 TAIL = 1e-9
 """Mass on either side that the comparison of two distribution functions leaves out."""
@@ -62,8 +50,59 @@ STEADY = 0.1
 RESOLVED = 0.5
 """Largest half-width of a mean, relative to it, at which its logarithm is near enough to linear."""
 
+PROFILE_POINTS = 97
+"""Points of a distribution function kept for its plot."""
+
 Floats = NDArray[np.float64]
 Scores = Mapping[str, Floats]
+
+
+class Estimand(NamedTuple):
+    """A formula for what a claim makes of a score, at one point, with the replicates to estimate it from."""
+
+    claim: Claim
+    predict: Prediction
+    score: str | tuple[str, str]
+    point: Point
+    scores: Scores
+    alpha: float
+
+    @property
+    def predicted(self) -> float:
+        """The value of the formula, measured inputs at their typical values."""
+        return self.claim.prediction(self.point, self.predict)
+
+    def column(self, name: Any = None, dimensions: int = 1) -> Floats:
+        """A score, finite, with one number per replicate (or one per replicate and component)."""
+        name = name or self.score
+        if name not in self.scores:
+            raise ValueError(f"score must be one of {', '.join(self.scores)}, got {name!r}")
+        values = self.scores[name]
+        if values.ndim != dimensions:
+            form = "one number" if dimensions == 1 else "one vector"
+            raise ValueError(f"score {name!r} must be {form} per replicate, got shape {values.shape}")
+        if not np.isfinite(values).all():
+            index = int(np.argwhere(~np.isfinite(values))[0, 0])
+            stray = values[index][~np.isfinite(values[index])].flat[0] if dimensions > 1 else values[index]
+            raise ValueError(f"score {name!r} must be finite, got {stray} in replicate {index}")
+        return values
+
+    def with_predictions(self) -> tuple[Floats, Floats]:
+        """The score and the prediction for each replicate of it."""
+        inputs = {name: self.column(name) for name in self.claim.inputs}
+        values = self.column()
+        joined = SimpleNamespace(**self.point, **inputs)
+        return values, np.broadcast_to(real_or_nan(self.predict, joined), values.shape)
+
+    def over_sizes(self) -> Floats:
+        """The score with one component for each of the sizes that a replicate spans."""
+        values, sizes = self.column(dimensions=2), self.point[self.claim.along]
+        if values.shape[1] != len(sizes):
+            raise ValueError(
+                f"score {self.score!r} must have one component for each of {len(sizes)} sizes,"
+                f" got {values.shape[1]}"
+            )
+        return values
 
 
 class Measured(NamedTuple):
@@ -81,14 +120,7 @@ def components(claim: Claim, point: Point) -> tuple[Point, ...]:
     return tuple(point | {claim.along: value} for value in point[claim.along])
 
 
-def estimated(
-    claim: Claim,
-    predict: Prediction,
-    score: str | tuple[str, str],
-    point: Point,
-    scores: Scores,
-    alpha: float,
-) -> Measured:
+def estimated(asked: Estimand) -> Measured:
     """Estimate what a reading of the claim is about, and evaluate its prediction.
 
     Raises
@@ -96,9 +128,10 @@ def estimated(
     ValueError
         If a score is missing, not finite, or not of the form that the kind reads.
     """
-    interval, predicted = _MEASURES[claim.kind](claim, predict, score, point, scores, alpha)
-    n = len(next(iter(scores.values())))
-    return Measured(interval, predicted, doublings(n) if claim.kind is Kind.DISTRIBUTION else n)
+    kind = asked.claim.kind
+    interval, predicted = _MEASURES[kind](asked)
+    n = len(next(iter(asked.scores.values())))
+    return Measured(interval, predicted, doublings(n) if kind is Kind.DISTRIBUTION else n)
 
 
 def formula_distance(claim: Claim, point: Point, formula: Prediction, other: Prediction) -> float:
@@ -134,18 +167,18 @@ def kurtosis(groups: Floats) -> Floats:
     return np.asarray(stats.kurtosis(groups, axis=1, bias=False))
 
 
-def excesses(claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores) -> Floats:
+def excesses(asked: Estimand) -> Floats:
     """By how much each replicate violates a bound, 0 within rounding; infinite where the bound is no number."""
-    beyond = _beyond(claim, *_with_predictions(claim, predict, score, point, scores))
-    return np.where(np.isnan(beyond), math.inf, np.where(beyond <= claim.numerical, 0.0, beyond))
+    beyond = _beyond(asked.claim, *asked.with_predictions())
+    return np.where(np.isnan(beyond), math.inf, np.where(beyond <= asked.claim.numerical, 0.0, beyond))
 
 
-def slack(claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores) -> float | None:
+def slack(asked: Estimand) -> float | None:
     """Mean score over mean bound, or score over bound on the replicate that comes closest where each must keep to it.
 
     Of logarithms the ratio of what they are logarithms of. None where that says nothing.
     """
-    values, bounds = _with_predictions(claim, predict, score, point, scores)
+    claim, (values, bounds) = asked.claim, asked.with_predictions()
     measured, bound = float(values.mean()), float(bounds.mean())
     if claim.kind in BOUNDS_EVERY_REPLICATE:
         closest = np.argmax(_beyond(claim, values, bounds))
@@ -155,39 +188,60 @@ def slack(claim: Claim, predict: Prediction, score: str, point: Point, scores: S
     return measured / bound if math.isfinite(bound) and bound else None
 
 
-def column(scores: Scores, name: Any, dimensions: int = 1) -> Floats:
-    """A score, finite, with one number per replicate (or one per replicate and component)."""
-    if name not in scores:
-        raise ValueError(f"score must be one of {', '.join(scores)}, got {name!r}")
-    values = scores[name]
-    if values.ndim != dimensions:
-        form = "one number" if dimensions == 1 else "one vector"
-        raise ValueError(f"score {name!r} must be {form} per replicate, got shape {values.shape}")
-    if not np.isfinite(values).all():
-        index = int(np.argwhere(~np.isfinite(values))[0, 0])
-        stray = values[index][~np.isfinite(values[index])].flat[0] if dimensions > 1 else values[index]
-        raise ValueError(f"score {name!r} must be finite, got {stray} in replicate {index}")
-    return values
+def profile(asked: Estimand) -> list[ProfilePoint]:
+    """What the estimand was made of, for its figure: means by size, or the distribution function of the replicates."""
+    claim, point = asked.claim, asked.point
+    if claim.kind is Kind.DISTRIBUTION:
+        return _distribution_profile(asked)
+    if claim.kind not in SPANS_SIZES:
+        return []
+    sizes, values, theory = point[claim.along], asked.over_sizes(), asked.predicted
+    values = values - (claim.prediction(point, claim.offset) if claim.offset else 0.0)
+    last = float(values[:, -1].mean())
+    found: list[ProfilePoint] = []
+    for size, at in zip(sizes, values.T, strict=True):
+        # beside the prediction: its line, or its slope through the largest size
+        line = last * (size / sizes[-1]) ** theory if claim.kind is Kind.EXPONENT else theory
+        i = mean_interval(at, alpha=asked.alpha, numerical=claim.numerical)
+        found.append(
+            ProfilePoint(x=float(size), measured=i.estimate, lower=i.lower, upper=i.upper, predicted=line)
+        )
+    return found
+
+
+def _distribution_profile(asked: Estimand) -> list[ProfilePoint]:
+    values, cdf = asked.column(), asked.predict(asked.point)
+    n = doublings(len(values))
+    if n == 0:
+        return []
+    ordered = np.sort(values[:n])
+    radius = distance_interval(values, cdf, alpha=asked.alpha)
+    half = radius.upper - radius.estimate
+    x = np.linspace(ordered[0], ordered[-1], PROFILE_POINTS)
+    return [
+        ProfilePoint(
+            x=float(at),
+            measured=float(f),
+            lower=max(0.0, f - half),
+            upper=min(1.0, f + half),
+            predicted=float(cdf(at)),
+        )
+        for at, f in zip(x, np.searchsorted(ordered, x, side="right") / n, strict=True)
+    ]
 
 
 # --- one number per replicate --------------------------------------------------------------------------------
 
 
-def _mean(
-    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
-) -> tuple[Interval, float]:
-    if claim.inputs:
-        values, predicted = _with_predictions(claim, predict, score, point, scores)
-        return _paired(claim, values, predicted, alpha)
-    interval = mean_interval(column(scores, score), alpha=alpha, numerical=claim.numerical)
-    return interval, claim.prediction(point, predict)
+def _mean(asked: Estimand) -> tuple[Interval, float]:
+    """With measured inputs score against the prediction on the same replicate, relative to it where the margin is.
 
-
-def _paired(claim: Claim, values: Floats, predicted: Floats, alpha: float) -> tuple[Interval, float]:
-    """Score against the prediction on the same replicate, relative to it where the margin is.
-
-    What the two share cancels replicate by replicate, the skewness of a common scale above all.
+    What the two share then cancels replicate by replicate, the skewness of a common scale above all.
     """
+    claim, alpha = asked.claim, asked.alpha
+    if not claim.inputs:
+        return mean_interval(asked.column(), alpha=alpha, numerical=claim.numerical), asked.predicted
+    values, predicted = asked.with_predictions()
     centre = float(predicted.mean())
     if not np.isfinite(predicted).all():
         return mean_interval(values, alpha=alpha, numerical=claim.numerical), math.nan
@@ -198,49 +252,43 @@ def _paired(claim: Claim, values: Floats, predicted: Floats, alpha: float) -> tu
     return residual.scaled(abs(centre) if relative else 1.0).shifted(centre), centre
 
 
-def _ratio(
-    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
-) -> tuple[Interval, float]:
-    top, bottom = (column(scores, name) for name in score)
-    return ratio_interval(top, bottom, alpha=alpha), claim.prediction(point, predict)
+def _ratio(asked: Estimand) -> tuple[Interval, float]:
+    top, bottom = (asked.column(name) for name in asked.score)
+    return ratio_interval(top, bottom, alpha=asked.alpha), asked.predicted
 
 
-def _proportion(
-    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
-) -> tuple[Interval, float]:
-    values = column(scores, score)
+def _proportion(asked: Estimand) -> tuple[Interval, float]:
+    values = asked.column()
     event = np.isin(values, (0.0, 1.0))
     if not event.all():
-        raise ValueError(f"score {score!r} must be 0 or 1 to count as an event, got {values[~event][0]}")
-    interval = proportion_interval(int(values.sum()), len(values), alpha=alpha)
+        raise ValueError(
+            f"score {asked.score!r} must be 0 or 1 to count as an event, got {values[~event][0]}"
+        )
+    interval = proportion_interval(int(values.sum()), len(values), alpha=asked.alpha)
     if not interval.obstacle and events_together(values):
         interval = interval.blocked_by(TOGETHER)
-    return interval, claim.prediction(point, predict)
+    return interval, asked.predicted
 
 
-def _groups(
-    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
-) -> tuple[Interval, float]:
-    values = column(scores, score)
+def _groups(asked: Estimand) -> tuple[Interval, float]:
+    claim, values = asked.claim, asked.column()
     whole = len(values) // claim.group
     if whole < FEWEST or claim.statistic is None:
-        interval = Interval(estimate=math.nan, obstacle="too few replicates")
-    else:
-        values = values[: whole * claim.group]
-        groups = np.asarray(claim.statistic(values.reshape(whole, claim.group)))
-        if groups.shape != (whole,) or not np.isfinite(groups).all():
-            raise ValueError(
-                f"statistic must be one finite number for each of {whole} groups, got {groups} of shape {groups.shape}"
-            )
-        interval = _unless_together(mean_interval(groups, alpha=alpha, in_order=False), values)
-    return interval, claim.prediction(point, predict)
+        return Interval(estimate=math.nan, obstacle="too few replicates"), asked.predicted
+    values = values[: whole * claim.group]
+    groups = np.asarray(claim.statistic(values.reshape(whole, claim.group)))
+    if groups.shape != (whole,) or not np.isfinite(groups).all():
+        raise ValueError(
+            f"statistic must be one finite number for each of {whole} groups, got {groups} of shape {groups.shape}"
+        )
+    interval = mean_interval(groups, alpha=asked.alpha, in_order=False)
+    return _unless_together(interval, values), asked.predicted
 
 
-def _distribution(
-    _: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
-) -> tuple[Interval, float]:
-    values = column(scores, score)
-    interval = _unless_together(distance_interval(values, predict(point), alpha=alpha), values)
+def _distribution(asked: Estimand) -> tuple[Interval, float]:
+    values = asked.column()
+    interval = distance_interval(values, asked.predict(asked.point), alpha=asked.alpha)
+    interval = _unless_together(interval, values)
     # a function that is no number somewhere is no prediction, and cannot be agreed with
     known = bool(interval.obstacle) or math.isfinite(interval.estimate)
     return interval, 0.0 if known else math.nan
@@ -252,11 +300,9 @@ def _unless_together(interval: Interval, values: Floats) -> Interval:
     return interval.blocked_by(TOGETHER) if together and not interval.obstacle else interval
 
 
-def _never(
-    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
-) -> tuple[Interval, float]:
-    beyond = excesses(claim, predict, score, point, scores)
-    return rate_interval(int((beyond > 0).sum()), len(beyond), alpha=alpha), 0.0
+def _never(asked: Estimand) -> tuple[Interval, float]:
+    beyond = excesses(asked)
+    return rate_interval(int((beyond > 0).sum()), len(beyond), alpha=asked.alpha), 0.0
 
 
 def _beyond(claim: Claim, values: Floats, bounds: Floats) -> Floats:
@@ -264,90 +310,66 @@ def _beyond(claim: Claim, values: Floats, bounds: Floats) -> Floats:
     return values - bounds if claim.kind is Kind.NEVER_ABOVE else bounds - values
 
 
-def _with_predictions(
-    claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores
-) -> tuple[Floats, Floats]:
-    """A score and the prediction for each replicate of it."""
-    joined = SimpleNamespace(**point, **{name: column(scores, name) for name in claim.inputs})
-    values = column(scores, score)
-    return values, np.broadcast_to(real_or_nan(predict, joined), values.shape)
-
-
 # --- one vector over sizes per replicate ---------------------------------------------------------------------
 
 
-def _settled(
-    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
-) -> tuple[Interval, float]:
+def _settled(asked: Estimand) -> tuple[Interval, float]:
     """The mean at the larger size; none until that at the smaller is known to be within a tenth of the margin."""
-    values = over_sizes(claim, score, point, scores)
-    predicted = claim.prediction(point, predict)
+    claim, alpha, values = asked.claim, asked.alpha, asked.over_sizes()
     interval = mean_interval(values[:, -1], alpha=alpha, numerical=claim.numerical)
     moved = mean_interval(
         values[:, -1] - values[:, -2], alpha=alpha, numerical=2 * claim.numerical, exact=True
     )
-    allowed = STEADY * claim.margin_at(point)
-    if moved.obstacle or interval.obstacle:
-        return interval.blocked_by(interval.obstacle or moved.obstacle), predicted
-    if moved.lower > allowed or moved.upper < -allowed:
-        return interval.blocked_by("still depends on size"), predicted
-    if moved.lower < -allowed or moved.upper > allowed:
-        return interval.blocked_by("size dependence not resolved"), predicted
-    return interval, predicted
+    allowed, obstacle = STEADY * claim.margin_at(asked.point), interval.obstacle or moved.obstacle
+    if not obstacle and (moved.lower > allowed or moved.upper < -allowed):
+        obstacle = "still depends on size"
+    elif not obstacle and (moved.lower < -allowed or moved.upper > allowed):
+        obstacle = "size dependence not resolved"
+    return interval.blocked_by(obstacle) if obstacle else interval, asked.predicted
 
 
-def _limit(
-    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
-) -> tuple[Interval, float]:
-    values = over_sizes(claim, score, point, scores)
-    interval = extrapolated(values, point[claim.along], claim.terms, alpha=alpha, numerical=claim.numerical)
-    return interval, claim.prediction(point, predict)
+def _limit(asked: Estimand) -> tuple[Interval, float]:
+    claim = asked.claim
+    interval = extrapolated(
+        asked.over_sizes(),
+        asked.point[claim.along],
+        claim.terms,
+        alpha=asked.alpha,
+        numerical=claim.numerical,
+    )
+    return interval, asked.predicted
 
 
-def _exponent(
-    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
-) -> tuple[Interval, float]:
-    sizes = point[claim.along]
-    offset = claim.prediction(point, claim.offset) if claim.offset else 0.0
-    values = over_sizes(claim, score, point, scores) - offset
-    predicted = claim.prediction(point, predict)
+def _exponent(asked: Estimand) -> tuple[Interval, float]:
+    claim, alpha, sizes = asked.claim, asked.alpha, asked.point[asked.claim.along]
+    values = asked.over_sizes() - (claim.prediction(asked.point, claim.offset) if claim.offset else 0.0)
     intervals = [mean_interval(v, alpha=alpha, exact=True) for v in values.T]
     what = "distance from the limit" if claim.offset else "mean"
-    for obstacle in (i.obstacle for i in intervals if i.obstacle):
-        return Interval(estimate=math.nan, obstacle=obstacle), predicted
-    if not all(i.half_width < RESOLVED * abs(i.estimate) for i in intervals):
-        return Interval(estimate=math.nan, obstacle=f"{what} not resolved from 0"), predicted
-    if len({i.estimate > 0 for i in intervals}) > 1:
-        return Interval(estimate=math.nan, obstacle=f"{what} changes sign between sizes"), predicted
-    return extrapolated(exponent_replicates(values, sizes), sizes[:-1], claim.terms, alpha=alpha), predicted
-
-
-def over_sizes(claim: Claim, score: Any, point: Point, scores: Scores) -> Floats:
-    """A score with one component for each of the sizes that a replicate spans."""
-    values, sizes = column(scores, score, dimensions=2), point[claim.along]
-    if values.shape[1] != len(sizes):
-        raise ValueError(
-            f"score {score!r} must have one component for each of {len(sizes)} sizes, got {values.shape[1]}"
-        )
-    return values
+    obstacle = next((i.obstacle for i in intervals if i.obstacle), "")
+    if not obstacle and not all(i.half_width < RESOLVED * abs(i.estimate) for i in intervals):
+        obstacle = f"{what} not resolved from 0"
+    if not obstacle and len({i.estimate > 0 for i in intervals}) > 1:
+        obstacle = f"{what} changes sign between sizes"
+    if obstacle:
+        return Interval(estimate=math.nan, obstacle=obstacle), asked.predicted
+    replicates = exponent_replicates(values, sizes)
+    return extrapolated(replicates, sizes[:-1], claim.terms, alpha=alpha), asked.predicted
 
 
 def _largest_gap(one: Callable[[Floats], Floats], other: Callable[[Floats], Floats]) -> float:
-    """Largest distance of two distribution functions, on a grid of where either has its mass."""
-    x = _support([one, other])
+    """Largest distance of two distribution functions, on a grid of where either has its mass.
+
+    The grid goes over all scales: the laws are known as functions only.
+    """
+    decades = np.logspace(-6, 6, 4801)
+    grid = np.concatenate([-decades[::-1], [0.0], decades])
+    masses = [np.asarray(law(grid), dtype=float) for law in (one, other)]
+    inside = np.logical_or.reduce([(m > TAIL) & (m < 1 - TAIL) for m in masses])
+    x = grid[inside] if inside.any() else grid
     return float(np.abs(np.asarray(one(x), dtype=float) - np.asarray(other(x), dtype=float)).max())
 
 
-def _support(laws: Sequence[Callable[[Floats], Floats]]) -> Floats:
-    """A grid over all scales: the laws are known as functions only."""
-    decades = np.logspace(-6, 6, 4801)
-    grid = np.concatenate([-decades[::-1], [0.0], decades])
-    masses = [np.asarray(law(grid), dtype=float) for law in laws]
-    inside = np.logical_or.reduce([(m > TAIL) & (m < 1 - TAIL) for m in masses])
-    return grid[inside] if inside.any() else grid
-
-
-_MEASURES: dict[Kind, Callable[..., tuple[Interval, float]]] = {
+_MEASURES: dict[Kind, Callable[[Estimand], tuple[Interval, float]]] = {
     Kind.MEAN: _mean,
     Kind.AT_LEAST: _mean,
     Kind.AT_MOST: _mean,

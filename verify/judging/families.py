@@ -10,8 +10,6 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from verify.model import AnyClaim, Claim
 
-__all__ = ["by_name", "one", "ratio"]
-
 
 def ratio(claim: Claim, block: Block, point: Point) -> Any:
     """Return the score of a claim over its prediction, one number for each replicate, at any point."""

@@ -27,28 +27,6 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import BLOCK
 
-__all__ = [
-    "BY_CHANCE",
-    "FAR",
-    "FARTHEST",
-    "MISFIT",
-    "OUTSIDE",
-    "REFUTED",
-    "REMEDIES",
-    "SKEWED",
-    "SKEWEST",
-    "STILL",
-    "TOGETHER",
-    "UNCONFIRMED",
-    "UNTRUSTED",
-    "departure",
-    "events_together",
-    "farthest_allowed",
-    "share_of_a_block",
-    "unseen_rate",
-    "untrusted_share",
-]
-
 Floats = NDArray[np.float64]
 
 OUTSIDE = "outside the calibrated laws"

@@ -27,20 +27,6 @@ from numpy.typing import NDArray
 
 from verify.judging.guards import SKEWED, STILL, departure
 
-__all__ = [
-    "FEWEST",
-    "Interval",
-    "distance_interval",
-    "doublings",
-    "largest_distance",
-    "mean_interval",
-    "multiplier",
-    "proportion_interval",
-    "rate_interval",
-    "ratio_interval",
-    "widened",
-]
-
 Floats = NDArray[np.float64]
 
 FEWEST = 96

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import BLOCK, Point
-from verify.judging.estimands import estimated, excesses, formula_distance, slack
+from verify.judging.estimands import Estimand, estimated, excesses, formula_distance, profile, slack
 from verify.judging.guards import REFUTED, UNCONFIRMED
 from verify.judging.intervals import FEWEST, Interval
-from verify.judging.profiles import profile
 from verify.model import (
     ABSOLUTE,
     BOUNDS_EVERY_REPLICATE,
@@ -32,24 +31,6 @@ from verify.model import (
     Verdict,
 )
 from verify.results import Look, PointOutcome, RivalOutcome, Violation
-
-__all__ = [
-    "PRINTED",
-    "SEPARATION",
-    "Judgement",
-    "Reading",
-    "applies",
-    "cites_others",
-    "decide",
-    "judge",
-    "labels",
-    "looks",
-    "outcome",
-    "passage",
-    "readings",
-    "replicates_fixed",
-    "separation",
-]
 
 PRINTED = "as our copy reads"
 GROWTH = 1.25
@@ -207,35 +188,26 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
     ValueError
         If a score is missing or not finite.
     """
-    interval, predicted, n = estimated(claim, reading.predict, reading.score, point, scores, alpha)
+    interval, predicted, n = estimated(Estimand(claim, reading.predict, reading.score, point, scores, alpha))
     if claim.order is not None and not interval.obstacle:
-        why = _unconfirmed(claim.order, point, scores, alpha)
-        interval = interval.blocked_by(why) if why else interval
+        # a limit is not known yet, or will not be, unless the claim on the order of its correction agrees
+        verdict = judge(claim.order, readings(claim.order)[0], point, scores, alpha).verdict
+        if verdict is not Verdict.AGREES:
+            interval = interval.blocked_by(REFUTED if verdict is Verdict.DISAGREES else UNCONFIRMED)
     measured_inputs = claim.inputs and claim.relative and math.isfinite(predicted)
     margin = claim.margin * abs(predicted) if measured_inputs else claim.margin_at(point)
-    return Judgement(
-        verdict=_verdict(claim, interval, predicted, margin),
-        interval=interval,
-        predicted=predicted,
-        margin=margin,
-        replicates=n,
-    )
-
-
-def _unconfirmed(order: Claim, point: Point, scores: Scores, alpha: float) -> str:
-    """Why a limit is not known yet, or will not be: the order of its correction; empty if that agrees."""
-    verdict = judge(order, readings(order)[0], point, scores, alpha).verdict
-    why = {Verdict.AGREES: "", Verdict.DISAGREES: REFUTED}
-    return why.get(verdict, UNCONFIRMED)
-
-
-def _verdict(claim: Claim, interval: Interval, predicted: float, margin: float) -> Verdict:
     if claim.kind in BOUNDS_EVERY_REPLICATE and interval.estimate > 0:
-        return Verdict.DISAGREES  # one violation refutes what must always hold, however rare it is
-    # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
-    return (
-        decide(interval, *_band(claim, predicted, margin)) if math.isfinite(predicted) else _beyond(interval)
-    )
+        verdict = Verdict.DISAGREES  # one violation refutes what must always hold, however rare it is
+    elif math.isfinite(predicted):
+        verdict = decide(interval, *_band(claim, predicted, margin))
+    else:  # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
+        verdict = Verdict.UNDECIDED if interval.obstacle else Verdict.DISAGREES
+    return Judgement(verdict=verdict, interval=interval, predicted=predicted, margin=margin, replicates=n)
+
+
+def _band(claim: Claim, predicted: float, margin: float) -> tuple[float, float]:
+    low = -math.inf if claim.kind is Kind.AT_MOST else predicted - margin
+    return low, math.inf if claim.kind is Kind.AT_LEAST else predicted + margin
 
 
 def outcome(
@@ -255,8 +227,17 @@ def outcome(
     """
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}
+    asked = Estimand(claim, reading.predict, reading.score, point, used, alpha)
     reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
-    bound = claim.kind in (*ONE_SIDED, *BOUNDS_EVERY_REPLICATE)
+    within = interval.lower <= judged.predicted <= interval.upper
+    two_sided = claim.kind not in (*ONE_SIDED, *ABSOLUTE)
+    rivals: list[RivalOutcome] = []
+    if reading.label != PRINTED:
+        seen = later or judged
+        used_then = {name: column[: seen.replicates] for name, column in scores.items()}
+        mine = Estimand(claim, claim.predict, claim.score, point, used_then, alpha)
+        rivals = [_rival(name, mine._replace(predict=f), seen) for name, f in claim.rivals.items()]
+    beyond = excesses(asked) if claim.kind in BOUNDS_EVERY_REPLICATE else np.zeros(0)
     return PointOutcome(
         parameters=dict(point),
         verdict=judged.verdict,
@@ -272,80 +253,46 @@ def outcome(
         replicates=n,
         reason=reason,
         needed=needed,
-        offset_resolved=_offset_resolved(claim, judged),
-        slack=slack(claim, reading.predict, str(reading.score), point, used) if bound else None,
+        # the theory agrees and is yet excluded: a difference too small to matter, but seen
+        offset_resolved=judged.verdict is Verdict.AGREES and two_sided and not within,
+        slack=slack(asked) if claim.kind in (*ONE_SIDED, *BOUNDS_EVERY_REPLICATE) else None,
         inputs={name: float(used[name].mean()) for name in claim.inputs},
-        rivals=_rivals(claim, point, scores, later or judged, alpha) if reading.label != PRINTED else [],
+        rivals=rivals,
         rivals_replicates=later.replicates if later else 0,
         looks=[_look(claim, judged, earlier) for earlier in trail],
-        violations=_violations(claim, reading, point, used),
-        profile=profile(claim, reading.predict, str(reading.score), point, used, alpha)
-        if claim.kind in (*SPANS_SIZES, Kind.DISTRIBUTION)
-        else [],
+        violations=[Violation(replicate=int(i), by=float(beyond[i])) for i in np.flatnonzero(beyond)[:KEPT]],
+        profile=profile(asked) if claim.kind in (*SPANS_SIZES, Kind.DISTRIBUTION) else [],
     )
-
-
-def _offset_resolved(claim: Claim, judged: Judgement) -> bool:
-    """Whether the theory agrees and is yet excluded: a difference too small to matter, but seen."""
-    two_sided = claim.kind not in (*ONE_SIDED, *ABSOLUTE)
-    within = judged.interval.lower <= judged.predicted <= judged.interval.upper
-    return judged.verdict is Verdict.AGREES and two_sided and not within
-
-
-def _violations(claim: Claim, reading: Reading, point: Point, scores: Scores) -> list[Violation]:
-    """The first replicates that break a bound which must always hold, and by how much."""
-    if claim.kind not in BOUNDS_EVERY_REPLICATE:
-        return []
-    beyond = excesses(claim, reading.predict, str(reading.score), point, scores)
-    return [Violation(replicate=int(i), by=float(beyond[i])) for i in np.flatnonzero(beyond)[:KEPT]]
 
 
 def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
     """An earlier interval; a prediction from measured inputs has moved since, and the interval with it."""
-    interval = earlier.interval
-    if claim.inputs:
-        interval = interval.shifted(judged.predicted - earlier.predicted)
-    return Look(
-        replicates=earlier.replicates,
-        measured=interval.estimate,
-        lower=interval.lower,
-        upper=interval.upper,
-    )
+    i = earlier.interval
+    i = i.shifted(judged.predicted - earlier.predicted) if claim.inputs else i
+    return Look(replicates=earlier.replicates, measured=i.estimate, lower=i.lower, upper=i.upper)
 
 
-def _rivals(
-    claim: Claim, point: Point, scores: Scores, judged: Judgement, alpha: float
-) -> list[RivalOutcome]:
-    """What comes out for each rival, on the replicates of a judgement of the reading that the suite stands behind."""
-    used = {name: column[: judged.replicates] for name, column in scores.items()}
-    return [_rival(claim, name, point, used, judged, alpha) for name in claim.rivals]
-
-
-def _rival(
-    claim: Claim, name: str, point: Point, scores: Scores, judged: Judgement, alpha: float
-) -> RivalOutcome:
-    formula, interval = claim.rivals[name], judged.interval
+def _rival(name: str, asked: Estimand, judged: Judgement) -> RivalOutcome:
+    """What comes out for a rival formula, on the replicates of a judgement of the theory."""
+    claim, interval = asked.claim, judged.interval
     if claim.kind in BOUNDS_EVERY_REPLICATE:
-        broken = excesses(claim, formula, str(claim.score), point, scores) > 0
-        return _rival_outcome(name, float(broken.mean()), judged, rejected=bool(broken.any()))
-    if claim.kind is Kind.DISTRIBUTION:
-        found = estimated(claim, formula, claim.score, point, scores, alpha).interval
-        gap = formula_distance(claim, point, formula, claim.predict)
-        return _rival_outcome(name, gap, judged, rejected=not found.obstacle and found.lower > 0)
-    if not claim.inputs:
-        value = claim.prediction(point, formula)
+        broken = excesses(asked) > 0
+        value, rejected = float(broken.mean()), bool(broken.any())
+    elif claim.kind is Kind.DISTRIBUTION:
+        found = estimated(asked).interval
+        value = formula_distance(claim, asked.point, asked.predict, claim.predict)
+        rejected = not found.obstacle and found.lower > 0
     else:
-        interval, value, _ = estimated(claim, formula, claim.score, point, scores, alpha)
-    # a rival bound on the right side of what was measured holds too, however far away it is
-    lower = -math.inf if claim.kind is Kind.AT_LEAST else interval.lower
-    upper = math.inf if claim.kind is Kind.AT_MOST else interval.upper
-    return _rival_outcome(name, value, judged, rejected=not interval.obstacle and not lower <= value <= upper)
-
-
-def _rival_outcome(name: str, value: float, judged: Judgement, *, rejected: bool) -> RivalOutcome:
-    return RivalOutcome(
-        name=name, value=value, margins=abs(value - judged.predicted) / judged.margin, rejected=rejected
-    )
+        if claim.inputs:
+            interval, value, _ = estimated(asked)
+        else:
+            value = claim.prediction(asked.point, asked.predict)
+        # a rival bound on the right side of what was measured holds too, however far away it is
+        lower = -math.inf if claim.kind is Kind.AT_LEAST else interval.lower
+        upper = math.inf if claim.kind is Kind.AT_MOST else interval.upper
+        rejected = not interval.obstacle and not lower <= value <= upper
+    margins = abs(value - judged.predicted) / judged.margin
+    return RivalOutcome(name=name, value=value, margins=margins, rejected=rejected)
 
 
 def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
@@ -361,20 +308,6 @@ def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
     shrink = (interval.half_width - interval.numerical) / room if room > 0 else math.inf
     # the limit on what was never seen falls as 1/n, every other half-width as 1/sqrt(n)
     needed = judged.replicates * (shrink if claim.kind in BOUNDS_EVERY_REPLICATE else shrink * shrink)
-    return "budget", _whole(claim, needed) if math.isfinite(needed) else needed
-
-
-def _whole(claim: Claim, needed: float) -> float:
-    """Rounded up to whole blocks, or to the next look where there is one at every doubling only."""
-    if claim.kind is Kind.DISTRIBUTION:
-        return float(FEWEST * 2 ** math.ceil(math.log2(max(needed, FEWEST) / FEWEST)))
-    return float(BLOCK * math.ceil(needed / BLOCK))
-
-
-def _band(claim: Claim, predicted: float, margin: float) -> tuple[float, float]:
-    low = -math.inf if claim.kind is Kind.AT_MOST else predicted - margin
-    return low, math.inf if claim.kind is Kind.AT_LEAST else predicted + margin
-
-
-def _beyond(interval: Interval) -> Verdict:
-    return Verdict.UNDECIDED if interval.obstacle else Verdict.DISAGREES
+    if claim.kind is Kind.DISTRIBUTION and math.isfinite(needed):  # which looks at every doubling only
+        return "budget", float(FEWEST * 2 ** math.ceil(math.log2(max(needed, FEWEST) / FEWEST)))
+    return "budget", float(BLOCK * math.ceil(needed / BLOCK)) if math.isfinite(needed) else needed

@@ -20,8 +20,6 @@ from verify.results import PointOutcome, RivalOutcome
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["SHRINKS", "Explored", "explore", "explore_exact", "explore_statistical"]
-
 SHRINKS = 32
 """Further examples tried to make a failing one simpler; each may cost a full set of replicates."""
 

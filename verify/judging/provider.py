@@ -10,8 +10,6 @@ from typing import Any
 
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 
-__all__ = ["BACKEND"]
-
 BACKEND = "losscurv"
 """The name under which hypothesis finds it."""
 

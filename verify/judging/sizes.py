@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from verify.judging.guards import MISFIT, UNTRUSTED
 from verify.judging.intervals import Interval, mean_interval
 
-__all__ = ["exponent_replicates", "extrapolated"]
-
 Floats = NDArray[np.float64]
 
 DROPPED = 1.25

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["Between", "Domain", "Each", "Either", "Many", "OneOf", "Range", "strategy"]
-
 
 class Between(NamedTuple):
     """From `low` to `high`, both included."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["Entry", "Paper", "Status"]
-
 
 class Status(StrEnum):
     """Where an entry of the inventory stands; *judged* and *partly judged* follow from the claims that cover it."""

@@ -7,27 +7,6 @@ from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
 
-__all__ = [
-    "ABSOLUTE",
-    "BOUNDS_EVERY_REPLICATE",
-    "KNOWN",
-    "LOGARITHMS",
-    "MODEL_BASED",
-    "ONE_SIDED",
-    "OURS",
-    "SPANS_SIZES",
-    "Kind",
-    "NoTheory",
-    "Passage",
-    "Standing",
-    "Tier",
-    "Verdict",
-    "as_stated",
-    "misprint",
-    "out_of_scope",
-    "raised",
-]
-
 
 class Verdict(StrEnum):
     """What the interval says about the theory; *broken* says that the check itself crashed or cannot fail."""

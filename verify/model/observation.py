@@ -9,18 +9,6 @@ from typing import NamedTuple
 from simulate.monte_carlo import Point
 from verify.model import Simulator, Tier
 
-__all__ = [
-    "CLASSES",
-    "FLOPS",
-    "LAUNCH",
-    "Column",
-    "Cost",
-    "Observation",
-    "classes_of",
-    "columns_of",
-    "on_a_gpu",
-]
-
 FLOPS = 2e13
 """Floating point operations in a second that estimates count with, whatever the precision: a third of what the data
 sheets of the H100 and the H200 state for single precision and for products in double. Stated, not measured."""

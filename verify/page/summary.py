@@ -52,17 +52,25 @@ def screen(results: Results, needing: Sequence[Row | Observed], tail: Sequence[s
     return [*_looked_at(legible([*needing]), room), *legible(found)]
 
 
-def closing_text(results: Results) -> str:
-    """What a run prints at its end, without colours."""
-    made = (*results.rows, *results.observations)
-    bad = [item for item in made if (item.error if isinstance(item, Observed) else item.surprise)]
-    tail = ending(results)
-    if not tabled(results, asked=False):
-        return "\n".join([*screen(results, to_look_at(results, bad), tail), *tail]) + "\n"
-    lines = terminal.table(legible(results.rows)) if results.rows else []
+def closing_text(
+    results: Results,
+    bad: Sequence[Row | Observed] | None = None,
+    notes: Sequence[str] = (),
+    *,
+    table: bool = False,
+    colour: bool = False,
+) -> str:
+    """What a run prints at its end: on one screen or with a table, then what is `bad`, surprises if None, and notes."""
+    if bad is None:
+        made = (*results.rows, *results.observations)
+        bad = [item for item in made if (item.error if isinstance(item, Observed) else item.surprise)]
+    tail = ending(results, notes)
+    if not tabled(results, table):
+        return "\n".join([*screen(results, to_look_at(results, bad), tail), *tail])
+    lines = terminal.table(legible(results.rows), colour=colour) if results.rows else []
     blocks = [terminal.observed_block(legible(results.observations))] * bool(results.observations)
-    blocks += [terminal.surprise_block(item) for item in legible(bad)]
-    return "\n".join([*lines, *blocks, *tail]) + "\n"
+    blocks += [f"\n{item.error}{terminal.surprise_block(item)}" for item in legible([*bad])]
+    return "\n".join([*lines, *blocks, *tail])
 
 
 def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:

@@ -6,65 +6,47 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["add"]
-
 Command = Callable[[Any, str, Callable[..., int], str], argparse.ArgumentParser]
 
 
 def add(commands: Any, command: Command) -> None:
     """Put the commands beside the others."""
-    _add_measure(commands, command)
-    _add_plan(commands, command)
-
-
-def _add_measure(commands: Any, command: Command) -> None:
     measure = command(
         commands, "measure", _measure, "measure the curvature of the loss of a model of your own"
     )
     _add_problem(measure, "losscurv-measure")
-    measure.add_argument(
-        "--top", type=int, metavar="N", default=10, help="eigenvalues from the top (default 10)"
+    _put(
+        measure,
+        ("--top", "eigenvalues from the top (default 10)", "N", int, 10),
+        ("--layers", "the Hessian layer by layer too; some 80 products for each layer"),
+        (
+            "--factors",
+            "how far KFAC and EKFAC are from the Gauss-Newton matrix; some 40 products for each layer",
+        ),
+        (
+            "--save-vectors",
+            "eigenvectors of the Hessian, by the names of the parameters",
+            "FILE.npz",
+            str,
+            None,
+        ),
+        ("--probes", "random vectors that estimates begin with (default 20)", "N", int, 20),
+        (
+            "--tolerance",
+            "standard error of traces and norms to go on to, as a share of them (default 0.05)",
+            "SHARE",
+            float,
+            0.05,
+        ),
+        (
+            "--budget",
+            "products with a vector of the whole command, eigenvalues and densities included (default 3000); what each"
+            " part takes at first, some 500 with ten eigenvalues, is spent all the same",
+            "N",
+            int,
+            3000,
+        ),
     )
-    measure.add_argument(
-        "--layers",
-        action="store_true",
-        help="the Hessian layer by layer too; some 80 products for each layer",
-    )
-    measure.add_argument(
-        "--factors",
-        action="store_true",
-        help="how far KFAC and EKFAC are from the Gauss-Newton matrix; some 40 products for each layer",
-    )
-    measure.add_argument(
-        "--save-vectors",
-        metavar="FILE.npz",
-        help="eigenvectors of the Hessian, by the names of the parameters",
-    )
-    measure.add_argument(
-        "--probes",
-        type=int,
-        metavar="N",
-        default=20,
-        help="random vectors that estimates begin with (default 20)",
-    )
-    measure.add_argument(
-        "--tolerance",
-        type=float,
-        metavar="SHARE",
-        default=0.05,
-        help="standard error of traces and norms to go on to, as a share of them (default 0.05)",
-    )
-    measure.add_argument(
-        "--budget",
-        type=int,
-        metavar="N",
-        default=3000,
-        help="products with a vector of the whole command, eigenvalues and densities included (default 3000); what"
-        " each part takes at first, some 500 with ten eigenvalues, is spent all the same",
-    )
-
-
-def _add_plan(commands: Any, command: Command) -> None:
     plan = command(
         commands, "plan", _plan, "plan the learning rate against the batch size for a model of your own"
     )
@@ -81,49 +63,44 @@ def _add_plan(commands: Any, command: Command) -> None:
         default="sgd",
         help="yours, with which rates are tried (default sgd; momentum is sgd with momentum 0.9)",
     )
-    plan.add_argument("--momentum", type=float, metavar="BETA", help="of sgd (default 0; 0.9 of momentum)")
-    plan.add_argument(
-        "--weight-decay", type=float, metavar="RATE", help="as torch takes it (default 0; 0.01 of adamw)"
+    _put(
+        plan,
+        ("--momentum", "of sgd (default 0; 0.9 of momentum)", "BETA", float, None),
+        ("--weight-decay", "as torch takes it (default 0; 0.01 of adamw)", "RATE", float, None),
+        ("--rate", "where trials begin, such as the one that you use now", "RATE", float, None),
+        (
+            "--steps",
+            "of training that trials look ahead (default 200, or 5 epochs of at most 5120 samples if that is more)",
+            "N",
+            int,
+            None,
+        ),
+        (
+            "--seconds",
+            "about how long trials may take: they look fewer steps ahead if they would take longer",
+            "S",
+            float,
+            None,
+        ),
+        ("--intended", "steps that your training takes, to be told beside them", "N", int, None),
+        ("--drop-last", "leave out the short batch at the end of an epoch"),
+        ("--evaluation", "your training keeps evaluation mode: stored statistics, no dropout"),
+        ("--adam-rate", "a good learning rate of Adam, to be scaled", "RATE", float, None),
+        ("--adam-batch", "the batch size that it is good at", "B", int, None),
     )
-    plan.add_argument(
-        "--rate", type=float, metavar="RATE", help="where trials begin, such as the one that you use now"
-    )
-    plan.add_argument(
-        "--steps",
-        type=int,
-        metavar="N",
-        help="of training that trials look ahead (default 200, or 5 epochs of at most 5120 samples if that is more)",
-    )
-    plan.add_argument(
-        "--seconds",
-        type=float,
-        metavar="S",
-        help="about how long trials may take: they look fewer steps ahead if they would take longer",
-    )
-    plan.add_argument(
-        "--intended", type=int, metavar="N", help="steps that your training takes, to be told beside them"
-    )
-    plan.add_argument(
-        "--drop-last", action="store_true", help="leave out the short batch at the end of an epoch"
-    )
-    plan.add_argument(
-        "--evaluation",
-        action="store_true",
-        help="your training keeps evaluation mode: stored statistics, no dropout",
-    )
-    plan.add_argument(
-        "--no-trials", dest="trials", action="store_false", help="curvature alone, without trial training"
-    )
-    plan.add_argument(
-        "--no-linearised",
-        dest="linearised",
-        action="store_false",
-        help="trial training alone, without curvature",
-    )
-    plan.add_argument(
-        "--adam-rate", type=float, metavar="RATE", help="a good learning rate of Adam, to be scaled"
-    )
-    plan.add_argument("--adam-batch", type=int, metavar="B", help="the batch size that it is good at")
+    for part, told in (("trials", "curvature alone, without trial training"),
+                       ("linearised", "trial training alone, without curvature")):  # fmt: skip
+        plan.add_argument(f"--no-{part}", dest=part, action="store_false", help=told)
+
+
+def _put(parser: argparse.ArgumentParser, *options: tuple[Any, ...]) -> None:
+    """Each by its flag and what it is; all but switches with what stands for a value, its type and the default."""
+    for flag, told, *value in options:
+        if value:
+            metavar, kind, default = value
+            parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=told)
+        else:
+            parser.add_argument(flag, action="store_true", help=told)
 
 
 def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
@@ -143,58 +120,58 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
         " data set or pair, or a function that gives one",
     )
     parser.add_argument(
-        "--loss",
-        metavar="NAME",
-        help="cross-entropy, mse, bce or pkg.module:function (default: cross-entropy for integer targets, else mse)",
-    )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        help="a state_dict to load, code in it is never run; measure takes a pattern too",
-    )
-    parser.add_argument(
         "--parameters",
         action="append",
         metavar="NAME",
         help="differentiate by this parameter or submodule only (repeatable)",
     )
     parser.add_argument(
-        "--field",
-        metavar="NAME",
-        help="what the loss takes, by name or number, where the model returns several tensors (default: logits)",
-    )
-    parser.add_argument(
-        "--tokenizer",
-        metavar="FOLDER",
-        help="with the files of the tokenizer of a text, or: bytes (default: the folder of hf:config.json)",
-    )
-    parser.add_argument(
-        "--length",
-        type=int,
-        metavar="N",
-        help="tokens of a sequence of a text (default 128, or what the model takes)",
-    )
-    parser.add_argument(
-        "--training", action="store_true", help="measure in training mode, all data one batch"
-    )
-    parser.add_argument(
-        "--samples", type=int, metavar="N", help="draw so many of the samples (default: all of them)"
-    )
-    parser.add_argument(
-        "--batch-size", type=int, metavar="N", help="most samples in one pass, for memory (default 1000)"
-    )
-    parser.add_argument(
         "--dtype", choices=("float32", "float64"), default="float32", help="precision (default float32)"
     )
-    parser.add_argument(
-        "--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index> or auto"
-    )
-    parser.add_argument(
-        "--seed", type=int, metavar="N", default=0, help="of all that is drawn, an integer >= 0 (default 0)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    parser.add_argument(
-        "--output", metavar="FOLDER", default=folder, help=f"where page and JSON go (default: {folder})"
+    _put(
+        parser,
+        (
+            "--loss",
+            "cross-entropy, mse, bce or pkg.module:function (default: cross-entropy for integer targets, else mse)",
+            "NAME",
+            str,
+            None,
+        ),
+        (
+            "--checkpoint",
+            "a state_dict to load, code in it is never run; measure takes a pattern too",
+            "FILE",
+            str,
+            None,
+        ),
+        (
+            "--field",
+            "what the loss takes, by name or number, where the model returns several tensors (default: logits)",
+            "NAME",
+            str,
+            None,
+        ),
+        (
+            "--tokenizer",
+            "with the files of the tokenizer of a text, or: bytes (default: the folder of hf:config.json)",
+            "FOLDER",
+            str,
+            None,
+        ),
+        (
+            "--length",
+            "tokens of a sequence of a text (default 128, or what the model takes)",
+            "N",
+            int,
+            None,
+        ),
+        ("--training", "measure in training mode, all data one batch"),
+        ("--samples", "draw so many of the samples (default: all of them)", "N", int, None),
+        ("--batch-size", "most samples in one pass, for memory (default 1000)", "N", int, None),
+        ("--device", "cpu (default), cuda, cuda:<index> or auto", "NAME", str, "cpu"),
+        ("--seed", "of all that is drawn, an integer >= 0 (default 0)", "N", int, 0),
+        ("--json", "print JSON instead of the table"),
+        ("--output", f"where page and JSON go (default: {folder})", "FOLDER", str, folder),
     )
 
 

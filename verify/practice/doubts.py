@@ -12,8 +12,6 @@ from torch.nn import functional
 from simulate.objectives.restoring import as_found
 from verify.practice.loading import BATCH, Problem
 
-__all__ = ["doubtful"]
-
 _ROUNDING = 1e-4
 """How far the sum of probabilities may be from 1: many classes, in single precision."""
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from verify.page.wording import numeral
 
-__all__ = ["full_gradient_lines"]
-
 
 def full_gradient_lines(hessian: float, gauss_newton: float) -> Iterator[str]:
     """2 over the largest eigenvalue of H and of G, each with what it decides; of a matrix without one, nothing.

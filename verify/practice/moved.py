@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["moved_groups"]
-
 
 def moved_groups(optimizer: torch.optim.Optimizer, model: Any) -> dict[str, Mapping[str, Any]]:
     """Names of the parameters that the optimiser moves, each with its parameter group.

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
-__all__ = ["run_together"]
-
 
 def run_together(
     options: argparse.Namespace,

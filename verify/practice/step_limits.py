@@ -30,8 +30,6 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from simulate.lanczos import Operator
 
-__all__ = ["StepLimit", "scaled", "step_limit", "with_decay"]
-
 Group = Mapping[str, Any]
 Moved = Sequence[tuple[Tensor, Group]]
 

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-__all__ = ["Tell", "Work", "on_terminal", "progress"]
-
 Tell = Callable[[str, float], None]
 
 _EVERY = 10.0

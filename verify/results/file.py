@@ -27,8 +27,6 @@ from verify.results.records import (
     Suite,
 )
 
-__all__ = ["canonical", "dumps", "edited", "load", "save"]
-
 NOT_FINITE = ("nan", "inf", "-inf")
 """What has no number in JSON and is written as a string."""
 
@@ -233,12 +231,9 @@ def _problems(made: Any) -> Iterator[str]:
             "again_on_the_cpu": str,
             "off_the_cpu": list,
         }
-        if not all(isinstance(made.host[name], kind) for name, kind in kinds.items() if name in made.host):
-            told = (
-                "a number as wall_seconds, a text as commit, names of packages and of what runs on the CPU, lines"
-                " on what is for a GPU, and what was drawn again"
-            )
-            yield f"have a host with {told}"
+        for name, kind in kinds.items():
+            if name in made.host and not isinstance(made.host[name], kind):
+                yield f"have a host with another sort of {name}"
     if isinstance(made, Results):
         if not all({"name", "statement"} <= d.keys() for d in made.derivations):
             yield "have a name and a statement in each of its derivations"

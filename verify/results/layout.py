@@ -13,8 +13,6 @@ from typing import Any
 
 from verify.results.records import Look, ProfilePoint, Results, RivalOutcome, Spread, Violation
 
-__all__ = ["FULL", "TABLES", "laid_out", "needed", "text"]
-
 FULL = 7
 """The last layout that has every field of every record; such files are read, and written again as they are."""
 

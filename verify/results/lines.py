@@ -8,16 +8,6 @@ from typing import Any
 
 from verify.results.records import Curve, PointOutcome, Row
 
-__all__ = [
-    "drawn_at_points_only",
-    "known_at_points_only",
-    "on_axis",
-    "others",
-    "same_line",
-    "spans_decades",
-    "strays",
-]
-
 CLOSE = 1e-6
 """Largest distance of a curve from the table, as a share of the value, or of the margin where that is larger."""
 

@@ -15,31 +15,6 @@ from verify.model.inventory import Status
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "OTHER_IMAGES",
-    "SCHEMA",
-    "WORDS",
-    "Census",
-    "Curve",
-    "InventoryRow",
-    "Look",
-    "Observed",
-    "ObservedColumn",
-    "ObservedGroup",
-    "ObservedRow",
-    "PaperRow",
-    "PointOutcome",
-    "ProfilePoint",
-    "Promise",
-    "Results",
-    "RivalOutcome",
-    "Row",
-    "RunRecord",
-    "Spread",
-    "Suite",
-    "Violation",
-]
-
 _OF_POINTS = ("verdict", "predicted", "measured", "lower", "upper", "margin", "replicates")
 """Columns of a row, beside the parameters of its points."""
 
@@ -47,7 +22,7 @@ _DRAWN = 60
 """Most rows in the picture of a run."""
 
 SCHEMA = 8
-"""Version of the file's layout; results.schema.json is checked against it in the tests."""
+"""Version of the file's layout."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,7 +404,7 @@ class Results(Result):
 
     def summary(self) -> str:
         """Return what ``losscurv report`` prints at its end."""
-        return _pages("summary").closing_text(self)
+        return _pages("summary").closing_text(self) + "\n"
 
 
 def _cell(value: Any) -> Any:

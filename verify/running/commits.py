@@ -6,8 +6,6 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-__all__ = ["FILE", "commit", "commit_of"]
-
 FILE = "COMMIT"
 """Beside the packages of `verify`, in what was built from a checkout; see hatch_build.py."""
 

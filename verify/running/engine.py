@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
 from typing import NamedTuple
 
@@ -24,25 +24,16 @@ from simulate.monte_carlo import Point
 from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Identity
 from verify.model.observation import Observation
 from verify.results import Observed, Row, RunRecord
-from verify.running.drawn_again import Again, draw_again, left_by_rounding, roundings_of
-from verify.running.explored import exact_row, seconds_expected, statistical_row
-from verify.running.forecast import Costs, forecast, remaining
+from verify.running.explored import exact_row, statistical_row
 from verify.running.identities import Routes, identity_rows
 from verify.running.observe import Watch, kinds_of, watched
 from verify.running.origin import refresh
 from verify.running.pump import Pump, traceback_of
+from verify.running.replays import Again, draw_again, left_by_rounding, roundings_of
 from verify.running.rows import broken_row
 from verify.running.sampled import Alpha, Sampled
 from verify.running.settings import Settings
 from verify.running.store import Store
-
-__all__ = ["Progress", "Session", "Settings"]
-
-
-NO_COSTS: Costs = {}
-
-FORECAST_EVERY = 0.25
-"""Seconds between two forecasts."""
 
 
 class Progress(NamedTuple):
@@ -55,18 +46,12 @@ class Progress(NamedTuple):
     what: str = "claims"
 
     def __str__(self) -> str:
-        """In words; a forecast that has run out says nothing while something is still to be done.
+        """In words.
 
-        >>> str(Progress(1, 2, 3.0, 4.0)), str(Progress(1, 2, 7.0, 0.0))
-        ('1 of 2 claims, 3 s, about 4 s left', '1 of 2 claims, 7 s')
+        >>> str(Progress(1, 2, 3.0, 4.0))
+        '1 of 2 claims, 3 s, about 4 s left'
         """
-        told = f"{self.done} of {self.total} {self.what}, {self.elapsed:.0f} s"
-        left = f"{self.left:.0f}"
-        return told if left == "0" and self.done < self.total else f"{told}, about {left} s left"
-
-    def after(self, seconds: float) -> Progress:
-        """The same so much later, when nothing new is known."""
-        return self._replace(elapsed=self.elapsed + seconds, left=max(self.left - seconds, 0.0))
+        return f"{self.done} of {self.total} {self.what}, {self.elapsed:.0f} s, about {self.left:.0f} s left"
 
 
 class Session:
@@ -86,8 +71,6 @@ class Session:
         Where finished blocks are kept and those of earlier runs are found.
     observations
         What to report beside the claims.
-    costs
-        Seconds that parts took in an earlier run; others take what they are declared to.
     """
 
     def __init__(
@@ -99,35 +82,20 @@ class Session:
         alpha: Alpha = lambda _: ALPHA,
         store: Store | None = None,
         observations: Sequence[Observation] = (),
-        costs: Costs = NO_COSTS,
     ) -> None:
         self.claims, self.settings, self.alpha, self.store = tuple(claims), settings, alpha, store
         self.observations = tuple(observations)
         refresh()
-        self._pump = Pump(executor, settings, store)
+        self.pump = Pump(executor, settings, store)
         self._rows: dict[str, list[Row]] = {}
         self._observed: dict[str, Observed] = {}
         self._started, self._spent = time.perf_counter(), _cpu_seconds()
-        self._alone = time.process_time()
-        self._forecast_again, self._left_then = 0.0, 0.0
-        self._what = kinds_of(self.claims, self.observations)
         drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
-        self.sampled = Sampled(drawn, self._pump, settings, alpha)
+        self.sampled = Sampled(drawn, self.pump, settings, alpha)
         self._watches = {o.id: [self._watch(o, point) for point in o.points] for o in self.observations}
-        for run in self._pump.runs:
-            run.expected = costs.get((run.name, run.point.canonical()), run.expected)
-        self._pump.runs.sort(key=lambda run: -remaining(run))  # or the longest would end alone
+        self.pump.runs.sort(key=lambda run: -run.expected)  # or the longest would end alone
         identities = [claim for claim in self.claims if isinstance(claim, Identity)]
-        self._routes = {claim.id: Routes(claim, self._pump, settings) for claim in identities}
-
-    @property
-    def listener(self) -> Callable[[], None] | None:
-        """Called whenever something has come in or has been finished."""
-        return self._pump.listener
-
-    @listener.setter
-    def listener(self, listener: Callable[[], None] | None) -> None:
-        self._pump.listener = listener
+        self._routes = {claim.id: Routes(claim, self.pump, settings) for claim in identities}
 
     def rows(self, claim: AnyClaim) -> list[Row]:
         """The rows of one claim, run now as far as they have not been."""
@@ -140,7 +108,7 @@ class Session:
         """The record of one observation, run now as far as it has not been."""
         if observation.id not in self._observed:
             self._observed[observation.id] = watched(
-                observation, self._watches[observation.id], self._pump, self.settings
+                observation, self._watches[observation.id], self.pump, self.settings
             )
             self._finished()
         return self._observed[observation.id]
@@ -155,8 +123,8 @@ class Session:
     def _finished(self) -> None:
         if self.store is not None:
             self.store.begin()
-        if self.listener is not None:
-            self.listener()
+        if self.pump.listener:
+            self.pump.listener()
 
     def finished_rows(self) -> list[Row]:
         """The rows of all claims judged so far, in the order of the selection."""
@@ -168,7 +136,7 @@ class Session:
 
     def records(self) -> list[RunRecord]:
         """One record per experiment and point that ran to its end: what a replay must find again."""
-        return [run.record() for run in self._pump.runs if run.scores and run.done and not run.error]
+        return [run.record() for run in self.pump.runs if run.scores and run.done and not run.error]
 
     def drawn_again(self, single: Collection[str]) -> Again:
         """A share of the blocks of this run drawn again on the CPU, but for sizes that no CPU draws.
@@ -178,7 +146,7 @@ class Session:
         drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
         large = {o.id for o in self.observations if o.cost is not None}
         return draw_again(
-            self._pump.runs,
+            self.pump.runs,
             self.settings,
             roundings_of(drawn),
             single=single,
@@ -187,41 +155,27 @@ class Session:
         )
 
     def progress(self) -> Progress:
-        """How far the selection is; blocks come in faster than a forecast is worth making."""
+        """How far the selection is: what is left goes at the pace of what was drawn, by the declared seconds."""
         elapsed = time.perf_counter() - self._started
-        if elapsed >= self._forecast_again:
-            self._left_then = elapsed + self._left(elapsed)
-            self._forecast_again = time.perf_counter() - self._started + FORECAST_EVERY
         done, total = len(self._rows) + len(self._observed), len(self.claims) + len(self.observations)
-        left = max(self._left_then - elapsed, 0.0) if done < total else 0.0
-        return Progress(done, total, elapsed, left, self._what)
-
-    def _left(self, elapsed: float) -> float:
-        taken = {name for name, routes in self._routes.items() if routes.done}
-        undrawn = [claim for claim in self.claims if not isinstance(claim, Claim)]
-        return forecast(
-            self._pump.runs,
-            sum(
-                seconds_expected(c, self.settings.tier)
-                for c in undrawn
-                if c.id not in self._rows and c.id not in taken
-            ),
-            credited=sum(self._rows[c.id][0].seconds for c in undrawn if c.id in self._rows),
-            elapsed=elapsed,
-            workers=self._pump.workers,
+        parts = [(run.expected, run.share, run.fresh) for run in self.pump.runs]
+        parts += [
+            (c.seconds, float(c.id in self._rows), 1.0) for c in self.claims if not isinstance(c, Claim)
+        ]
+        made = sum(seconds * share * fresh for seconds, share, fresh in parts)
+        left = sum(seconds * (1 - share) for seconds, share, _ in parts)
+        left *= elapsed / made if made else 1 / self.pump.workers
+        return Progress(
+            done, total, elapsed, left if done < total else 0.0, kinds_of(self.claims, self.observations)
         )
 
     def cpu_seconds(self) -> float:
         """Seconds of all processors here since the start; of local workers only once they have stopped."""
         return _cpu_seconds() - self._spent
 
-    def main_seconds(self) -> float:
-        """Those of this process alone, which no worker shares."""
-        return time.process_time() - self._alone
-
     def _watch(self, observation: Observation, point: Point) -> Watch:
-        watch = self._pump.stocked(Watch(observation, point, self.settings))
-        self._pump.runs.append(watch)
+        watch = self.pump.stocked(Watch(observation, point, self.settings))
+        self.pump.runs.append(watch)
         return watch
 
     def _judge(self, claim: AnyClaim) -> list[Row]:
@@ -232,7 +186,7 @@ class Session:
                 return identity_rows(self._routes[claim.id], self.settings)
             if isinstance(claim, ExactProperty):
                 return [exact_row(claim, self.settings)]
-            return [statistical_row(claim, self._pump, self.settings, self.alpha(claim))]
+            return [statistical_row(claim, self.pump, self.settings, self.alpha(claim))]
         except Exception as error:  # a check that crashes is shown as broken, the others still run
             return [broken_row(claim, traceback_of(error), self.settings)]
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from verify.judging.judge import passage
-from verify.judging.power import explored_power, explored_sensitivity
+from verify.judging.power import explored_power
 from verify.judging.properties import Explored, explore_exact, explore_statistical
-from verify.model import AnyClaim, Claim, ExactProperty, StatisticalProperty, Tier, Verdict
-from verify.results import PointOutcome, Row
+from verify.model import ExactProperty, StatisticalProperty, Tier, Verdict
+from verify.results import Row
 from verify.running.pump import Pump
 from verify.running.rows import require_separated, row_of
 from verify.running.sampled import judged_alone
 from verify.running.settings import Settings
-
-__all__ = ["exact_row", "examples_drawn", "seconds_expected", "statistical_row"]
 
 FEW, MANY = 10, 100
 """Examples drawn of a property, and those of a quick one or in the full tier."""
@@ -29,33 +29,17 @@ def examples_drawn(claim: ExactProperty | StatisticalProperty, tier: Tier) -> in
     return MANY if tier is Tier.FULL or each < QUICK else FEW
 
 
-def seconds_expected(claim: AnyClaim, tier: Tier) -> float:
-    """Return the seconds that an identity takes, or all examples of a property."""
-    if not isinstance(claim, ExactProperty | StatisticalProperty):
-        return 0.0 if isinstance(claim, Claim) else claim.seconds
-    named = len(claim.examples)
-    return claim.seconds * (examples_drawn(claim, tier) + named) / (FEW + named)
-
-
 def exact_row(claim: ExactProperty, settings: Settings) -> Row:
     """The row of a property that holds or fails at an example, without statistics."""
     explored = explore_exact(claim, settings.seed, examples_drawn(claim, settings.tier))
     require_separated(tuple(claim.rivals), explored.outcomes)
-    return row_of(
+    return _row(
         claim,
-        "theory",
-        passage(claim, "theory"),
+        explored,
         settings,
         kind="exact property",
-        expected=claim.expected,
-        verdict=_verdict(explored),
         margin=claim.tolerance,
         margin_reason=claim.tolerance_reason,
-        data=claim.data,
-        power=explored_power(claim, explored),
-        sensitivity=explored_sensitivity(claim, explored),
-        seconds=explored.seconds,
-        points=_points(explored),
     )
 
 
@@ -68,36 +52,38 @@ def statistical_row(claim: StatisticalProperty, pump: Pump, settings: Settings, 
         examples_drawn(claim, settings.tier),
         alpha,
     )
-    return row_of(
+    return _row(
         claim,
-        "theory",
-        passage(claim, "theory"),
+        explored,
         settings,
         kind="property",
-        expected=claim.expected,
-        verdict=_verdict(explored),
         margin=claim.margin,
         relative=claim.relative,
         margin_reason=claim.margin_reason,
         replicate=claim.replicate,
         quantity=claim.quantity,
-        data=claim.data,
-        power=explored_power(claim, explored),
-        sensitivity=explored_sensitivity(claim, explored),
-        seconds=explored.seconds,
-        points=_points(explored),
     )
 
 
-def _verdict(explored: Explored) -> Verdict:
+def _row(
+    claim: ExactProperty | StatisticalProperty, explored: Explored, settings: Settings, **facts: Any
+) -> Row:
     """One disagreeing example is enough, nine in ten must agree."""
-    if explored.failing:
-        return Verdict.DISAGREES
-    agreeing, count = sum(o.verdict == Verdict.AGREES for o in explored.outcomes), len(explored.outcomes)
-    return Verdict.AGREES if count and agreeing >= AGREEING_SHARE * count else Verdict.UNDECIDED
-
-
-def _points(explored: Explored) -> list[PointOutcome]:
-    """The simplest failing example last, where a reader looks for it."""
     failing = [explored.failing] if explored.failing else []
-    return [o for o in explored.outcomes if o is not explored.failing] + failing
+    agreeing, count = sum(o.verdict == Verdict.AGREES for o in explored.outcomes), len(explored.outcomes)
+    agrees = count and agreeing >= AGREEING_SHARE * count
+    power = explored_power(claim, explored)
+    return row_of(
+        claim,
+        "theory",
+        passage(claim, "theory"),
+        settings,
+        verdict=Verdict.DISAGREES if failing else Verdict.AGREES if agrees else Verdict.UNDECIDED,
+        power=power.words,
+        sensitivity=power.sensitivity,
+        data=claim.data,
+        seconds=explored.seconds,
+        # the simplest failing example last, where a reader looks for it
+        points=[*(o for o in explored.outcomes if o is not explored.failing), *failing],
+        **facts,
+    )

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point, fixture, one_thread
 from verify.judging.judge import PRINTED, labels, passage
@@ -18,8 +19,6 @@ from verify.results import PointOutcome, RivalOutcome, Row
 from verify.running.pump import Pump
 from verify.running.rows import combine, require_separated, row_of
 from verify.running.settings import Settings
-
-__all__ = ["Routes", "identity_rows"]
 
 Arrays = Mapping[str, Any]
 
@@ -55,9 +54,8 @@ class Routes:
             for complete in self._pump.turn():
                 complete.look()
         arrived = {point: future.result() for point, future in self._found.items()}
-        return [(point, arrived[point][0]) for point in self.claim.points], sum(
-            s for _, s in arrived.values()
-        )
+        seconds = sum(taken for _, taken in arrived.values())
+        return [(point, arrived[point][0]) for point in self.claim.points], seconds
 
 
 def identity_rows(routes: Routes, settings: Settings) -> list[Row]:
@@ -84,66 +82,55 @@ def _run_routes(
 def _row(
     claim: Identity, label: str, routes: list[tuple[Point, Arrays]], seconds: float, settings: Settings
 ) -> Row:
-    outcomes = [_outcome(claim, label, point, found) for point, found in routes]
-    rivals = [rival.name for rival in outcomes[0].rivals]
-    if not (rivals or label == PRINTED):
+    measured, theory, *others = (name for name in routes[0][1] if name != claim.printed)
+    printed = label == PRINTED
+    if not (others or printed):
         raise ValueError("routes must be what is measured, the theory and a rival at least")
+    shown, rivals = (claim.printed, []) if printed else (theory, others)
+    outcomes = [_outcome(claim, point, found, measured, shown, rivals) for point, found in routes]
     require_separated(rivals, outcomes)
+    whole = _whole([np.asarray(found[name]) for _, found in routes for name in (measured, shown)])
+    if claim.sees and not whole:
+        raise ValueError("routes must be signs or counts where the identity says what they see")
+    off = max(o.measured for o in outcomes)
+    if whole:
+        same = "the same" if off <= claim.tolerance else "unlike"
+        seen = claim.sees or "a count that is off by one"
+        power = f"The two routes give {same} whole numbers; {seen} is seen."
+    else:
+        digits = "no" if off >= 1.0 else "all" if off == 0.0 else f"{-math.log10(off):.1f}"
+        power = f"The two routes agree to {digits} digits; a difference beyond {claim.tolerance:.1g} is seen."
     return row_of(
         claim,
         label,
         passage(claim, label),
         settings,
         kind="identity",
-        expected=Verdict.DISAGREES if label == PRINTED else claim.expected,
         verdict=combine([o.verdict for o in outcomes]),
         margin=claim.tolerance,
         margin_reason=claim.tolerance_reason,
         quantity=claim.quantity,
         data=claim.data,
-        power=_power(claim, label, routes, outcomes),
-        sensitivity=None if _whole(label, routes, claim) else claim.tolerance,
+        power=power,
+        sensitivity=None if whole else claim.tolerance,
         seconds=seconds,
         points=outcomes,
     )
 
 
-def _power(
-    claim: Identity, label: str, routes: list[tuple[Point, Arrays]], outcomes: list[PointOutcome]
-) -> str:
-    """What the run could have seen, in a sentence."""
-    off, whole = max(o.measured for o in outcomes), _whole(label, routes, claim)
-    if claim.sees and not whole:
-        raise ValueError("routes must be signs or counts where the identity says what they see")
-    if whole:
-        same = "the same" if off <= claim.tolerance else "unlike"
-        return (
-            f"The two routes give {same} whole numbers; {claim.sees or 'a count that is off by one'} is seen."
-        )
-    return (
-        f"The two routes agree to {_digits(off)} digits; a difference beyond {claim.tolerance:.1g} is seen."
-    )
-
-
-def _whole(label: str, routes: list[tuple[Point, Arrays]], claim: Identity) -> bool:
+def _whole(compared: list[NDArray[Any]]) -> bool:
     """Whether what is compared are signs or counts, not all of them 0: no difference is small there."""
-    compared = [np.asarray(found[name]) for _, found in routes for name in _compared(claim, label, found)]
     if not all(a.dtype.kind in "biuf" for a in compared):
         return False
     whole = all(bool((np.isfinite(a) & (a == np.round(a))).all()) for a in compared)
     return whole and any(bool(a.any()) for a in compared)
 
 
-def _compared(claim: Identity, label: str, found: Arrays) -> tuple[str, str]:
-    """What is measured, and the theory or the formula as our copy reads."""
-    measured, theory, *_ = (name for name in found if name != claim.printed)
-    return measured, claim.printed if label == PRINTED else theory
-
-
-def _outcome(claim: Identity, label: str, point: Point, found: Arrays) -> PointOutcome:
+def _outcome(
+    claim: Identity, point: Point, found: Arrays, measured: str, shown: str, rivals: list[str]
+) -> PointOutcome:
     """The difference of two routes, relative to the largest entry, against the tolerance."""
-    measured, theory, *rivals = (name for name in found if name != claim.printed)
-    difference = _difference(found[measured], found[claim.printed if label == PRINTED else theory])
+    difference = _difference(found[measured], found[shown])
     return PointOutcome(
         parameters=dict(point),
         verdict=Verdict.AGREES if difference <= claim.tolerance else Verdict.DISAGREES,
@@ -152,9 +139,7 @@ def _outcome(claim: Identity, label: str, point: Point, found: Arrays) -> PointO
         measured=difference,
         lower=difference,
         upper=difference,
-        rivals=[]
-        if label == PRINTED
-        else [_rival(name, _difference(found[measured], found[name]), claim.tolerance) for name in rivals],
+        rivals=[_rival(n, _difference(found[measured], found[n]), claim.tolerance) for n in rivals],
     )
 
 
@@ -173,10 +158,3 @@ def _difference(a: Any, b: Any) -> float:
         return math.inf
     scale = max(np.abs(x).max(initial=0.0), np.abs(y).max(initial=0.0))
     return float(np.abs(x - y).max(initial=0.0) / scale) if scale else 0.0
-
-
-def _digits(difference: float) -> str:
-    """Digits to which two routes agree, in words where there are none or all."""
-    if difference >= 1.0:
-        return "no"
-    return "all" if difference == 0.0 else f"{-math.log10(difference):.1f}"

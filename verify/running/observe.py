@@ -14,11 +14,10 @@ from verify.model.observation import Column, Observation
 from verify.results import Observed, ObservedColumn, ObservedGroup, ObservedRow, Spread
 from verify.running.pump import Draws, Pump, traceback_of
 from verify.running.rows import rerun_command
+from verify.running.sampled import finish
 
 if TYPE_CHECKING:
     from verify.running.settings import Settings
-
-__all__ = ["Watch", "kinds_of", "tabulated", "watched"]
 
 
 class Watch(Draws):
@@ -37,9 +36,7 @@ class Watch(Draws):
 
 def watched(observation: Observation, watches: Sequence[Watch], pump: Pump, settings: Settings) -> Observed:
     """The record of an observation, from its watches at all points."""
-    while not all(watch.done for watch in watches):
-        for complete in pump.turn(watches):
-            complete.look()
+    finish(watches, pump)
     return tabulated(observation, watches, settings)
 
 

@@ -1,9 +1,10 @@
-"""The options of a run, the same for pytest and for the command line, and what a single word of them may be."""
+"""The options of a run, the same for pytest, for the command line and for Python, and what a word of them may be."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,148 +12,92 @@ from verify.model import Tier
 from verify.results import Results, load
 from verify.running.settings import COUNTED, STREAMS
 
-__all__ = [
-    "ALL_CLAIMS",
-    "LARGEST_SEED",
-    "MOST_REPLICATES",
-    "OPTIONS",
-    "REPORT_DIR",
-    "SEED",
-    "WORKERS_PER_CORE",
-    "load_results",
-    "require_between",
-    "require_seed",
-    "require_words",
-    "require_writable",
-]
-
 SEED = 2024
 LARGEST_SEED = 2**128 - 1
 MOST_REPLICATES = 10**8
 """Scores of so many fill a gigabyte each, and their drawing takes days."""
 
-WORKERS_PER_CORE = 16
-"""More local processes than this would only wait for each other, each with a library in memory."""
-
 PLACES = {"file": "RESULTS.JSON", "names": "PICTURE"}
 """What stands on the command line without an option, as its help calls it."""
 
-WANTED = {"batch_sizes": "at least one positive integer, such as 16,32,64"}
-"""Of an option that takes more than some word: what is said where it is given none."""
-
 REPORT_DIR = "losscurv-report"
-ALL_CLAIMS = "all claims"
-
-OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    (
-        "--claim",
-        {
-            "action": "append",
-            "metavar": "ID",
-            "help": "judge this claim, or make this observation, only (repeatable), from any tier",
-        },
-    ),
-    (
-        "--paper",
-        {
-            "action": "append",
-            "metavar": "NAME",
-            "help": "this paper's claims and observations only (repeatable)",
-        },
-    ),
-    (
-        "--tier",
-        {
-            "choices": [t.value for t in Tier],
-            "help": "cheap checks only (smoke), all but the dearest claims and observations (default), or everything,"
-            " claims with up to eight times the replicates and observations with four times theirs (full)",
-        },
-    ),
-    ("--seed", {"type": int, "metavar": "N", "help": f"suite seed, an integer >= 0 (default {SEED})"}),
-    ("--vary-seed", {"action": "store_true", "help": "draw a new suite seed and print it"}),
-    (
-        "--replicates",
-        {
-            "type": int,
-            "metavar": "N",
-            "help": "most replicates per point, in place of each experiment's own number (observations: or fewer)",
-        },
-    ),
-    (
-        "--data",
-        {
-            "metavar": "FILE.npz",
-            "help": "images for the real networks (x_train, y_train) in place of the embedded digits",
-        },
-    ),
-    ("--device", {"default": "cpu", "metavar": "NAME", "help": "cpu (default), cuda, cuda:<index> or auto"}),
-    (
-        "--draws",
-        {
-            "choices": [STREAMS, COUNTED],
-            "help": "where normal numbers come from: streams of the CPU, or a generator that counts, on the device"
-            " (default: streams on the CPU, counted elsewhere; a replay draws as the recorded run)",
-        },
-    ),
-    (
-        "--workers",
-        {
-            "type": int,
-            "metavar": "N",
-            "help": "local processes (default: one per core, with --device cuda one per GPU)",
-        },
-    ),
-    (
-        "--executor",
-        {"metavar": "dask://HOST:PORT", "help": "run on this Dask cluster instead of local processes"},
-    ),
-    (
-        "--report-dir",
-        {
-            "metavar": "FOLDER",
-            "help": "where report.html and results.json go; those of an earlier run are replaced, "
-            "what it drew is read and not drawn again",
-        },
-    ),
-    (
-        "--one-file",
-        {
-            "action": "store_true",
-            "help": "the whole report in report.html, in place of a first page with pages of cards beside it",
-        },
-    ),
-    (
-        "--fresh",
-        {
-            "action": "store_true",
-            "help": "draw every replicate anew, whatever earlier runs left in the folder",
-        },
-    ),
-    (
-        "--replay",
-        {
-            "metavar": "FILE",
-            "help": "repeat the run of a results file, with its seed, and compare every score",
-        },
-    ),
-    (
-        "--table",
-        {
-            "action": "store_true",
-            "help": "print a line for each claim and observation, however many there are",
-        },
-    ),
-    (
-        "--strict-undecided",
-        {
-            "action": "store_true",
-            "help": "what is undecided fails the run though something excuses it",
-        },
-    ),
-)
 
 
-def load_results(name: str) -> Results:
+def _asked(what: str, metavar: str, default: Any = None, **how: Any) -> Any:
+    return field(default=default, metadata={"help": what, "metavar": metavar, **how})
+
+
+def _several(what: str, metavar: str) -> Any:
+    return _asked(f"{what} (repeatable)", metavar, (), action="append")
+
+
+def _chosen(what: str, *words: str) -> Any:
+    return field(default="", metadata={"help": what, "choices": words})
+
+
+def _switch(what: str) -> Any:
+    return field(default=False, metadata={"help": what, "action": "store_true"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What may be asked of a run; what is not given is None, empty or False."""
+
+    claim: Sequence[str] = _several("judge this claim, or make this observation, only, from any tier", "ID")
+    paper: Sequence[str] = _several("this paper's claims and observations only", "NAME")
+    tier: str = _chosen(
+        "cheap checks only (smoke), all but the dearest claims and observations (default), or everything, claims"
+        " with up to eight times the replicates and observations with four times theirs (full)",
+        *(tier.value for tier in Tier),
+    )
+    seed: int | None = _asked(f"suite seed, an integer >= 0 (default {SEED})", "N", type=int)
+    vary_seed: bool = _switch("draw a new suite seed and print it")
+    replicates: int | None = _asked(
+        "most replicates per point, in place of each experiment's own number (observations: or fewer)",
+        "N",
+        type=int,
+    )
+    data: str = _asked(
+        "images for the real networks (x_train, y_train) in place of the embedded digits", "FILE.npz", ""
+    )
+    device: str = _asked("cpu (default), cuda, cuda:<index> or auto", "NAME", "cpu")
+    draws: str = _chosen(
+        "where normal numbers come from: streams of the CPU, or a generator that counts, on the device (default:"
+        " streams on the CPU, counted elsewhere; a replay draws as the recorded run)",
+        STREAMS,
+        COUNTED,
+    )
+    workers: int | None = _asked(
+        "local processes (default: one per core, with --device cuda one per GPU)", "N", type=int
+    )
+    executor: str | None = _asked("run on this Dask cluster instead of local processes", "dask://HOST:PORT")
+    report_dir: str = _asked(
+        "where report.html and results.json go; those of an earlier run are replaced, what it drew is read and not"
+        " drawn again",
+        "FOLDER",
+        "",
+    )
+    one_file: bool = _switch("the whole report in report.html, without pages of cards beside it")
+    fresh: bool = _switch("draw every replicate anew, whatever earlier runs left in the folder")
+    replay: str = _asked(
+        "repeat the run of a results file, with its seed, and compare every score", "FILE", ""
+    )
+    table: bool = _switch("print a line for each claim and observation, however many there are")
+    strict_undecided: bool = _switch("what is undecided fails the run though something excuses it")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Options:
+        """Those of the values that are options of a run, as far as they were given."""
+        return cls(
+            **{f.name: values[f.name] for f in fields(cls) if values.get(f.name) not in (None, "", [])}
+        )
+
+
+OPTIONS = tuple((f"--{f.name.replace('_', '-')}", dict(f.metadata)) for f in fields(Options))
+"""As argparse and pytest take them."""
+
+
+def load_results(name: str | Path) -> Results:
     """A results file, named by itself or by its folder.
 
     Raises
@@ -178,8 +123,8 @@ def require_words(values: Mapping[str, Any]) -> None:
             word = "--" if given == [] else given  # what argparse makes of --option=--
             if isinstance(word, str) and (word in ("", "--") or "\0" in word):
                 option = PLACES.get(name) or f"--{name.replace('_', '-')}"
-                rule = "given a value, without NUL characters" if "\0" in word else "given a value"
-                raise ValueError(f"{option} must be {WANTED.get(name, rule)}, got {word!r}")
+                rule = "given a value" + ", without NUL characters" * ("\0" in word)
+                raise ValueError(f"{option} must be {rule}, got {word!r}")
 
 
 def require_seed(seed: int) -> int:

@@ -18,17 +18,6 @@ from typing import Any, NamedTuple
 from simulate.monte_carlo import BlockResult, Point
 from verify.claims.images import DIGITS
 
-__all__ = [
-    "Key",
-    "Origin",
-    "OtherCodeError",
-    "draw_here",
-    "filed_under",
-    "origin",
-    "refresh",
-    "why_not_stored",
-]
-
 PACKAGES = ("numpy", "scipy", "torch")
 
 OWN = ("theory", "simulate", "verify")
@@ -238,14 +227,7 @@ def _hash(file: str, _changed: int, _size: int) -> str:
 def _versions() -> tuple[str, ...]:
     """Packages and interpreter."""
     python = f"python {sys.version_info.major}.{sys.version_info.minor}"
-    return (*(f"{name} {_version(name)}" for name in PACKAGES), python)
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "missing"
+    return (*(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES), python)
 
 
 @cache

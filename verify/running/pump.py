@@ -10,7 +10,6 @@ Whoever waits for replicates turns the pump, and lets each run that has all it a
 from __future__ import annotations
 
 import hashlib
-import time
 import traceback
 from abc import ABC, abstractmethod
 from collections import deque
@@ -28,8 +27,6 @@ from verify.running.origin import Key, Origin, OtherCodeError, draw_here, filed_
 from verify.running.settings import COUNTED, Settings
 from verify.running.store import Store
 from verify.running.workers import Call, Calls, WorkerLostError
-
-__all__ = ["Draws", "Pump", "traceback_of"]
 
 
 class Draws(ABC):
@@ -54,8 +51,8 @@ class Draws(ABC):
         Whether no more of them will be.
     scores
         All that was there at the last look, in the order of the replicates.
-    expected, seconds, drawn, began
-        What it takes, has taken, has taken in this run, and when its last block was sent; `verify.running.forecast`.
+    expected, seconds
+        What it takes by declaration, and has taken.
     """
 
     def __init__(
@@ -65,12 +62,12 @@ class Draws(ABC):
         self.most_blocks = most_blocks
         self.scores: Scores = {}
         self.stored: dict[int, BlockResult] = {}
-        self.seconds, self.drawn, self.expected, self.began = 0.0, 0.0, 0.0, 0.0
+        self.seconds, self.expected = 0.0, 0.0
         self.error = ""
         self.wanted, self.done = 0, False
         self.key: Key | None = None
         self.origin = origin(simulate, point, device)
-        self._submitted, self._received = 0, 0
+        self._submitted, self._received, self.drawn = 0, 0, 0
         self._blocks: dict[int, Scores] = {}
 
     @abstractmethod
@@ -82,13 +79,27 @@ class Draws(ABC):
         """Replicates so far."""
         return self.size * self._received
 
+    @property
+    def blocks(self) -> int:
+        """Blocks whose scores are there."""
+        return len(next(iter(self.scores.values()), ())) // self.size
+
+    @property
+    def share(self) -> float:
+        """Part of it that is done."""
+        return 1.0 if self.done else min(self._received / self.most_blocks, 1.0)
+
+    @property
+    def fresh(self) -> float:
+        """Part of its blocks that were drawn in this run, and not read."""
+        return self.drawn / self._received if self._received else 0.0
+
     def next_block(self) -> int | None:
         """The next block that is wanted now; what an earlier run has left is taken in at once."""
         while not self.done and self.size * self._submitted < self.wanted:
             index = self._submitted
             self._submitted += 1
             if index not in self.stored:
-                self.began = time.monotonic()
                 return index
             self.receive(index, self.stored.pop(index))
         return None
@@ -106,7 +117,6 @@ class Draws(ABC):
         self._blocks[index] = result.scores
         self._received += 1
         self.seconds += result.seconds
-        self.began = self.began if self._received < self._submitted else 0.0
         if self.replicates == self.wanted:
             new = [self._blocks.pop(i) for i in sorted(self._blocks)]
             parts = [self.scores, *new] if self.scores else new
@@ -195,7 +205,7 @@ class Pump:
             calls += self._blocks(self.runs, room - len(calls))
         for call, future in self._calls.turn(calls, wait_for_one=not self._complete):
             call.deliver(future)
-        if self.listener is not None:
+        if self.listener:
             self.listener()
         complete, self._complete = self._complete, []
         return complete
@@ -242,7 +252,7 @@ class Pump:
             unfit = why_not_stored(run.origin, there)
             if self.store is not None and run.key is not None:
                 self.store.leave_out(unfit) if unfit else self.store.add(run.key, index, result)
-            run.drawn += result.seconds
+            run.drawn += 1
             run.receive(index, result)
             self._note(run)
         except Exception as error:  # breaks the claims on this run and no others

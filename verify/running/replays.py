@@ -1,17 +1,29 @@
-"""A repeated run beside the recorded one: all that a verdict rests on is compared, to the last bit."""
+"""What was drawn twice is compared: a repeated run with the recorded one, and blocks of a device with those of the CPU.
+
+On one device all that a verdict rests on is the same to the last bit, between two devices but for rounding.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import run_block
+from verify.model import Claim
 from verify.results import Curve, Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
 from verify.results.lines import same_line
+from verify.running.settings import COUNTED, Settings
 
-__all__ = ["INTERRUPTED", "devices_compared", "replay_agrees", "replay_differences"]
+if TYPE_CHECKING:
+    from verify.running.pump import Draws
 
 INTERRUPTED = " (interrupted)"
 """At the end of the selection of a run that was stopped."""
@@ -26,13 +38,52 @@ _TABLE = ("replicates", "along", "columns", "groups")
 _SHOWN = 100
 """Characters of a value."""
 
-NONE: Mapping[str, float] = {}
-
 CLOSE = 1e-6
 """Relative difference of numbers that two devices may leave: rounding in double precision, through decompositions.
 
 Where an experiment is in single precision what its claim allows for, if that is more.
 """
+
+DERIVED = 100
+"""So many times as far as a mean what else is made of the scores may move: the ends of its interval, its skewness."""
+
+SHARE = 0.05
+"""Of the blocks of a run on a device that are drawn again."""
+
+SECONDS = 60.0
+"""In which that should end; what takes longer is not begun."""
+
+Rounding = Mapping[tuple[str, str], float]
+"""Of scores, by experiment and name."""
+
+NONE: Mapping[Any, float] = {}
+
+_Made = TypeVar("_Made")
+
+
+def roundings_of(claims: Iterable[Claim]) -> Rounding:
+    """The scores that claims read, each with the largest numerical error that is known, 0 if none is.
+
+    Of a score, in its own unit and at every point: that of a measured mean is in the unit of the margin.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for claim in claims:
+        own = (claim.score,) if isinstance(claim.score, str) else claim.score
+        printed = (claim.printed,) if isinstance(claim.printed, str) else ()
+        for names, known in (((*own, *printed), claim.numerical), (claim.inputs, 0.0)):
+            for name in names:
+                place = claim.experiment.id, name
+                found[place] = max(known, found.get(place, 0.0))
+    return found
+
+
+def left_by_rounding(claims: Iterable[Claim]) -> Rounding:
+    """The scores that rounding moves further than others, each with the part of its size."""
+    experiments = {claim.experiment.id: claim.experiment for claim in claims}
+    return {(e.id, score): part for e in experiments.values() for score, part in e.rounding.items()}
+
+
+# --- a repeated run beside the recorded one
 
 
 def devices_compared(recorded: Results, repeated: Results) -> str:
@@ -52,11 +103,9 @@ def replay_agrees(left_out: Collection[str] = ()) -> str:
     """What is said of a replay without differences, in which these were left out.
 
     >>> replay_agrees(), replay_agrees(["a/b"])
-    ('every score and verdict is the same', 'every score and verdict is the same, of all but a/b, which is left out')
+    ('every score and verdict is the same', 'every score and verdict is the same; left out: a/b')
     """
-    same = "every score and verdict is the same"
-    verb = "is" if len(left_out) == 1 else "are"
-    return f"{same}, of all but {', '.join(left_out)}, which {verb} left out" if left_out else same
+    return "every score and verdict is the same" + f"; left out: {', '.join(left_out)}" * bool(left_out)
 
 
 def replay_differences(
@@ -98,17 +147,25 @@ def replay_differences(
     if repeated.suite.selection.endswith(INTERRUPTED):
         names &= _names(repeated)
     whole = names >= known and not recorded.suite.selection.endswith(INTERRUPTED)
-    close = CLOSE if devices_compared(recorded, repeated) else 0.0
+    close = CLOSE if recorded.suite.device != repeated.suite.device else 0.0
     # a claim that is gone may have asked for more replicates, and for scores that nobody else reads
     apart = {*left_out, *(row.experiment for row in recorded.rows if row.claim in left_out)}
-    runs = [[run for run in made.runs if run.experiment not in apart] for made in (recorded, repeated)]
+    both = (recorded, repeated)
+    runs = [
+        {(r.experiment, canonical(r.parameters)): r for r in made.runs if r.experiment not in apart}
+        for made in both
+    ]
+    rows = [{row.id: row for row in made.rows if row.claim in names} for made in both]
+    planted = [{row.id: row for row in made.planted} for made in both]
+    tables = [{table.id: table for table in made.observations if table.id in names} for made in both]
+    settings = ((n, _change(*(getattr(made.suite, n) for made in both))) for n in _SETTINGS)
     return [
         *(["the results file was edited after its run: its sha256 does not fit"] * edited(recorded)),
-        *_settings(recorded, repeated),
+        *(f"{name} {change}" for name, change in settings if change),
         *_runs(*runs, whole=whole, hashed=not close),
-        *_rows(recorded.rows, repeated.rows, names, close, single, rounding),
-        *_rows(recorded.planted, repeated.planted, {row.claim for row in recorded.planted}, close, single),
-        *_tables(recorded.observations, repeated.observations, names, close, single),
+        *_compared(*rows, differ=partial(_row_change, close=close, single=single, rounding=rounding)),
+        *_compared(*planted, differ=partial(_row_change, close=close, single=single, rounding=NONE)),
+        *_compared(*tables, differ=partial(_table_change, close=close, single=single)),
     ]
 
 
@@ -116,20 +173,10 @@ def _names(made: Results) -> set[str]:
     return {*(row.claim for row in made.rows), *(table.id for table in made.observations)}
 
 
-def _settings(recorded: Results, repeated: Results) -> Iterator[str]:
-    for name in _SETTINGS:
-        change = _change(getattr(recorded.suite, name), getattr(repeated.suite, name))
-        if change:
-            yield f"{name} {change}"
-
-
 def _runs(
-    recorded: Sequence[RunRecord], repeated: Sequence[RunRecord], *, whole: bool, hashed: bool
+    before: Mapping[Any, RunRecord], now: Mapping[Any, RunRecord], *, whole: bool, hashed: bool
 ) -> Iterator[str]:
     """Where fewer claims are repeated, the others may have asked for more of the same replicates."""
-    before, now = (
-        {(r.experiment, canonical(r.parameters)): r for r in runs} for runs in (recorded, repeated)
-    )
     for name, run in before.items():
         place, again = f"{run.experiment} at {run.parameters}", now.get(name)
         if again is None or run.replicates != again.replicates:
@@ -141,26 +188,24 @@ def _runs(
         yield f"{now[name].experiment} at {now[name].parameters}: none was recorded, now it is drawn"
 
 
-def _rows(
-    recorded: Sequence[Row],
-    repeated: Sequence[Row],
-    names: Collection[str],
-    close: float,
-    single: Collection[str],
-    rounding: Mapping[str, float] = NONE,
+def _compared(
+    before: Mapping[str, _Made], now: Mapping[str, _Made], *, differ: Callable[[_Made, _Made], str]
 ) -> Iterator[str]:
-    before, now = ({row.id: row for row in rows if row.claim in names} for rows in (recorded, repeated))
     for name in dict.fromkeys((*before, *now)):
-        change = _presence(name, before, now)
-        if not change:
-            row, left = before[name], rounding.get(before[name].claim, 0.0)
-            loose = row.experiment in single or left == math.inf
-            change = _row_change(row, now[name], max(close, left) if close and not loose else close, loose)
+        if name in before and name in now:
+            change = differ(before[name], now[name])
+        else:
+            change = "recorded, now missing" if name in before else "not recorded, now there"
         if change:
             yield f"{name}: {change}"
 
 
-def _row_change(recorded: Row, again: Row, close: float, loose: bool) -> str:
+def _row_change(
+    recorded: Row, again: Row, *, close: float, single: Collection[str], rounding: Mapping[str, float]
+) -> str:
+    left = rounding.get(recorded.claim, 0.0)
+    loose = recorded.experiment in single or left == math.inf
+    close = max(close, left) if close and not loose else close
     if recorded.verdict != again.verdict:
         return f"{recorded.verdict} was recorded, now {again.verdict}"
     if close and loose and not any(point.numerical for point in recorded.points):
@@ -168,18 +213,13 @@ def _row_change(recorded: Row, again: Row, close: float, loose: bool) -> str:
     if len(recorded.points) != len(again.points):
         return f"{len(recorded.points)} points were recorded, now {len(again.points)}"
     pairs = list(zip(recorded.points, again.points, strict=True))
-    changes = (
-        (name, i, _change(getattr(one, name), getattr(other, name), _allowed(one, name, close)))
-        for name in _POINT
-        for i, (one, other) in enumerate(pairs)
-    )
     where = ", at point {}" if len(pairs) > 1 else ""
-    told = next((f"{name} {change}{where.format(i)}" for name, i, change in changes if change), "")
-    return told or _field_change(recorded, again, _ROW, close) or _line_change(recorded.curves, again.curves)
-
-
-DERIVED = 100
-"""So many times as far as a mean what else is made of the scores may move: the ends of its interval, its skewness."""
+    for name in _POINT:
+        for i, (one, other) in enumerate(pairs):
+            change = _change(getattr(one, name), getattr(other, name), _allowed(one, name, close))
+            if change:
+                return f"{name} {change}{where.format(i)}"
+    return _field_change(recorded, again, _ROW, close) or _line_change(recorded.curves, again.curves)
 
 
 def _allowed(point: PointOutcome, name: str, close: float) -> float:
@@ -203,33 +243,12 @@ def _field_change(recorded: Any, again: Any, names: Sequence[str], close: float)
     return next((f"{name} {change}" for name, change in changes if change), "")
 
 
-def _tables(
-    recorded: Sequence[Observed],
-    repeated: Sequence[Observed],
-    names: Collection[str],
-    close: float,
-    single: Collection[str],
-) -> Iterator[str]:
-    before, now = ({table.id: table for table in made if table.id in names} for made in (recorded, repeated))
-    for name in dict.fromkeys((*before, *now)):
-        change = _presence(name, before, now)
-        change = change or _table_change(before[name], now[name], close, name in single)
-        if change:
-            yield f"{name}: {change}"
-
-
-def _table_change(recorded: Observed, again: Observed, close: float, single: bool) -> str:
+def _table_change(recorded: Observed, again: Observed, *, close: float, single: Collection[str]) -> str:
     if bool(recorded.error) != bool(again.error):
         return "a table was recorded, now broken" if again.error else "broken was recorded, now a table"
-    if close and single:
+    if close and recorded.id in single:
         return ""
     return "the table differs" if _field_change(recorded, again, _TABLE, close) else ""
-
-
-def _presence(name: str, before: Collection[str], now: Collection[str]) -> str:
-    if name not in now:
-        return "recorded, now missing"
-    return "" if name in before else "not recorded, now there"
 
 
 def _change(recorded: Any, again: Any, close: float = 0.0) -> str:
@@ -237,7 +256,8 @@ def _change(recorded: Any, again: Any, close: float = 0.0) -> str:
     one, other = canonical(recorded), canonical(again)
     if one == other or (close and _near(json.loads(one), json.loads(other), close)):
         return ""
-    return f"{_short(one)} was recorded, now {_short(other)}"
+    one, other = (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in (one, other))
+    return f"{one} was recorded, now {other}"
 
 
 def _near(one: Any, other: Any, close: float) -> bool:
@@ -251,5 +271,134 @@ def _near(one: Any, other: Any, close: float) -> bool:
     return one == other
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+# --- blocks of a device beside those of the CPU
+
+
+class Again(NamedTuple):
+    """Blocks drawn again, of those asked for and of all that there were, and what differs, each by how much.
+
+    `off` are differences of judged scores beyond what their claims allow for, and count against the run; `other` those
+    of indicators, which flip where rounding decides, of experiments in single precision of which no claim knows by how
+    much, and of all that is not judged. `failed` are blocks that the CPU could not draw, each with the reason.
+    """
+
+    drawn: int
+    asked: int
+    blocks: int
+    off: dict[str, float]
+    other: dict[str, float]
+    failed: Mapping[str, str] = {}
+
+    def line(self, device: str) -> str:
+        """What came of it; empty where there was nothing to draw.
+
+        >>> Again(drawn=2, asked=3, blocks=60, off={}, other={"a/b, x": 0.5}).line("cuda")
+        '2 of 60 blocks of cuda drawn again on the CPU (3 asked for): judged scores agree; a/b, x differs by 0.5'
+        """
+        if not self.asked:
+            return ""
+        short = f" ({self.asked} asked for)" * (self.drawn < self.asked)
+        agree = "judged scores agree" if self.drawn else "nothing was compared"
+        failed = [f"{name} could not be drawn there: {reason}" for name, reason in self.failed.items()]
+        told = [*([] if self.off else [agree]), *_differing(self.off), *_differing(self.other), *failed]
+        where = f"{self.drawn} of {self.blocks} blocks of {device} drawn again on the CPU{short}"
+        return f"{where}: {'; '.join(told)}"
+
+    def doubts(self, device: str) -> list[str]:
+        """What counts against the run."""
+        told = "; ".join(_differing(self.off))
+        return [f"scores of {device} that the CPU does not find: {told}"] * bool(self.off)
+
+
+def _differing(found: Mapping[str, float]) -> list[str]:
+    return [f"{name} differs by {gap:.2g}" for name, gap in found.items()]
+
+
+def draw_again(
+    runs: Sequence[Draws],
+    settings: Settings,
+    judged: Rounding,
+    *,
+    single: Collection[str] = (),
+    rounding: Rounding = NONE,
+    without: Collection[str] = (),
+    share: float = SHARE,
+    seconds: float = SECONDS,
+) -> Again:
+    """Draw a share of all blocks on the CPU, chosen by the seed of the run, from the numbers that the run drew from.
+
+    A block that fails there is named, and an interrupt from the keyboard ends it: the run is over and has its report.
+
+    Parameters
+    ----------
+    runs
+        What was drawn.
+    settings
+        Of the run.
+    judged
+        The judged scores, with the differences that their claims allow for; see `roundings_of`.
+    single
+        Ids of experiments in single precision: where a claim does not know how much that moves, it is not held to it.
+    rounding
+        The scores that rounding moves further than others; see `left_by_rounding`.
+    without
+        Ids of what no CPU draws.
+    share, seconds
+        How many blocks, rounded up, and for how long: none is begun that took longer in the run than is left.
+    """
+    there = [run for run in runs if run.name not in without and not run.error]
+    blocks = [(run, i) for run in there for i in range(run.blocks)]
+    asked = math.ceil(share * len(blocks))
+    order = np.random.default_rng(settings.seed).permutation(len(blocks))[:asked]
+    off: dict[str, float] = {}
+    other: dict[str, float] = {}
+    failed: dict[str, str] = {}
+    end, drawn = time.monotonic() + seconds, 0
+    try:
+        for run, index in (blocks[place] for place in order.tolist()):
+            if time.monotonic() + run.seconds / run.blocks > end:
+                continue
+            try:
+                scores = _drawn_here(run, index, settings)
+            except (
+                Exception
+            ) as error:  # what the host has no memory for, say: the run is done and has its report
+                failed.setdefault(run.name, str(error).partition("\n")[0] or type(error).__name__)
+                continue
+            drawn += 1
+            for score, here in scores.items():
+                place = run.name, score
+                difference, gap = _gap(here, run.scores[score][index * run.size : (index + 1) * run.size])
+                known, left = judged.get(place), rounding.get(place, 0.0)
+                if gap <= (left if CLOSE < left < math.inf else CLOSE) or difference <= (known or 0.0):
+                    continue
+                held = known is not None and (known > 0 or (run.name not in single and left < math.inf))
+                found = off if held and not np.isin(here, (0.0, 1.0)).all() else other
+                found[", ".join(place)] = max(gap, found.get(", ".join(place), 0.0))
+    except KeyboardInterrupt:
+        pass
+    return Again(drawn, asked, len(blocks), off, other, failed)
+
+
+def _drawn_here(run: Draws, index: int, settings: Settings) -> Mapping[str, NDArray[np.float64]]:
+    return run_block(
+        run.simulate,
+        experiment=run.name,
+        point=run.point,
+        seed=settings.seed,
+        index=index,
+        device="cpu",
+        size=run.size,
+        counted=settings.drawn_by == COUNTED,
+    ).scores
+
+
+def _gap(here: NDArray[np.float64], there: NDArray[np.float64]) -> tuple[float, float]:
+    """The largest difference, and that over the largest entry; none where both have no number, or the same infinity."""
+    size = float(np.abs(here[np.isfinite(here)]).max(initial=0.0)) or 1.0
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(here - there)
+    apart[np.isnan(apart)] = math.inf
+    apart[(here == there) | (np.isnan(here) & np.isnan(there))] = 0.0
+    largest = float(apart.max(initial=0.0))
+    return largest, largest / size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -17,14 +17,21 @@ from verify.claims.images import DIGITS
 from verify.judging.guards import BY_CHANCE
 from verify.judging.judge import PRINTED, SEPARATION, Reading, passage
 from verify.judging.power import claim_power
-from verify.model import MODEL_BASED, AnyClaim, Claim, Passage, Standing, StatisticalProperty, Verdict
+from verify.model import (
+    MODEL_BASED,
+    AnyClaim,
+    Claim,
+    Experiment,
+    Passage,
+    Standing,
+    StatisticalProperty,
+    Verdict,
+)
 from verify.results import Curve, PointOutcome, Row
 from verify.results.lines import drawn_at_points_only, spans_decades, strays
 
 if TYPE_CHECKING:
     from verify.running.settings import Settings
-
-__all__ = ["broken_row", "claim_row", "combine", "require_separated", "rerun_command", "row_id", "row_of"]
 
 CURVE_POINTS = 97
 """Places of the grid, from which a curve takes those it needs to look smooth."""
@@ -69,7 +76,6 @@ def claim_row(
         reading.passage,
         settings,
         kind=claim.kind.value,
-        expected=reading.expected,
         verdict=combine([o.verdict for o in outcomes]),
         margin=claim.margin,
         relative=claim.relative,
@@ -101,7 +107,6 @@ def broken_row(claim: AnyClaim, error: str, settings: Settings) -> Row:
         passage(claim, "theory"),
         settings,
         kind="check",
-        expected=claim.expected,
         verdict=Verdict.BROKEN,
         experiment=claim.experiment.id if isinstance(claim, Claim) else claim.id,
         data=claim.experiment.data if isinstance(claim, Claim) else claim.data,
@@ -128,31 +133,19 @@ def row_id(claim: AnyClaim, label: str) -> str:
 
 def rerun_command(claim: str, settings: Settings) -> str:
     """The shell command that runs one claim again with the same streams."""
-    words = [
-        "losscurv",
-        "report",
-        "--claim",
-        claim,
-        "--seed",
-        str(settings.seed),
-        "--tier",
-        settings.tier.value,
-    ]
-    words += ["--replicates", str(settings.replicates)] if settings.replicates is not None else []
-    words += ["--device", settings.device] if settings.device != "cpu" else []
-    words += ["--draws", settings.draws] if settings.draws else []
-    words += ["--data", settings.data] if settings.data != DIGITS else []
-    return shlex.join(words)
+    s = settings
+    words = ["--claim", claim, "--seed", str(s.seed), "--tier", s.tier.value]
+    words += ["--replicates", str(s.replicates)] if s.replicates is not None else []
+    words += ["--device", s.device] if s.device != "cpu" else []
+    words += ["--draws", s.draws] if s.draws else []
+    words += ["--data", s.data] if s.data != DIGITS else []
+    return shlex.join(["losscurv", "report", *words])
 
 
 _BLANK: dict[str, Any] = {
     "margin": 0.0,
     "relative": False,
-    "margin_reason": "",
-    "quantity": "",
-    "replicate": "",
-    "data": "",
-    "power": "",
+    **dict.fromkeys(("margin_reason", "quantity", "replicate", "data", "power"), ""),
 }
 
 
@@ -162,12 +155,12 @@ def row_of(
     told: Passage,
     settings: Settings,
     *,
-    expected: Verdict,
     verdict: Verdict,
     seconds: float = 0.0,
     **facts: Any,
 ) -> Row:
     """The row of one reading, whatever the kind of claim; `facts` are the fields that its kind fills."""
+    expected = Verdict.DISAGREES if label == PRINTED else claim.expected
     return Row(
         id=row_id(claim, label),
         claim=claim.id,
@@ -178,8 +171,14 @@ def row_of(
         statement=(claim.reads if label == PRINTED else "") or claim.statement,
         expected=expected.value,
         verdict=verdict.value,
-        surprise=verdict != expected and not _excused(claim, expected, verdict, settings, facts),
-        finding=claim.finding if _finds(label, told, expected) else "",
+        surprise=verdict != expected
+        and not (verdict is Verdict.UNDECIDED and _excused(claim, expected, settings, facts)),
+        # of a formula that fails, or of a corrected one judged alone
+        finding=claim.finding
+        if label == PRINTED
+        or expected is Verdict.DISAGREES
+        or (told.standing is Standing.CORRECTED and told.words)
+        else "",
         standing=told.standing.value,
         words=told.words,
         place=told.place,
@@ -194,17 +193,16 @@ def row_of(
     )
 
 
-def _excused(
-    claim: AnyClaim, expected: Verdict, verdict: Verdict, settings: Settings, facts: Mapping[str, Any]
-) -> bool:
-    """Whether a verdict other than the expected one is no surprise: what is undecided for a reason that was foreseen.
+def _excused(claim: AnyClaim, expected: Verdict, settings: Settings, facts: Mapping[str, Any]) -> bool:
+    """Whether to be undecided is no surprise: for a reason that was foreseen.
 
     Nothing excuses a mean that a size model extrapolates to beyond two margins. Budgets that the caller lowered and
     images of their own excuse the rest, and so does a test of fit that chance alone may have failed.
     """
-    if verdict is not Verdict.UNDECIDED:
-        return False
-    if _lowered(claim, settings) or (facts.get("data") and settings.data != DIGITS):
+    drawn = claim.experiment if isinstance(claim, Claim) else claim
+    budget = drawn.budget if isinstance(drawn, Experiment | StatisticalProperty) else 0
+    lowered = settings.replicates is not None and settings.replicates < budget
+    if lowered or (facts.get("data") and settings.data != DIGITS):
         return True
     points: Sequence[PointOutcome] = facts.get("points", ())
     modelled = bool(facts.get("model_based"))
@@ -213,20 +211,6 @@ def _excused(
         return False
     by_chance = modelled and all(at.reason in BY_CHANCE for at in points if at.verdict == Verdict.UNDECIDED)
     return bool(claim.may_be_undecided.strip()) or by_chance
-
-
-def _lowered(claim: AnyClaim, settings: Settings) -> bool:
-    """Whether the caller allows fewer replicates than the claim declares."""
-    if settings.replicates is None or not isinstance(claim, Claim | StatisticalProperty):
-        return False
-    own = claim.experiment.budget if isinstance(claim, Claim) else claim.budget
-    return settings.replicates < own
-
-
-def _finds(label: str, told: Passage, expected: Verdict) -> bool:
-    """Whether a row says what is wrong with the paper's formula: one that fails, or a corrected one judged alone."""
-    alone = told.standing is Standing.CORRECTED and bool(told.words)
-    return label == PRINTED or expected is Verdict.DISAGREES or alone
 
 
 def require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> None:
@@ -264,6 +248,24 @@ def _setting(claim: Claim, point: Mapping[str, Any]) -> Point:
     return Point(**{name: value for name, value in point.items() if name != claim.axis})
 
 
+def _rivals(claim: Claim, reading: Reading) -> Mapping[str, Any]:
+    """The rivals that stand in the table of a reading."""
+    return claim.rivals if reading.label != PRINTED else {}
+
+
+def _made(
+    claim: Claim, at: Point, x: Iterable[float], predicted: Iterable[float], rivals: Mapping[str, Any]
+) -> Curve:
+    """A curve; its numbers have fewer digits than those of the table and of all that a verdict rests on."""
+    return Curve(
+        axis=claim.axis,
+        at=dict(_setting(claim, at)),
+        x=list(map(float, x)),
+        predicted=list(map(_as_drawn, predicted)),
+        rivals={name: list(map(_as_drawn, values)) for name, values in rivals.items()},
+    )
+
+
 def _measured_curve(
     claim: Claim, reading: Reading, found: Found, others: Sequence[Reading], at: Point
 ) -> Curve:
@@ -273,24 +275,10 @@ def _measured_curve(
         for r in (reading, *others)
     }
     mine = dict(sorted(here[reading].items()))
-    rivals = {name: [_rival_value(o, name) for o in mine.values()] for name in _rivals(claim, reading)}
+    values = [{rival.name: rival.value for rival in o.rivals} for o in mine.values()]
+    rivals = {name: [each[name] for each in values] for name in _rivals(claim, reading)}
     said = {r.label: [here[r][x].predicted if x in here[r] else math.nan for x in mine] for r in others}
-    return Curve(
-        axis=claim.axis,
-        at=dict(at),
-        x=[float(x) for x in mine],
-        predicted=[_as_drawn(o.predicted) for o in mine.values()],
-        rivals={name: list(map(_as_drawn, values)) for name, values in {**rivals, **said}.items()},
-    )
-
-
-def _rivals(claim: Claim, reading: Reading) -> Mapping[str, Any]:
-    """The rivals that stand in the table of a reading."""
-    return claim.rivals if reading.label != PRINTED else {}
-
-
-def _rival_value(outcome: PointOutcome, name: str) -> float:
-    return next(rival.value for rival in outcome.rivals if rival.name == name)
+    return _made(claim, at, mine, (o.predicted for o in mine.values()), {**rivals, **said})
 
 
 def _grid(values: Sequence[float]) -> list[float]:
@@ -322,21 +310,14 @@ def _curve(
 ) -> Curve:
     """At the places of a grid that a picture needs, and at those kept; at these alone where the grid has no others."""
     rivals = {**_rivals(claim, reading), **{r.label: r.predict for r in others}}
-    formulas = [reading.predict, *rivals.values()]
+
+    def said(x: float) -> list[float]:
+        return [_value(claim, formula, at, x) for formula in (reading.predict, *rivals.values())]
+
     whole = isinstance(at[claim.axis], int)
-
-    def said(v: float) -> list[float]:
-        return [_value(claim, formula, at, v) for formula in formulas]
-
     found = {v: said(v) for v in x} if x == kept else _bends(x, {*kept}, said, whole=whole)
     predicted, *values = zip(*found.values(), strict=True)
-    return Curve(
-        axis=claim.axis,
-        at=dict(_setting(claim, at)),
-        x=list(found),
-        predicted=list(map(_as_drawn, predicted)),
-        rivals={name: list(map(_as_drawn, column)) for name, column in zip(rivals, values, strict=True)},
-    )
+    return _made(claim, at, found, predicted, dict(zip(rivals, values, strict=True)))
 
 
 def _bends(
@@ -408,7 +389,6 @@ def _bent(y: tuple[float, float, float], share: float, scale: float, decades: fl
 
 
 def _as_drawn(value: float) -> float:
-    """A number to the digits of a curve; those of the table and of all that a verdict rests on are not cut."""
     return float(f"{value:.{SHOWN}g}")
 
 

@@ -26,8 +26,6 @@ from verify.running.pump import Draws, Pump, traceback_of
 from verify.running.rows import broken_row, claim_row
 from verify.running.settings import Settings
 
-__all__ = ["Alpha", "Run", "Sampled", "at_component", "judged_alone"]
-
 Alpha = Callable[[AnyClaim], float]
 """Error of each interval of a claim."""
 
@@ -46,7 +44,7 @@ class Sampled:
     def __init__(self, claims: Sequence[Claim], pump: Pump, settings: Settings, alpha: Alpha) -> None:
         self._pump, self._settings = pump, settings
         self._runs: dict[tuple[str, Point], Run] = {}
-        self._claims = {claim.id: self._prepared(claim, alpha(claim)) for claim in claims}
+        self._claims = {claim.id: (readings(claim), self._drawn(claim, alpha(claim))) for claim in claims}
         self._pump.runs += self.runs
 
     @property
@@ -56,22 +54,22 @@ class Sampled:
 
     def rows(self, claim: Claim) -> list[Row]:
         """The rows of one claim, one for each of its readings."""
-        mine = self._claims[claim.id]
-        _finish(mine.runs, self._pump)
-        self._tell_apart(mine, claim)
-        failed = next((error for run in mine.runs if (error := run.error_of(claim))), "")
+        judged, runs = self._claims[claim.id]
+        finish(runs, self._pump)
+        self._tell_apart(claim, judged[0], runs)
+        failed = next((error for run in runs if (error := run.error_of(claim))), "")
         if failed:
             return [broken_row(claim, failed, self._settings)]
-        seconds = sum(run.seconds for run in mine.runs)
-        found = {r: [o for run in mine.runs for o in run.outcomes(claim, r)] for r in mine.readings}
+        seconds = sum(run.seconds for run in runs)
+        found = {r: [o for run in runs for o in run.outcomes(claim, r)] for r in judged}
         return [claim_row(claim, reading, found, seconds, self._settings) for reading in found]
 
-    def _tell_apart(self, mine: _Prepared, claim: Claim) -> None:
+    def _tell_apart(self, claim: Claim, own: Reading, runs: Sequence[Run]) -> None:
         """Draw on where a claim is decided and yet a rival stands everywhere, until none does or the budget ends.
 
         The guards stand in the way of a rival's own interval for longer: its deviations are larger and more skewed.
         """
-        trials = [(run, trial) for run in mine.runs for trial in run.trials_of(claim, mine.readings[0])]
+        trials = [(run, trial) for run in runs for trial in run.trials_of(claim, own)]
         while all(trial.decided for _, trial in trials):
             missed = set(claim.rivals).difference(*(trial.told_apart(run.scores) for run, trial in trials))
             going = [
@@ -79,18 +77,17 @@ class Sampled:
             ]
             for run, _, n in going:
                 run.draw_on(n)
-            _finish([run for run, _, _ in going], self._pump)
+            finish([run for run, _, _ in going], self._pump)
             if not going or any(run.error for run, _, _ in going):
                 return
             for run, trial, n in going:
-                trial.look_on(run.scores, n)
+                trial.look(run.scores, n)
 
-    def _prepared(self, claim: Claim, alpha: float) -> _Prepared:
-        judged = readings(claim)
+    def _drawn(self, claim: Claim, alpha: float) -> list[Run]:
         runs = [self._run_of(claim.experiment, point) for point in claim.experiment.points]
         for run in runs:
-            run.add(claim, judged, alpha)
-        return _Prepared(judged, runs)
+            run.add(claim, readings(claim), alpha)
+        return runs
 
     def _run_of(self, experiment: Experiment, point: Point) -> Run:
         key = (experiment.id, point)
@@ -117,25 +114,18 @@ def judged_alone(
     for point in claim.experiment.points:
         run = pump.stocked(Run(claim.experiment, point, settings, tried_at))
         run.add(claim, [own], alpha)
-        _finish([run], pump)
+        finish([run], pump)
         if error := run.error_of(claim):
             raise RuntimeError(error)
         found += run.outcomes(claim, own)
     return found
 
 
-def _finish(runs: Sequence[Draws], pump: Pump) -> None:
+def finish(runs: Sequence[Draws], pump: Pump) -> None:
+    """Turn the pump until none of these runs asks for more."""
     while not all(run.done for run in runs):
         for complete in pump.turn(runs):
             complete.look()
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """What a claim reads."""
-
-    readings: tuple[Reading, ...]
-    runs: list[Run]
 
 
 @dataclass
@@ -169,30 +159,28 @@ class _Trial:
     @property
     def settled(self) -> bool:
         """Decided, crashed, or judged as often as it may be: more replicates change nothing."""
-        if self.judgement is None:
-            return bool(self.error)
-        return bool(self.error) or self.fixed is not None or self.judgement.verdict is not Verdict.UNDECIDED
+        return bool(self.error) or self.decided or (self.judgement is not None and self.fixed is not None)
 
-    def look(self, scores: Scores) -> None:
-        """Judge on all replicates so far; a crashing prediction breaks its own claim and no other."""
+    def look(self, scores: Scores, later: int | None = None) -> None:
+        """Judge on all replicates so far, or `later` on so many again, for the rivals: the verdict stays.
+
+        A crashing prediction breaks its own claim and no other.
+        """
         try:
-            mine = self._mine(scores)
-            if self.fixed is not None:
-                mine = {name: column[: self.fixed] for name, column in mine.items()}
-                if len(next(iter(mine.values()))) < self.fixed:
+            mine, count = self._mine(scores), later or self.fixed
+            if count is not None:
+                mine = {name: column[:count] for name, column in mine.items()}
+                if len(next(iter(mine.values()))) < count:
                     return
-            self.judgement = judge(self.claim, self.reading, self.point, mine, self.alpha)
-            self.trail.append(self.judgement)
+            found = judge(self.claim, self.reading, self.point, mine, self.alpha)
         except Exception as error:
             self.error = traceback_of(error)
-
-    def look_on(self, scores: Scores, n: int) -> None:
-        """Judge again on n replicates, for the rivals: the verdict stays."""
-        try:
-            mine = {name: column[:n] for name, column in self._mine(scores).items()}
-            self.later, self.recorded = judge(self.claim, self.reading, self.point, mine, self.alpha), None
-        except Exception as error:
-            self.error = traceback_of(error)
+            return
+        if later is None:
+            self.judgement = found
+            self.trail.append(found)
+        else:
+            self.later, self.recorded = found, None
 
     def told_apart(self, scores: Scores) -> set[str]:
         """Rivals that the last judgement excludes."""
@@ -200,24 +188,12 @@ class _Trial:
 
     def outcome(self, scores: Scores) -> PointOutcome:
         """The record of the last judgement, made once for each."""
-        if self.recorded is None:
-            mine = self._mine(scores)
-            self.recorded = outcome(
-                self.claim,
-                self.reading,
-                self.point,
-                self._judged(),
-                mine,
-                self.trail,
-                self.alpha,
-                later=self.later,
-            )
-        return self.recorded
-
-    def _judged(self) -> Judgement:
         if self.judgement is None:
             raise RuntimeError(f"{self.claim.id} has not been judged at {self.point}")
-        return self.judgement
+        if self.recorded is None:
+            asked = self.claim, self.reading, self.point, self.judgement, self._mine(scores), self.trail
+            self.recorded = outcome(*asked, self.alpha, later=self.later)
+        return self.recorded
 
     def _mine(self, scores: Scores) -> Scores:
         return at_component(self.claim, self.run_at, scores, self.component)

@@ -10,8 +10,6 @@ from verify.judging.judge import looks
 from verify.model import Experiment, Tier
 from verify.model.observation import Observation
 
-__all__ = ["COUNTED", "STREAMS", "Settings"]
-
 FULL_FACTOR = 8
 """Replicates of the full tier to those of the default one."""
 

@@ -1,4 +1,4 @@
-"""Finished blocks on disk: an append-only store in the report folder, from which a rerun continues.
+"""Finished blocks on disk: an store in the report folder, from which a rerun continues.
 
 A block is filed under all that its numbers depend on: experiment, point, seed, device, and a fingerprint of the
 code, the packages, the machine and the images behind it. Whatever of this changes, the block is drawn again. The
@@ -21,8 +21,6 @@ import numpy as np
 
 from simulate.monte_carlo import BLOCK, BlockResult, Scores
 from verify.running.origin import Key
-
-__all__ = ["FILE", "Store", "exclusive", "replicates_read"]
 
 FILE = "replicates.sqlite"
 
@@ -56,7 +54,7 @@ BLOCKS = """CREATE TABLE blocks (
 )"""
 
 _ADD_RUN = "INSERT OR IGNORE INTO runs (experiment, point, seed, device, fingerprint) VALUES (?, ?, ?, ?, ?)"
-_ADD_BLOCK = """INSERT OR IGNORE INTO blocks SELECT id, ?, ?, ?, ?, ?, ? FROM runs
+_ADD_BLOCK = """INSERT OR REPLACE INTO blocks SELECT id, ?, 0, ?, ?, ?, ? FROM runs
     WHERE experiment = ? AND point = ? AND seed = ? AND device = ? AND fingerprint = ?"""
 _READ = """SELECT block, layout, scores, seconds, sha256 FROM blocks JOIN runs ON run = id
     WHERE experiment = ? AND point = ? AND seed = ? AND device = ? AND fingerprint = ? AND block >= 0 AND block < ?
@@ -86,7 +84,6 @@ class Store:
         self._connection: sqlite3.Connection | None = None
         self._given_up = False
         self._left_out: set[str] = set()
-        self._damaged: dict[tuple[Key, int], int] = {}
 
     def __enter__(self) -> Store:
         return self
@@ -100,7 +97,12 @@ class Store:
         if self.fresh or not self.path.exists():
             return found
         for index, *fields in self._execute(_READ, (*where, most)):
-            self._take(found, where, index, fields, size)
+            if (
+                type(index) is int
+                and index not in found
+                and (block := _decoded(where, index, *fields, size=size))
+            ):
+                found[index] = block
         self.replicates += size * len(found)
         return found
 
@@ -108,9 +110,8 @@ class Store:
         """Append a block; the file is in order whenever the process ends."""
         layout, scores = _encoded(result.scores)
         digest = _digest(where, index, layout, scores)
-        attempt = self._damaged.get((where, index), 0)
         self._execute(_ADD_RUN, where)
-        self._execute(_ADD_BLOCK, (index, attempt, layout, scores, result.seconds, digest, *where))
+        self._execute(_ADD_BLOCK, (index, layout, scores, result.seconds, digest, *where))
 
     def leave_out(self, what: str) -> None:
         """Say, once, what is not stored."""
@@ -140,17 +141,6 @@ class Store:
         except sqlite3.Error as error:
             self._give_up(error)
             return []
-
-    def _take(
-        self, found: dict[int, BlockResult], where: Key, index: Any, fields: list[Any], size: int
-    ) -> None:
-        if type(index) is not int or index in found:
-            return
-        block = _decoded(where, index, *fields, size=size)
-        if block is None:
-            self._damaged[where, index] = self._damaged.get((where, index), 0) + 1
-        else:
-            found[index] = block
 
     def _give_up(self, error: Exception) -> None:
         """Never to be opened again: so this is said once."""

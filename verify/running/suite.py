@@ -1,4 +1,4 @@
-"""A whole run: a session's rows with the inventory, the planted errors and the host, ready to be saved."""
+"""A whole run: a session's rows with the inventory, the planted errors and the host, and what counts against it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import datetime
 import importlib.metadata
 import platform
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,33 +15,34 @@ from simulate.monte_carlo import SerialExecutor
 from verify.claims import register, registry
 from verify.claims.places import UNREAD, code_of
 from verify.judging.planted import PLANTED
-from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
-from verify.results import Observed, PaperRow, Results, Row, Suite
-from verify.running.beside import beside_the_device
-from verify.running.census import census, promises
+from verify.model import (
+    ALPHA,
+    FAMILY_ERROR,
+    FAMILY_SIZE,
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Identity,
+    Verdict,
+)
+from verify.model.observation import Observation
+from verify.results import Census, Observed, PaperRow, Promise, Results, Row, Suite
 from verify.running.commits import commit
 from verify.running.engine import Session
-from verify.running.forecast import Costs, costs_of
 from verify.running.options import require_writable
-from verify.running.replays import INTERRUPTED
+from verify.running.replays import INTERRUPTED, devices_compared, replay_agrees, replay_differences
 from verify.running.request import Request
+from verify.running.settings import Settings
 from verify.running.store import Store, replicates_read
 from verify.running.workers import open_workers
-
-__all__ = [
-    "collect",
-    "commit",
-    "doubts",
-    "failed",
-    "open_session",
-    "planted_rows",
-    "version",
-]
 
 MOST_UNDECIDED = 0.05
 """Part of what was judged that may stay undecided, whatever was selected."""
 
 PACKAGES = ("numpy", "scipy", "sympy", "mpmath", "torch", "matplotlib", "hypothesis", "pytest")
+
+UNSAMPLED = ("identity", "exact property", "check")
+"""Kinds of rows that no interval decides."""
 
 
 @contextlib.contextmanager
@@ -55,11 +55,13 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         If the folder of the report cannot be written, the workers cannot be had or a ledger cannot be read.
     """
     register.ledgers(request.papers)
-    if request.report_dir is not None:
-        require_writable(request.report_dir)
+    folder = request.report_dir
+    if folder is not None:
+        require_writable(folder)
+    fresh = request.options.fresh or request.replay is not None
     with (
-        _open_store(request, say) as store,
-        open_workers(request.settings.workers, request.executor) as executor,
+        contextlib.nullcontext() if folder is None else Store(folder, say, fresh=fresh) as store,
+        open_workers(request.settings.workers, request.options.executor) as executor,
     ):
         session = Session(
             request.claims,
@@ -68,23 +70,10 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
             alpha=registry.alpha,
             store=store,
             observations=request.observations,
-            costs=_earlier(request),
         )
         if store is not None and store.replicates:
             say(replicates_read(store.replicates, store.path.parent))
         yield session
-
-
-def _earlier(request: Request) -> Costs:
-    s = request.settings
-    return costs_of(request.report_dir, s.tier.value, s.replicates, s.device)
-
-
-def _open_store(request: Request, say: Callable[[str], None]) -> AbstractContextManager[Store | None]:
-    """Where the run keeps its replicates: beside its report, if it leaves one."""
-    if request.report_dir is None:
-        return contextlib.nullcontext()
-    return Store(request.report_dir, say, fresh=request.fresh)
 
 
 def collect(
@@ -108,17 +97,18 @@ def collect(
         suite.host["again_on_the_cpu"] = again.line(suite.device)
         suite.host["off_the_cpu"] = again.doubts(suite.device)
     doing("judging the planted errors")
-    planted = planted_rows(request)
+    planted = planted_rows(request.settings)
     derivations: list[dict[str, str]] = []
-    if paged and not request.named and not interrupted:  # who has pressed Ctrl-C does not wait for them
+    items, named = [*request.claims, *request.observations], bool(request.options.claim)
+    if paged and not named and not interrupted:  # who has pressed Ctrl-C does not wait for them
         doing("checking the derivations")
-        derivations = _derivations({item.paper for item in (*request.claims, *request.observations)})
+        derivations = _derivations({item.paper for item in items})
     doing("collecting the results")
     return Results(
         suite=suite,
         rows=_told(session.finished_rows(), request.papers),
         runs=session.records(),
-        inventory=registry.inventory([*request.claims, *request.observations] if request.named else None),
+        inventory=registry.inventory(items if named else None),
         planted=planted,
         derivations=derivations,
         unread={why: ", ".join(names) for why, names in UNREAD.items()},
@@ -131,7 +121,7 @@ def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
 
     The history is of the claim as the registry has it: images in place of the digits change nothing of it.
     """
-    listed = {claim.id: claim for claim in registry.claims(only)}
+    listed, topics = {claim.id: claim for claim in registry.claims(only)}, registry.claim_topics(only)
     routes = {
         row.claim: [rival.name for rival in row.points[0].rivals]
         for row in rows
@@ -139,30 +129,43 @@ def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
     }
     told = {
         name: {
-            "registered": register.registered(listed[name], routes.get(name)),
-            "says": listed[name].says,
-            "topic": registry.claim_topics(only).get(name, ""),
-            "code": code_of(listed[name]),
-            "symbols": registry.symbols(listed[name]),
+            "registered": register.registered(claim, routes.get(name)),
+            "says": claim.says,
+            "topic": topics.get(name, ""),
+            "code": code_of(claim),
+            "symbols": registry.symbols(claim),
         }
-        for name in {row.claim for row in rows} & listed.keys()
+        for name in {row.claim for row in rows}
+        if (claim := listed.get(name))
     }
     return [replace(row, **told.get(row.claim, {})) for row in rows]
 
 
-def planted_rows(request: Request) -> list[Row]:
+def planted_rows(settings: Settings) -> list[Row]:
     """One wrong theory per kind of check, judged like any other claim; each must come out *disagrees*.
 
     They keep their own budget: a run of few replicates would not catch them.
     """
-    session = Session(PLANTED, replace(request.settings, replicates=None), SerialExecutor())
+    session = Session(PLANTED, replace(settings, replicates=None), SerialExecutor())
     return [row for claim in PLANTED for row in session.rows(claim)]
+
+
+def replayed(results: Results, request: Request) -> tuple[list[str], list[str]]:
+    """What is said of a replay, and what it has otherwise than the recorded run; both empty where there is none."""
+    if request.replay is None:
+        return [], []
+    how = devices_compared(request.replay, results)
+    changed = replay_differences(
+        request.replay, results, request.asked, request.not_drawn, request.single, request.rounding
+    )
+    said = [f"replay differs: {line}" for line in changed] or [f"replay: {replay_agrees(request.not_drawn)}"]
+    return [f"replay: {how}"] * bool(how) + said, changed
 
 
 def failed(row: Row | Observed, *, strict_undecided: bool = False) -> bool:
     """Whether the row counts against the run; an observation does if it crashed, whatever its table says.
 
-    What is undecided and excused counts where `strict_undecided`.
+    What may be undecided or is excused counts where `strict_undecided`.
     """
     if isinstance(row, Observed):
         return bool(row.error)
@@ -175,8 +178,7 @@ def doubts(results: Results) -> list[str]:
     gone = results.suite.census.missing
     undecided = sum(row.verdict == Verdict.UNDECIDED for row in results.rows)
     decided = sum(row.verdict in (Verdict.AGREES, Verdict.DISAGREES) for row in results.rows)
-    found: list[str] = []
-    found += [str(line) for line in results.suite.host.get("off_the_cpu") or ()]
+    found = [str(line) for line in results.suite.host.get("off_the_cpu") or ()]
     if missed:
         found.append(f"planted errors not caught, this run proves nothing: {', '.join(missed)}")
     if gone:
@@ -184,10 +186,8 @@ def doubts(results: Results) -> list[str]:
     if results.suite.census.asked and not decided:
         found.append("no verdict was decided: this run shows nothing")
     elif undecided > MOST_UNDECIDED * len(results.rows):
-        found.append(
-            f"{undecided} of {len(results.rows)} verdicts are undecided, more than {MOST_UNDECIDED:.0%}: "
-            "this run decides too little"
-        )
+        share = f"{undecided} of {len(results.rows)} verdicts are undecided, more than {MOST_UNDECIDED:.0%}"
+        found.append(f"{share}: this run decides too little")
     return found
 
 
@@ -201,7 +201,8 @@ def version() -> str:
 
 
 def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
-    settings = session.settings
+    settings, only, rows = session.settings, request.papers, session.finished_rows()
+    used = {name: (count, most) for name, count, most in registry.families(registry.claims(only), only)}
     return Suite(
         version=version(),
         seed=settings.seed,
@@ -210,48 +211,70 @@ def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
         draws=settings.drawn_by,
         alpha=ALPHA,
         family_error=FAMILY_ERROR,
-        intervals=registry.families(registry.claims(request.papers), request.papers)[0][1],
+        intervals=next(iter(used.values()))[0],
         intervals_allowed=FAMILY_SIZE,
         selection=request.selection + INTERRUPTED * interrupted,
         replicates=settings.replicates,
         data=settings.data,
         host=_host(session, request),
-        papers=_papers(request.papers),
-        ledger=register.digest(register.ledgers(request.papers)),
-        census=census(
-            [claim.id for claim in request.claims],
-            request.left_out,
-            session.finished_rows(),
-            request.papers,
+        papers=[
+            PaperRow(
+                id=paper.id,
+                authors=paper.authors,
+                title=paper.title,
+                family_error=paper.family_error,
+                intervals=used.get(paper.id, (0, 0))[0],
+                intervals_allowed=paper.family_size,
+            )
+            for paper in registry.papers(only)
+        ],
+        ledger=register.digest(register.ledgers(only)),
+        census=Census(
+            known=len(registry.claims(only)),
+            asked=len(request.claims),
+            judged=len({row.claim for row in rows}),
+            left_out=dict(request.left_out),
+            missing=register.missing(only),
+            withdrawn=register.withdrawn(only),
         ),
-        promises=promises(session.finished_rows(), request.papers),
+        promises=_promises(rows, only),
     )
 
 
-def _papers(only: registry.Only) -> list[PaperRow]:
-    used = {name: (count, most) for name, count, most in registry.families(registry.claims(only), only)}
+def _promises(rows: Sequence[Row], only: registry.Only) -> list[Promise]:
+    """One for the papers of this package, then one for each paper with a family of its own that was judged."""
+    errors = {paper.id: paper.family_error for paper in registry.papers(only) if paper.family_size}
+    families: dict[str, list[Row]] = {name: [] for name in ("", *errors)}
+    for row in rows:
+        families[row.paper if row.paper in errors else ""].append(row)
     return [
-        PaperRow(
-            id=paper.id,
-            authors=paper.authors,
-            title=paper.title,
-            family_error=paper.family_error,
-            intervals=used.get(paper.id, (0, 0))[0],
-            intervals_allowed=paper.family_size,
+        Promise(
+            paper=paper,
+            error=errors.get(paper, FAMILY_ERROR),
+            decided=sum(_by_sampling(row) and row.verdict != Verdict.UNDECIDED for row in own),
+            undecided=sum(_by_sampling(row) and row.verdict == Verdict.UNDECIDED for row in own),
         )
-        for paper in registry.papers(only)
+        for paper, own in families.items()
+        if own
     ]
 
 
+def _by_sampling(row: Row) -> bool:
+    """Whether an interval decides it: what rests on a model of the size has no promise."""
+    return row.kind not in UNSAMPLED and not row.model_based
+
+
 def _host(session: Session, request: Request) -> dict[str, Any]:
+    executor, device = request.options.executor, session.settings.device
     return {
         "finished": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "wall_seconds": round(session.progress().elapsed, 1),
-        **({} if request.executor else {"cpu_seconds": round(session.cpu_seconds(), 1)}),
-        "main_seconds": round(session.main_seconds(), 1),
+        **({} if executor else {"cpu_seconds": round(session.cpu_seconds(), 1)}),
         "workers": session.settings.workers,
-        "executor": request.executor or "local",
-        "beside_the_device": beside_the_device(session.settings.device, request.claims, request.observations),
+        "executor": executor or "local",
+        "beside_the_device": {}
+        if device == "cpu"
+        else _on_the_host([*request.claims, *request.observations]),
         "for_a_gpu": list(request.for_a_gpu),
         "stored_replicates": session.store.replicates if session.store else 0,
         "commit": commit(),
@@ -260,6 +283,19 @@ def _host(session: Session, request: Request) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
+
+
+def _on_the_host(items: Sequence[AnyClaim | Observation]) -> dict[str, str]:
+    """What of a run does not reach its device, by the name of the experiment."""
+    drawn = [c.experiment if isinstance(c, Claim) else c for c in items]
+    found = {
+        each.id: each.on_host
+        for each in drawn
+        if not isinstance(each, Identity | ExactProperty) and each.on_host
+    }
+    if any(isinstance(each, Identity | ExactProperty) for each in drawn):
+        found["identities and exact properties"] = "all of them"
+    return found
 
 
 def _derivations(papers: Collection[str]) -> list[dict[str, str]]:

@@ -15,8 +15,6 @@ from typing import Any
 from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 from verify.signals import handling, interrupt
 
-__all__ = ["FEW", "Call", "Calls", "Pool", "WorkerLostError", "open_map", "open_workers"]
-
 DEATHS = 3
 """So many workers lost to one call end it. The last time it runs alone, so that no other call can be to blame."""
 
@@ -156,15 +154,12 @@ class Calls:
 
     def _fly(self, call: Call) -> None:
         try:
-            self._require_cluster()
+            if isinstance(self.executor, DaskExecutor) and self.executor.lost:
+                raise WorkerLostError(self.executor.lost)
             future = self.executor.submit(call.function, **call.arguments)
         except Exception as error:  # delivered like any other; a call never sent would never arrive
             future = _failed(error)
         self._flying[future] = call
-
-    def _require_cluster(self) -> None:
-        if isinstance(self.executor, DaskExecutor) and self.executor.lost:
-            raise WorkerLostError(self.executor.lost)
 
     def _send_again(self) -> None:
         while self._again:
@@ -177,7 +172,7 @@ class Calls:
 
     def _landed(self, call: Call, future: Future[Any]) -> tuple[Call, Future[Any]] | None:
         """The call with what came of it; None if it is to be sent again."""
-        error = _error(future)
+        error = CancelledError() if future.cancelled() else future.exception()
         if not isinstance(self.executor, Pool) or not isinstance(error, BrokenExecutor):
             return call, (_failed(self._explained(error)) if error else future)
         call.deaths += 1
@@ -196,12 +191,7 @@ class Calls:
 
 
 def _died(times: int) -> WorkerLostError:
-    words = {3: "three", 4: "four"}
-    return WorkerLostError(f"its worker died {words.get(times, times)} times, perhaps for want of memory")
-
-
-def _error(future: Future[Any]) -> BaseException | None:
-    return CancelledError() if future.cancelled() else future.exception()
+    return WorkerLostError(f"its worker died {times} times, perhaps for want of memory")
 
 
 def _failed(error: BaseException) -> Future[Any]:

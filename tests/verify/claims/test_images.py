@@ -13,7 +13,7 @@ from tests.verify.toy_claims import plant
 from verify.claims import images, registry
 from verify.model import Claim, Tier
 from verify.model.inventory import Entry
-from verify.running.request import _waiting, requested
+from verify.running.request import requested
 
 __all__ = ["elsewhere", "plant"]
 
@@ -69,7 +69,7 @@ def test_a_claim_is_run_on_the_images_that_it_needs(
         assert judged(*words) == 0
         told = capsys.readouterr()
         assert told.out.splitlines()[-1].startswith("1 agrees, 0 disagrees")
-        assert "losscurv: beyond/colours is not run, it needs images of 3 x 6 x 5 (--data)" in told.err
+        assert "losscurv: not run for want of images of 3 x 6 x 5 (--data): beyond/colours" in told.err
 
 
 def test_by_name_it_is_refused_without_them(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +86,7 @@ def test_a_plan_says_what_waits(plant: Planter) -> None:
     plant(toy_claims.RIGHT, COLOURED)
     made = requested({}, tier=Tier.DEFAULT, report_dir=None)
     assert made.claims == (toy_claims.RIGHT,)
-    assert made.waiting == ("beyond/colours is not run, it needs images of 3 x 6 x 5 (--data)",)
+    assert made.waiting == ("not run for want of images of 3 x 6 x 5 (--data): beyond/colours",)
 
 
 def test_the_inventory_says_what_is_run_on_given_images_alone(
@@ -103,14 +103,3 @@ def test_the_inventory_says_what_is_run_on_given_images_alone(
 
 def test_other_claims_take_any_images() -> None:
     assert images.needed_images(toy_claims.RIGHT) == images.unmet(toy_claims.EXACT, "digits") == ""
-
-
-def test_what_waits_for_the_same_images_shares_a_line() -> None:
-    lines = _waiting(
-        {"a/b": "images of 3 x 6 x 5", "a/c": "images of 1 x 2 x 2", "a/d": "images of 3 x 6 x 5"}
-    )
-
-    assert lines == (
-        "a/b and a/d are not run, they need images of 3 x 6 x 5",
-        "a/c is not run, it needs images of 1 x 2 x 2",
-    )

@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 from tests.verify.estimate.calls import call, values
 from verify import estimate
 from verify.cli import main
-from verify.estimate import catalogue, docstrings, output
+from verify.estimate import catalogue, output
 
 BATCH = "sigma=0.06, dim=226, batch_size=64, dataset_size=1797"
 
@@ -294,7 +294,7 @@ def test_help_explains_every_argument(name: str, capsys: pytest.CaptureFixture[s
     function = catalogue.theory_function(name)
     for parameter in inspect.signature(function).parameters:
         assert parameter.upper() in text or f"--{parameter.replace('_', '-')}" in text
-        assert docstrings.parameter(function, parameter)
+        assert parameter in text
     assert estimate.FUNCTIONS[name] in text
     assert ":math:" not in text
     assert "`" not in text

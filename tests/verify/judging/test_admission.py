@@ -8,7 +8,6 @@ import pytest
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
 from verify.claims.registry import admit, intervals
-from verify.judging import admission
 from verify.judging.admission import problems
 from verify.judging.estimands import variance
 from verify.judging.judge import PRINTED
@@ -307,7 +306,3 @@ def test_a_session_judges_the_intervals_that_are_counted(kind: Kind) -> None:
     assert judged == (6 if kind is Kind.NEVER_ABOVE else 4)
     assert intervals([tested]) == (judged if kind is Kind.NEVER_ABOVE else 3)
     assert {row.expected for row in rows} == {Verdict.AGREES, Verdict.DISAGREES}
-
-
-def test_public_names_exist() -> None:
-    assert all(hasattr(admission, name) for name in admission.__all__)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import BLOCK
 from tests.verify.judging.kinds_of_claims import POINT, claim, judged, recorded, spread_evenly
-from verify.judging.estimands import excesses
+from verify.judging.estimands import Estimand, excesses
 from verify.judging.intervals import FEWEST
 from verify.model import ALPHA, Claim, Kind, Verdict
 
@@ -58,7 +58,9 @@ def test_a_bound_on_a_measured_input_is_compared_replicate_by_replicate() -> Non
     x = np.linspace(1.0, 2.0, 1024)
     tested = bound(Kind.NEVER_ABOVE, predict=lambda p: p.x**2, inputs={"x": 1.5}, rivals={})
     assert judged(tested, x, x=x).verdict is Verdict.AGREES
-    beyond = excesses(tested, tested.predict, "y", POINT, {"y": np.where(x > 1.9, 4.0, x), "x": x})
+    beyond = excesses(
+        Estimand(tested, tested.predict, "y", POINT, {"y": np.where(x > 1.9, 4.0, x), "x": x}, ALPHA)
+    )
     assert_allclose(beyond, np.where((x > 1.9) & (x < 2), 4 - x**2, 0.0))
 
 

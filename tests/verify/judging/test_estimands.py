@@ -20,7 +20,7 @@ from tests.verify.judging.kinds_of_claims import (
 )
 from tests.verify.running.engine_runs import judge_claim
 from verify.judging import estimands
-from verify.judging.estimands import components, estimated, variance
+from verify.judging.estimands import Estimand, components, estimated, variance
 from verify.judging.intervals import FEWEST
 from verify.judging.judge import judge, readings, replicates_fixed
 from verify.model import ALPHA, Claim, Experiment, Kind, Tier, Verdict
@@ -75,7 +75,7 @@ def test_one_part_of_a_ratio_may_be_the_same_for_all_components() -> None:
 def test_an_estimate_counts_the_replicates_it_rests_on() -> None:
     y = {"y": np.random.default_rng(1).exponential(size=100)}
     for tested, n in ((claim(Kind.MEAN), 100), (law(exponential(1.0)), FEWEST), (grouped(variance), 100)):
-        assert estimated(tested, tested.predict, "y", POINT, y, 0.05).replicates == n
+        assert estimated(Estimand(tested, tested.predict, "y", POINT, y, 0.05)).replicates == n
 
 
 # --- in the engine
@@ -250,4 +250,3 @@ def test_a_distribution_says_which_differences_are_excluded() -> None:
 
 def test_every_kind_has_its_measure() -> None:
     assert set(estimands._MEASURES) == set(Kind)
-    assert all(hasattr(estimands, name) for name in estimands.__all__)

@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import BLOCK
 from tests.verify.judging.one_claim import ALPHA, N, claim, half, outcome_of, quick, scores, verdict_of
-from verify.judging import judge as judging
 from verify.judging.intervals import FEWEST, Interval, mean_interval
 from verify.judging.judge import (
     decide,
@@ -264,7 +263,3 @@ def test_a_score_that_is_no_number_is_named_with_its_replicate(stray: float) -> 
         verdict_of(claim(), drawn)
     drawn["y"] = np.ones(N)
     assert verdict_of(claim(score="y"), drawn).interval.obstacle == "zero variance"  # others are not touched
-
-
-def test_public_names_exist() -> None:
-    assert all(hasattr(judging, name) for name in judging.__all__)

@@ -1,7 +1,5 @@
 """A suite that misses a planted error would miss a real one: each must come out *disagrees*."""
 
-from pathlib import Path
-
 import pytest
 
 from simulate.monte_carlo import SerialExecutor
@@ -22,7 +20,6 @@ from verify.model import (
 )
 from verify.running import suite
 from verify.running.engine import Session, Settings
-from verify.running.request import Request
 
 
 def kind_of(claim: AnyClaim) -> str:
@@ -76,18 +73,6 @@ def test_a_planted_error_is_caught_by_the_interval_and_not_by_luck(claim: Claim)
 def test_planted_errors_are_caught_in_a_run_of_few_replicates_too() -> None:
     """They stand in every report, whatever the options of the run."""
     settings = Settings(seed=4, replicates=16, tier=Tier.SMOKE, workers=2)
-    request = Request(
-        claims=(),
-        settings=settings,
-        executor=None,
-        report_dir=Path("unused"),
-        replay=None,
-        fresh=True,
-        strict_undecided=False,
-        selection="",
-        papers=(),
-        named=False,
-    )
-    rows = suite.planted_rows(request)
+    rows = suite.planted_rows(settings)
     assert [row.claim for row in rows] == [claim.id for claim in PLANTED]
     assert {row.verdict for row in rows} == {"disagrees"}

@@ -49,7 +49,6 @@ def _rows(claim: AnyClaim) -> Iterable[Row]:
             label,
             passage(claim, label),
             Settings(),
-            expected=type(claim.expected)("disagrees" if failing else "agrees"),
             verdict=type(claim.expected)("disagrees" if failing else "agrees"),
             kind=claim.kind.value if isinstance(claim, Claim) else "identity",
             margin=0.01,

@@ -12,7 +12,7 @@ import pytest
 from tests.verify.results.sample_rows import point, row
 from verify.claims import registry
 from verify.judging.admission import problems
-from verify.judging.estimands import slack
+from verify.judging.estimands import Estimand, slack
 from verify.judging.power import claim_power
 from verify.model import LOGARITHMS, Claim, Kind
 from verify.page import cards, terminal, wording
@@ -64,7 +64,9 @@ def test_a_bound_on_a_logarithm_is_loose_by_the_factor_after_raising(
     claim: Claim, bound: float, measured: float, said: float
 ) -> None:
     at = claim.experiment.points[0]
-    found = slack(claim, claim.predict, str(claim.score), at, {str(claim.score): np.full(4, measured)})
+    found = slack(
+        Estimand(claim, claim.predict, claim.score, at, {str(claim.score): np.full(4, measured)}, 0.05)
+    )
     assert found == pytest.approx(10 ** (measured - bound), rel=1e-6)
     words = judged(claim, point({}, bound, claim.margin, measured, 0.05, slack=found, verdict="agrees"))
     assert words.endswith(f"loose by a factor of {said}.")

@@ -12,7 +12,6 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -252,18 +251,10 @@ def written(folder: Path, change: Callable[[Any], None]) -> Results:
     return load(folder / "results.json")
 
 
-def test_observations_come_back_as_they_were_and_keep_to_the_schema(tmp_path: Path) -> None:
+def test_observations_come_back_as_they_were(tmp_path: Path) -> None:
     made = dataclasses.replace(sample(), rows=[], runs=[], planted=[])
     results.save(made, tmp_path / "results.json")
     assert repr(load(tmp_path / "results.json").observations) == repr(made.observations)
-    layout = json.loads(Path(results.__file__).with_name("results.schema.json").read_text(encoding="utf-8"))
-    raw = json.loads(dumps(made))
-    jsonschema.validate(raw, layout)
-    for name, value in (("at", "far"), ("cells", None)):
-        bad = json.loads(dumps(made))
-        bad["observations"][0]["groups"][0]["rows"][0][name] = value
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(bad, layout)
 
 
 def first_row(raw: Any) -> Any:

@@ -32,7 +32,7 @@ __all__ = ["elsewhere"]
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
 SOURCE = """
-import atexit, os, sys
+import os, sys
 from torch import nn
 
 class Net(nn.Module):
@@ -95,9 +95,6 @@ def closed():
 def closed_numbers():
     os.close(1)
 
-def later():
-    atexit.register(os.write, 1, b"late")
-
 builds, early, late = then(lambda: None), 1, 20
 exits = lambda: sys.exit(0)
 leaves = lambda: os._exit(0)
@@ -113,7 +110,6 @@ PLAIN = {
     "forks in forward": "in_forward(lambda: forked() if os.getpid() == here else None, 10**9)",
     "forks a child that leaves": "then(forked_child_leaves)",
     "forks a child that raises": "then(forked_child_raises)",
-    "at exit": "then(later)",
 }
 """What harms nothing."""
 

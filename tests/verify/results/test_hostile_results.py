@@ -136,9 +136,9 @@ def test_every_integer_is_a_count(tmp_path: Path, value: int) -> None:
         (("rows", 0, "curves", 0, "predicted"), [1.0], "have one value for each place"),
         (("rows", 0, "curves", 0, "predicted"), [], "have one value for each place"),
         (("rows", 0, "curves", 0, "rivals"), {"r": [1.0] * 200}, "have one value for each place"),
-        (("suite", "host"), {"wall_seconds": "long"}, "have a host with a number as wall_seconds"),
-        (("suite", "host"), {"packages": ["numpy"]}, "names of packages"),
-        (("suite", "host"), {"commit": 7}, "a text as commit"),
+        (("suite", "host"), {"wall_seconds": "long"}, "have a host with another sort of wall_seconds"),
+        (("suite", "host"), {"packages": ["numpy"]}, "another sort of packages"),
+        (("suite", "host"), {"commit": 7}, "another sort of commit"),
         (("derivations",), [{"name": "x"}], "have a name and a statement in each of its derivations"),
     ],
 )

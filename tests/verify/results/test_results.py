@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -17,43 +16,23 @@ from tests.verify.results.hostile_files import place, refused
 from tests.verify.results.sample_results import outcome, sample, with_point
 from verify import results
 from verify.judging.planted import PLANTED
-from verify.model import Kind, Tier, Verdict
-from verify.model.inventory import Status
 from verify.results import (
     SCHEMA,
-    Curve,
     InventoryRow,
     Look,
-    Observed,
-    ObservedColumn,
-    ObservedGroup,
-    ObservedRow,
     PointOutcome,
-    ProfilePoint,
     Results,
     RivalOutcome,
     Row,
-    RunRecord,
-    Spread,
     Suite,
-    Violation,
     dumps,
     edited,
     load,
     save,
 )
-from verify.results.layout import FULL, TABLES, needed
+from verify.results.layout import FULL
 from verify.results.records import WORDS
 from verify.running.engine import Session, Settings
-
-LAYOUT = json.loads(Path(results.__file__).with_name("results.schema.json").read_text(encoding="utf-8"))
-
-
-FILE = jsonschema.Draft202012Validator(LAYOUT)
-
-
-POINT = jsonschema.Draft202012Validator({**LAYOUT["$defs"]["point"], "$defs": LAYOUT["$defs"]})
-
 
 quick = settings(deadline=None, max_examples=30, derandomize=True)
 
@@ -111,8 +90,6 @@ def test_every_number_comes_back_to_the_bit(tmp_path_factory, a, b, c, needed, s
     path = tmp_path_factory.getbasetemp() / "numbers.json"
     save(made, path)
     assert same(dataclasses.replace(load(path), sha256=""), made)
-    raw = json.loads(path.read_text())["rows"][0]["points"][0]
-    POINT.validate(raw)
 
 
 @quick
@@ -202,84 +179,6 @@ def size(raw: Any) -> int:
     return len(json.dumps(raw, separators=(",", ":")))
 
 
-# --- schema
-
-
-def test_the_schema_is_a_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(LAYOUT)
-    assert LAYOUT["properties"]["schema"]["const"] == SCHEMA
-
-
-def test_results_keep_to_the_schema(planted: Results) -> None:
-    for made in (sample(), planted):
-        FILE.validate(json.loads(dumps(made)))
-
-
-@pytest.mark.parametrize(
-    ("name", "record"),
-    [
-        (None, Results),
-        ("suite", Suite),
-        ("row", Row),
-        ("point", PointOutcome),
-        ("rival", RivalOutcome),
-        ("look", Look),
-        ("violation", Violation),
-        ("profile_point", ProfilePoint),
-        ("curve", Curve),
-        ("run", RunRecord),
-        ("entry", InventoryRow),
-        ("observation", Observed),
-        ("observed_column", ObservedColumn),
-        ("observed_group", ObservedGroup),
-        ("observed_row", ObservedRow),
-        ("spread", Spread),
-    ],
-)
-def test_the_schema_names_every_field_and_no_other(name: str | None, record: type) -> None:
-    part = LAYOUT["$defs"][name] if name else LAYOUT
-    fields = [f.name for f in dataclasses.fields(record)]
-    assert list(part["properties"]) == fields
-    assert part["required"] == [field for field in fields if field in needed(record)]
-    assert part["additionalProperties"] is False
-    tables = [part["properties"][field].get("type") == "array" for field in fields]
-    assert all(tables) or record not in TABLES
-
-
-@pytest.mark.parametrize(("name", "record"), [("point", PointOutcome), ("row", Row), ("curve", Curve)])
-def test_the_schema_says_what_a_field_holds_that_is_left_out(name: str, record: type) -> None:
-    for field in dataclasses.fields(record):
-        made = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        said = LAYOUT["$defs"][name]["properties"][field.name].get("default", dataclasses.MISSING)
-        assert said == made and type(said) is type(made), field.name
-
-
-def test_the_schema_names_every_word_of_the_model() -> None:
-    defs = LAYOUT["$defs"]
-    assert defs["verdict"]["enum"] == [v.value for v in Verdict]
-    assert defs["entry"]["properties"]["status"]["enum"] == [s.value for s in Status]
-    assert defs["suite"]["properties"]["tier"]["enum"] == [t.value for t in Tier]
-    assert set(defs["row"]["properties"]["kind"]["enum"]) > {k.value for k in Kind}
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("rows", 0, "verdict"), "perhaps"),
-        (("rows", 0, "points", 0, "lower"), "minus infinity"),
-        (("rows", 0, "points", 0, "extra"), 1),
-        (("runs", 0, "sha256"), "abc"),
-        (("suite", "seed"), -1),
-        (("inventory", 0, "status"), "done"),
-    ],
-)
-def test_the_schema_refuses_what_no_run_writes(path: tuple, value: Any) -> None:
-    raw = json.loads(dumps(sample()))
-    place(raw, path, value)
-    with pytest.raises(jsonschema.ValidationError):
-        FILE.validate(raw)
-
-
 # --- the digest
 
 
@@ -342,10 +241,6 @@ def test_words_that_no_run_writes_are_refused(tmp_path: Path, kind: tuple[type, 
     raw = json.loads(dumps(sample()))
     place(raw, (*way, name), "perhaps\n\x1b" + "x" * 100)
     refused(tmp_path, raw, rf"must have one of .* as {name}, got 'perhaps\\n\\x1bx", most=1000)
-    parts = {PointOutcome: "point", Row: "row", InventoryRow: "entry", Suite: "suite"}
-    listed = LAYOUT["$defs"][parts[record]]["properties"][name]
-    listed = LAYOUT["$defs"]["verdict"] if "$ref" in listed else listed
-    assert listed["enum"] == [str(word) for word in WORDS[kind]]
 
 
 # --- writing in one step

@@ -14,9 +14,9 @@ from tests.verify.running.engine_runs import claim, experiment
 from tests.verify.toy_claims import SEEN
 from verify.model import Claim, Tier
 from verify.model.observation import Cost, on_a_gpu
-from verify.running import drawn_again
-from verify.running.drawn_again import Again
+from verify.running import replays
 from verify.running.engine import Session
+from verify.running.replays import Again
 from verify.running.request import requested
 from verify.running.settings import COUNTED, Settings
 from verify.running.suite import collect, doubts
@@ -41,14 +41,14 @@ def judged(*observations: Any, **changes: Any) -> Session:
 
 
 def moved(made: Session, score: str, by: float) -> None:
-    for run in made._pump.runs:
+    for run in made.pump.runs:
         if score in run.scores:
             run.scores[score] = run.scores[score] + by
 
 
 def again(made: Session, allowed: float = 0.0, **how: Any) -> Again:
-    read = drawn_again.roundings_of([dataclasses.replace(NORMAL, numerical=allowed)])
-    return drawn_again.draw_again(made._pump.runs, made.settings, read, share=1.0, **how)
+    read = replays.roundings_of([dataclasses.replace(NORMAL, numerical=allowed)])
+    return replays.draw_again(made.pump.runs, made.settings, read, share=1.0, **how)
 
 
 def test_a_run_that_the_cpu_finds_again_agrees() -> None:
@@ -56,7 +56,7 @@ def test_a_run_that_the_cpu_finds_again_agrees() -> None:
     found = again(made)
     assert found.drawn == found.asked == found.blocks > 6
     assert not found.off and not found.other
-    assert found.line("cuda").endswith("drawn again on the CPU: all judged scores agree")
+    assert found.line("cuda").endswith("drawn again on the CPU: judged scores agree")
     few = made.drawn_again(set())
     assert few.asked == -(-few.blocks // 20)
 
@@ -85,7 +85,6 @@ def test_single_precision_is_named_unless_a_claim_knows_what_it_moves() -> None:
     moved(made, "mean", 1e-3)
     found = again(made, single=names)
     assert not found.off and set(found.other) == {f"{NORMAL.experiment.id}, mean"}
-    assert "all judged scores but those named agree; " in found.line("cuda")
     assert again(made, 1e-4, single=names).off and not again(made, 0.01, single=names).other
     assert not made.drawn_again(names).off
 
@@ -106,7 +105,7 @@ def test_experiments_say_which_of_their_scores_rounding_moves() -> None:
     )
     assert asked.rounding == {"vysogorets2024/together-entropy-loss": math.inf}
     drawn = [c for c in asked.claims if isinstance(c, Claim)]
-    assert drawn_again.left_by_rounding(drawn) == {
+    assert replays.left_by_rounding(drawn) == {
         ("vysogorets2024/together", score): math.inf for score in ("entropy_loss", "entropy_gradient")
     }
 
@@ -118,7 +117,7 @@ def test_a_run_knows_which_of_its_experiments_are_in_single_precision() -> None:
 
 def test_what_a_claim_knows_is_of_its_own_scores_and_absolute() -> None:
     reading = claim("other", inputs={"above": 1.0}, numerical=0.5)
-    found = drawn_again.roundings_of([NORMAL, reading])
+    found = replays.roundings_of([NORMAL, reading])
     assert found == {
         ("paper/normals", "mean"): 0.0,
         ("paper/gammas", "mean"): 0.5,
@@ -131,54 +130,48 @@ def test_what_a_claim_knows_is_of_its_own_scores_and_absolute() -> None:
 
 def test_no_number_on_both_sides_is_no_difference() -> None:
     here = np.array([np.nan, np.inf, -np.inf, 2.0, 1.0])
-    assert drawn_again._gap(here, here + 1e-9)[1] < 1e-8
+    assert replays._gap(here, here + 1e-9)[1] < 1e-8
     for there in (np.nan, -np.inf, 3.0):
-        assert drawn_again._gap(here, np.array([np.nan, there, -np.inf, 2.0, 1.0]))[1] == np.inf
-
-
-def test_a_run_of_observations_compares_nothing_that_is_judged() -> None:
-    made = Session((), Settings(seed=7, draws=COUNTED), SerialExecutor(), observations=(SEEN,))
-    made.judge_all()
-    assert again(made).line("cuda").endswith("on the CPU: no judged score was compared")
+        assert replays._gap(here, np.array([np.nan, there, -np.inf, 2.0, 1.0]))[1] == np.inf
 
 
 def test_a_block_that_the_cpu_cannot_draw_is_named_and_the_others_are_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, calls, own = judged(), iter(range(99)), drawn_again.run_block
+    made, calls, own = judged(), iter(range(99)), replays.run_block
 
     def refused(*args: Any, **how: Any) -> Any:
         if next(calls) == 1:
             raise MemoryError
         return own(*args, **how)
 
-    monkeypatch.setattr(drawn_again, "run_block", refused)
+    monkeypatch.setattr(replays, "run_block", refused)
     found = again(made)
     assert found.drawn == found.asked - 1 > 1 and not found.off
     assert found.line("cuda").endswith(
-        "all judged scores agree; paper/normals could not be drawn there: MemoryError"
+        "judged scores agree; paper/normals could not be drawn there: MemoryError"
     )
     assert not found.doubts("cuda")
 
 
 def test_an_interrupt_ends_it_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, calls, own = judged(), iter(range(99)), drawn_again.run_block
+    made, calls, own = judged(), iter(range(99)), replays.run_block
 
     def interrupted(*args: Any, **how: Any) -> Any:
         if next(calls) == 2:
             raise KeyboardInterrupt
         return own(*args, **how)
 
-    monkeypatch.setattr(drawn_again, "run_block", interrupted)
+    monkeypatch.setattr(replays, "run_block", interrupted)
     found = again(made)
-    assert found.drawn == 2 and f"({found.asked} asked for, stopped): all judged" in found.line("cuda")
+    assert found.drawn == 2 and f"({found.asked} asked for): judged" in found.line("cuda")
 
 
 def test_a_block_that_took_longer_than_is_left_is_not_begun() -> None:
     made = judged()
-    first, *others = made._pump.runs
+    first, *others = made.pump.runs
     first.seconds = 1e4
-    count = sum(drawn_again._count(run) for run in others)
+    count = sum(run.blocks for run in others)
     found = again(made, seconds=1e3)
     assert found.drawn == count > 0 and found.asked > count
 

@@ -240,7 +240,7 @@ def test_a_call_that_kills_three_workers_ends_alone(monkeypatch: pytest.MonkeyPa
         basket.send("neighbour", nap, seconds=0.3)
         found = basket.all(2)
         assert found["neighbour"].result() > 0
-        with pytest.raises(WorkerLostError, match="its worker died three times, perhaps for want of memory"):
+        with pytest.raises(WorkerLostError, match="its worker died 3 times, perhaps for want of memory"):
             found["dies"].result()
         assert len(opened) <= 4
         basket.send("after", nap, seconds=0)
@@ -262,7 +262,7 @@ def test_an_experiment_that_kills_its_workers_breaks_its_claims_only(monkeypatch
         session = Session(claims, Settings(workers=2), executor)
         bad, good = [row for claim in claims for row in session.rows(claim)]
     assert bad.verdict == "broken"
-    assert bad.error == "its worker died three times, perhaps for want of memory\n"
+    assert bad.error == "its worker died 3 times, perhaps for want of memory\n"
     assert good.verdict == "agrees"
 
 
@@ -288,7 +288,7 @@ def test_progress_goes_on_while_nothing_finishes(monkeypatch: pytest.MonkeyPatch
 
     claim = claim_on(harmless)
     session = Session([claim], Settings(workers=2), Slow())
-    session.listener = listen
+    session.pump.listener = listen
     assert session.rows(claim)[0].verdict == "agrees" and len(ticks) > 5
 
 
@@ -367,7 +367,7 @@ def test_a_lost_cluster_ends_in_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
         basket.send(name, failing(error))
     for remote in client.sent[:2]:
         remote.done()
-    with pytest.raises(WorkerLostError, match="its worker died four times"):
+    with pytest.raises(WorkerLostError, match="its worker died 4 times"):
         basket.all(2)["killed"].result()
     with pytest.raises(WorkerLostError, match="the Dask scheduler has dropped the call"):
         basket.found["cancelled"].result()

@@ -71,7 +71,8 @@ def test_a_point_that_is_too_large_is_left_out_by_itself() -> None:
         "at sizes for a GPU: 1 replicates of 1 observations on cuda, by estimate 3 s"
     )
     assert made.lines[1:] == (
-        "beyond/seen-on-a-gpu leaves out scale 40.0: it needs 40.0 GiB, of 10.0 GiB that are free",
+        "beyond/seen-on-a-gpu leaves out {'scale': 40.0, 'size': (4, 16, 64)}:"
+        " it needs 40.0 GiB, of 10.0 GiB that are free",
     )
 
 
@@ -99,17 +100,6 @@ def test_images_are_asked_for_only_where_they_are_needed() -> None:
 
     assert chosen(LARGE, images=absent).observations == (LARGE,)
     assert chosen(PHOTOS, images=lambda: ImagesThere(10_000, 10)).observations == (PHOTOS,)
-
-
-def test_points_are_told_apart_by_words_and_by_the_ends_of_tuples() -> None:
-    sizes = [{"activation": "relu", "size": (4, 16, 64)}, {"activation": "relu", "size": (4, 16, 65)}]
-    points = tuple(Point(scale=scale, **size) for scale, size in zip((3.0, 40.0), sizes, strict=True))
-    points += (Point(scale=40.0, activation="tanh", size=(4, 16, 65)),)
-    made = chosen(dataclasses.replace(LARGE, points=points), memory=10 * GIB)
-    assert [line.partition(":")[0].partition("leaves out ")[2] for line in made.lines[1:]] == [
-        "scale 40.0, activation relu, size 4/16/65",
-        "scale 40.0, activation tanh, size 4/16/65",
-    ]
 
 
 def test_an_estimate_is_for_the_classes_of_the_images() -> None:
@@ -191,7 +181,7 @@ def test_its_code_is_that_of_its_form_for_a_cpu(changes: dict[str, Any]) -> None
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU that passes for a GPU of 10 GiB: what is drawn is drawn on it all the same."""
-    monkeypatch.setattr(request, "_device", lambda name, **_: "cuda" if name == "cuda" else "cpu")
+    monkeypatch.setattr(request, "resolve_device", lambda name, **_: "cuda" if name == "cuda" else "cpu")
     monkeypatch.setattr(request, "default_workers", lambda *_: 1)
     monkeypatch.setattr(request, "free_memory", lambda *_: 10 * GIB)
 
@@ -253,7 +243,7 @@ def test_a_replay_on_a_cpu_compares_all_but_what_a_gpu_drew(
     assert judged("--replay", "out") == 0
     told = capsys.readouterr()
     assert "at sizes for a GPU, not run" in told.err
-    same = f"replay: every score and verdict is the same, of all but {LARGE.id}, which is left out"
+    same = f"replay: every score and verdict is the same; left out: {LARGE.id}"
     assert same in told.out and "replay differs" not in told.out
     fewer = dataclasses.replace(kept.runs[0], replicates=1)
     runs = [fewer, *kept.runs[1:], drawn]

@@ -329,7 +329,3 @@ def test_the_command_repeats_the_run() -> None:
     assert "--replicates" not in rerun_command("a", Settings()) and "--device" not in rerun_command(
         "a", Settings()
     )
-
-
-def test_public_names_exist() -> None:
-    assert all(hasattr(rows, name) for name in rows.__all__)

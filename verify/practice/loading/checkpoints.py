@@ -17,8 +17,6 @@ from torch.nn.parameter import is_lazy
 from simulate.objectives.parameters import COMPILED
 from verify.practice.loading.foreign import calling
 
-__all__ = ["restore"]
-
 _SHOWN = 4
 """Names in a message."""
 

@@ -16,8 +16,6 @@ from simulate.objectives.parameters import HALVES, Parametric
 from verify.practice.loading.foreign import calling
 from verify.practice.loading.samples import each
 
-__all__ = ["dtype_of", "first_outputs", "own_copy"]
-
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 _FEW, _MANY = 2, 1000

@@ -22,8 +22,6 @@ from simulate.objectives.restoring import as_found, seed_generators
 from verify.practice.loading.own_modules import PREFIX, imported
 from verify.signals import by_signal
 
-__all__ = ["build", "calling", "function", "given_data", "measured", "output_apart", "restored"]
-
 _NO_MEMORY = ("out of memory", "can't allocate memory", "alloc_cpu")
 _USED = ("torch", "numpy", "scipy")
 """Installed packages whose errors may be due to our call of them."""

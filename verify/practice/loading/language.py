@@ -15,8 +15,6 @@ from torch import Tensor, nn
 
 from verify.practice.loading.foreign import calling
 
-__all__ = ["BYTES", "PREFIX", "from_configuration", "sequences"]
-
 PREFIX = "hf:"
 """Before the file of a configuration."""
 

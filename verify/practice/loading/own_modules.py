@@ -18,8 +18,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["PREFIX", "imported"]
-
 PREFIX = "_losscurv_"
 """Of the names under which modules are kept that were named by their file, or like a package of ours."""
 

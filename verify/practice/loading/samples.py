@@ -29,8 +29,6 @@ from simulate.objectives.batches import (
 from simulate.objectives.restoring import as_found
 from verify.practice.loading.foreign import calling
 
-__all__ = ["each", "fewer", "gathered", "subsample"]
-
 
 def fewer(data: Any, samples: int, seed: int) -> Any:
     """Of a data set, or a loader over one, those samples alone that `subsample` draws; other data as they are.

@@ -19,8 +19,6 @@ from verify.practice.measure.measurement import Measurement
 from verify.practice.work import Tell, on_terminal
 from verify.running.options import require_seed, require_writable
 
-__all__ = ["run_measure"]
-
 EIGENVALUES = "eigenvalues"
 """Name of the array beside those of the parameters."""
 

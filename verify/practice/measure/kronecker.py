@@ -12,8 +12,6 @@ from simulate.objectives import Objective
 from simulate.spectra import Estimate
 from verify.practice.measure.measurement import Factors, LayerFactors, Number
 
-__all__ = ["factor_cost", "factors_of", "measured_factors"]
-
 
 def factors_of(objective: Objective) -> tuple[KroneckerFactors, KroneckerFactors]:
     """KFAC and EKFAC of the Gauss-Newton matrix.

@@ -11,8 +11,6 @@ from verify.practice.measure.matrices import Wishes, found_matrix
 from verify.practice.measure.measurement import Layer, Number
 from verify.practice.measure.stopping import GrowingTrace, StoppingRule
 
-__all__ = ["layer_cost", "layered", "layers_of"]
-
 Places = Mapping[str, slice]
 
 

@@ -12,8 +12,6 @@ from simulate.objectives import Objective
 from simulate.objectives.restoring import as_found
 from verify.practice.measure.measurement import Eigenvalue, LossLine
 
-__all__ = ["LINE_POINTS", "loss_line"]
-
 LINE_POINTS = 21
 """Points of a line, the parameters as they are among them."""
 

@@ -21,8 +21,6 @@ from verify.practice.measure.measurement import Eigenvalue, Matrix, Number, Smea
 from verify.practice.measure.norms import GrowingNorm
 from verify.practice.measure.stopping import GrowingTrace, StoppingRule
 
-__all__ = ["MeasuredMatrix", "Wishes", "cost", "found_matrix"]
-
 TOLERANCE = 1e-4
 """Error bound of an eigenvalue to stop at, relative to the largest one in modulus."""
 

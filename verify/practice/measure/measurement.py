@@ -12,19 +12,6 @@ from verify.practice.measure.zone import Zone
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Eigenvalue",
-    "Factors",
-    "Layer",
-    "LayerFactors",
-    "LossLine",
-    "Matrix",
-    "Measurement",
-    "Number",
-    "SampleNoise",
-    "SmearedDensity",
-]
-
 Kind = Literal["exact", "bound", "standard error"]
 
 

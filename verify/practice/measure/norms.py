@@ -11,8 +11,6 @@ from simulate.eigenvalues import Extremes
 from simulate.lanczos import Operator
 from simulate.spectra import Estimate, frobenius_norm
 
-__all__ = ["GrowingNorm", "frobenius"]
-
 
 def frobenius(operator: Operator, found: Extremes, rng: np.random.Generator, *, probes: int) -> Estimate:
     """Root of the squares along the eigenvectors found, exact, and of an estimate of the rest, one product a probe.

@@ -14,15 +14,6 @@ from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.measure import plots as measure_plots
 from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Number
 
-__all__ = [
-    "measurement_json",
-    "measurement_page",
-    "measurement_text",
-    "share_between_layers",
-    "value",
-    "write_measurement",
-]
-
 VERSION = 1
 """Of the JSON."""
 

@@ -28,16 +28,6 @@ from verify.practice.measure.measurement import (
 )
 from verify.results.lines import spans_decades
 
-__all__ = [
-    "density_figure",
-    "draw_eigenvalues",
-    "eigenvalue_figure",
-    "layer_figure",
-    "line_figure",
-    "noise_figure",
-    "series_figure",
-]
-
 _COLOURS = {"Hessian": PALETTE["theory"], "Gauss-Newton matrix": PALETTE["disagrees"]}
 _MARKS = {"Hessian": "o", "Gauss-Newton matrix": "s"}
 _WIDTH = 6.2

@@ -18,9 +18,6 @@ from verify.practice.measure import plots
 from verify.practice.measure.measurement import Measurement
 from verify.practice.measure.pages import VERSION, value
 
-__all__ = ["Checkpoint", "checkpoint_files", "series_json", "series_text", "with_checkpoint", "write_series"]
-
-
 _WILD = set("*?[")
 
 

@@ -13,8 +13,6 @@ from simulate.lanczos import Operator
 from simulate.spectra import Estimate, xtrace
 from verify.practice.measure.measurement import Number
 
-__all__ = ["GrowingTrace", "StoppingRule"]
-
 _AT_ONCE = 40
 """Probes of one estimate of a trace: each needs eight vectors at a time."""
 

@@ -24,8 +24,6 @@ from simulate.spectra import Estimate
 from theory.gauss_newton import excess_noise_floor, hessian_excess, projected_excess
 from verify.practice.loading import Problem
 
-__all__ = ["SUBSPACE", "Softmax", "Zone", "excess_ratio", "off_place", "softmax", "zone_of"]
-
 SUBSPACE = 50
 """Dimensions of the paper's subspace."""
 

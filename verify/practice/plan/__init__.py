@@ -47,6 +47,7 @@ from verify.practice.plan.planned import Plan
 from verify.practice.plan.rules import Anchor, BatchRates, anchored
 from verify.practice.plan.state import State, seen_before
 from verify.practice.plan.trials import SizeTrial, Trials, looked_ahead
+from verify.practice.plan.words import plan_text
 from verify.practice.work import Tell, Work, on_terminal, progress
 from verify.running.options import require_seed, require_writable
 
@@ -483,7 +484,7 @@ def run_plan(options: argparse.Namespace) -> int:
         try:
             page = plan_pages.write_plan(made, folder)
         finally:  # a full disk does not take away what was found
-            output.write(plan_pages.plan_json(made) if options.json else plan_pages.plan_text(made))
+            output.write(plan_pages.plan_json(made) if options.json else plan_text(made))
         if not options.json:
             output.write(f"\npage: {escaped(str(page))}\n")
     return 0

@@ -19,8 +19,6 @@ from verify.practice.loading import Problem
 from verify.practice.loading.foreign import calling
 from verify.practice.plan.linearised import drawn_batches
 
-__all__ = ["BatchCurvature", "batch_curvature"]
-
 Integers = NDArray[np.int64]
 
 _RITZ = 1e-2

@@ -17,8 +17,6 @@ from simulate.spectra import Estimate
 from theory import own_direction
 from theory.own_direction import OwnDirections
 
-__all__ = ["SECONDS", "BatchEigenvalue", "BatchLaw"]
-
 _BATCHES = 256
 """Drawn for each size from what is stored of the samples; the network is not touched again."""
 

@@ -22,8 +22,6 @@ from simulate.operators import hessian
 from simulate.spectra import Estimate
 from verify.practice.loading import Problem
 
-__all__ = ["GradientNoise", "NoiseScales", "gradient_noise"]
-
 Integers = NDArray[np.int64]
 
 

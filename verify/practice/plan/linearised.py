@@ -30,17 +30,6 @@ from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket
 from verify.practice.plan.rules import Anchor, BatchRates, rates_at
 from verify.practice.work import Work
 
-__all__ = [
-    "BY_THEORY",
-    "Effort",
-    "Linearised",
-    "batch_cost",
-    "costs",
-    "drawn_batches",
-    "linearised",
-    "require_effort",
-]
-
 _STEPS_FIRST, _STEPS_EACH, _PASSES = 20, 5, 10
 """Guesses: of steps of Lanczos for a first and for each further eigenvalue, of passes for all samples one by one."""
 

@@ -12,8 +12,6 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from simulate._checks import did_you_mean
 
-__all__ = ["NAMES", "Chosen", "Factory", "chosen_optimizer"]
-
 NAMES = ("sgd", "momentum", "adam", "adamw")
 
 Factory = Callable[[Sequence[nn.Parameter], float], Optimizer]

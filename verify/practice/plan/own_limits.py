@@ -24,8 +24,6 @@ from verify.practice.plan.gradient_noise import GradientNoise
 from verify.practice.plan.optimizers import Chosen
 from verify.practice.step_limits import StepLimit, scaled, step_limit, with_decay
 
-__all__ = ["OwnLimits", "own_limits"]
-
 _ACCURACY, _LEAST, _STEPS = 0.02, 5, 40
 """Residual that Lanczos may leave in an eigenvalue, as a share of it, and products for one."""
 

@@ -12,9 +12,6 @@ from verify.page.markup import template, themed
 from verify.practice.plan import words
 from verify.practice.plan.picture import plan_figure
 from verify.practice.plan.planned import Plan
-from verify.practice.plan.words import plan_text
-
-__all__ = ["plan_figure", "plan_json", "plan_page", "plan_text", "write_plan"]
 
 VERSION = 3
 """Of the JSON."""

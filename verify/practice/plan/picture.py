@@ -19,8 +19,6 @@ from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.words import SHARPER
 
-__all__ = ["draw_rates", "plan_figure"]
-
 _GRID = 200
 _TICKS = 12
 _WIDTH = 6.2

@@ -18,8 +18,6 @@ from verify.practice.plan.walk import FACTOR
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Plan", "SizeRate", "along_power", "power_between", "told_power"]
-
 _ROUNDING = 1e-9
 
 SizeRate = tuple[int, float]

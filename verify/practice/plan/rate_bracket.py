@@ -26,8 +26,6 @@ from simulate.modules.sample_directions import SampleDirections
 from theory import learning_rates
 from theory.learning_rates import RateBracket
 
-__all__ = ["MeasuredBracket", "measured_bracket", "square_bound"]
-
 Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-4

@@ -12,8 +12,6 @@ from theory.batch_hessian import element_variance
 from verify.practice.plan.batch_law import BatchEigenvalue
 from verify.practice.plan.rate_bracket import MeasuredBracket
 
-__all__ = ["Anchor", "BatchRates", "anchored", "rates_at"]
-
 
 class Anchor(NamedTuple):
     """A learning rate of Adam that is known to be good, and its batch size."""

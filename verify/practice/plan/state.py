@@ -20,8 +20,6 @@ from simulate.objectives.restoring import as_found, seed_generators
 from verify.practice.doubts import doubtful
 from verify.practice.loading import BATCH, Problem
 
-__all__ = ["State", "seen_before"]
-
 _RELUS = frozenset((relu, relu6, torch.relu, torch.relu_, Tensor.relu, Tensor.relu_))
 
 _ALIKE = 0.1

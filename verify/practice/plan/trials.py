@@ -21,8 +21,6 @@ from verify.practice.plan.optimizers import Chosen
 from verify.practice.plan.uncertainty import HoldOut, hold_out
 from verify.practice.plan.walk import Ladder, Walked, walked
 
-__all__ = ["STEPS", "SizeTrial", "Trials", "looked_ahead", "short_batch"]
-
 STEPS = 200
 """That are looked ahead where nobody says, at least."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["HOLD_OUT", "HoldOut", "hold_out"]
-
 
 class HoldOut(NamedTuple):
     """What was seen in the cells (network, batch size, seed) of one optimiser and state.

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
-__all__ = ["FACTOR", "Ladder", "Rung", "Walked", "walked"]
-
 FACTOR = 2.0
 """Of neighbouring rungs."""
 

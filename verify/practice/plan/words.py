@@ -18,19 +18,6 @@ from verify.practice.plan.trials import SizeTrial
 from verify.practice.plan.uncertainty import hold_out
 from verify.practice.plan.walk import FACTOR
 
-__all__ = [
-    "SHARPER",
-    "batch_table",
-    "curvature_notes",
-    "facts",
-    "plan_text",
-    "section_title",
-    "state_lines",
-    "trial_notes",
-    "trial_table",
-    "uncertain",
-]
-
 BIASES = {
     "2/E λ₁(B)": "not the limit: on real networks 1.4 to 43 times too high at B = 1, up to 27 % low at B = 16 to 64,"
     " right from about 1000 on",

@@ -17,8 +17,6 @@ from simulate.objectives.batches import carries_labels
 from verify.practice.watch.record import CurvatureRecord
 from verify.practice.watch.watcher import Watcher
 
-__all__ = ["lightning_callback", "trainer_callback"]
-
 Make = Callable[[Optimizer, nn.Module], Watcher]
 
 

@@ -12,8 +12,6 @@ from typing import BinaryIO
 
 from verify.practice.watch.record import CurvatureRecord, record_of
 
-__all__ = ["Journal", "read_records"]
-
 
 class Journal:
     """A file that lines are appended to, each in one write.

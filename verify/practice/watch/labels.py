@@ -20,8 +20,6 @@ from simulate.objectives.losses import IGNORED, of_classes
 from simulate.objectives.parameters import parametric
 from simulate.objectives.restoring import as_found
 
-__all__ = ["LabelledPairs"]
-
 _CLOSE = 1e-3
 """Relative difference of two losses that are the same."""
 

@@ -16,8 +16,6 @@ from simulate.objectives.restoring import seed_generators
 from simulate.operators import hessian
 from verify.practice.step_limits import StepLimit, scaled, with_decay
 
-__all__ = ["MovingCurvature", "OfBatch", "Spent", "WrongLossError"]
-
 _ACCURACY = 0.02
 """Residual of an eigenvalue that Lanczos may leave, as a share of it: batches scatter by more."""
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import torch
 
-__all__ = ["Pace"]
-
 
 class Pace:
     """When to measure, so that it takes no more than a share of the time."""

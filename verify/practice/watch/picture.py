@@ -16,8 +16,6 @@ from verify.page.theme import PALETTE, STYLE
 from verify.practice.watch.record import CurvatureRecord
 from verify.results.lines import spans_decades
 
-__all__ = ["draw_top_eigenvalues", "watch_figure"]
-
 _WIDTH = 6.2
 
 Records = Sequence[CurvatureRecord]

@@ -12,8 +12,6 @@ from simulate.results import Columns, Result, draw_bars
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BRIEF", "CurvatureRecord", "record_columns", "record_line", "record_of"]
-
 BRIEF = ("step", "loss", "eigenvalue", "error", "limit", "preconditioned", "batch_eigenvalue", "outcome")
 """Columns that show how training goes."""
 

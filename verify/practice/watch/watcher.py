@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Watcher", "watch"]
-
 _VERSION = 1
 """Of the lines of JSON."""
 
