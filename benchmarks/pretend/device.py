@@ -20,11 +20,8 @@ from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.pretend import rules
-from benchmarks.pretend.beside import numpy_seen
-from benchmarks.pretend.counts import Counts, EnoughLaunches
-from benchmarks.pretend.rounding import Rounding
-
-__all__ = ["NAME", "POSSIBLE", "pretended"]
+from benchmarks.pretend.counts import Counts, EnoughLaunches, numpy_seen
+from benchmarks.pretend.rules import Rounding
 
 NAME = "pretend"
 
@@ -219,11 +216,8 @@ class _Calls(TorchFunctionMode):
         on_tensors = any(isinstance(value, Tensor) for value in args)  # others set what has to be set back
         if on_tensors and self.counts.launches >= self.counts.most:
             raise EnoughLaunches
-        return MADE_OF_NUMBERS.get(func, _as_it_is)(func, args, kwargs or {})
-
-
-def _as_it_is(func: Any, args: Any, kwargs: Any) -> Any:
-    return func(*args, **kwargs)
+        made = MADE_OF_NUMBERS.get(func)
+        return made(func, args, kwargs or {}) if made else func(*args, **(kwargs or {}))
 
 
 def _from_numbers(func: Any, args: Any, kwargs: Any) -> Any:
