@@ -73,11 +73,8 @@ def main(words: Sequence[str] | None = None) -> int:
     jobs = [(one.name, 2, device, asked.seconds) for one in drawn() if asked.only in one.name]
     print(HEAD, flush=True)
     with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as pool:
-        trials = (
-            map(tried, *zip(*jobs, strict=True))
-            if asked.workers == 1
-            else pool.map(tried, *zip(*jobs, strict=True))
-        )
+        each = map if asked.workers == 1 else pool.map
+        trials = each(tried, *zip(*jobs, strict=True))
         wrong = [bool(_told(trial)) for trial in trials]
     took = time.perf_counter() - started
     print(f"{len(wrong)} blocks, {sum(wrong)} of them wrong, {took:.0f} s", file=sys.stderr)
