@@ -100,23 +100,13 @@ def following(tried: Tried, *, first: int, stride: int) -> int | None:
         return low - stride
     if tried[high].trains:
         return high + stride
-    return _halved(sorted(tried), least, edge(tried))
-
-
-def _halved(places: list[int], least: int, last: int | None) -> int | None:
-    """The middle of the widest gap at the best, or above the edge."""
-    gaps = sorted(_gaps(places, least, last), key=lambda gap: gap[0] - gap[1])
-    if not gaps or gaps[0][1] - gaps[0][0] < 2:
-        return None
-    return sum(gaps[0]) // 2
-
-
-def _gaps(places: list[int], least: int, last: int | None) -> Iterator[tuple[int, int]]:
-    """Those above the best, above the edge, and below the best, in this order where they are as wide."""
-    pairs = list(pairwise(places))
-    yield from (pair for pair in pairs if pair[0] == least)
-    yield from (pair for pair in pairs if pair[0] == last and last != least)
-    yield from (pair for pair in pairs if pair[1] == least)
+    # the widest gap above the best, above the edge, or below the best, in this order where they are as wide
+    pairs, last = list(pairwise(sorted(tried))), edge(tried)
+    gaps = [pair for pair in pairs if pair[0] == least]
+    gaps += [pair for pair in pairs if pair[0] == last != least]
+    gaps += [pair for pair in pairs if pair[1] == least]
+    widest = max(gaps, key=lambda gap: gap[1] - gap[0], default=(0, 0))
+    return sum(widest) // 2 if widest[1] - widest[0] >= 2 else None
 
 
 # --- cells
