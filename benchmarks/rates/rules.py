@@ -391,9 +391,9 @@ def _range_test(asked: Asked) -> Answers:
     found: dict[str, dict[int, Answer]] = {"range test, steepest": {}, "range test, minimum / 10": {}}
     for size in SIZES:
         rates, losses = ramp(asked, size)
-        cost = len(losses) / asked.effort.horizon(size)
-        found["range test, steepest"][size] = Answer(steepest(rates, losses), cost)
-        found["range test, minimum / 10"][size] = Answer(rates[int(np.argmin(losses))] / 10, cost)
+        both = steepest(rates, losses), rates[int(np.argmin(losses))] / 10
+        for answers, given in zip(found.values(), both, strict=True):
+            answers[size] = Answer(given, len(losses) / asked.effort.horizon(size))
     return found
 
 

@@ -16,7 +16,6 @@ from torch import nn
 from benchmarks.rates import __main__ as command, rules
 from benchmarks.rates.cells import (
     FULL,
-    QUICK,
     SIZES,
     Answer,
     Cell,
@@ -170,16 +169,6 @@ def test_a_ramp_multiplies_the_rate_after_each_step(small: Network) -> None:
     assert min(losses) < losses[0]
 
 
-def test_the_optimiser_of_a_ramp_grows_with_each_step() -> None:
-    weight = nn.Parameter(torch.zeros(1))
-    optimiser = rules._growing(torch.optim.SGD([weight], lr=0.5), 2.0)
-    for _ in range(3):
-        weight.grad = torch.ones(1)
-        optimiser.step()
-    assert weight.item() == -(0.5 + 1.0 + 2.0)
-    assert optimiser.param_groups[0]["lr"] == 4.0
-
-
 def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> None:
     """The largest eigenvalue, the best full step and the rate at which a step no longer lowers the loss."""
     ground = Ground(small, "start", 0)
@@ -244,16 +233,6 @@ def test_a_walk_tells_what_a_plan_does_and_another_takes_fewer_steps(monkeypatch
 
 def test_a_plan_looks_ahead_as_far_as_the_grid() -> None:
     assert [looked_ahead(size, SAMPLES) for size in SIZES] == [FULL.horizon(size) for size in SIZES]
-
-
-def test_trials_are_of_the_ground(small: Network) -> None:
-    ground = Ground(small, "start", 1)
-    trials = rules._trials(Asked(ground, "momentum", SHORT, {}, {}, UNUSED), SHORT.horizon)
-    assert trials.steps == {size: SHORT.horizon(size) for size in SIZES}
-    assert (trials.seed, list(trials.sizes)) == (1, [8, 64, 512])
-    assert trials.optimiser.rate == FIXED["momentum"]
-    assert trials.constant == ground.constant
-    assert torch.equal(trials.problem.inputs, ground.data[0])
 
 
 def test_a_search_begins_at_what_is_known() -> None:
@@ -340,13 +319,6 @@ def test_a_run_is_held_to_a_constant_on_its_own_batches(small: Network) -> None:
     assert few == pytest.approx(ground.constant, rel=0.2)
     start = ground.references(8, 10)[0]
     assert not ground.outcome("sgd", 8, -60, steps=10, reference=min(start, few)).trains
-
-
-def test_the_efforts_are_those_of_the_text() -> None:
-    assert (FULL.steps, FULL.epochs, FULL.seeds, FULL.most) == (200, 5, (0, 1, 2), 8)
-    assert ("trained", "sgd") in FULL.kinds
-    assert {optimiser for _, optimiser in FULL.kinds} == {"sgd", "momentum", "adam"}
-    assert QUICK.horizon(8) < FULL.horizon(8)
 
 
 def test_a_folder_is_of_one_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
