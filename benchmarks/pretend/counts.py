@@ -78,10 +78,10 @@ class Counts:
         Launches after which the next call of torch by Python raises `EnoughLaunches`.
     launches
         Operations there that are no views: a kernel, a copy, or a few of them each.
-    synchronisations
-        Lines on which the CPU waited for the device, each with how often.
-    sent, fetched
-        Bytes copied to the device and back.
+    waits
+        How often the CPU waited for the device.
+    sent
+        Bytes copied to the device.
     device_work, host_work
         Floating point operations of products and decompositions, elements of the results of all else that is no
         integer. That of the CPU by line.
@@ -89,16 +89,10 @@ class Counts:
 
     most: float = math.inf
     launches: int = 0
-    synchronisations: Counter[str] = field(default_factory=Counter)
+    waits: int = 0
     sent: int = 0
-    fetched: int = 0
     device_work: float = 0.0
     host_work: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def waits(self) -> int:
-        """Synchronisations on all lines together."""
-        return sum(self.synchronisations.values())
 
     @property
     def host_share(self) -> float:
@@ -130,10 +124,6 @@ class Counts:
     def calculated_beside(self, operations: float) -> None:
         """Note so many floating point operations in numpy."""
         self.host_work[line_of_ours()] += operations
-
-    def waited(self) -> None:
-        """Note that the CPU waits for the device."""
-        self.synchronisations[line_of_ours()] += 1
 
 
 def line_of_ours() -> str:

@@ -124,7 +124,7 @@ class _Operations(TorchDispatchMode):
         rules.require_generator(func, kwargs)
         rules.require_one_device(func, args, [t for t in flat if _of_the_cpu(t)])
         if rules.waits(func, args):
-            self.counts.waited()
+            self.counts.waits += 1
         args, kwargs = _each(_held, args), {name: _each(_held, value) for name, value in kwargs.items()}
         with torch._C._ExcludeDispatchKeyGuard(TRANSFORMS):
             made = self.rounding.operated(func, args, kwargs) if self.rounding else func(*args, **kwargs)
@@ -148,14 +148,12 @@ class _Operations(TorchDispatchMode):
         return Elsewhere(made) if there else made
 
     def _moved(self, tensor: Tensor, came: bool, there: bool) -> None:
-        size = tensor.numel() * tensor.element_size()
         if came and not there:
-            self.counts.fetched += size
-            self.counts.waited()
+            self.counts.waits += 1
         else:
             self.counts.launches += 1
             self.counts.device_work += tensor.numel()
-            self.counts.sent += 0 if came else size
+            self.counts.sent += 0 if came else tensor.numel() * tensor.element_size()
 
 
 def _leaves(value: Any) -> list[Any]:
