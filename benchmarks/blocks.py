@@ -2,12 +2,11 @@
 
     python -m benchmarks.blocks                   every experiment that needs no images of yours, at each of its points
     python -m benchmarks.blocks --claim ID        those that a claim reads
-    python -m benchmarks.blocks --observation ID  what is in single precision of an observation, which has no blocks
 
 The scores of one replicate are compared between two blocks in which all others are exchanged. What is shared by
 replicates drawn together, a draw made once for all of them or a mean over the block, changes them; a verdict counts
 on replicates that are independent. Every tensor of single precision that appears on the way is named, but where the
-experiment or observation says so (`single`).
+experiment says so (`single`).
 """
 
 from __future__ import annotations
@@ -25,9 +24,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from simulate.monte_carlo import Block, Point, one_thread, stream
 from verify.claims import registry
 from verify.model import Claim, Experiment
-from verify.model.observation import Observation
-
-__all__ = ["Found", "experiments", "main", "precision", "swapped"]
 
 BESIDE = 3
 """Replicates drawn beside the one that is looked at."""
@@ -95,7 +91,7 @@ def swapped(experiment: Experiment, point: Point, seed: int = 1) -> Found:
 
 
 def _drawn(
-    experiment: Experiment | Observation, point: Point, seed: int, replicates: Iterable[int]
+    experiment: Experiment, point: Point, seed: int, replicates: Iterable[int]
 ) -> Mapping[str, np.ndarray]:
     streams = tuple(stream(seed, experiment.id, point, i) for i in replicates)
     with one_thread():
@@ -106,13 +102,6 @@ def _drawn(
 def _difference(one: np.ndarray, other: np.ndarray) -> float:
     size = float(np.abs(one).max()) or 1.0
     return float(np.nan_to_num(np.abs(one - other), nan=0.0).max()) / size
-
-
-def precision(observation: Observation, point: Point, seed: int = 1) -> frozenset[str]:
-    """Operations of torch in one replicate of an observation that returned numbers of less than double precision."""
-    with _Precisions() as precisions:
-        _drawn(observation, point, seed, [0])
-    return frozenset(precisions.single)
 
 
 def experiments(claims: Iterable[Any] | None = None) -> list[Experiment]:
@@ -128,12 +117,7 @@ def main(words: list[str] | None = None) -> int:
         prog="python -m benchmarks.blocks", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--claim", metavar="ID", help="experiments of this claim only")
-    parser.add_argument(
-        "--observation", metavar="ID", action="append", help="this observation only (repeatable)"
-    )
     asked = parser.parse_args(words)
-    if asked.observation:
-        return _observed(asked.observation, parser)
     chosen = experiments([c for c in registry.claims() if asked.claim in (None, c.id)])
     bad, points, started = 0, 0, time.monotonic()
     for experiment in chosen:
@@ -147,21 +131,6 @@ def main(words: list[str] | None = None) -> int:
     print(
         f"{len(chosen)} experiments at {points} points, {bad} of them not alone or not double, {took:.0f} s"
     )
-    return int(bad > 0)
-
-
-def _observed(names: Iterable[str], parser: argparse.ArgumentParser) -> int:
-    """Say which of them are in single precision at their first point, and whether they say so; 1 if one does not."""
-    known = {o.id: o for o in registry.observations()}
-    if unknown := [name for name in names if name not in known]:
-        parser.error(f"--observation must be one of {', '.join(known)}, got {', '.join(unknown)}")
-    bad = 0
-    for name in names:
-        observation = known[name]
-        single = precision(observation, observation.points[0])
-        bad += bool(single) != bool(observation.single)
-        said = "said" if observation.single else "not said"
-        print(f"{name}: {', '.join(sorted(single)) or 'double'}, {said}", flush=True)
     return int(bad > 0)
 
 

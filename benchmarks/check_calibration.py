@@ -37,38 +37,20 @@ class Law(NamedTuple):
     kind: str = "mean"
 
 
-def normal(rng: Generator, size: int) -> np.ndarray:
-    """Normal replicates."""
-    return 1 + SPREAD * rng.standard_normal(size)
-
-
-def exponential(rng: Generator, size: int) -> np.ndarray:
-    """Exponential replicates, skewness 2."""
-    return 1 + SPREAD * (rng.exponential(size=size) - 1)
-
-
-def lognormal(rng: Generator, size: int) -> np.ndarray:
-    """Lognormal replicates, skewness 6.2."""
-    mean, spread = math.exp(0.5), math.sqrt(math.exp(2) - math.exp(1))
-    return 1 + SPREAD * (rng.lognormal(size=size) - mean) / spread
-
-
-def bernoulli(rng: Generator, size: int) -> np.ndarray:
-    """Events of probability 0.95."""
-    return rng.random(size) < 0.95
-
-
 def vector(rng: Generator, size: int) -> np.ndarray:
     """Five components that share a third of their variance."""
     shared, own = rng.standard_normal((size, 1)), rng.standard_normal((size, 5))
     return np.arange(1, 6) * (1 + SPREAD * (math.sqrt(1 / 3) * shared + math.sqrt(2 / 3) * own))
 
 
+LOGNORMAL = math.exp(0.5), math.sqrt(math.exp(2) - math.exp(1))
+"""Mean and standard deviation."""
+
 LAWS = {
-    "normal": Law(normal),
-    "exponential": Law(exponential),
-    "lognormal(1)": Law(lognormal),
-    "Bernoulli(0.95)": Law(bernoulli, 0.95, "probability"),
+    "normal": Law(lambda rng, size: 1 + SPREAD * rng.standard_normal(size)),
+    "exponential": Law(lambda rng, size: 1 + SPREAD * (rng.exponential(size=size) - 1)),
+    "lognormal(1)": Law(lambda rng, n: 1 + SPREAD * (rng.lognormal(size=n) - LOGNORMAL[0]) / LOGNORMAL[1]),
+    "Bernoulli(0.95)": Law(lambda rng, size: rng.random(size) < 0.95, 0.95, "probability"),
     "vector of 5, one off": Law(vector, np.arange(1.0, 6.0)),
 }
 

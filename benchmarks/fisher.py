@@ -11,18 +11,15 @@ there with a "~". The top eigenvalues come from Lanczos.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.laws import table
-from simulate.eigenvalues import Extremes, extremes
+from benchmarks.timing import machine, seconds, table
+from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator
 from simulate.monte_carlo import Block, fixture, one_thread
 from simulate.wide import fisher_gram, signals
@@ -88,20 +85,7 @@ def jacobian_bytes(network: WideNetwork) -> int:
     return count * network.outputs * network.inputs.shape[1] * network.inputs.element_size()
 
 
-# ------------------------------------------------------------------------------------------- measures
-
-
-def seconds(function: Callable[[], Any], repeats: int = 3) -> float:
-    """CPU seconds of a call, the best of several."""
-    spent = []
-    for _ in range(repeats):
-        start = time.process_time()
-        function()
-        spent.append(time.process_time() - start)
-    return min(spent)
-
-
-def peak_bytes(function: Callable[[], Any]) -> int:
+def peak_bytes(function: Callable[[], object]) -> int:
     """Most bytes that torch holds during a call, beside what is there before."""
     cpu = torch.profiler.ProfilerActivity.CPU
     with torch.profiler.profile(activities=[cpu], profile_memory=True) as profile:
@@ -118,50 +102,43 @@ def comparison(sizes: tuple[Size, ...] = SIZES, largest: int = LARGEST) -> Itera
     """Rows: seconds and memory of both, and by how much their Gram matrices differ."""
     for size in sizes:
         network = network_of(size)
-        own, memory = seconds(lambda n=network: by_layers(n)), peak_bytes(lambda n=network: by_layers(n))
-        row = [str(size), f"{own:.3g}", _mib(memory)]
-        needed = jacobian_bytes(network)
+        here, there = (lambda n=network: by_layers(n)), (lambda n=network: by_jacobian(n))
+        own, memory = seconds(here), peak_bytes(here)
+        row, needed = [str(size), f"{own:.3g}", _mib(memory)], jacobian_bytes(network)
         if needed > largest:
             yield [*row, "-", f"~{_mib(needed)} ({needed / memory:.0f} x)", "-"]
             continue
-        other, space = seconds(lambda n=network: by_jacobian(n)), peak_bytes(lambda n=network: by_jacobian(n))
-        found, expected = by_layers(network), by_jacobian(network)
-        difference = float((found - expected).abs().max() / expected.abs().max())
-        yield [
-            *row,
-            f"{other:.3g} ({other / own:.0f} x)",
-            f"{_mib(space)} ({space / memory:.0f} x)",
-            f"{difference:.0e}",
-        ]
+        other, space, expected = seconds(there), peak_bytes(there), there()
+        row += [f"{other:.3g} ({other / own:.0f} x)", f"{_mib(space)} ({space / memory:.0f} x)"]
+        yield [*row, f"{float((here() - expected).abs().max() / expected.abs().max()):.0e}"]
 
 
-def steps(size: Size, dtype: torch.dtype, *, largest: int = 10) -> Iterator[list[str]]:
+def steps(size: Size, dtype: torch.dtype) -> Iterator[list[str]]:
     """Rows: seconds of each way to the spectrum of one network."""
     network = network_of(size, dtype)
-    label = f"{size}, {str(dtype).removeprefix('torch.')}"
     made = by_layers(network)
-    yield [label, "Gram matrix", f"{seconds(lambda: by_layers(network), 2):.3g}"]
-    if size.outputs * size.samples <= 2000:
-        spent = seconds(lambda: fisher_gram.fisher_eigenvalues(made[None]), 2)
-        yield [label, "all its eigenvalues", f"{spent:.3g}"]
-    yield [label, "Tr F and Tr F^2 of it", f"{seconds(lambda: _traces(made[None])):.3g}"]
-    spent = seconds(lambda: _top(fisher_gram.gram_operator(made), largest), 1)
-    yield [label, f"top {largest} eigenvalues from it", f"{spent:.3g}"]
 
+    def top(operator: Operator) -> object:
+        return extremes(operator, np.random.default_rng(0), largest=10, tolerance=1e-4)
 
-def _traces(gram: Tensor) -> tuple[Tensor, Tensor]:
-    return fisher_gram.fisher_trace(gram), fisher_gram.trace_of_square(gram)
-
-
-def _top(operator: Operator, largest: int) -> Extremes:
-    return extremes(operator, np.random.default_rng(0), largest=largest, tolerance=1e-4)
+    found: dict[str, tuple[Callable[[], object], int]] = {
+        "Gram matrix": (lambda: by_layers(network), 2),
+        "all its eigenvalues": (lambda: fisher_gram.fisher_eigenvalues(made[None]), 2),
+        "Tr F and Tr F^2 of it": (
+            lambda: (fisher_gram.fisher_trace(made[None]), fisher_gram.trace_of_square(made[None])),
+            3,
+        ),
+        "top 10 eigenvalues from it": (lambda: top(fisher_gram.gram_operator(made)), 1),
+    }
+    if size.outputs * size.samples > 2000:
+        del found["all its eigenvalues"]
+    for step, (call, repeats) in found.items():
+        label = f"{size}, {str(dtype).removeprefix('torch.')}"
+        yield [label, step, f"{seconds(call, repeats):.3g}"]
 
 
 def _mib(size: float) -> str:
     return f"{size / 2**20:.3g} MiB" if size < GIB else f"{size / GIB:.3g} GiB"
-
-
-# ------------------------------------------------------------------------------------------- the report
 
 
 def main(words: list[str] | None = None) -> int:
@@ -169,20 +146,14 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fisher", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the smallest size only")
     quick = parser.parse_args(words).quick
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    print(
-        f"Python {platform.python_version()}, torch {torch.__version__}; {os.cpu_count()} cores, load {load}\n"
-    )
+    sizes = SIZES[:1] if quick else SIZES
+    print(machine("torch"), end="\n\n")
     head = ["K = J J^T", "CPU s", "memory", "vmap(jacrev) CPU s", "its memory", "rel. difference"]
     with one_thread():
         by_layers(network_of(SIZES[0]))  # torch starts up
-        print(table(head, list(comparison(SIZES[:1] if quick else SIZES))), end="\n\n")
-        single = (SIZES[:1] if quick else (SIZES[-1], LARGE))[-1]
-        runs = [
-            (SIZES[0] if quick else SIZES[-1], torch.float64),
-            (single, torch.float64),
-            (single, torch.float32),
-        ]
+        print(table(head, comparison(sizes)), end="\n\n")
+        single = SIZES[0] if quick else LARGE
+        runs = [(sizes[-1], torch.float64), (single, torch.float64), (single, torch.float32)]
         rows = [row for size, dtype in dict.fromkeys(runs) for row in steps(size, dtype)]
         print(table(["network", "step", "CPU s"], rows))
     return 0

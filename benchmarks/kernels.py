@@ -11,11 +11,8 @@ rule in long double. Times are CPU milliseconds for one average, the best of thr
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -24,7 +21,7 @@ import numpy as np
 import scipy
 from scipy import integrate
 
-from benchmarks.laws import table
+from benchmarks.timing import machine, percent, seconds, table
 from theory.activations import Activation, gaussian_kernels, leaky_relu, single
 
 Average = Callable[["Pair"], float]
@@ -101,11 +98,6 @@ def _hermite(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return x, w / np.sqrt(2 * np.pi)
 
 
-def averages() -> dict[str, Average]:
-    """Those that are run at every pair, ours first."""
-    return {"losscurv": ours, **{f"Gauss-Hermite {n}": gauss_hermite(n) for n in HERMITE}}
-
-
 # ------------------------------------------------------------------------------------------- references
 
 
@@ -172,50 +164,12 @@ def _weights(n: int, step: np.longdouble) -> np.ndarray:
 # ------------------------------------------------------------------------------------------- the report
 
 
-def errors(found: dict[str, Average]) -> Iterator[list[str]]:
-    """Rows: the largest relative error over variances and correlations."""
-    for name in FUNCTIONS:
-        for slope in (False, True):
-            own = pairs(name, slope)
-            label = f"{name}{', slope' * slope}"
-            yield [label, *(_shown(max(_error(average, p) for p in own)) for average in found.values())]
-
-
 def _error(average: Average, pair: Pair) -> float:
     return abs(average(pair) / exact(pair) - 1)
 
 
-def _shown(error: float) -> str:
-    return f"{error:.0%}" if error >= 0.01 else f"{error:.1e}"
-
-
-def times(found: dict[str, Average]) -> Iterator[list[str]]:
-    """Rows: CPU milliseconds of one average, the mean over variances and correlations."""
-    for name in FUNCTIONS:
-        own = pairs(name, slope=False)
-        yield [name, *(f"{_milliseconds(average, own):.3g}" for average in found.values())]
-
-
-def _milliseconds(average: Average, listed: Sequence[Pair]) -> float:
-    return min(_once(average, listed) for _ in range(3)) / len(listed) * 1e3
-
-
-def _once(average: Average, listed: Sequence[Pair]) -> float:
-    start = time.process_time()
-    for pair in listed:
-        average(pair)
-    return time.process_time() - start
-
-
-def adaptive() -> Iterator[list[str]]:
-    """Rows: error and milliseconds of scipy beside ours, at one pair as it is slow."""
-    for name in ("relu", "tanh"):
-        pair = Pair(name, slope=False, variance=3.64, correlation=0.3)
-        yield [
-            name,
-            *(_shown(_error(average, pair)) for average in (ours, scipy_dblquad)),
-            *(f"{_once(average, [pair]) * 1e3:.3g}" for average in (ours, scipy_dblquad)),
-        ]
+def _milliseconds(average: Average, listed: Sequence[Pair], repeats: int = 3) -> str:
+    return f"{seconds(lambda: [average(pair) for pair in listed], repeats) / len(listed) * 1e3:.3g}"
 
 
 def main(words: list[str] | None = None) -> int:
@@ -223,22 +177,31 @@ def main(words: list[str] | None = None) -> int:
     argparse.ArgumentParser(
         prog="python -m benchmarks.kernels", description=__doc__.splitlines()[0]
     ).parse_args(words)
-    found = averages()
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    print(f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}; ", end="")
-    print(f"{os.cpu_count()} cores, load {load}\n")
-    print(table(["largest relative error", *found], list(errors(found))), end="\n\n")
-    print(table(["CPU milliseconds an average", *found], list(times(found))), end="\n\n")
+    found = {"losscurv": ours, **{f"Gauss-Hermite {n}": gauss_hermite(n) for n in HERMITE}}
+    errors = [
+        [
+            f"{name}{', slope' * slope}",
+            *(percent(max(_error(f, p) for p in pairs(name, slope))) for f in found.values()),
+        ]
+        for name in FUNCTIONS
+        for slope in (False, True)
+    ]
+    times = [
+        [name, *(_milliseconds(average, pairs(name, False)) for average in found.values())]
+        for name in FUNCTIONS
+    ]
+    print(machine("numpy", "scipy"), end="\n\n")
+    print(table(["largest relative error", *found], errors), end="\n\n")
+    print(table(["CPU milliseconds an average", *found], times), end="\n\n")
+    both, rows = (ours, scipy_dblquad), list[list[str]]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of scipy, that it does not converge
-        head = [
-            "variance 3.64, correlation 0.3",
-            "error",
-            "error of dblquad",
-            "milliseconds",
-            "those of dblquad",
-        ]
-        print(table(head, list(adaptive())))
+        for name in ("relu", "tanh"):
+            pair = Pair(name, slope=False, variance=3.64, correlation=0.3)
+            told = [percent(_error(f, pair)) for f in both], [_milliseconds(f, [pair], 1) for f in both]
+            rows.append([name, *told[0], *told[1]])
+    head = ["variance 3.64, correlation 0.3", "error", "error of dblquad", "milliseconds", "those of dblquad"]
+    print(table(head, rows))
     return 0
 
 

@@ -11,19 +11,16 @@ determinants of `benchmarks.tracy_widom_coefficients` that agree with Painleve I
 from __future__ import annotations
 
 import argparse
-import functools
-import importlib.metadata
 import logging
-import os
-import platform
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import mpmath as mp
 import numpy as np
 
+from benchmarks.timing import machine, percent, seconds, table, version
 from theory.rmt import MarchenkoPastur, Semicircle, TracyWidom
 
 Function = Callable[[Any], Any]
@@ -36,6 +33,8 @@ FEW = 200
 
 LONGEST, PROBE = 5.0, 1.0
 """Seconds: what is expected to take longer is extrapolated, from as many points as this time allows."""
+
+MP, TW = "Marchenko-Pastur {}, q = {:g}", "Tracy-Widom {}, beta = {}"
 
 TAILS = {
     1: {
@@ -78,21 +77,15 @@ def ours() -> Functions:
     found: dict[str, Function] = {}
     for q in RATIOS:
         law = MarchenkoPastur(q=q, variance=1.0)
-        found |= _named(
-            f"Marchenko-Pastur {{}}, q = {q:g}",
-            cdf=law.cdf,
-            pdf=law.pdf,
-            ppf=law.ppf,
-            stieltjes=law.stieltjes,
-            draws=lambda size, law=law: law.ppf(np.random.default_rng(1).random(size)),
-        )
-    circle = Semicircle(sigma=1.0)
-    found |= _named(
-        "semicircle {}", cdf=circle.cdf, pdf=circle.pdf, ppf=circle.ppf, stieltjes=circle.stieltjes
+        found |= {MP.format(name, q): getattr(law, name) for name in ("cdf", "pdf", "ppf", "stieltjes")}
+    found[MP.format("draws", 1.0)] = lambda size: MarchenkoPastur(q=1.0, variance=1.0).ppf(
+        np.random.default_rng(1).random(size)
     )
+    circle = Semicircle(sigma=1.0)
+    found |= {f"semicircle {name}": getattr(circle, name) for name in ("cdf", "pdf", "ppf", "stieltjes")}
     for beta in TAILS:
         law = TracyWidom(beta=beta)
-        found |= _named(f"Tracy-Widom {{}}, beta = {beta}", cdf=law.cdf, sf=law.sf, pdf=law.pdf, ppf=law.ppf)
+        found |= {TW.format(name, beta): getattr(law, name) for name in ("cdf", "sf", "pdf", "ppf")}
     return found
 
 
@@ -104,18 +97,13 @@ def scikit_rmt() -> Functions:
     found: dict[str, Function] = {}
     for q in RATIOS:
         law = spectral_law.MarchenkoPasturDistribution(ratio=q)
-        found |= _named(
-            f"Marchenko-Pastur {{}}, q = {q:g}",
-            cdf=law.cdf,
-            pdf=law.pdf,
-            ppf=law.ppf,
-            draws=lambda size, law=law: law.rvs(size=size),
-        )
+        found |= {MP.format(name, q): getattr(law, name) for name in ("cdf", "pdf", "ppf")}
+        found[MP.format("draws", q)] = lambda size, law=law: law.rvs(size=size)
     circle = spectral_law.WignerSemicircleDistribution()
-    found |= _named("semicircle {}", cdf=circle.cdf, pdf=circle.pdf)
+    found |= {"semicircle cdf": circle.cdf, "semicircle pdf": circle.pdf}
     for beta in TAILS:
         law = spectral_law.TracyWidomDistribution(beta=beta)
-        found |= _named(f"Tracy-Widom {{}}, beta = {beta}", cdf=law.cdf, sf=law.sf, pdf=law.pdf, ppf=law.ppf)
+        found |= {TW.format(name, beta): getattr(law, name) for name in ("cdf", "sf", "pdf", "ppf")}
     return found
 
 
@@ -123,30 +111,33 @@ def freealg() -> Functions:
     """The same in freealg: densities and Stieltjes transforms, there of the opposite sign."""
     from freealg import distributions
 
-    found: dict[str, Function] = {}
+    found: dict[str, Function] = {"semicircle pdf": distributions.Wigner(2.0).density}
     for q in RATIOS:
         law = distributions.MarchenkoPastur(q)
-        found |= _named(
-            f"Marchenko-Pastur {{}}, q = {q:g}",
-            pdf=law.density,
-            stieltjes=lambda z, law=law: -law.stieltjes(z=z, alt_branch=False),
-        )
-    return found | _named("semicircle {}", pdf=distributions.Wigner(2.0).density)
-
-
-def _named(pattern: str, **functions: Function) -> dict[str, Function]:
-    return {pattern.format(name): function for name, function in functions.items()}
+        found[MP.format("pdf", q)] = law.density
+        found[MP.format("stieltjes", q)] = lambda z, law=law: -law.stieltjes(z=z, alt_branch=False)
+    return found
 
 
 def peers() -> dict[str, Functions | None]:
     """Functions of the other libraries, None where one is not installed."""
-    found: dict[str, Functions | None] = {}
+    found: dict[str, Functions | None] = dict.fromkeys(PEERS)
     for name, load in zip(PEERS, (scikit_rmt, freealg), strict=True):
         try:
             found[name] = load()
         except ModuleNotFoundError:
-            found[name] = None
+            continue
     return found
+
+
+def _cells(
+    name: str, libraries: Mapping[str, Functions | None], told: Callable[[Function], str]
+) -> Iterator[str]:
+    for functions in libraries.values():
+        if functions is None:
+            yield "not installed"
+        else:
+            yield told(functions[name]) if name in functions else "-"
 
 
 # ------------------------------------------------------------------------------------------- speed
@@ -159,29 +150,23 @@ def points(name: str, n: int) -> np.ndarray:
         return rng.random(n)
     if name.startswith("Tracy"):
         return rng.normal(-1.3, 1.3, n)
-    low, high = _law(name).edges
+    circle = name.startswith("semicircle")
+    q = 1.0 if circle else float(name.rpartition(" ")[2])
+    low, high = (Semicircle(sigma=1.0) if circle else MarchenkoPastur(q=q, variance=1.0)).edges
     x = low + (high - low) * rng.random(n)
     return x + 1j * rng.normal(size=n) if "stieltjes" in name else x
 
 
-def seconds(function: Function, name: str, n: int) -> tuple[float, bool]:
+def timed(function: Function, name: str, n: int) -> tuple[float, bool]:
     """CPU seconds of a function on n points, and whether they are extrapolated."""
     few = min(FEW, n)
     while True:
-        spent = min(_once(function, points(name, few)) for _ in range(2))
+        spent = seconds(partial(function, points(name, few)), 2)
         if few == n or spent * n / few <= LONGEST:
-            break
+            return seconds(partial(function, points(name, n))), False
         if 10 * spent > PROBE:
             return spent * n / few, True
         few = min(10 * few, n)  # what so few points take may be overhead
-    x = points(name, n)
-    return min(_once(function, x) for _ in range(3)), False
-
-
-def _once(function: Function, x: np.ndarray) -> float:
-    start = time.process_time()
-    function(x)
-    return time.process_time() - start
 
 
 def speed(n: int, libraries: Mapping[str, Functions | None]) -> Iterator[list[str]]:
@@ -189,19 +174,14 @@ def speed(n: int, libraries: Mapping[str, Functions | None]) -> Iterator[list[st
     for name, function in ours().items():
         if " draws" in name:
             continue
-        own, _ = seconds(function, name, n)
-        row = [name, f"{own:.3f}"]
-        for functions in libraries.values():
-            if functions is None or name not in functions:
-                row.append(_missing(functions))
-                continue
-            other, guessed = seconds(functions[name], name, n)
-            row.append(f"{'~' * guessed}{other:.3g} ({_ratio(other / max(own, 1e-9))})")
-        yield row
+        own, _ = timed(function, name, n)
 
+        def told(other: Function, name: str = name, own: float = own) -> str:
+            spent, guessed = timed(other, name, n)
+            times = spent / max(own, 1e-9)
+            return f"{'~' * guessed}{spent:.3g} ({times:.{int(times < 10)}f} x)"
 
-def _ratio(times: float) -> str:
-    return f"{times:.1f} x" if times < 10 else f"{times:.0f} x"
+        yield [name, f"{own:.3f}", *_cells(name, libraries, told)]
 
 
 # ------------------------------------------------------------------------------------------- accuracy
@@ -209,71 +189,52 @@ def _ratio(times: float) -> str:
 
 def accuracy(libraries: Mapping[str, Functions | None]) -> Iterator[list[str]]:
     """Rows: the largest error here and elsewhere."""
-    own = ours()
+    everywhere = {"losscurv": ours(), **libraries}
     for label, name, x, expected, relative in _references():
-        row = [label, _error(own[name], x, expected, relative)]
-        for functions in libraries.values():
-            if functions is None or name not in functions:
-                row.append(_missing(functions))
-            else:
-                row.append(_error(functions[name], x, expected, relative))
-        yield row
-    name = _mp("draws", 1.0)
-    drawn = [own, *libraries.values()]
-    yield [
-        "NaN among 1000 draws, q = 1",
-        *(_missing(f) if not f or name not in f else _bad(f[name]) for f in drawn),
-    ]
+        told = partial(_error, x=x, expected=expected, relative=relative)
+        yield [label, *_cells(name, everywhere, told)]
+    draws = _cells(MP.format("draws", 1.0), everywhere, lambda draw: str(np.isnan(draw(1000)).sum()))
+    yield ["NaN among 1000 draws, q = 1", *draws]
 
 
 def _references() -> Iterator[tuple[str, str, np.ndarray, np.ndarray, bool]]:
     """Label, function, points, values, and whether errors are relative."""
     for q in RATIOS:
-        law, suffix = MarchenkoPastur(q=q, variance=1.0), f", q = {q:g}"
+        law = MarchenkoPastur(q=q, variance=1.0)
         low, high = law.edges
-        shares = np.concatenate(
-            [np.linspace(0.0, 1.0, 33), 10.0 ** -np.arange(3, 12), 1 - 10.0 ** -np.arange(3, 12)]
-        )
-        x = low + (high - low) * shares
-        yield "error of " + _mp("cdf", q), _mp("cdf", q), x, _values(functools.partial(_cdf, q), x), False
-        if law.atom:
-            yield f"error of the mass at 0{suffix}", _mp("cdf", q), np.zeros(1), np.array([law.atom]), False
-        u = np.array([0.1, 0.5, 0.8, 0.95, 0.999])
-        yield "error of " + _mp("ppf", q), _mp("ppf", q), u, _values(functools.partial(_ppf, q), u), False
+        small = 10.0 ** -np.arange(3, 12)
+        x = low + (high - low) * np.concatenate([np.linspace(0.0, 1.0, 33), small, 1 - small])
         inside = low + (high - low) * np.linspace(0.01, 0.99, 25)
-        name = _mp("pdf", q)
-        yield "rel. error of " + name, name, inside, _values(functools.partial(_density, q), inside), True
         z = np.concatenate([inside + 1e-6j, inside + 0.5j, high + np.arange(1, 4) + 1e-300j])
-        name = _mp("stieltjes", q)
-        yield "rel. error of " + name, name, z, _values(functools.partial(_stieltjes, q), z), True
-    x = np.linspace(-2.0, 2.0, 33)
-    yield "error of semicircle cdf", "semicircle cdf", x, _values(_circle_cdf, x), False
-    x = np.array([-2 + 2.0**-20, -2 + 2.0**-30])
-    yield "rel. error of it at the edge + 1e-6, 1e-9", "semicircle cdf", x, _values(_circle_cdf, x), True
+        for method, exact, at, relative in (
+            ("cdf", _cdf, x, False),
+            ("ppf", _ppf, np.array([0.1, 0.5, 0.8, 0.95, 0.999]), False),
+            ("pdf", _density, inside, True),
+            ("stieltjes", _stieltjes, z, True),
+        ):
+            name = MP.format(method, q)
+            yield f"{'rel. ' * relative}error of {name}", name, at, _values(partial(exact, q), at), relative
+            if method == "cdf" and law.atom:
+                label = f"error of the mass at 0, q = {q:g}"
+                yield label, name, np.zeros(1), np.array([law.atom]), False
+    edge = np.array([-2 + 2.0**-20, -2 + 2.0**-30])
+    for label, x, relative in (
+        ("error of semicircle cdf", np.linspace(-2.0, 2.0, 33), False),
+        ("rel. error of it at the edge + 1e-6, 1e-9", edge, True),
+    ):
+        yield label, "semicircle cdf", x, _values(_circle_cdf, x), relative
     for beta, tails in TAILS.items():
         s, small = np.array(list(tails), dtype=float), np.array(list(tails.values()))
-        cdf, sf, suffix = (
-            f"Tracy-Widom cdf, beta = {beta}",
-            f"Tracy-Widom sf, beta = {beta}",
-            f", beta = {beta}",
-        )
+        cdf, sf = (TW.format(name, beta) for name in ("cdf", "sf"))
         yield f"error of {cdf}", cdf, s, np.where(s <= -2, small, 1 - small), False
-        yield f"rel. error of Tracy-Widom cdf at -8, -6{suffix}", cdf, s[:2], small[:2], True
-        yield f"rel. error of Tracy-Widom sf at 2, 4{suffix}", sf, s[-4:-2], small[-4:-2], True
-        yield f"rel. error of Tracy-Widom sf at 6, 8{suffix}", sf, s[-2:], small[-2:], True
+        for name, where in ((cdf, slice(2)), (sf, slice(-4, -2)), (sf, slice(-2, None))):
+            first, second = s[where]
+            method = name.split()[1].rstrip(",")
+            label = f"rel. error of Tracy-Widom {method} at {first:g}, {second:g}, beta = {beta}"
+            yield label, name, s[where], small[where], True
 
 
-def _mp(method: str, q: float) -> str:
-    return f"Marchenko-Pastur {method}, q = {q:g}"
-
-
-def _law(name: str) -> Any:
-    if name.startswith("semicircle"):
-        return Semicircle(sigma=1.0)
-    return MarchenkoPastur(q=float(name.rpartition(" ")[2]), variance=1.0)
-
-
-def _values(function: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
+def _values(function: Function, x: np.ndarray) -> np.ndarray:
     with mp.workdps(40):
         found = [function(mp.mpmathify(t.item())) for t in x]
         return np.array([complex(v) for v in found]) if np.iscomplexobj(x) else np.array(found, dtype=float)
@@ -327,26 +288,7 @@ def _error(function: Function, x: np.ndarray, expected: np.ndarray, relative: bo
     if np.isnan(found).any():
         return f"NaN at {np.isnan(found).sum()} of {x.size}"
     error = np.max(np.abs(found - expected) / (np.abs(expected) if relative else 1.0))
-    return f"{error:.0%}" if error >= 0.01 and relative else f"{error:.1e}"
-
-
-def _bad(draws: Function) -> str:
-    return str(np.isnan(draws(1000)).sum())
-
-
-def _missing(functions: Functions | None) -> str:
-    return "not installed" if functions is None else "-"
-
-
-# ------------------------------------------------------------------------------------------- the report
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown that reads well as text."""
-    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-    lines = [" | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in [head, *rows]]
-    lines.insert(1, " | ".join("-" * w for w in widths))
-    return "\n".join(f"| {line} |" for line in lines)
+    return percent(error) if relative else f"{error:.1e}"
 
 
 def main(words: list[str] | None = None) -> int:
@@ -357,22 +299,11 @@ def main(words: list[str] | None = None) -> int:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of the others
         found = peers()
-        head = ["losscurv", *(f"{name} {_version(name)}".strip() for name in PEERS)]
-        load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-        print(
-            f"Python {platform.python_version()}, numpy {np.__version__}, scipy {_version('scipy')}; ", end=""
-        )
-        print(f"{os.cpu_count()} cores, load {load}\n")
-        print(table([f"CPU seconds for {n} points", *head], list(speed(n, found))), end="\n\n")
-        print(table(["largest error", *head], list(accuracy(found))))
+        head = ["losscurv", *(f"{name} {version(name)}".strip() for name in PEERS)]
+        print(machine("numpy", "scipy"), end="\n\n")
+        print(table([f"CPU seconds for {n} points", *head], speed(n, found)), end="\n\n")
+        print(table(["largest error", *head], accuracy(found)))
     return 0
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Every experiment on a real device beside the CPU: the same block on both, how far apart, how long, how much memory.
 
-    python -m benchmarks.on_a_device --device cuda --workers 8 --markdown
+    python -m benchmarks.on_a_device --device cuda --workers 8
 
-What `benchmarks.pretend` says of a device that is not there, this says of one that is. A line for each: largest
+What `benchmarks.pretend` says of a device that is not there, this says of one that is. A row for each: largest
 difference of a score, seconds on the CPU and on the device, and what torch held there at most. Several workers share
 the device and the cores, so that seconds are of a busy machine; one worker times each by itself.
 """
@@ -10,25 +10,18 @@ the device and the cores, so that seconds are of a busy machine; one worker time
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from benchmarks.pretend.trials import CLOSE, Drawn, difference, drawn, failure
 from simulate.monte_carlo import BlockResult, resolve_device, run_block
-
-__all__ = ["Trial", "main"]
-
-LIMIT = 60.0
-"""Seconds after which a block is given up, here and there."""
 
 HEAD = """| what | difference | seconds on the CPU | on the device | MiB there | what, or what is wrong |
 |---|---|---|---|---|---|"""
@@ -53,7 +46,6 @@ class Trial:
     """
 
     name: str
-    point: str
     failure: str = ""
     gap: float | None = None
     score: str = ""
@@ -72,32 +64,30 @@ def main(words: Sequence[str] | None = None) -> int:
         "--device", metavar="NAME", default="auto", help="cpu, cuda, cuda:<index> or auto (auto)"
     )
     parser.add_argument("--only", metavar="TEXT", default="", help="those with this in their name")
-    parser.add_argument(
-        "--every-point", action="store_true", help="all points, in place of the first of each"
-    )
-    parser.add_argument("--size", type=int, default=2, metavar="N", help="replicates of a block (2)")
-    parser.add_argument(
-        "--seconds", type=float, default=LIMIT, metavar="S", help=f"give a block up after ({LIMIT:.0f})"
-    )
+    parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="give a block up after (60)")
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the device (1)"
     )
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write all numbers there as well")
-    parser.add_argument("--markdown", action="store_true", help="as rows of a table")
     asked = parser.parse_args(words)
-    device = resolve_device(asked.device)
-    print(HEAD if asked.markdown else f"{device}, {asked.workers} workers", flush=True)
-    started, trials = time.perf_counter(), []
-    for trial in _trials(asked, device):
-        trials.append(trial)
-        print((_row if asked.markdown else _line)(trial), flush=True)
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(trial) for trial in trials], indent=1))
-    wrong = sum(bool(complaint(trial)) for trial in trials)
-    print(
-        f"{len(trials)} blocks, {wrong} of them wrong, {time.perf_counter() - started:.0f} s", file=sys.stderr
-    )
-    return int(wrong > 0)
+    device, started = resolve_device(asked.device), time.perf_counter()
+    jobs = [(one.name, 2, device, asked.seconds) for one in drawn() if asked.only in one.name]
+    print(HEAD, flush=True)
+    with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as pool:
+        each = map if asked.workers == 1 else pool.map
+        trials = each(tried, *zip(*jobs, strict=True))
+        wrong = [bool(_told(trial)) for trial in trials]
+    took = time.perf_counter() - started
+    print(f"{len(wrong)} blocks, {sum(wrong)} of them wrong, {took:.0f} s", file=sys.stderr)
+    return int(any(wrong))
+
+
+def _told(t: Trial) -> str:
+    """Print the row of a block; what is wrong with it."""
+    wrong = complaint(t)
+    gap = "not compared" if t.gap is None else f"{t.gap:.1g}"
+    here, there = ("given up" if seconds is None else f"{seconds:.2f}" for seconds in (t.here, t.there))
+    print(f"| {t.name} | {gap} | {here} | {there} | {t.memory >> 20} | {wrong or t.note} |", flush=True)
+    return wrong
 
 
 def complaint(trial: Trial) -> str:
@@ -109,24 +99,10 @@ def complaint(trial: Trial) -> str:
     return ""
 
 
-def _trials(asked: argparse.Namespace, device: str) -> Iterator[Trial]:
-    jobs = [
-        (one.name, place, asked.size, device, asked.seconds)
-        for one in drawn()
-        if asked.only in one.name
-        for place in range(len(one.points) if asked.every_point else 1)
-    ]
-    if asked.workers == 1:
-        yield from (tried(*job) for job in jobs)
-        return
-    with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(tried, *zip(*jobs, strict=True))
-
-
 _all: dict[str, Drawn] = {}
 
 
-def tried(name: str, place: int, size: int, device: str, seconds: float) -> Trial:
+def tried(name: str, size: int, device: str, seconds: float) -> Trial:
     """One block, first on the device, where it warms up with a replicate, then on the CPU."""
     import torch
 
@@ -135,12 +111,12 @@ def tried(name: str, place: int, size: int, device: str, seconds: float) -> Tria
         _all.update((one.name, one) for one in drawn())
         _warm_up(device)
     one = _all[name]
-    point = one.points[place]
+    point = one.points[0]
     ask: dict[str, Any] = {
         "experiment": name, "point": point, "seed": 7, "index": 0, "counted": True,
         "size": 1 if one.kind == "observation" else size,
     }  # fmt: skip
-    trial = Trial(name, point.canonical(), note=one.single)
+    trial = Trial(name, note=one.single)
     gpu = device.startswith("cuda")
     if gpu:
         torch.cuda.reset_peak_memory_stats(device)
@@ -183,25 +159,6 @@ def _block(trial: Trial, one: Drawn, ask: dict[str, Any], device: str, seconds: 
 
 def _enough(*_: object) -> NoReturn:
     raise TooLong
-
-
-def _line(t: Trial) -> str:
-    told = complaint(t)
-    seconds = f"{_seconds(t.here)} s on the CPU, {_seconds(t.there)} s there"
-    return f"{t.name} {t.point}: {_gap(t)}, {seconds}, {t.memory >> 20} MiB{f'; {told}' if told else ''}"
-
-
-def _row(t: Trial) -> str:
-    told = complaint(t) or t.note
-    return f"| {t.name} | {_gap(t)} | {_seconds(t.here)} | {_seconds(t.there)} | {t.memory >> 20} | {told} |"
-
-
-def _gap(t: Trial) -> str:
-    return "not compared" if t.gap is None else f"{t.gap:.1g}"
-
-
-def _seconds(seconds: float | None) -> str:
-    return "given up" if seconds is None else f"{seconds:.2f}"
 
 
 if __name__ == "__main__":

@@ -44,8 +44,6 @@ from verify.judging.properties import explore
 from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Kind, StatisticalProperty, Tier
 from verify.model.domains import strategy
 
-__all__ = ["Finding", "compare", "deleted", "main", "recorded"]
-
 SEED = 2024
 REPLICATES = 96
 SECONDS = 30.0

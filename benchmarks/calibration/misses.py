@@ -9,22 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from benchmarks.calibration.laws import LAST, Law, batches, walk
-from benchmarks.calibration.limits import Floats, Ints, guarded, half_widths
+from benchmarks.calibration.laws import (
+    LAST,
+    Floats,
+    Ints,
+    Law,
+    batches,
+    guarded,
+    half_widths,
+    least_likelihood,
+    log_likelihood,
+    walk,
+)
 from verify.judging.intervals import FEWEST, TIGHTEST_AT, multiplier
 from verify.judging.judge import BLOCK, GROWTH, looks
-
-__all__ = [
-    "ALPHAS",
-    "LOOKS",
-    "RULES",
-    "SUITE",
-    "Rule",
-    "clopper_pearson",
-    "looks_from",
-    "misses",
-    "taken",
-]
 
 SUITE = 1e-3 / 1024
 """Error of one interval of the suite."""
@@ -140,3 +138,19 @@ def clopper_pearson(hits: int, n: int, confidence: float = 0.95) -> tuple[float,
     tail_share = (1 - confidence) / 2
     lower = float(stats.beta.ppf(tail_share, hits, n - hits + 1)) if hits else 0.0
     return lower, float(stats.beta.isf(tail_share, hits + 1, n - hits)) if hits < n else 1.0
+
+
+def event_miss_rate(p: float, alpha: float, steps: Sequence[int]) -> float:
+    """Chance that `proportion_interval` misses `p` at any of the looks: the hits as a chain that stops at a miss.
+
+    >>> event_miss_rate(0.5, 1e-2, [64]) < event_miss_rate(0.5, 1e-2, [64, 128]) < 1e-2
+    True
+    """
+    chance, before, missed = np.ones(1), 0, 0.0
+    for n in steps:
+        chance = np.convolve(chance, stats.binom.pmf(np.arange(n - before + 1), n - before, p))
+        hits = np.arange(n + 1.0)
+        out = log_likelihood(p, hits, n) <= least_likelihood(hits, n, alpha)
+        missed += float(chance[out].sum())
+        chance, before = np.where(out, 0.0, chance), n
+    return missed

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, special
@@ -15,26 +14,17 @@ from benchmarks.calibration.laws import (
     LAST,
     LAWS,
     TRACY_WIDOM_SHAPE,
+    Floats,
     Law,
     batches,
-    gamma,
+    gamma_law,
     generator,
-    lognormal,
-    lognormal_sd,
+    half_widths,
+    lognormal_law,
+    power_sums,
 )
-from benchmarks.calibration.limits import Floats, half_widths, power_sums
 from benchmarks.calibration.misses import looks_from
 from verify.judging.intervals import FEWEST, multiplier, widened
-
-__all__ = [
-    "TAILS",
-    "Tail",
-    "Tilt",
-    "mixture_weights",
-    "moments",
-    "rare_miss_rate",
-    "tilts",
-]
 
 
 class Tilt(NamedTuple):
@@ -43,10 +33,14 @@ class Tilt(NamedTuple):
     one: float
     two: float
     three: float
-    log_norm: float
+    log_norm: float = 0.0
+
+    def exponent(self, u: Any) -> Any:
+        """Without the norm."""
+        return ((self.three * u + self.two) * u + self.one) * u
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Tail:
     """A law whose misses are made frequent: its support from `low` on, and a quadrature rule of nodes and weights."""
 
@@ -57,22 +51,16 @@ class Tail:
 
     def tilted(self, exponents: Floats | Sequence[float]) -> tuple[Tilt, Floats]:
         """The tilt normalised, and the weights of the nodes under it."""
-        one, two, three = map(float, exponents)
-        u, weights = self.grid[0] / self.law.sd, self.grid[1]
-        exponent = ((three * u + two) * u + one) * u
+        tilt, weights = Tilt(*map(float, exponents)), self.grid[1]
+        exponent = tilt.exponent(self.grid[0] / self.law.sd)
         top = float(exponent.max())
         log_norm = top + math.log(float(weights @ np.exp(exponent - top)))
-        return Tilt(one, two, three, log_norm), weights * np.exp(exponent - log_norm)
+        return tilt._replace(log_norm=log_norm), weights * np.exp(exponent - log_norm)
 
     def log_likelihood_ratio(self, tilt: Tilt, sums: Floats, n: int) -> Floats:
         """Logarithm of dQ/dP of the tilted law Q against the law P after `n` replicates, shape (rows,)."""
-        sd = self.law.sd
-        return (
-            tilt.one * sums[0] / sd
-            + tilt.two * sums[1] / sd**2
-            + tilt.three * sums[2] / sd**3
-            - n * tilt.log_norm
-        )
+        one, two, three = sums / self.law.sd ** np.arange(1, 4)[:, None]
+        return tilt.one * one + tilt.two * two + tilt.three * three - n * tilt.log_norm
 
     def peak(self, tilt: Tilt) -> float:
         """Largest exponent on the support."""
@@ -81,7 +69,7 @@ class Tail:
         turns = np.roots([3 * tilt.three, 2 * tilt.two, tilt.one])
         at = [u for u in turns[np.isreal(turns)].real if u > self.low / self.law.sd]
         at += [self.low / self.law.sd] if math.isfinite(self.low) else []
-        return max(((tilt.three * u + tilt.two) * u + tilt.one) * u for u in at)
+        return max(map(tilt.exponent, at))
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], tilt: Tilt) -> Floats:
         """Replicates of the tilted law, by rejection."""
@@ -89,8 +77,7 @@ class Tail:
         share, found = math.exp(tilt.log_norm - peak), np.zeros(0)
         while len(found) < wanted:
             x = self.law.draw(rng, (1, 64 + math.ceil(1.05 * (wanted - len(found)) / share)))[0]
-            u = x / self.law.sd
-            exponent = ((tilt.three * u + tilt.two) * u + tilt.one) * u - peak
+            exponent = tilt.exponent(x / self.law.sd) - peak
             found = np.concatenate([found, x[rng.standard_exponential(len(x)) > -exponent]])
         return found[:wanted].reshape(shape)
 
@@ -100,35 +87,33 @@ def _gaussian() -> tuple[Floats, Floats]:
     return z, np.exp(-(z**2) / 2) * ((z[1] - z[0]) / math.sqrt(2 * math.pi))
 
 
-def _lognormal_tail(sigma: float, last: int = LAST) -> Tail:
+def _lognormal(sigma: float, looks: int = 1) -> Tail:
     z, weights = _gaussian()
-    draw, mean, growth = partial(lognormal, sigma=sigma), math.exp(sigma**2 / 2), math.expm1(sigma**2)
-    law = Law(name=f"lognormal({sigma:g})", draw=draw, sd=lognormal_sd(sigma), last=last)
-    skewness, nodes = (growth + 3) * math.sqrt(growth), np.exp(sigma * z) - mean
-    return Tail(law=law, skewness=skewness, grid=(nodes, weights), low=-mean)
+    mean, growth = math.exp(sigma**2 / 2), math.expm1(sigma**2)
+    nodes = np.exp(sigma * z) - mean
+    return Tail(lognormal_law(sigma, looks * LAST), (growth + 3) * math.sqrt(growth), (nodes, weights), -mean)
 
 
-def _gamma_tail(name: str, a: float, last: int = LAST) -> Tail:
+def _gamma(name: str, a: float, looks: int = 1) -> Tail:
     y = np.linspace(math.log(special.gammaincinv(a, 1e-30)), math.log(a + 20 * math.sqrt(a) + 60), 1501)
-    law = Law(name=name, draw=partial(gamma, a=a), sd=math.sqrt(a), last=last)
     grid = np.exp(y) - a, np.exp(a * y - np.exp(y) - math.lgamma(a)) * (y[1] - y[0])
-    return Tail(law=law, skewness=2 / math.sqrt(a), grid=grid, low=-a)
+    return Tail(gamma_law(name, a, looks * LAST), 2 / math.sqrt(a), grid, -a)
 
 
 TAILS: Mapping[str, Tail] = {
     tail.law.name: tail
     for tail in (
-        Tail(law=LAWS["normal"], skewness=0.0, grid=_gaussian()),
-        _gamma_tail("gamma as Tracy-Widom", TRACY_WIDOM_SHAPE),
-        _gamma_tail("gamma(4)", 4.0),
-        _gamma_tail("exponential", 1.0, last=2 * LAST),
-        _lognormal_tail(0.25),
-        _lognormal_tail(0.35),
-        _lognormal_tail(0.5, last=2 * LAST),
-        _lognormal_tail(0.6, last=2 * LAST),
-        _lognormal_tail(0.7, last=2 * LAST),
-        _lognormal_tail(0.85, last=4 * LAST),
-        _lognormal_tail(1.0, last=8 * LAST),
+        Tail(LAWS["normal"], 0.0, _gaussian()),
+        _gamma("gamma as Tracy-Widom", TRACY_WIDOM_SHAPE),
+        _gamma("gamma(4)", 4.0),
+        _gamma("exponential", 1.0, 2),
+        _lognormal(0.25),
+        _lognormal(0.35),
+        _lognormal(0.5, 2),
+        _lognormal(0.6, 2),
+        _lognormal(0.7, 2),
+        _lognormal(0.85, 4),
+        _lognormal(1.0, 8),
     )
 }
 
@@ -176,8 +161,7 @@ def moments(tail: Tail, exponents: Floats | Sequence[float]) -> tuple[float, flo
 
 def _divergence(tail: Tail, exponents: Floats | Sequence[float]) -> float:
     tilt, weights = tail.tilted(exponents)
-    u = tail.grid[0] / tail.law.sd
-    return float(weights @ (((tilt.three * u + tilt.two) * u + tilt.one) * u)) - tilt.log_norm
+    return float(weights @ tilt.exponent(tail.grid[0] / tail.law.sd)) - tilt.log_norm
 
 
 def rare_miss_rate(
@@ -188,9 +172,12 @@ def rare_miss_rate(
     Sequences are drawn from an equal mixture of tilted laws; each that misses counts dP/dQ at its first miss,
     Q being the mixture, which is unbiased for whatever stopping time.
     """
-    ways = tilts(tail, alpha, first)
+    ways, weights = tilts(tail, alpha, first), list[Floats]()
     each = math.ceil(sequences / len(ways)) + 1
-    weights = [_weights(tail, way, ways, alpha, each, seed, first) for way in ways]
+    for number, way in enumerate(ways):
+        rng = generator(seed, tail.law.name, number, round(1 / alpha))
+        parts = [_first_misses(tail, way, ways, alpha, size, rng, first) for size in batches(each)]
+        weights.append(np.concatenate(parts))
     variance = sum(float(w.var(ddof=1)) / each for w in weights) / len(ways) ** 2
     total = float(np.sum(weights))
     return total / each / len(ways), math.sqrt(variance), float(np.max(weights)) / total
@@ -200,13 +187,6 @@ def mixture_weights(tail: Tail, ways: list[Tilt], sums: Floats, n: int) -> Float
     """Likelihood ratio dP/dQ of the law against the equal mixture of the tilted laws, shape (rows,)."""
     ratios = [tail.log_likelihood_ratio(tilt, sums, n) for tilt in ways]
     return np.exp(math.log(len(ways)) - np.logaddexp.reduce(ratios, axis=0))
-
-
-def _weights(
-    tail: Tail, way: Tilt, ways: list[Tilt], alpha: float, rows: int, seed: int, first: int
-) -> Floats:
-    rng = generator(seed, tail.law.name, ways.index(way), round(1 / alpha))
-    return np.concatenate([_first_misses(tail, way, ways, alpha, size, rng, first) for size in batches(rows)])
 
 
 def _first_misses(

@@ -9,26 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.calibration.laws import BATCH, EVENTS, LAWS, PROMISED, Event, Law
-from benchmarks.calibration.limits import Floats, Ints
+from benchmarks.calibration.laws import BATCH, LAWS, PROMISED, Event, Floats, Ints, Law
 from benchmarks.calibration.misses import SUITE
 from verify.judging.judge import looks
-
-__all__ = [
-    "AGREES",
-    "CLAIMS",
-    "DISAGREES",
-    "OFFSETS",
-    "REPORT_ALPHAS",
-    "REPORT_LAWS",
-    "Claims",
-    "Verdicts",
-    "decided",
-    "judge_reports",
-    "judged",
-    "synthetic",
-    "wrong",
-]
 
 AGREES, DISAGREES = 1, -1
 
@@ -103,7 +86,7 @@ FRACTIONS = (1 / 2, 1 / 3, 1 / 4, 1 / 6, 1 / 8)
 
 OFFSETS = (0.0, 0.5, 0.95, 1.0, 1.05, 2.0, 4.0)
 
-REPORT_LAWS: tuple[Law | Event, ...] = (*(LAWS[name] for name in PROMISED), *EVENTS.values())
+REPORT_LAWS: tuple[Law | Event, ...] = (*(LAWS[name] for name in PROMISED), Event(0.5), Event(0.05))
 
 REPORT_ALPHAS = (1e-1 / CLAIMS, 1e-2 / CLAIMS, SUITE)
 

@@ -35,10 +35,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.mutants.edits import KINDS, Edit, edits, passed_by, sample
-from benchmarks.mutants.finder import Finder
-
-__all__ = ["again", "in_room", "main", "mirror_of"]
+from benchmarks.mutants.edits import KINDS, Edit, Finder, edits, passed_by, sample
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,6 +50,9 @@ HUNG = 10
 MEMORY = 16 << 30
 """Bytes of data that the tests of an edit may hold."""
 
+NAMES = ("file", "function", "kind", "before", "after")
+"""What an edit is found again by."""
+
 
 class _Logic(Finder, ast.NodeVisitor):
     """Finds what decides between two ways, beside what the finder of quantities finds."""
@@ -60,13 +60,13 @@ class _Logic(Finder, ast.NodeVisitor):
     def visit_Compare(self, node: ast.Compare) -> None:
         """A comparison for equality, identity or membership."""
         if len(node.ops) == 1 and type(node.ops[0]) in LOGIC:
-            self._operator(node, "logic", *LOGIC[type(node.ops[0])], left=node.left)
+            self._operator(node, "logic", node.left, *LOGIC[type(node.ops[0])])
         super().visit_Compare(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         """The first `and` or `or` of a row."""
         if len(node.values) == 2:
-            self._operator(node, "logic", *LOGIC[type(node.op)], left=node.values[0])
+            self._operator(node, "logic", node.values[0], *LOGIC[type(node.op)])
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
@@ -84,16 +84,12 @@ class _Logic(Finder, ast.NodeVisitor):
 
 def in_room(root: Path, room: str) -> list[Edit]:
     """Return all edits of the files of a room, a folder or one file below `root`."""
-    place = root / room
-    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    found: list[Edit] = []
-    for file in (str(path.relative_to(root)) for path in files):
-        source = (root / file).read_text(encoding="utf-8")
-        finder = _Logic(source)
-        finder.visit(ast.parse(source))
-        logic = [p for p in (*finder.found, *finder.passed) if p.kind == "logic"]
+    place, found = root / room, list[Edit]()
+    for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+        file = str(path.relative_to(root))
+        finder = _Logic(root, file)
         found += [*edits(root, file), *passed_by(root, file)]
-        found += dict.fromkeys(Edit(file=file, **p._asdict()) for p in logic)
+        found += dict.fromkeys(e for e in (*finder.found, *finder.passed) if e.kind == "logic")
     return found
 
 
@@ -106,11 +102,8 @@ def mirror_of(root: Path, room: str) -> list[str]:
         If no tests mirror it.
     """
     place = Path(room).with_suffix("")
-    mirrors = [
-        root / "tests" / place,
-        *(root / "tests" / place.parent).glob(f"test_{place.name.lstrip('_')}*.py"),
-    ]
-    found = sorted(str(path.relative_to(root)) for path in mirrors if path.exists())
+    files = (root / "tests" / place.parent).glob(f"test_{place.name.lstrip('_')}*.py")
+    found = sorted(str(p.relative_to(root)) for p in (root / "tests" / place, *files) if p.exists())
     if not found:
         raise ValueError(f"no tests mirror {room}: name some with --tests")
     return [*found, room]
@@ -122,33 +115,23 @@ def mirror_of(root: Path, room: str) -> list[str]:
 def kept(edit: Edit, root: Path, every: Sequence[Edit]) -> dict[str, Any]:
     """Return what an edit is found again by, among all edits of its room."""
     line, becomes = edit.lines(root)
-    number = [e for e in every if _name(e.json()) == _name(edit.json())].index(edit)
-    names = ("file", "function", "kind", "before", "after")
-    return {
-        **{name: getattr(edit, name) for name in names},
-        "line": line,
-        "becomes": becomes,
-        "number": number,
-    }
+    named = {name: getattr(edit, name) for name in NAMES}
+    number = [e for e in every if _fits(e, named, NAMES)].index(edit)
+    return {**named, "line": line, "becomes": becomes, "number": number}
 
 
 def again(row: dict[str, Any], root: Path, every: Sequence[Edit]) -> Edit | None:
     """Return the edit of the room that a row of a file describes; None if there is none any more."""
-    here = [edit for edit in every if _name(edit.json()) == _name(row)]
-    named = [edit for edit in every if _name(edit.json())[1:] == _name(row)[1:]]
-    for found in (here, named):
+    number, places = row["number"], [[e for e in every if _fits(e, row, n)] for n in (NAMES, NAMES[1:])]
+    for found in places:
         if same := [edit for edit in found if edit.lines(root)[0] == row["line"]]:
-            return (
-                found[row["number"]]
-                if row["number"] < len(found) and found[row["number"]] in same
-                else same[0]
-            )
-    found = here or named
-    return found[min(row["number"], len(found) - 1)] if found else None
+            return found[number] if number < len(found) and found[number] in same else same[0]
+    found = places[0] or places[1]
+    return found[min(number, len(found) - 1)] if found else None
 
 
-def _name(row: dict[str, Any]) -> tuple[str, ...]:
-    return (row["file"], row["function"], row["kind"], row["before"], row["after"])
+def _fits(edit: Edit, row: dict[str, Any], names: Sequence[str]) -> bool:
+    return all(getattr(edit, name) == row[name] for name in names)
 
 
 # --- the scratch copy ------------------------------------------------------------------------------------------------
@@ -252,43 +235,32 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         rows: list[dict[str, Any]] = []
         found = {"room": room, "seed": earlier.get("seed", asked.seed), "tests": tests, "edits": rows}
         for row, edit in chosen:
-            rows.append(_tried(copy, tests, row, edit, HUNG * plain.seconds + 60))
+            run = Run("", 0.0)
+            if edit:
+                with copy.edited(edit):
+                    run = copy.run(tests, HUNG * plain.seconds + 60)
+            # empty where no test failed, None where the edit is gone
+            rows.append({**row, "killed_by": run.ended_by if edit else None, "seconds": run.seconds})
+            _say("no longer there" if not edit else run.ended_by or "SURVIVES", row, sys.stderr)
             if asked.out:
                 asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return _told(rows, earlier.get("edits", rows), plain)
-
-
-def _tried(
-    copy: Copy, tests: Sequence[str], row: dict[str, Any], edit: Edit | None, limit: float
-) -> dict[str, Any]:
-    """One finding: `killed_by` is empty where no test failed, None where the edit is gone."""
-    if edit is None:
-        return {**row, "killed_by": None, "seconds": 0.0}
-    with copy.edited(edit):
-        run = copy.run(tests, limit)
-    print(
-        f"{edit.file} {edit.function}: {row['becomes']}: {run.ended_by or 'SURVIVES'}",
-        file=sys.stderr,
-        flush=True,
-    )
-    return {**row, "killed_by": run.ended_by, "seconds": run.seconds}
-
-
-def _told(rows: Sequence[dict[str, Any]], earlier: Sequence[dict[str, Any]], plain: Run) -> int:
-    pairs = zip(rows, earlier, strict=True)
+    pairs = zip(rows, earlier.get("edits", rows), strict=True)
     lost = [row for row, old in pairs if old["killed_by"] and row["killed_by"] == ""]
     for row in lost:
-        print(f"no longer noticed: {row['file']} {row['function']}: {row['line']} -> {row['becomes']}")
-    gone = [row for row in rows if row["killed_by"] is None]
-    for row in gone:
-        print(f"no longer there: {row['file']} {row['function']}: {row['line']}")
-    killed = sum(bool(row["killed_by"]) for row in rows)
-    seconds = sum(row["seconds"] for row in rows) / max(len(rows) - len(gone), 1)
+        _say("no longer noticed", row, sys.stdout)
+    killed, there = (
+        sum(map(kind, (r["killed_by"] for r in rows))) for kind in (bool, lambda k: k is not None)
+    )
     print(
-        f"{killed} of {len(rows) - len(gone)} edits are noticed, {len(gone)} are gone, {len(lost)} are no longer"
-        f" noticed; {seconds:.1f} CPU s an edit, {plain.seconds:.1f} without one"
+        f"{killed} of {there} edits are noticed, {len(rows) - there} are gone, {len(lost)} are no longer noticed;"
+        f" {sum(r['seconds'] for r in rows) / max(there, 1):.1f} CPU s an edit, {plain.seconds:.1f} without one"
     )
     return 1 if lost else 0
+
+
+def _say(what: str, row: dict[str, Any], stream: Any) -> None:
+    place = f"{row['file']} {row['function']}"
+    print(f"{what}: {place}: {row['line']} -> {row['becomes']}", file=stream, flush=True)
 
 
 if __name__ == "__main__":

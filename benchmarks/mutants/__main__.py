@@ -10,9 +10,9 @@ patience tries anew what was unfinished.
 
 Edits are drawn from lines that a claim executes and that state a quantity: no refusals, tolerances or texts. An edit
 is caught if a claim comes out against its expected verdict or as one that no replicates would decide, crashes, never
-ends, or is no longer let in. It is inert if
-nothing that claims read moves by more than rounding: no number of any row, nor, of draws, of the first sixteen
-replicates at each point. It is unfinished if the claims that execute it take longer than the patience.
+ends, or is no longer let in. It is inert if nothing that claims read moves by more than rounding: no number of any row,
+nor, of draws, of the first sixteen replicates at each point. It is unfinished if the claims that execute it take longer
+than the patience.
 """
 
 from __future__ import annotations
@@ -25,60 +25,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
-from benchmarks.mutants import tables
-from benchmarks.mutants.baseline import baseline, reach_of
 from benchmarks.mutants.edits import Edit, edits, passed_by, sample
-from benchmarks.mutants.reach import FOLDERS, ROOT, Reach
-from benchmarks.mutants.trial import Told, Trial, preload
+from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Reach, joined
+from benchmarks.mutants.trial import CAUGHT, Row, Told, Trial, five, preload
 
-FOUND, AGAIN, CAMPAIGN = "mutants.jsonl", "again.jsonl", "campaign.json"
+ENOUGH = 0.9
+"""Of the runs of claims, those of which the store must hold a block: some are never stored."""
 
-Findings = dict[tuple[Any, ...], dict[str, Any]]
+Finding = dict[str, Any]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run or continue a campaign and print its tables."""
-    asked = _asked(argv)
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    try:
-        before, costs = baseline(asked.folder, asked.workers)
-        reach = reach_of(asked.folder, asked.workers)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    origin = _origin(asked)
-    drawn = [_drawn(reach, top, asked) for top in asked.top]
-    chosen = _survivors(asked.again) if asked.again else [edit for one in drawn for edit in one.chosen]
-
-    def on_trial(edit: Edit) -> Trial:
-        told = Told(*reach.at(edit.file, edit.line), before, costs, asked.folder, asked.patience)
-        return Trial(edit, told)
-
-    preload()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # children are ended, what they found is kept
-    found = campaign(
-        chosen,
-        on_trial,
-        asked.folder / (AGAIN if asked.again else FOUND),
-        asked.workers,
-        say=_say,
-        patience=asked.patience,
-    )
-    if not asked.again:
-        _file(
-            asked.folder / CAMPAIGN,
-            [tables.summary(one.counts, found, origin, ROOT) for one in drawn],
-        )
-    print(tables.told(found))
-    return 0
-
-
-def _asked(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="benchmarks.mutants", description=(__doc__ or "").partition("\n")[0]
     )
@@ -86,69 +49,146 @@ def _asked(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--edits", type=int, default=100, metavar="N", help="of all folders together")
     parser.add_argument("--top", choices=FOLDERS, action="append", help="one folder only (repeatable)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the choice of edits")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="edits on trial at a time")
     parser.add_argument(
         "--patience", type=float, default=60.0, metavar="S", help="seconds of claims per edit"
     )
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="edits on trial at a time")
-    parser.add_argument(
-        "--again", type=Path, metavar="FILE", help="the survivors of this campaign's file instead"
-    )
     asked = parser.parse_args(argv)
-    asked.top = list(dict.fromkeys(asked.top or FOLDERS))
-    return asked
+    folder, workers = asked.folder, asked.workers
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        before, costs = baseline(folder, workers)
+        reach = reach_of(folder, workers)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    tops = list(dict.fromkeys(asked.top or FOLDERS))
+    drawn = {top: _drawn(reach, top, asked.edits // len(tops), asked.seed) for top in tops}
+
+    def on_trial(edit: Edit) -> Trial:
+        return Trial(edit, Told(*reach.at(edit.file, edit.line), before, costs, folder, asked.patience))
+
+    preload()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # children are ended, what they found is kept
+    chosen = [edit for edits_of_top, _ in drawn.values() for edit in edits_of_top]
+    found = campaign(chosen, on_trial, folder / "mutants.jsonl", workers, patience=asked.patience)
+    words = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]
+    commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    origin = {"seed": asked.seed, "commit": commit, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    file = folder / "campaign.json"
+    kept = json.loads(file.read_text())["folders"] if file.exists() else []
+    by_name = {one["folder"]: one for one in kept}
+    by_name |= {top: summary(counts | origin, found, ROOT) for top, (_, counts) in drawn.items()}
+    made = [by_name[top] for top in FOLDERS if top in by_name]
+    file.write_text(json.dumps({"folders": made}, indent=1) + "\n")
+    for row in sorted(found, key=lambda row: row["outcome"]):
+        if row["outcome"] not in CAUGHT:
+            moved = f"{row['run']} of {row['asked']} claims, {row['margins']:.2g} margins {row['mover']}"
+            print(f"{line(row)} ({moved})")
+    counts = Counter(row["outcome"] for row in found)
+    caught, live = sum(counts[name] for name in CAUGHT), len(found) - counts["inert"]
+    print(f"{caught} of {live} caught, {caught / max(live, 1):.0%}; {dict(counts.most_common())}")
+    return 0
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """The edits of a folder that are tried, and how many there were to choose from."""
-
-    chosen: list[Edit]
-    counts: dict[str, Any]
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
-def _drawn(reach: Reach, top: str, asked: argparse.Namespace) -> Drawn:
-    """Edits of lines that a claim executes, as many of each kind."""
+# --- what a campaign compares with
+
+
+def baseline(folder: Path, workers: int) -> tuple[dict[str, Row], dict[str, float]]:
+    """Rows by id and seconds by claim of the report in a folder, which is made if there is none.
+
+    Raises
+    ------
+    ValueError
+        If the report in the folder is of other code.
+    """
+    from verify.results import load
+
+    if not (folder / "results.json").exists():
+        _say("a report of the unedited code comes first, some minutes")
+        words = ["report", "--report-dir", str(folder), "--workers", str(workers), "--seed", str(SEED)]
+        subprocess.run([sys.executable, "-m", "verify.cli", *words], cwd=ROOT, check=False)
+    if not is_of_this_code(folder):
+        raise ValueError(
+            f"{folder} must hold a report of this code, got one of other code; name an empty folder"
+        )
+    rows = load(folder / "results.json").rows
+    before = {row.id: Row(row.verdict, five(row.points)) for row in rows}
+    return before, {row.claim: row.seconds for row in rows}
+
+
+def is_of_this_code(folder: Path) -> bool:
+    """Whether the replicates of a folder are those that the code here would draw."""
+    from verify.claims import registry
+    from verify.model import Claim
+    from verify.running.origin import filed_under
+    from verify.running.store import Store
+
+    places = [claim.experiment for claim in registry.claims() if isinstance(claim, Claim)]
+    with Store(folder, lambda _: None) as kept:
+        where = [filed_under(e.simulate, e.id, e.points[0], SEED, "cpu") for e in places]
+        held = sum(one is not None and bool(kept.read(one, 1)) for one in where)
+    return held >= ENOUGH * len(places)
+
+
+def reach_of(folder: Path, workers: int) -> Reach:
+    """From the folder, or made there: what claims execute, line by line."""
+    file = folder / "reach.json"
+    if not file.exists():
+        _say("following every claim line by line, some minutes")
+        parts = [folder / f"reach-{part}-of-{workers}.json" for part in range(workers)]
+        words = [sys.executable, "-m", "benchmarks.mutants.reach"]
+        running = [
+            subprocess.Popen([*words, str(part), str(workers), str(folder), str(place)],
+                             cwd=ROOT, stderr=subprocess.DEVNULL)
+            for part, place in enumerate(parts) if not place.exists()
+        ]  # fmt: skip
+        if [run for run in running if run.wait()]:
+            raise ValueError(
+                f"claims must be followed, got an error: {' '.join(words)} 0 1 {folder} FILE says which"
+            )
+        file.write_text(json.dumps(joined([json.loads(place.read_text()) for place in parts])))
+    return Reach(json.loads(file.read_text()))
+
+
+def _drawn(reach: Reach, top: str, count: int, seed: int) -> tuple[list[Edit], dict[str, Any]]:
+    """Edits of lines that a claim executes, as many of each kind, and how many there were to choose from."""
     files = sorted(str(f.relative_to(ROOT)) for f in (ROOT / top).rglob("*.py"))
     found = [edit for file in files for edit in edits(ROOT, file)]
-    passed = sum(len(passed_by(ROOT, file)) for file in files)
     executed = [edit for edit in found if any(reach.at(edit.file, edit.line))]
     counts = {
         "folder": top,
-        "passed": passed,
+        "passed": sum(len(passed_by(ROOT, file)) for file in files),
         "not_executed": len(found) - len(executed),
         "executed": len(executed),
     }
-    _say(
-        f"{top}: {passed} edits of refusals, tolerances and texts left out, {counts['not_executed']} in code that no"
-        f" claim executes, {len(executed)} in code that one does"
-    )
-    return Drawn(sample(executed, asked.edits // len(asked.top), asked.seed, ROOT), counts)
+    _say(f"edits: {counts}")
+    return sample(executed, count, seed, ROOT), counts
 
 
-def _survivors(file: Path) -> list[Edit]:
-    kept = known(file).values()
-    fields = Edit.__dataclass_fields__
-    return [
-        Edit(**{n: row[n] for n in fields}) for row in kept if row["outcome"] not in (*tables.CAUGHT, "inert")
-    ]
+# --- edits on trial
 
 
 class OnTrial(Protocol):
     """An edit that is being tried; `poll` returns the finding once there is one."""
 
-    def poll(self) -> dict[str, Any] | None:
+    def poll(self) -> Finding | None:
         """What was found, None as long as it is tried."""
 
     def stop(self) -> None:
         """End it."""
 
 
-def known(file: Path) -> Findings:
+def known(file: Path) -> dict[tuple[Any, ...], Finding]:
     """What a file of findings holds, by edit; a line that a killed campaign left half written is dropped."""
-    found: Findings = {}
-    for line in file.read_text().splitlines() if file.exists() else []:
+    found: dict[tuple[Any, ...], Finding] = {}
+    for text in file.read_text().splitlines() if file.exists() else []:
         try:
-            row = json.loads(line)
+            row = json.loads(text)
         except ValueError:
             continue
         found[_name(row)] = row
@@ -161,20 +201,22 @@ def campaign(
     file: Path,
     workers: int,
     *,
-    say: Callable[[str], None],
     wait: float = 0.02,
     patience: float = 0.0,
-) -> list[dict[str, Any]]:
+) -> list[Finding]:
     """Try what has not been tried yet, or for want of patience not to its end, some side by side.
 
     One finding per edit, each filed when it is there.
     """
-    found = {name: row for name, row in known(file).items() if not _left(row, patience)}
-    waiting = [edit for edit in chosen if _name(edit.json()) not in found]
+    found = {
+        name: row
+        for name, row in known(file).items()
+        if row["outcome"] != "unfinished" or row.get("patience", math.inf) >= patience
+    }
+    waiting = [edit for edit in chosen if _name(edit._asdict()) not in found]
     if file.exists():
         file.write_text("".join(f"{json.dumps(row)}\n" for row in found.values()))
-    underway: list[OnTrial] = []
-    started, total = time.monotonic(), len(waiting)
+    underway, total = list[OnTrial](), len(waiting)
     with file.open("a") as log:
         try:
             while waiting or underway:
@@ -187,42 +229,58 @@ def campaign(
                     log.write(json.dumps(row) + "\n")
                     log.flush()
                     tried = total - len(waiting) - len(underway)
-                    left = (time.monotonic() - started) / tried * (total - tried)
-                    say(f"{tried} of {total}, {left:.0f} s left: {tables.line(row)} {row['seconds']} s")
+                    _say(f"{tried} of {total}: {line(row)} {row['seconds']} s")
         finally:
             for trial in underway:
                 trial.stop()
-    return [found[_name(edit.json())] for edit in chosen]
+    return [found[_name(edit._asdict())] for edit in chosen]
 
 
-def _left(row: dict[str, Any], patience: float) -> bool:
-    return row["outcome"] == "unfinished" and row.get("patience", math.inf) < patience
+def _name(row: Finding) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("file", "line", "column", "end", "after"))
 
 
-def _name(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (row["file"], row["line"], row["column"], row["end"], row["after"])
+# --- what is kept
 
 
-def _origin(asked: argparse.Namespace) -> dict[str, Any]:
-    """Seed, commit and day of a campaign."""
-    words = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]
-    commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    return {"seed": asked.seed, "commit": commit, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+def summary(counts: dict[str, Any], found: Iterable[Finding], root: Path) -> dict[str, Any]:
+    """What is kept of the campaign of one folder: how many edits there were, outcomes, all that was not caught."""
+    mine = [row for row in found if row["file"].startswith(f"{counts['folder']}/")]
+    names = ("file", "line", "kind", "outcome", "mover")
+    survivors = [
+        {name: row[name] for name in names}
+        | {"becomes": _edit(row).lines(root)[1], "margins": float(f"{row['margins']:.2g}")}
+        for row in mine
+        if row["outcome"] not in (*CAUGHT, "inert")
+    ]
+    kinds, rooms = (dict(_counted(mine, of)) for of in (lambda row: row["kind"], room))
+    return {**counts, "kinds": kinds, "rooms": rooms, "survivors": survivors}
 
 
-def _file(file: Path, made: Sequence[dict[str, Any]]) -> None:
-    """Put campaigns of folders into the file, in the place of earlier ones of the same folders."""
-    kept = json.loads(file.read_text())["folders"] if file.exists() else []
-    by_name = {one["folder"]: one for one in (*kept, *made)}
-    file.write_text(json.dumps({"folders": list(_in_order(by_name))}, indent=1) + "\n")
+def _counted(rows: Sequence[Finding], of: Callable[[Finding], str]) -> Iterator[tuple[str, dict[str, int]]]:
+    """Outcomes by what `of` says of a row."""
+    for name in sorted({of(row) for row in rows}):
+        yield name, dict(Counter(row["outcome"] for row in rows if of(row) == name))
 
 
-def _in_order(by_name: dict[str, Any]) -> Iterator[Any]:
-    return (by_name[top] for top in FOLDERS if top in by_name)
+def _edit(row: Finding) -> Edit:
+    return Edit(**{name: row[name] for name in Edit._fields})
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def room(row: Finding) -> str:
+    """The topic that the file of a row belongs to.
+
+    >>> room({"file": "theory/own_direction.py"}), room({"file": "theory/fisher/network.py"})
+    ('theory/own_direction', 'theory/fisher')
+    """
+    top, inside = PurePosixPath(row["file"]).parts[:2]
+    return f"{top}/{inside.removesuffix('.py')}"
+
+
+def line(row: Finding) -> str:
+    """An edit and what came of it."""
+    where = f"{row['file']}:{row['line']}"
+    return f"{row['outcome']:9} {row['kind']:13} {where}  {row['before']} -> {row['after']}  {row['claim']}"
 
 
 if __name__ == "__main__":

@@ -22,13 +22,8 @@ from __future__ import annotations
 import ast
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-from benchmarks.mutants.finder import Finder
-
-__all__ = ["KINDS", "Edit", "edits", "passed_by", "sample"]
+from typing import NamedTuple
 
 KINDS = (
     "constant", "off by one", "sign", "swap", "square", "factor", "draw", "estimator", "normalisation", "branch"
@@ -37,9 +32,29 @@ KINDS = (
 ELSEWHERE = ("_checks.py", "_limits.py", "_memory.py", "__main__.py")
 """Modules that state no quantity at all."""
 
+SMALLEST, LARGEST = 1e-6, 1e6
+DRAWS = (
+    "standard_normal", "normal", "exponential", "uniform", "random", "randn", "rand", "standard_t", "gamma"
+)  # fmt: skip
+TWINS = {f"{a}{end}": f"{b}{end}" for a, b in (("min", "max"), ("max", "min")) for end in ("", "imum")}
+TWINS |= {"amin": "amax", "amax": "amin"}
+MEANS = {"mean": "sum", "median": "mean"}
+COMPARED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Lt: ("<", ">"), ast.Gt: (">", "<"), ast.LtE: ("<=", ">="), ast.GtE: (">=", "<=")
+}  # fmt: skip
+ADDED: dict[type[ast.AST], tuple[str, str]] = {ast.Add: ("+", "-"), ast.Sub: ("-", "+")}
+MULTIPLIED: dict[type[ast.AST], tuple[str, str]] = {ast.Mult: ("*", "/"), ast.Div: ("/", "*")}
 
-@dataclass(frozen=True, kw_only=True)
-class Edit:
+CHECKS = ("_checks", "_limits", "_memory")
+"""Modules that refuse arguments and ask for room."""
+
+LIMITS = ("rtol", "atol", "tol", "xtol", "maxiter", "tolerance")
+"""Keywords that bound an iteration or its rounding."""
+
+TEXTS = ("__repr__", "__str__")
+
+
+class Edit(NamedTuple):
     """An edit of one line: what stood there, what stands there now, and where.
 
     `function` is the innermost one around it, with its class; empty for a line of the module itself.
@@ -71,13 +86,11 @@ class Edit:
         lines[self.line - 1] = old[: self.column] + self.after.encode() + old[self.end :]
         return b"".join(lines).decode()
 
-    def becomes(self, root: Path) -> str:
-        """The line as it is to stand."""
-        return self.apply(root).splitlines()[self.line - 1].strip()
-
-    def json(self) -> dict[str, Any]:
-        """As it is kept."""
-        return asdict(self)
+    def lines(self, root: Path) -> tuple[str, str]:
+        """The line as it is, and as it is to stand."""
+        texts = (root / self.file).read_text(), self.apply(root)
+        before, after = (text.splitlines()[self.line - 1].strip() for text in texts)
+        return before, after
 
 
 def edits(root: Path, file: str) -> list[Edit]:
@@ -105,13 +118,8 @@ def passed_by(root: Path, file: str) -> list[Edit]:
 
 
 def _found(root: Path, file: str) -> tuple[list[Edit], list[Edit]]:
-    source = (root / file).read_text()
-    finder = Finder(source)
-    finder.visit(ast.parse(source))
-    found, passed = (
-        list(dict.fromkeys(Edit(file=file, **place._asdict()) for place in places))
-        for places in (finder.found, finder.passed)
-    )
+    finder = Finder(root, file)
+    found, passed = list(dict.fromkeys(finder.found)), list(dict.fromkeys(finder.passed))
     return ([], found + passed) if Path(file).name in ELSEWHERE else (found, passed)
 
 
@@ -121,7 +129,8 @@ def sample(found: list[Edit], count: int, seed: int, root: Path, kinds: Sequence
     Those after which the file does not parse are passed over.
     """
     rng = random.Random(seed)
-    piles = {kind: sorted((e for e in found if e.kind == kind), key=_place) for kind in kinds}
+    in_order = sorted(found, key=lambda e: (e.file, e.line, e.column, e.after))
+    piles = {kind: [edit for edit in in_order if edit.kind == kind] for kind in kinds}
     for pile in piles.values():
         rng.shuffle(pile)
     order: list[Edit] = []
@@ -130,13 +139,197 @@ def sample(found: list[Edit], count: int, seed: int, root: Path, kinds: Sequence
     return order[:count]
 
 
-def _place(edit: Edit) -> tuple[Any, ...]:
-    return (edit.file, edit.line, edit.column, edit.after)
-
-
 def _parses(edit: Edit, root: Path) -> bool:
     try:
         ast.parse(edit.apply(root))
     except SyntaxError:
         return False
     return True
+
+
+class Finder(ast.NodeVisitor):
+    """Finds edits in a file, those that touch a quantity apart from those that touch none.
+
+    Attributes
+    ----------
+    found
+        Edits of quantities.
+    passed
+        The same of what states none: refusals and their conditions, arguments of checks, estimates of memory,
+        tolerances and limits of iterations, texts.
+    """
+
+    def __init__(self, root: Path, file: str) -> None:
+        self.found, self.passed = list[Edit](), list[Edit]()
+        source = (root / file).read_text(encoding="utf-8")
+        self._file, self._lines = file, source.encode().splitlines(keepends=True)
+        self._quiet, self._function = 0, list[str]()
+        self._checks = set[str]()
+        self.visit(ast.parse(source))
+
+    # --- what is passed by
+
+    def _visit(self, *nodes: ast.AST, passing: bool = False) -> None:
+        self._quiet += passing
+        for node in nodes:
+            self.visit(node)
+        self._quiet -= passing
+
+    def _states_none(self, node: ast.AST) -> None:
+        """A refusal or a text."""
+        self._visit(*ast.iter_child_nodes(node), passing=True)
+
+    visit_Raise = visit_Assert = visit_JoinedStr = _states_none  # noqa: N815
+
+    def visit_If(self, node: ast.If) -> None:
+        """A condition under which is nothing but a refusal states no quantity; what else is under it does."""
+        self._visit(node.test, passing=isinstance(node.body[0], ast.Raise))
+        self._visit(*node.body, *node.orelse)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """The body, and the defaults of its arguments; no decorators, no annotations."""
+        parts = (*node.args.defaults, *filter(None, node.args.kw_defaults), *node.body)
+        self._function.append(node.name)
+        self._visit(*parts, passing=node.name in TEXTS or _only_checks(node))
+        self._function.pop()
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """The body."""
+        self._function.append(node.name)
+        self._visit(*node.body)
+        self._function.pop()
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """The value alone."""
+        if node.value is not None:
+            self._visit(node.value, passing=_is_tolerance(node.target))
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """A value; that of a constant called a tolerance is none."""
+        self._visit(node.value, passing=any(map(_is_tolerance, node.targets)))
+        self._visit(*node.targets)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Which names are checks; `representable` has the result itself as one of its arguments."""
+        if (node.module or "").endswith(CHECKS):
+            self._checks |= {alias.asname or alias.name for alias in node.names} - {"representable"}
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        """A value; that of a tolerance is none."""
+        self._visit(node.value, passing=node.arg in LIMITS)
+
+    def _is_check(self, node: ast.Call) -> bool:
+        """Whether a call refuses its arguments."""
+        if isinstance(node.func, ast.Attribute):
+            of = node.func.value
+            return isinstance(of, ast.Name) and of.id in CHECKS and node.func.attr != "representable"
+        return isinstance(node.func, ast.Name) and node.func.id in self._checks
+
+    # --- what is edited
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """A number."""
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return
+        if isinstance(value, int) and abs(value) < LARGEST:
+            self._replace(node, "off by one", str(value + 1))
+        elif isinstance(value, float) and (value == 0 or SMALLEST < abs(value) < LARGEST):
+            self._replace(node, "constant", repr(1.05 * value) if value else "0.05")
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        """A minus."""
+        if isinstance(node.op, ast.USub):
+            self._replace(node, "sign", self._text(node.operand))
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        """An operation."""
+        left, right, whole = map(self._text, (node.left, node.right, node))
+        for kind, signs in (("sign", ADDED), ("swap", MULTIPLIED)):
+            if type(node.op) in signs:
+                self._operator(node, kind, node.left, *signs[type(node.op)])
+        if isinstance(node.op, ast.Sub):
+            self._replace(node, "swap", f"(({right}) - ({left}))")
+        if isinstance(node.op, ast.Pow):
+            self._replace(node, "square", f"({left})" if right == "2" else f"({left}) ** (({right}) + 1)")
+        if isinstance(node.op, ast.Div):
+            self._replace(node, "normalisation", f"({left}) / (({right}) + 1)")
+            self._replace(node, "normalisation", f"({left})")
+        if isinstance(node.op, ast.Mult | ast.Div | ast.Add | ast.Sub | ast.Pow | ast.MatMult):
+            per_cent = 1 + sum(whole.encode()) % 10  # some number that is always the same for a text
+            self._replace(node, "factor", f"({1 + per_cent / 100:.2f} * ({whole}))")
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """A comparison the other way round."""
+        if len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
+            self._operator(node, "branch", node.left, *COMPARED[type(node.ops[0])])
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """The last for the first."""
+        other = {"0": "-1", "-1": "0"}.get(self._text(node.slice))
+        if other:
+            self._replace(node, "estimator", f"{self._text(node.value)}[{other}]")
+        self.visit(node.value)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """A function of the libraries for its neighbour."""
+        if self._is_check(node):
+            self._states_none(node)
+            return
+        function, text = node.func, self._text(node)
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name in DRAWS:
+            self._replace(node, "draw", f"(1.02 * {text})")
+        for kind, others in (("swap", TWINS), ("estimator", MEANS)):
+            if name in others:
+                self._replace(function, kind, others[name], len(name))
+        if name == "sqrt" and len(node.args) == 1:
+            self._replace(node, "square", f"({self._text(node.args[0])})")
+        if name == "square" and isinstance(function, ast.Attribute):
+            self._replace(node, "square", f"({self._text(node.args[0] if node.args else function.value)})")
+        for keyword in node.keywords:
+            if keyword.arg in ("ddof", "correction") and isinstance(keyword.value, ast.Constant):
+                self._replace(keyword.value, "estimator", "0" if keyword.value.value else "1")
+        self.generic_visit(node)
+
+    # --- how
+
+    def _text(self, node: ast.expr) -> str:
+        return ast.unparse(node) if node.lineno != node.end_lineno else self._at(node)
+
+    def _at(self, node: ast.expr) -> str:
+        return self._lines[node.lineno - 1][node.col_offset : node.end_col_offset].decode()
+
+    def _replace(self, node: ast.expr, kind: str, after: str, last: int | None = None) -> None:
+        """Another text for an expression of one line, or for so many letters at its end."""
+        end = node.end_col_offset or 0
+        start = node.col_offset if last is None else end - last
+        before = self._lines[node.lineno - 1][start:end].decode()
+        if node.lineno == node.end_lineno and before != after:
+            function = ".".join(self._function)
+            edit = Edit(self._file, node.lineno, start, end, kind, before, after, function)
+            (self.passed if self._quiet else self.found).append(edit)
+
+    def _operator(self, node: ast.expr, kind: str, left: ast.expr, old: str, new: str) -> None:
+        """The sign itself, which stands after the left side."""
+        text, after = self._at(node).encode(), (left.end_col_offset or 0) - node.col_offset
+        if node.lineno == node.end_lineno and (at := text.find(old.encode(), after)) >= 0:
+            self._replace(node, kind, (text[:at] + new.encode() + text[at + len(old) :]).decode())
+
+
+def _is_tolerance(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and "TOLERANCE" in target.id
+
+
+def _only_checks(node: ast.FunctionDef) -> bool:
+    """Whether a function can do nothing but refuse: it raises, and neither returns, yields nor sets anything."""
+    inside = list(ast.walk(node))
+    acts = (ast.Yield, ast.YieldFrom, ast.AugAssign, ast.Subscript, ast.Attribute)
+    return any(isinstance(n, ast.Raise) for n in inside) and not any(
+        (isinstance(n, ast.Return) and n.value is not None)
+        or (isinstance(n, acts) and isinstance(getattr(n, "ctx", ast.Store()), ast.Store))
+        for n in inside
+    )

@@ -1,41 +1,38 @@
-"""Which claims execute which line, while their experiments draw and while they are judged."""
+"""Which claims execute which line, while their experiments draw and while they are judged.
+
+A constant of a module or a class, or the default of an argument, is executed once, before any claim, by nobody. The
+lines inside of functions that read its name stand for it.
+"""
 
 from __future__ import annotations
 
+import ast
 import functools
 import gc
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
-
-from benchmarks.mutants.definitions import readers, source
-
-__all__ = ["FOLDERS", "ROOT", "Reach", "joined", "record"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("theory", "simulate")
+SEED = 2024
+
+OPTIMIZED = 0x1
+"""Flag of the code of functions, not of modules and classes."""
 
 
 class Reach:
-    """The lines that claims execute, and what each claim costs.
-
-    Parameters
-    ----------
-    found
-        As `joined` returns it.
-    root
-        Below it are the files.
-    """
+    """The lines of files below `root` that claims execute, as `record` files them."""
 
     def __init__(self, found: dict[str, Any], root: Path = ROOT) -> None:
         self._root = root
         self._lines: dict[str, dict[str, list[int]]] = found["lines"]
         self._contexts: list[str] = found["contexts"]
-        self.seconds: dict[str, float] = found["seconds"]
 
     def at(self, file: str, line: int) -> tuple[list[str], list[str]]:
         """Claims that execute a line when their experiments draw, and those that do when they are judged.
@@ -43,35 +40,112 @@ class Reach:
         A claim may be among both. A line that leaves no trace of its own has that of its statement; one that runs
         when its module is loaded, those of the lines that read what it defines.
         """
-        contexts = {self._contexts[i] for place in self._places(file, line) for i in self._traces(*place)}
-        drawn = {name.removeprefix("drawn ") for name in contexts if name.startswith("drawn ")}
-        judged = {name.removeprefix("judged ") for name in contexts if name.startswith("judged ")}
-        return sorted(drawn), sorted(judged)
-
-    def _traces(self, file: str, line: int) -> list[int]:
-        return self._lines.get(file, {}).get(str(line), [])
+        places = self._places(file, line)
+        traces = {i for path, n in places for i in self._lines.get(path, {}).get(str(n), [])}
+        words = [self._contexts[i].partition(" ") for i in traces]
+        drawn, judged = (sorted({w[2] for w in words if w[0] == kind}) for kind in ("drawn", "judged"))
+        return drawn, judged
 
     @functools.cache  # noqa: B019 - a campaign has one
     def _places(self, file: str, line: int) -> list[tuple[str, int]]:
         path = self._root / file
         here = source(path)
-        if line in here.inside:
-            return [(file, line)]
-        if (first := here.statement(line)) in here.inside:
-            return [(file, first)]
+        for place in (line, here.statement(line)):
+            if place in here.inside:
+                return [(file, place)]
         beside = tuple(self._root / other for other in self._lines)
         return [(str(f.relative_to(self._root)), n) for f, n in readers(path, line, beside)]
 
-    def files(self) -> list[str]:
-        """Those of which any line is executed."""
-        return sorted(self._lines)
+
+# --- what runs when a module is loaded
 
 
-def record(part: int, parts: int, store: Path) -> dict[str, Any]:
-    """Follow every `parts`-th claim of the default tier, from `part` on, line by line.
+class Source:
+    r"""One file: its tree, and the lines that run inside of functions.
 
-    A claim is judged on the replicates of `store`, so that no draws come in between; of each of its experiments one
-    block is drawn at each point. What functions remember is forgotten between claims.
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "a.py"
+    >>> _ = file.write_text("EDGE = 2.0\ndef f(x=1.5):\n    return (x *\n        EDGE)\n")
+    >>> source = Source(file)
+    >>> sorted(source.inside), source.defines(1), source.defines(2), source.named["EDGE"]
+    ([3, 4], ['EDGE'], ['f'], [4])
+    """
+
+    def __init__(self, file: Path) -> None:
+        text = file.read_text()
+        nodes = list(ast.walk(ast.parse(text)))
+        self.inside = set(_function_lines(compile(text, str(file), "exec")))
+        self._statements = [node for node in nodes if isinstance(node, ast.stmt)]
+        self.named: dict[str, list[int]] = defaultdict(list)
+        """Lines with a name, as a variable or as an attribute; of a function of this name all those inside."""
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef):
+                self.named[node.name] += range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                self.named[node.id].append(node.lineno)
+            elif isinstance(node, ast.Attribute):
+                self.named[node.attr].append(node.lineno)
+
+    def statement(self, line: int) -> int:
+        """The first line of the innermost statement around a line."""
+        return max((n.lineno for n in self._around(line)), default=line)
+
+    def defines(self, line: int) -> list[str]:
+        """The names that a line outside of all functions gives a value to."""
+        found: list[str] = []
+        for node in self._around(line):
+            if isinstance(node, ast.FunctionDef):
+                return [node.name]
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            found += [n.id for t in targets if t for n in ast.walk(t) if isinstance(n, ast.Name)]
+        return found
+
+    def _around(self, line: int) -> list[ast.stmt]:
+        return [n for n in self._statements if n.lineno <= line <= (n.end_lineno or n.lineno)]
+
+
+@functools.cache
+def source(file: Path) -> Source:
+    """A file, read once."""
+    return Source(file)
+
+
+def readers(file: Path, line: int, beside: tuple[Path, ...]) -> list[tuple[Path, int]]:
+    """Lines inside of functions, in this file and those `beside` it, that read what a line defines."""
+    found: list[tuple[Path, int]] = []
+    waiting, seen = list(source(file).defines(line)), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for other in [file] if name.startswith("_") else list(dict.fromkeys((file, *beside))):
+            for place in source(other).named.get(name, []):
+                if place in source(other).inside:
+                    found.append((other, place))
+                else:
+                    waiting += source(other).defines(place)
+    return list(dict.fromkeys(found))
+
+
+def _function_lines(code: CodeType) -> Iterator[int]:
+    if code.co_flags & OPTIMIZED:
+        own = (line for _, _, line in code.co_lines() if line is not None)
+        yield from (line for line in own if line != code.co_firstlineno or code.co_name.startswith("<"))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _function_lines(constant)
+
+
+# --- what claims execute
+
+
+def record(part: int, parts: int, store: Path) -> dict[str, dict[int, list[str]]]:
+    """Follow every `parts`-th claim of the report in `store`, from `part` on, line by line.
+
+    A claim is judged on the replicates of the report, so that no draws come in between; of each of its experiments one
+    block is drawn at each point, which stands for all claims that read it. What functions remember is forgotten
+    between claims.
     """
     import coverage
 
@@ -81,92 +155,60 @@ def record(part: int, parts: int, store: Path) -> dict[str, Any]:
     follow.start()
     from simulate.monte_carlo import SerialExecutor, run_block
     from verify.claims import registry
-    from verify.model import Claim, Identity, StatisticalProperty
+    from verify.model import Claim, StatisticalProperty
     from verify.running.engine import Session
     from verify.running.settings import Settings
     from verify.running.store import Store
 
-    seconds: dict[str, float] = {}
-
     def under(name: str, call: Callable[[], object]) -> None:
         _forget()
         follow.switch_context(name)
-        started = time.process_time()
         call()
-        seconds[name] = time.process_time() - started
         follow.switch_context("between")
 
-    judged = {row["claim"] for row in json.loads((store / "results.json").read_text())["rows"]}
-    mine = [claim for claim in registry.select() if claim.id in judged][part::parts]
-    settings = Settings()
-    drawn: dict[str, list[str]] = {}
-    for number, claim in enumerate(mine):
-        print(f"{part}: {number} of {len(mine)}: {claim.id}", file=sys.stderr, flush=True)
+    rows, readers = (
+        json.loads((store / "results.json").read_text())["rows"],
+        defaultdict[str, list[str]](list),
+    )
+    for row in rows:
+        if row["claim"] not in readers[row["experiment"]]:
+            readers[row["experiment"]].append(row["claim"])
+    judged, followed = {row["claim"] for row in rows}, set[str]()
+    for claim in [claim for claim in registry.select() if claim.id in judged][part::parts]:
         with Store(store, print) as kept:
-            session = Session([claim], settings, SerialExecutor(), alpha=registry.alpha, store=kept)
+            session = Session([claim], Settings(), SerialExecutor(), alpha=registry.alpha, store=kept)
             under(f"judged {claim.id}", functools.partial(session.rows, claim))
-        if isinstance(claim, Claim):
-            readers = drawn.setdefault(claim.experiment.id, [])
-            readers.append(claim.id)
-            if len(readers) > 1:
-                continue
-
-            def blocks(claim: Claim = claim) -> None:
-                for point in claim.experiment.points:
-                    run_block(
-                        claim.experiment.simulate,
-                        experiment=claim.experiment.id,
-                        point=point,
-                        seed=2024,
-                        index=0,
-                    )
-
-            under(f"drawn {claim.experiment.id}", blocks)
+        if isinstance(claim, Claim) and claim.experiment.id not in followed:
+            place = claim.experiment
+            followed.add(place.id)
+            ask = functools.partial(run_block, place.simulate, experiment=place.id, seed=SEED, index=0)
+            under(f"drawn {place.id}", lambda ask=ask, place=place: [ask(point=p) for p in place.points])
         elif isinstance(claim, StatisticalProperty):
             alone = Session([claim], Settings(replicates=96), SerialExecutor(), alpha=registry.alpha)
             under(f"drawn {claim.id}", functools.partial(alone.rows, claim))
-        elif isinstance(claim, Identity):
-            pass  # routes are computed when it is judged
     follow.stop()
-    return _gathered(follow.get_data(), seconds)
+    data, lines = follow.get_data(), dict[str, dict[int, list[str]]]()
+    for file in data.measured_files():
+        found = dict[int, list[str]]()
+        for line, names in data.contexts_by_lineno(file).items():
+            found[line] = [name for name in names if name.startswith("judged ")]
+            places = [name.removeprefix("drawn ") for name in names if name.startswith("drawn ")]
+            found[line] += [f"drawn {claim}" for place in places for claim in readers.get(place, [place])]
+        lines[os.path.relpath(file, ROOT)] = found
+    return lines
 
 
-def joined(
-    parts: Iterable[dict[str, Any]], readers: dict[str, list[str]], judged: dict[str, float]
-) -> dict[str, Any]:
-    """One record of several; experiments become the claims that read them, at the cost of a whole run."""
-    contexts: list[str] = []
+def joined(parts: list[dict[str, dict[str, list[str]]]]) -> dict[str, Any]:
+    """One record of several, in which a claim's name stands once."""
     index: dict[str, int] = {}
     lines: dict[str, dict[str, set[int]]] = {}
-    for found in parts:
-        for file, rows in found["lines"].items():
-            for line, numbers in rows.items():
-                for number in numbers:
-                    kind, _, name = found["contexts"][number].partition(" ")
-                    for claim in readers.get(name, [name]):
-                        words = f"{kind} {claim}"
-                        place = index.setdefault(words, len(index))
-                        lines.setdefault(file, {}).setdefault(line, set()).add(place)
-    contexts = list(index)
-    return {
-        "contexts": contexts,
-        "seconds": judged,
-        "lines": {f: {n: sorted(s) for n, s in rows.items()} for f, rows in lines.items()},
-    }
-
-
-def _gathered(data: Any, seconds: dict[str, float]) -> dict[str, Any]:
-    contexts: dict[str, int] = {}
-    lines: dict[str, dict[str, list[int]]] = {}
-    for file in data.measured_files():
-        rows = {
-            str(line): [
-                contexts.setdefault(n, len(contexts)) for n in names if n.startswith(("drawn ", "judged "))
-            ]
-            for line, names in data.contexts_by_lineno(file).items()
-        }
-        lines[os.path.relpath(file, ROOT)] = {line: numbers for line, numbers in rows.items() if numbers}
-    return {"contexts": list(contexts), "seconds": seconds, "lines": lines}
+    for part in parts:
+        for file, rows in part.items():
+            for line, names in rows.items():
+                numbers = lines.setdefault(file, {}).setdefault(line, set())
+                numbers |= {index.setdefault(name, len(index)) for name in names}
+    kept = {f: {n: sorted(s) for n, s in rows.items() if s} for f, rows in lines.items()}
+    return {"contexts": list(index), "lines": kept}
 
 
 def _forget() -> None:
@@ -174,8 +216,8 @@ def _forget() -> None:
     for found in gc.get_objects():
         if type(found) is functools._lru_cache_wrapper:  # isinstance would ask lazy modules for their class
             module = str(getattr(found, "__module__", ""))
-            top = module.partition(".")[0]
-            if top in FOLDERS or (module.startswith("verify.claims") and not module.endswith(".registry")):
+            claims = module.startswith("verify.claims") and not module.endswith(".registry")
+            if module.partition(".")[0] in FOLDERS or claims:
                 found.cache_clear()
 
 

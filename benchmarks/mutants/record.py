@@ -25,12 +25,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mutants.child import CAUGHT
 from benchmarks.mutants.edits import KINDS
 from benchmarks.mutants.reach import FOLDERS, ROOT
+from benchmarks.mutants.trial import CAUGHT
 from verify.judging.campaign import FILE, Campaign, Outcomes, Survivor, campaigns
-
-__all__ = ["PAGE", "document", "merged", "written"]
 
 CRASHED = ("broken", "refused", "hung")
 """Caught without a verdict: a check crashed, a claim was no longer let in, or one never ended."""
@@ -66,46 +64,38 @@ def document(made: Iterable[Campaign]) -> str:
 
 def _chapter(one: Campaign) -> Iterator[str]:
     told = one.all
-    yield f"## {one.folder}"
-    yield ""
+    yield f"## {one.folder}\n"
     yield (
         f"{told.tried} edits, seed {one.seed}, commit `{one.commit}`, {one.date}: {told.caught} of the {told.live} that"
         f" change a number were caught, {told.rate:.0%} ({told.crashed} of them by a crash or a refusal); {told.inert}"
         f" were inert. They were sampled from {one.executed}; not tried were {one.passed} of refusals, tolerances and"
-        f" texts, and {one.not_executed} in code that no claim executes."
+        f" texts, and {one.not_executed} in code that no claim executes.\n"
     )
+    head = ("tried", "inert", "caught", "by a crash", "survived", "rate")
+    for name, tallies in (("kind", one.kinds), ("code", one.rooms)):
+        yield from _table((name, *head), ((key, *_numbers(tally)) for key, tally in tallies.items()))
+    yield f"Survivors: {len(one.survivors)}, {one.unexplained} of them without a reason.\n"
+    rows = [_cells(s) for s in sorted(one.survivors, key=lambda s: (bool(s.reason), s.place))]
+    yield from _table(("where", "edit", "line", "outcome", "moved by", "reason"), rows) if rows else ()
+
+
+def _numbers(t: Outcomes) -> tuple[str, ...]:
+    return (*map(str, (t.tried, t.inert, t.caught, t.crashed, t.live - t.caught)), f"{t.rate:.0%}")
+
+
+def _cells(s: Survivor) -> tuple[str, ...]:
+    moved, bar = (
+        f"{s.margins:g} margins of {s.mover}" if s.mover else "nothing read",
+        s.becomes.replace("|", "\\|"),
+    )
+    code = f"`` {bar} ``" if "`" in s.becomes else f"`{bar}`"
+    return s.place, s.kind, code, s.outcome, moved, s.reason or "**none**"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield from (f"| {' | '.join(head)} |", "|---" * len(head) + "|")
+    yield from (f"| {' | '.join(row)} |" for row in rows)
     yield ""
-    yield from _table("kind", one.kinds)
-    yield from _table("code", one.rooms)
-    yield f"Survivors: {len(one.survivors)}, {one.unexplained} of them without a reason."
-    yield ""
-    yield from _survivors(one.survivors)
-
-
-def _table(name: str, tallies: Mapping[str, Outcomes]) -> Iterator[str]:
-    yield f"| {name} | tried | inert | caught | by a crash | survived | rate |"
-    yield "|---|---|---|---|---|---|---|"
-    for key, t in tallies.items():
-        yield f"| {key} | {t.tried} | {t.inert} | {t.caught} | {t.crashed} | {t.live - t.caught} | {t.rate:.0%} |"
-    yield ""
-
-
-def _survivors(found: Sequence[Survivor]) -> Iterator[str]:
-    if not found:
-        return
-    yield "| where | edit | line | outcome | moved by | reason |"
-    yield "|---|---|---|---|---|---|"
-    for s in sorted(found, key=lambda s: (bool(s.reason), s.place)):
-        moved = f"{s.margins:g} margins of {s.mover}" if s.mover else "nothing read"
-        cells = (s.place, s.kind, _code(s.becomes), s.outcome, moved, s.reason or "**none**")
-        yield f"| {' | '.join(cells)} |"
-    yield ""
-
-
-def _code(text: str) -> str:
-    """Source in a cell of a table."""
-    bar = text.replace("|", "\\|")
-    return f"`` {bar} ``" if "`" in text else f"`{bar}`"
 
 
 def merged(file: Path, new: Path) -> tuple[Campaign, ...]:
@@ -118,19 +108,17 @@ def merged(file: Path, new: Path) -> tuple[Campaign, ...]:
 
 def _kept(raw: Mapping[str, Any], reasons: Mapping[Any, str]) -> Campaign:
     """What is kept of a campaign; what its own survivors have no reason for has the one that the record gives."""
-    found = [
-        Survivor(
-            f"{s['file']}:{s['line']}",
-            *(s[name] for name in ("kind", "becomes", "outcome", "margins", "mover")),
-            s.get("reason", ""),
-        )
-        for s in raw["survivors"]
-    ]
+    survivors: list[Survivor] = []
+    for s in raw["survivors"]:
+        named = (s[name] for name in ("kind", "becomes", "outcome", "margins", "mover"))
+        one = Survivor(f"{s['file']}:{s['line']}", *named, s.get("reason", ""))
+        survivors.append(one._replace(reason=one.reason or reasons.get(_edit(one), "")))
+    kinds, rooms = ({n: _tally(outcomes) for n, outcomes in raw[part].items()} for part in ("kinds", "rooms"))
     return Campaign(
         **{name: raw[name] for name in Campaign._fields[:7]},
-        kinds={name: _tally(raw["kinds"][name]) for name in KINDS if name in raw["kinds"]},
-        rooms={name: _tally(outcomes) for name, outcomes in raw["rooms"].items()},
-        survivors=[s._replace(reason=s.reason or reasons.get(_edit(s), "")) for s in found],
+        kinds={name: kinds[name] for name in KINDS if name in kinds},
+        rooms=rooms,
+        survivors=survivors,
     )
 
 

@@ -13,8 +13,7 @@
 
 from benchmarks.pretend.counts import Counts
 from benchmarks.pretend.device import NAME, POSSIBLE, pretended
-from benchmarks.pretend.rounding import Rounding
-from benchmarks.pretend.rules import RefusedError
+from benchmarks.pretend.rules import RefusedError, Rounding
 from benchmarks.pretend.trials import Trial, tried
 
 __all__ = ["NAME", "POSSIBLE", "Counts", "RefusedError", "Rounding", "Trial", "pretended", "tried"]

@@ -1,21 +1,29 @@
-"""What happened while a device was pretended: how much of it there, how much on the CPU, and on which lines."""
+"""What happened while a device was pretended: how much of it there, how much on the CPU, and on which lines.
+
+What no mode of torch sees is work of the CPU on any device: decompositions by numpy and scipy, training in numpy.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import scipy.linalg
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 
-__all__ = ["Counts", "EnoughLaunches", "line_of_ours"]
+from simulate.matrices import ensembles, reduced
+from simulate.perceptrons import trained
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,10 +78,10 @@ class Counts:
         Launches after which the next call of torch by Python raises `EnoughLaunches`.
     launches
         Operations there that are no views: a kernel, a copy, or a few of them each.
-    synchronisations
-        Lines on which the CPU waited for the device, each with how often.
-    sent, fetched
-        Bytes copied to the device and back.
+    waits
+        How often the CPU waited for the device.
+    sent
+        Bytes copied to the device.
     device_work, host_work
         Floating point operations of products and decompositions, elements of the results of all else that is no
         integer. That of the CPU by line.
@@ -81,16 +89,10 @@ class Counts:
 
     most: float = math.inf
     launches: int = 0
-    synchronisations: Counter[str] = field(default_factory=Counter)
+    waits: int = 0
     sent: int = 0
-    fetched: int = 0
     device_work: float = 0.0
     host_work: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def waits(self) -> int:
-        """Synchronisations on all lines together."""
-        return sum(self.synchronisations.values())
 
     @property
     def host_share(self) -> float:
@@ -123,10 +125,6 @@ class Counts:
         """Note so many floating point operations in numpy."""
         self.host_work[line_of_ours()] += operations
 
-    def waited(self) -> None:
-        """Note that the CPU waits for the device."""
-        self.synchronisations[line_of_ours()] += 1
-
 
 def line_of_ours() -> str:
     """The innermost line of this package that is being executed, as ``file:line``."""
@@ -157,3 +155,60 @@ def _tensors_in(tree: Any) -> Iterator[Tensor]:
     elif isinstance(tree, list | tuple):
         for part in tree:
             yield from _tensors_in(part)
+
+
+# --- beside torch
+
+NAMES = (
+    "cholesky",
+    "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "pinv",
+    "qr",
+    "solve",
+    "svd",
+    "svdvals",
+)
+
+BANDED = ("eig_banded", "eigh_tridiagonal", "eigvals_banded", "eigvalsh_tridiagonal", "solve_triangular")
+
+SEEN: Any = (
+    (np.linalg, NAMES),
+    (scipy.linalg, (*NAMES, *BANDED)),
+    (ensembles, ("eigenpair", "_bisected")),  # LAPACK by its own names
+    (reduced, ("eigenpair",)),
+)
+
+
+@contextlib.contextmanager
+def numpy_seen(counts: Counts) -> Iterator[None]:
+    """Within, every call of them is counted, by the line that made it."""
+    with contextlib.ExitStack() as stack:
+        for module, names in SEEN:
+            for name in names:
+                if hasattr(module, name):
+                    seen = _noted(
+                        getattr(module, name), lambda matrix, *_, **__: counts.decomposed_beside(matrix)
+                    )
+                    stack.enter_context(mock.patch.object(module, name, seen))
+
+        def training(_: Any, theta: Any, x: Any, *__: Any, steps: int, **___: Any) -> None:
+            counts.calculated_beside(6.0 * steps * len(x) * theta.numel())  # three products with every matrix
+
+        seen = _noted(trained.trained, training)
+        stack.enter_context(mock.patch.object(trained, "trained", seen))
+        yield
+
+
+def _noted(function: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
+    @wraps(function)
+    def noted(*args: Any, **options: Any) -> Any:
+        note(*args, **options)
+        return function(*args, **options)
+
+    return noted

@@ -20,11 +20,8 @@ from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.pretend import rules
-from benchmarks.pretend.beside import numpy_seen
-from benchmarks.pretend.counts import Counts, EnoughLaunches
-from benchmarks.pretend.rounding import Rounding
-
-__all__ = ["NAME", "POSSIBLE", "pretended"]
+from benchmarks.pretend.counts import Counts, EnoughLaunches, numpy_seen
+from benchmarks.pretend.rules import Rounding
 
 NAME = "pretend"
 
@@ -127,7 +124,7 @@ class _Operations(TorchDispatchMode):
         rules.require_generator(func, kwargs)
         rules.require_one_device(func, args, [t for t in flat if _of_the_cpu(t)])
         if rules.waits(func, args):
-            self.counts.waited()
+            self.counts.waits += 1
         args, kwargs = _each(_held, args), {name: _each(_held, value) for name, value in kwargs.items()}
         with torch._C._ExcludeDispatchKeyGuard(TRANSFORMS):
             made = self.rounding.operated(func, args, kwargs) if self.rounding else func(*args, **kwargs)
@@ -151,14 +148,12 @@ class _Operations(TorchDispatchMode):
         return Elsewhere(made) if there else made
 
     def _moved(self, tensor: Tensor, came: bool, there: bool) -> None:
-        size = tensor.numel() * tensor.element_size()
         if came and not there:
-            self.counts.fetched += size
-            self.counts.waited()
+            self.counts.waits += 1
         else:
             self.counts.launches += 1
             self.counts.device_work += tensor.numel()
-            self.counts.sent += 0 if came else size
+            self.counts.sent += 0 if came else tensor.numel() * tensor.element_size()
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -219,11 +214,8 @@ class _Calls(TorchFunctionMode):
         on_tensors = any(isinstance(value, Tensor) for value in args)  # others set what has to be set back
         if on_tensors and self.counts.launches >= self.counts.most:
             raise EnoughLaunches
-        return MADE_OF_NUMBERS.get(func, _as_it_is)(func, args, kwargs or {})
-
-
-def _as_it_is(func: Any, args: Any, kwargs: Any) -> Any:
-    return func(*args, **kwargs)
+        made = MADE_OF_NUMBERS.get(func)
+        return made(func, args, kwargs or {}) if made else func(*args, **(kwargs or {}))
 
 
 def _from_numbers(func: Any, args: Any, kwargs: Any) -> Any:

@@ -1,4 +1,10 @@
-"""What CUDA refuses, and where the CPU has to wait for it."""
+"""What CUDA refuses, where the CPU has to wait for it, and how another machine may round.
+
+Every sum, function and decomposition is off by as much as its type rounds: sums and products of matrices are added up
+in another order on a GPU, functions come from another library, and a decomposition may choose other signs, and another
+basis where eigenvalues are equal or columns depend on each other. What is added, multiplied or compared entry by entry
+is rounded alike everywhere, and is left alone.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import flop_registry
 
-__all__ = ["INDEXED", "RefusedError", "require_generator", "require_one_device", "waits"]
+from benchmarks.pretend.counts import DECOMPOSITIONS
 
 INDEXED = frozenset(
     {
@@ -63,7 +70,11 @@ def require_one_device(func: Any, args: Sequence[Any], strangers: Sequence[Tenso
         return
     name = func._schema.name
     if name in INDEXED:
-        _require_indexed_there(name, args, strangers)
+        values = [t for t in (args[0], *args[2:3]) if isinstance(t, Tensor)]
+        if any(t is other and (t.dim() or t is args[0]) for t in values for other in strangers):
+            raise RefusedError(
+                f"{name} must have what is indexed and what is put there on the device of the indices"
+            )
         return
     written = args[0] if args and func._schema.is_mutable else None
     numbers = all(t.dim() == 0 and t is not written for t in strangers)
@@ -71,14 +82,6 @@ def require_one_device(func: Any, args: Sequence[Any], strangers: Sequence[Tenso
         return
     shapes = ", ".join(str(tuple(t.shape)) for t in strangers)
     raise RefusedError(f"{name} must have all tensors on one device, got some on the CPU, of shape {shapes}")
-
-
-def _require_indexed_there(name: str, args: Sequence[Any], strangers: Sequence[Tensor]) -> None:
-    values = [t for t in (args[0], *args[2:3]) if isinstance(t, Tensor)]
-    if any(t is other and (t.dim() or t is args[0]) for t in values for other in strangers):
-        raise RefusedError(
-            f"{name} must have what is indexed and what is put there on the device of the indices"
-        )
 
 
 def require_generator(func: Any, kwargs: Any) -> None:
@@ -100,3 +103,60 @@ def waits(func: Any, args: Sequence[Any]) -> bool:
     if name in INDEXED:
         return any(isinstance(i, Tensor) and i.dtype in (torch.bool, torch.uint8) for i in args[1])
     return name in SIZE_UNKNOWN or name in READ_BY_THE_CPU or name.startswith(STATUS_READ)
+
+
+# --- rounding
+
+ROUNDED = (
+    *("sum", "mean", "prod", "var", "std", "norm", "logsumexp", "softmax", "cumsum", "logcumsumexp"),
+    *("exp", "log", "sin", "cos", "tan", "erf", "pow", "sigmoid", "gelu", "silu", "softplus", "gamma"),
+)
+"""What the names of such operations contain."""
+
+
+class Rounding:
+    """Errors of one unit in the last place, drawn anew for every operation.
+
+    Examples
+    --------
+    >>> x = torch.full((2, 2), 1.0, dtype=torch.float64)
+    >>> moved = Rounding().moved(x) - 1
+    >>> bool(moved.any()), float(moved.abs().max()) < 1e-14
+    (True, True)
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rng = torch.Generator().manual_seed(seed)
+
+    def operated(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The operation as another machine would round it."""
+        name = func._overloadpacket.__name__
+        if name.startswith(DECOMPOSITIONS):
+            args = (self.moved(args[0]), *args[1:]) if isinstance(args[0], Tensor) else args
+            return self._other_signs(name, func(*args, **kwargs))
+        made = func(*args, **kwargs)
+        if func._overloadpacket in flop_registry or any(part in name for part in ROUNDED):
+            return self._each(made, in_place=func._schema.is_mutable)
+        return made
+
+    def moved(self, tensor: Tensor) -> Tensor:
+        """Every entry off by what its type rounds, up or down."""
+        if not tensor.is_floating_point():
+            return tensor
+        return tensor * (1 + torch.finfo(tensor.dtype).eps * self._signs(tensor.shape).to(tensor.dtype))
+
+    def _each(self, made: Any, *, in_place: bool) -> Any:
+        if isinstance(made, list | tuple):
+            return type(made)(self._each(one, in_place=in_place) for one in made)
+        if not isinstance(made, Tensor) or not made.is_floating_point():
+            return made
+        return made.copy_(self.moved(made)) if in_place else self.moved(made)
+
+    def _other_signs(self, name: str, made: Any) -> Any:
+        if name != "_linalg_eigh" or not made[1].numel():
+            return made
+        values, vectors = made
+        return values, vectors * self._signs(vectors[..., :1, :].shape)
+
+    def _signs(self, shape: Any) -> Tensor:
+        return torch.randint(0, 2, shape, generator=self._rng) * 2 - 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,12 +12,10 @@ import numpy as np
 
 from benchmarks.pretend.counts import ROOT, Counts, EnoughLaunches
 from benchmarks.pretend.device import NAME, pretended
-from benchmarks.pretend.rounding import Rounding
+from benchmarks.pretend.rules import Rounding
 from simulate.monte_carlo import Point, Scores, run_block
 from verify.claims import registry
 from verify.model import Claim, StatisticalProperty
-
-__all__ = ["Drawn", "Trial", "difference", "drawn", "failure", "tried"]
 
 SAME = 1e-9
 """Relative difference of a score that the order of a sum may leave."""
@@ -72,13 +69,9 @@ class Trial:
         Whether it came to its end.
     """
 
-    name: str
-    point: Point
     failure: str = ""
     gap: float = 0.0
     score: str = ""
-    seconds: float = 0.0
-    replicates: int = 1
     whole: bool = True
     counts: Counts = field(default_factory=Counts)
 
@@ -107,8 +100,7 @@ def tried(
 ) -> Trial:
     """Run one block there until it has launched so much, and if it came to its end the same block on the CPU."""
     ask: dict[str, Any] = {"experiment": one.name, "point": point, "seed": 7, "index": 0, "size": size}
-    trial = Trial(one.name, point, replicates=size)
-    started, there = time.perf_counter(), None
+    trial, there = Trial(), None
     with pretended(most, rounding) as trial.counts:
         try:
             there = run_block(one.simulate, **ask, device=NAME).scores
@@ -116,7 +108,6 @@ def tried(
             trial.whole = False
         except Exception as error:  # what a device refuses is what is looked for
             trial.failure = failure(error)
-    trial.seconds = time.perf_counter() - started
     if there is not None:
         here = run_block(one.simulate, **ask, counted=True).scores
         trial.gap, trial.score = difference(here, there, one.rounding if rounding else NOTHING)

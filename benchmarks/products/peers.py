@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import importlib.metadata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -12,10 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.products.works import COLUMNS, EIGENVALUES, OURS, PROBES, STEPS, TOLERANCE, Call, Case, Way
+from benchmarks.products.works import (
+    COLUMNS,
+    EIGENVALUES,
+    OURS,
+    PROBES,
+    STEPS,
+    TOLERANCE,
+    Call,
+    Case,
+    Way,
+    times,
+)
 from simulate import _memory
-
-__all__ = ["LIBRARIES", "Library", "installed"]
 
 PRODUCTS = 100
 """Of an estimate of a trace, which is then good to about one per cent."""
@@ -31,14 +39,6 @@ class Library(NamedTuple):
     distribution: str
     ways: Callable[[], tuple[Way, ...]]
 
-    @property
-    def version(self) -> str:
-        """Of what is installed; empty where the source alone is there."""
-        try:
-            return importlib.metadata.version(self.distribution)
-        except importlib.metadata.PackageNotFoundError:
-            return ""
-
 
 def installed() -> Iterator[tuple[Library, tuple[Way, ...] | None]]:
     """Every library with its ways, None for one that is not there."""
@@ -51,24 +51,15 @@ def installed() -> Iterator[tuple[Library, tuple[Way, ...] | None]]:
 
 def _curvlinops() -> tuple[Way, ...]:
     library: Any = import_module("curvlinops")
-    hessian, gauss_newton = library.HessianLinearOperator, library.GGNLinearOperator
 
-    def operator(kind: Any, case: Case) -> Any:
+    def hessian(case: Case, kind: Any = library.HessianLinearOperator) -> Any:
         return kind(case.net, case.loss, case.parameters, [case.batch], check_deterministic=False)
 
-    def product(kind: Any) -> Callable[[Case], Call]:
-        def prepare(case: Case) -> Call:
-            matrix = operator(kind, case)
-            return lambda: matrix @ case.vector
-
-        return prepare
-
-    def columns(case: Case) -> Call:
-        matrix = operator(hessian, case)
-        return lambda: (matrix @ case.block)[:, :COLUMNS]
+    def gauss_newton(case: Case) -> Any:
+        return hessian(case, library.GGNLinearOperator)
 
     def projected(case: Case) -> Call:
-        matrices, frame = (operator(gauss_newton, case), operator(hessian, case)), case.frame
+        matrices, frame = (gauss_newton(case), hessian(case)), case.frame
 
         def call() -> Tensor:
             g, h = (frame.T @ (matrix @ frame) for matrix in matrices)
@@ -76,44 +67,37 @@ def _curvlinops() -> tuple[Way, ...]:
 
         return call
 
-    def largest(count: int) -> Callable[[Case], Call]:
+    def largest(case: Case, count: int) -> Call:
         from scipy.sparse import linalg
 
         eigsh: Any = linalg.eigsh
+        matrix, rng = hessian(case).to_scipy(), np.random.default_rng(1)
 
-        def prepare(case: Case) -> Call:
-            matrix, rng = operator(hessian, case).to_scipy(), np.random.default_rng(1)
+        def call() -> Tensor:
+            start = rng.standard_normal(len(case.vector)).astype(np.float32)
+            values = eigsh(matrix, count, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False)
+            return torch.as_tensor(np.sort(values)[::-1].copy())
 
-            def call() -> Tensor:
-                start = rng.standard_normal(len(case.vector)).astype(np.float32)
-                values = eigsh(matrix, count, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False)
-                return torch.as_tensor(np.sort(values)[::-1].copy())
-
-            return call
-
-        return prepare
+        return call
 
     def density(case: Case) -> Call:
         tools: Any = import_module("curvlinops.papyan2020traces.spectrum")
-        matrix = operator(hessian, case)
+        matrix = hessian(case)
         return lambda: torch.stack([tools.fast_lanczos(matrix, STEPS)[0].max() for _ in range(PROBES)]).max()
 
-    def dense(case: Case) -> Call:
-        matrix = operator(hessian, case)
-        return lambda: matrix @ torch.eye(len(case.vector), device=case.device)
-
     def estimate(trace: Any) -> Callable[[Case], Call]:
-        return lambda case: lambda: trace(operator(gauss_newton, case), PRODUCTS)
+        return lambda case: lambda: trace(gauss_newton(case), PRODUCTS)
 
+    h, g, eigsh = "HessianLinearOperator", "GGNLinearOperator", "HessianLinearOperator, scipy eigsh"
     return (
-        Way("hessian", "HessianLinearOperator", True, product(hessian)),
-        Way("gauss-newton", "GGNLinearOperator", True, product(gauss_newton)),
-        Way("columns", "HessianLinearOperator", True, columns),
-        Way("projected", "GGNLinearOperator, HessianLinearOperator", True, projected),
-        Way("eigenvalue", "HessianLinearOperator, scipy eigsh", False, largest(1)),
-        Way("eigenvalues", "HessianLinearOperator, scipy eigsh", False, largest(EIGENVALUES)),
+        Way("hessian", h, True, lambda case: times(hessian(case), case.vector)),
+        Way("gauss-newton", g, True, lambda case: times(gauss_newton(case), case.vector)),
+        Way("columns", h, True, lambda case: times(hessian(case), case.block, COLUMNS)),
+        Way("projected", f"{g}, {h}", True, projected),
+        Way("eigenvalue", eigsh, False, lambda case: largest(case, 1)),
+        Way("eigenvalues", eigsh, False, lambda case: largest(case, EIGENVALUES)),
         Way("density", "fast_lanczos, not orthogonalised", False, density),
-        Way("dense", "HessianLinearOperator", True, dense),
+        Way("dense", h, True, lambda case: times(hessian(case), torch.eye(len(case.vector)).to(case.device))),
         Way("trace", f"hutchinson_trace, {PRODUCTS} products", False, estimate(library.hutchinson_trace)),
         Way("trace", f"xtrace, {PRODUCTS} products", False, estimate(library.xtrace)),
     )
@@ -128,36 +112,36 @@ def _pyhessian() -> tuple[Way, ...]:
         net = copy.deepcopy(case.net)
         return library.hessian(net, case.loss, data=case.batch, cuda=case.device.type == "cuda")
 
-    def product(case: Case) -> Call:
-        found = of(case)
-        parts = case.vector.split([p.numel() for p in case.parameters])
-        vector = [part.view_as(p) for part, p in zip(parts, case.parameters, strict=True)]
-
-        return lambda: tools.hessian_vector_product(found.gradsH, found.params, vector)
-
-    def largest(count: int) -> Callable[[Case], Call]:
+    def reads(read: Callable[[Any], Any]) -> Callable[[Case], Call]:
         def prepare(case: Case) -> Call:
             found = of(case)
-            return lambda: torch.tensor(
-                sorted(found.eigenvalues(tol=TOLERANCE, top_n=count)[0], reverse=True)
-            )
+            return lambda: torch.tensor(read(found))
 
         return prepare
 
-    def density(case: Case) -> Call:
-        found = of(case)
-        return lambda: torch.tensor(np.max(found.density(iter=STEPS, n_v=PROBES)[0]))
+    def product(case: Case) -> Call:
+        found, vector = of(case), case.like_parameters(case.vector)
+        return lambda: tools.hessian_vector_product(found.gradsH, found.params, vector)
 
-    def trace(case: Case) -> Call:
-        found = of(case)
-        return lambda: torch.tensor(float(np.mean(found.trace(maxIter=PRODUCTS))))
+    def largest(count: int) -> Callable[[Case], Call]:
+        return reads(lambda h: sorted(h.eigenvalues(tol=TOLERANCE, top_n=count)[0], reverse=True))
 
     return (
         Way("hessian", "hessian_vector_product", True, product),
         Way("eigenvalue", "hessian.eigenvalues", False, largest(1)),
         Way("eigenvalues", "hessian.eigenvalues", False, largest(EIGENVALUES)),
-        Way("density", "hessian.density", False, density),
-        Way("trace", f"hessian.trace, at most {PRODUCTS} products", False, trace),
+        Way(
+            "density",
+            "hessian.density",
+            False,
+            reads(lambda h: np.max(h.density(iter=STEPS, n_v=PROBES)[0])),
+        ),
+        Way(
+            "trace",
+            f"hessian.trace, at most {PRODUCTS} products",
+            False,
+            reads(lambda h: float(np.mean(h.trace(maxIter=PRODUCTS)))),
+        ),
     )
 
 
@@ -171,35 +155,33 @@ def _eigenthings() -> tuple[Way, ...]:
         of_output = library.supervised_loss_of_output(case.loss)
         return library.GGNOperator(case.net, [case.batch], library.supervised_forward, of_output)
 
-    def product(make: Callable[[Case], Any]) -> Callable[[Case], Call]:
+    def reads(make: Callable[[Case], Any], read: Callable[[Any, Case], Any]) -> Callable[[Case], Call]:
         def prepare(case: Case) -> Call:
             matrix = make(case)
-            return lambda: matrix.matvec(case.vector)
+            return lambda: torch.as_tensor(read(matrix, case))
 
         return prepare
+
+    def product(matrix: Any, case: Case) -> Any:
+        return matrix.matvec(case.vector)
 
     def largest(count: int, steps: int) -> Callable[[Case], Call]:
-        def prepare(case: Case) -> Call:
-            matrix, how = hessian(case), {"max_iter": steps, "tol": TOLERANCE, "which": "LA"}
-            return lambda: library.lanczos(matrix, k=count, **how).eigenvalues.sort(descending=True).values
+        how = {"k": count, "max_iter": steps, "tol": TOLERANCE, "which": "LA"}
+        return reads(hessian, lambda h, _: library.lanczos(h, **how).eigenvalues.sort(descending=True).values)
 
-        return prepare
+    def density(matrix: Any, _: Case) -> Any:
+        return library.spectral_density(matrix, num_runs=PROBES, lanczos_steps=STEPS).raw_eigenvalues.max()
 
-    def density(case: Case) -> Call:
-        matrix, how = hessian(case), {"num_runs": PROBES, "lanczos_steps": STEPS}
-        return lambda: library.spectral_density(matrix, **how).raw_eigenvalues.max()
-
-    def trace(case: Case) -> Call:
-        matrix = gauss_newton(case)
-        return lambda: torch.as_tensor(library.trace(matrix, num_matvecs=PRODUCTS).estimate)
+    def trace(matrix: Any, _: Case) -> Any:
+        return library.trace(matrix, num_matvecs=PRODUCTS).estimate
 
     return (
-        Way("hessian", "HessianOperator", True, product(hessian)),
-        Way("gauss-newton", "GGNOperator", True, product(gauss_newton)),
+        Way("hessian", "HessianOperator", True, reads(hessian, product)),
+        Way("gauss-newton", "GGNOperator", True, reads(gauss_newton, product)),
         Way("eigenvalue", f"lanczos, {LEAST_STEPS} steps", False, largest(1, LEAST_STEPS)),
         Way("eigenvalues", f"lanczos, {MANY_STEPS} steps", False, largest(EIGENVALUES, MANY_STEPS)),
-        Way("density", "spectral_density", False, density),
-        Way("trace", f"Hutch++, {PRODUCTS} products", False, trace),
+        Way("density", "spectral_density", False, reads(hessian, density)),
+        Way("trace", f"Hutch++, {PRODUCTS} products", False, reads(gauss_newton, trace)),
     )
 
 
@@ -219,17 +201,13 @@ def _nngeometry() -> tuple[Way, ...]:
         vector = objects.PVector(collection.from_model(case.net), vector_repr=case.vector)
         return lambda: matrix.mv(vector).to_torch()
 
-    def trace(case: Case) -> Call:
-        matrix = fisher(case)
-        return matrix.trace
-
     def gram(case: Case) -> Call:
         size = len(case.x)
         return lambda: gram_matrix(case.of_one_output, case.batch).to_torch().reshape(size, size)
 
     return (
         Way("gauss-newton", "FIM, PMatImplicit", True, product),
-        Way("trace", "FIM, PMatImplicit", True, trace),
+        Way("trace", "FIM, PMatImplicit", True, lambda case: fisher(case).trace),
         Way("gram", "GramMatrix", True, gram),
     )
 
@@ -251,36 +229,33 @@ def _torch() -> tuple[Way, ...]:
 
         return call
 
-    def parts(case: Case, vector: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def named(case: Case) -> tuple[dict[str, Tensor], dict[str, Tensor], Callable[..., Tensor]]:
+        """Parameters, the vector in their shapes, and outputs as a function of them."""
         state = {name: p.detach() for name, p in case.net.named_parameters()}
-        split = vector.split([p.numel() for p in state.values()])
-        return state, {name: v.view_as(p) for v, (name, p) in zip(split, state.items(), strict=True)}
-
-    def outputs(case: Case) -> Callable[[dict[str, Tensor]], Tensor]:
-        return lambda parameters: func.functional_call(case.net, parameters, (case.x,))
+        vector = dict(zip(state, case.like_parameters(case.vector), strict=True))
+        return state, vector, lambda parameters: func.functional_call(case.net, parameters, (case.x,))
 
     def hessian(case: Case) -> Call:
-        state, vector = parts(case, case.vector)
-        slope = func.grad(lambda parameters: case.loss(outputs(case)(parameters), case.labels))
+        state, vector, outputs = named(case)
+        slope = func.grad(lambda parameters: case.loss(outputs(parameters), case.labels))
         _, product = func.linearize(slope, state)
         return lambda: [*product(vector).values()]
 
     def gauss_newton(case: Case) -> Call:
-        state, vector = parts(case, case.vector)
-        logits, tangents = func.linearize(outputs(case), state)
-        back: Any = func.vjp(outputs(case), state)[1]
+        state, vector, outputs = named(case)
+        logits, tangents = func.linearize(outputs, state)
+        back: Any = func.vjp(outputs, state)[1]
         p = logits.softmax(1)
 
-        def call() -> Sequence[Tensor]:
+        def call() -> list[Tensor]:
             change = tangents(vector)
-            bent = p * (change - (p * change).sum(1, keepdim=True)) / len(p)
-            return [*back(bent)[0].values()]
+            return [*back(p * (change - (p * change).sum(1, keepdim=True)) / len(p))[0].values()]
 
         return call
 
     def dense(case: Case) -> Call:
-        state, _ = parts(case, case.vector)
-        slope = func.jacfwd(func.grad(lambda parameters: case.loss(outputs(case)(parameters), case.labels)))
+        state, _, outputs = named(case)
+        slope = func.jacfwd(func.grad(lambda parameters: case.loss(outputs(parameters), case.labels)))
 
         def call() -> Tensor:
             rows = slope(state)

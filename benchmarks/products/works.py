@@ -1,4 +1,4 @@
-"""Timed works: a network, the work to be done on it, and in float64 the expected result.
+"""Timed works: a network, the work to be done on it, how we do it, and in float64 the expected result.
 
 Every work has its result from plain derivatives in float64, which share no code with what is timed: products by
 differentiating twice, eigenvalues of those by ARPACK, traces and Gram matrices layer by layer.
@@ -7,6 +7,7 @@ differentiating twice, eigenvalues of those by ARPACK, traces and Gram matrices 
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -16,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.products.networks import NETWORKS, BenchNetwork
 from simulate import data
 from simulate.eigenvalues import extremes
 from simulate.lanczos import quadrature
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
+from simulate.networks import LENET_300_100, LeNet5, Mlp
 from simulate.objectives import Objective
 from simulate.objectives.restoring import as_found, seed_generators
 from simulate.operators import gauss_newton, hessian
@@ -29,21 +30,111 @@ from simulate.perceptrons.curvature import haar
 from simulate.wide import fisher_gram
 from simulate.wide.signals import WideNetwork
 
-__all__ = [
-    "BLOCK",
-    "COLUMNS",
-    "DIRECTIONS",
-    "EIGENVALUES",
-    "OURS",
-    "PROBES",
-    "STEPS",
-    "TOLERANCE",
-    "WORKS",
-    "Benchmark",
-    "Call",
-    "Case",
-    "Way",
-]
+CLASSES = 10
+
+
+class BenchNetwork(NamedTuple):
+    """A network by its name in tables, the shape of its inputs, and how it is built.
+
+    `samples` are those of a pass that takes some hundredths of a second on one core. Of a perceptron there is also
+    one with a `single` output. Of a network of `few` parameters matrices are formed whole.
+    """
+
+    title: str
+    shape: tuple[int, ...]
+    samples: int
+    build: Callable[[np.random.Generator], nn.Module]
+    single: Callable[[np.random.Generator], nn.Module] | None = None
+    few: bool = False
+
+
+def bench_perceptron(
+    widths: Sequence[int], title: str = "perceptron", samples: int = 1000, *, few: bool = False
+) -> BenchNetwork:
+    """A bias-free ReLU perceptron on flat digits."""
+    one = (*widths[:-1], 1)
+    return BenchNetwork(
+        title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), lambda rng: Mlp(one, rng=rng), few
+    )
+
+
+def _vgg() -> nn.Module:
+    layers: list[nn.Module] = []
+    for widths in ((3, 16, 16), (16, 32, 32), (32, 64)):
+        for a, b in itertools.pairwise(widths):
+            layers += [nn.Conv2d(a, b, 3, padding=1), nn.ReLU()]
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, CLASSES))
+
+
+class _Residual(nn.Module):
+    """Two normalised convolutions beside a shortcut."""
+
+    def __init__(self, channels: int, out: int, stride: int) -> None:
+        super().__init__()
+        first = nn.Conv2d(channels, out, 3, stride, 1, bias=False)
+        second = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.body = nn.Sequential(first, nn.BatchNorm2d(out), nn.ReLU(), second, nn.BatchNorm2d(out))
+        self.shortcut = nn.Identity()
+        if stride != 1:
+            short = nn.Conv2d(channels, out, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(short, nn.BatchNorm2d(out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.body(x) + self.shortcut(x)).relu()
+
+
+def _residual() -> nn.Module:
+    stem = (nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU())
+    blocks = _Residual(16, 16, 1), _Residual(16, 32, 2), _Residual(32, 64, 2)
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, CLASSES))
+
+
+class _Attention(nn.Module):
+    """Attention with a residual, and a perceptron with another."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.before, self.after = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.body = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, length, width = x.shape
+        split = self.mixed(self.before(x)).view(n, length, 3, self.heads, width // self.heads)
+        query, key, value = split.permute(2, 0, 3, 1, 4)
+        # by its formula: the fused kernels have no second derivative, which other libraries need
+        seen = (query @ key.mT / (width // self.heads) ** 0.5).softmax(-1) @ value
+        x = x + self.out(seen.transpose(1, 2).reshape(n, length, width))
+        return x + self.body(self.after(x))
+
+
+class _Transformer(nn.Module):
+    """Two blocks over the rows of an image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Linear(28, 64)
+        self.blocks, self.head = nn.Sequential(_Attention(64, 4), _Attention(64, 4)), nn.Linear(64, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.blocks(self.embed(x[:, 0])).mean(1))
+
+
+NETWORKS: dict[str, BenchNetwork] = {
+    "lenet-300-100": bench_perceptron(LENET_300_100, "LeNet-300-100"),
+    "lenet-5": BenchNetwork("LeNet-5", (3, 32, 32), 200, lambda rng: LeNet5(rng=rng)),
+    "vgg": BenchNetwork("VGG-like, five convolutions", (3, 32, 32), 64, lambda _: _vgg()),
+    "residual": BenchNetwork(
+        "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, lambda _: _residual()
+    ),
+    "attention": BenchNetwork("two blocks of attention", (1, 28, 28), 32, lambda _: _Transformer()),
+    "tiny": bench_perceptron((16, 4, 10), "16-4-10", samples=100, few=True),
+}
+"""By the word of the command."""
+
+
+# --- what is done with them
 
 DIRECTIONS = 50
 COLUMNS = 4
@@ -67,20 +158,7 @@ Call = Callable[[], Tensor | Sequence[Tensor]]
 
 
 class Case:
-    """A network with cross-entropy on digits, in float32, and with the same weights in float64.
-
-    Attributes
-    ----------
-    network
-        What it is built of.
-    net
-        The module, with ten outputs, in evaluation mode.
-    single
-        Of a perceptron one with one output; none of other networks.
-    x, labels
-        Samples, (N, in) of a perceptron, and classes (N,).
-    vector
-        A direction (dim,).
+    """A network with cross-entropy on digits, in float32 and in evaluation mode, and a direction (dim,).
 
     Raises
     ------
@@ -103,15 +181,16 @@ class Case:
             raise ValueError(f"samples must be 1 to the {len(digits)} digits there are, got {samples}")
         drawn = data.sample(digits, rng, samples)
         self.device, self.network = torch.device(device), network
-        self.x = torch.tensor(drawn.images, dtype=torch.float32, device=device)
-        self.x = self.x.flatten(1) if flat else self.x
-        self.labels = torch.tensor(drawn.labels, device=device)
+        images = torch.tensor(drawn.images, dtype=torch.float32, device=device)
+        self.x, self.labels = images.flatten(1) if flat else images, torch.tensor(drawn.labels, device=device)
         self.loss = nn.CrossEntropyLoss()
         with as_found(None, training=False):  # layers of torch draw from its own generator
             seed_generators(0)
             self.net = network.build(rng).to(device=device, dtype=torch.float32).eval()
-        single = None if network.single is None else network.single(rng)
-        self.single = None if single is None else single.to(device=device, dtype=torch.float32)
+        self.of_one_output: Any = network.single and network.single(rng).to(
+            device=device, dtype=torch.float32
+        )
+        """Of a perceptron, one with one output."""
         self.parameters = list(self.net.parameters())
         dim = sum(p.numel() for p in self.parameters)
         self.vector = torch.tensor(rng.standard_normal(dim), dtype=torch.float32, device=device)
@@ -129,6 +208,11 @@ class Case:
         draws = torch.Generator().manual_seed(2)
         return torch.randn(len(self.vector), BLOCK, generator=draws).to(self.device)
 
+    def like_parameters(self, vector: Tensor) -> list[Tensor]:
+        """A vector in parts of the shapes of the parameters."""
+        parts = vector.split([p.numel() for p in self.parameters])
+        return [part.view_as(p) for part, p in zip(parts, self.parameters, strict=True)]
+
     @property
     def batch(self) -> tuple[Tensor, Tensor]:
         """Inputs and labels."""
@@ -143,19 +227,6 @@ class Case:
     def objective(self) -> Objective:
         """The loss as our functions take it."""
         return Objective(self.net, self.batch, self.loss)
-
-    @property
-    def of_one_output(self) -> nn.Module:
-        """`single`, where there is one.
-
-        Raises
-        ------
-        ValueError
-            Of another network than a perceptron.
-        """
-        if self.single is None:
-            raise ValueError(f"network must be a perceptron to have one output, got {self.network.title}")
-        return self.single
 
     @cached_property
     def wide(self) -> WideNetwork:
@@ -194,11 +265,13 @@ class Way(NamedTuple):
 # --- ours -------------------------------------------------------------------------------------------------------
 
 
-def _projected(case: Case) -> Call:
-    def call() -> Tensor:
-        return torch.stack(tuple(projected_terms(case.objective, case.frame)))[..., :COLUMNS]
+def times(matrix: Any, vector: Tensor, columns: int | None = None) -> Call:
+    """Products of a matrix that is kept; of many vectors the first columns."""
+    return lambda: (matrix @ vector)[..., slice(columns)]
 
-    return call
+
+def _projected(case: Case) -> Call:
+    return lambda: torch.stack(tuple(projected_terms(case.objective, case.frame)))[..., :COLUMNS]
 
 
 def _largest(count: int) -> Callable[[Case], Call]:
@@ -211,44 +284,52 @@ def _largest(count: int) -> Callable[[Case], Call]:
 
 def _density(case: Case) -> Call:
     matrix, starts = hessian(case.objective), np.random.default_rng(1)
-
-    def call() -> Tensor:
-        return torch.tensor(
-            quadrature(matrix, starts.standard_normal((PROBES, matrix.dim)), STEPS).nodes.max()
-        )
-
-    return call
+    return lambda: torch.tensor(
+        quadrature(matrix, starts.standard_normal((PROBES, matrix.dim)), STEPS).nodes.max()
+    )
 
 
-def _dense(case: Case) -> Call:
-    return lambda: hessian(case.objective).dense()
-
-
-def _exact_trace(trace: Callable[[Objective], float]) -> Callable[[Case], Call]:
-    return lambda case: lambda: torch.tensor(trace(case.objective))
-
-
-def _network_gram(case: Case) -> Call:
-    return lambda: fisher_gram.gram(case.wide, "relu", biases=False)[0, 0, 0]
-
-
-def _product(kind: Callable[[Objective], Any]) -> Callable[[Case], Call]:
-    def prepared(case: Case) -> Call:
-        matrix = kind(case.objective)
-        return lambda: matrix @ case.vector
-
-    return prepared
-
-
-def _columns(case: Case) -> Call:
-    matrix = hessian(case.objective)
-    return lambda: (matrix @ case.block)[:, :COLUMNS]
+OURS = (
+    Way("hessian", "operators.hessian", True, lambda case: times(hessian(case.objective), case.vector)),
+    Way(
+        "gauss-newton",
+        "operators.gauss_newton",
+        True,
+        lambda case: times(gauss_newton(case.objective), case.vector),
+    ),
+    Way(
+        "columns", "operators.hessian", True, lambda case: times(hessian(case.objective), case.block, COLUMNS)
+    ),
+    Way("projected", "projected.projected_terms", True, _projected),
+    Way("eigenvalue", "eigenvalues.extremes", False, _largest(1)),
+    Way("eigenvalues", "eigenvalues.extremes", False, _largest(EIGENVALUES)),
+    Way("density", "lanczos.quadrature", False, _density),
+    Way("dense", "operators.hessian, dense", True, lambda case: lambda: hessian(case.objective).dense()),
+    Way(
+        "trace",
+        "sample_grams.trace_gauss_newton",
+        True,
+        lambda case: lambda: torch.tensor(trace_gauss_newton(case.objective)),
+    ),
+    Way(
+        "trace",
+        "sample_grams.trace_hessian",
+        True,
+        lambda case: lambda: torch.tensor(trace_hessian(case.objective)),
+    ),
+    Way(
+        "gram",
+        "fisher_gram.gram",
+        True,
+        lambda case: lambda: fisher_gram.gram(case.wide, "relu", biases=False)[0, 0, 0],
+    ),
+)
 
 
 # --- the same in float64 ----------------------------------------------------------------------------------------
 
 
-def _double(case: Case) -> tuple[nn.Module, list[Tensor], Tensor]:
+def _double(case: Case) -> tuple[nn.Module, list[nn.Parameter], Tensor]:
     net = copy.deepcopy(case.net).double()
     return net, list(net.parameters()), case.x.double()
 
@@ -258,7 +339,9 @@ def _hessian_products(case: Case) -> Callable[[Tensor], Tensor]:
     gradient = torch.autograd.grad(case.loss(net(x), case.labels), parameters, create_graph=True)
 
     def product(vector: Tensor) -> Tensor:
-        return _flat(torch.autograd.grad(gradient, parameters, _like(parameters, vector), retain_graph=True))
+        return _flat(
+            torch.autograd.grad(gradient, parameters, case.like_parameters(vector), retain_graph=True)
+        )
 
     return product
 
@@ -270,7 +353,7 @@ def _gauss_newton_products(case: Case) -> Callable[[Tensor], Tensor]:
     pulled = torch.autograd.grad(outputs, parameters, dual, create_graph=True)
 
     def product(vector: Tensor) -> Tensor:
-        (tangent,) = torch.autograd.grad(pulled, dual, _like(parameters, vector), retain_graph=True)
+        (tangent,) = torch.autograd.grad(pulled, dual, case.like_parameters(vector), retain_graph=True)
         bent = p * (tangent - (p * tangent).sum(1, keepdim=True)) / len(x)
         return _flat(torch.autograd.grad(outputs, parameters, bent, retain_graph=True))
 
@@ -279,24 +362,17 @@ def _gauss_newton_products(case: Case) -> Callable[[Tensor], Tensor]:
 
 def _few_columns(case: Case) -> Tensor:
     """The first columns of R'GR and R'HtR."""
-    frame = case.frame.double()
-    g, h = (
-        torch.stack([product(column) for column in frame.T[:COLUMNS]], dim=1)
-        for product in (_gauss_newton_products(case), _hessian_products(case))
-    )
-    return torch.stack([frame.T @ g, frame.T @ (h - g)])
+    frame, both = case.frame.double(), (_gauss_newton_products(case), _hessian_products(case))
+    g, h = (frame.T @ _products(multiply, frame[:, :COLUMNS]) for multiply in both)
+    return torch.stack([g, h - g])
 
 
-def _columns_of_block(case: Case) -> Tensor:
-    product = _hessian_products(case)
-    return torch.stack([product(column.double()) for column in case.block.T[:COLUMNS]], dim=1)
+def _products(multiply: Callable[[Tensor], Tensor], columns: Tensor) -> Tensor:
+    return torch.stack([multiply(column) for column in columns.T.double()], dim=1)
 
 
 def _whole(case: Case) -> Tensor:
-    product = _hessian_products(case)
-    return torch.stack(
-        [product(row) for row in torch.eye(len(case.vector), dtype=torch.float64, device=case.device)]
-    )
+    return _products(_hessian_products(case), torch.eye(len(case.vector), device=case.device))
 
 
 def _largest_eigenvalues(case: Case, count: int) -> Tensor:
@@ -320,7 +396,7 @@ def _largest_eigenvalues(case: Case, count: int) -> Tensor:
 
 def _trace(case: Case) -> Tensor:
     """Of H and of G: the logits are linear in every single weight, so that their traces agree."""
-    weights, x = _weights(case.net), case.x.double()
+    _, weights, x = _double(case)
     p = _forward(weights, x)[-1].softmax(1)
     total = x.new_zeros(())
     for k in range(p.shape[1]):  # the curvature of the loss is the sum of p_k (e_k - p)(e_k - p)'
@@ -331,7 +407,7 @@ def _trace(case: Case) -> Tensor:
 
 
 def _gram(case: Case) -> Tensor:
-    weights, x = _weights(case.of_one_output), case.x.double()
+    weights, x = [p.detach().double() for p in case.of_one_output.parameters()], case.x.double()
     layers = _layers(weights, x, x.new_ones(len(x), 1))
     return torch.stack([(delta @ delta.mT) * (below @ below.mT) for below, delta in layers]).sum(0)
 
@@ -351,18 +427,8 @@ def _layers(weights: Sequence[Tensor], x: Tensor, delta: Tensor) -> Iterator[tup
         delta = (delta @ weight) * (below > 0)
 
 
-def _weights(net: nn.Module) -> list[Tensor]:
-    """In float64."""
-    return [p.detach().double() for p in net.parameters()]
-
-
 def _flat(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([part.reshape(-1) for part in parts])
-
-
-def _like(parameters: Sequence[Tensor], vector: Tensor) -> list[Tensor]:
-    parts = vector.split([p.numel() for p in parameters])
-    return [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
 
 
 WORKS = (
@@ -372,7 +438,11 @@ WORKS = (
         "G times a vector",
         lambda case: _gauss_newton_products(case)(case.vector.double()),
     ),
-    Benchmark("columns", f"H times {BLOCK} vectors", _columns_of_block),
+    Benchmark(
+        "columns",
+        f"H times {BLOCK} vectors",
+        lambda case: _products(_hessian_products(case), case.block[:, :COLUMNS]),
+    ),
     Benchmark("projected", f"G and H-term in {DIRECTIONS} directions", _few_columns),
     Benchmark(
         "eigenvalue", f"largest eigenvalue of H to {TOLERANCE:g}", lambda case: _largest_eigenvalues(case, 1)
@@ -390,18 +460,4 @@ WORKS = (
     Benchmark("dense", "all of H", _whole, few=True),
     Benchmark("trace", "trace of G, which is that of H", _trace, perceptron=True),
     Benchmark("gram", "Gram matrix of one output", _gram, perceptron=True),
-)
-
-OURS = (
-    Way("hessian", "operators.hessian", True, _product(hessian)),
-    Way("gauss-newton", "operators.gauss_newton", True, _product(gauss_newton)),
-    Way("columns", "operators.hessian", True, _columns),
-    Way("projected", "projected.projected_terms", True, _projected),
-    Way("eigenvalue", "eigenvalues.extremes", False, _largest(1)),
-    Way("eigenvalues", "eigenvalues.extremes", False, _largest(EIGENVALUES)),
-    Way("density", "lanczos.quadrature", False, _density),
-    Way("dense", "operators.hessian, dense", True, _dense),
-    Way("trace", "sample_grams.trace_gauss_newton", True, _exact_trace(trace_gauss_newton)),
-    Way("trace", "sample_grams.trace_hessian", True, _exact_trace(trace_hessian)),
-    Way("gram", "fisher_gram.gram", True, _network_gram),
 )

@@ -12,50 +12,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import signal
 import sys
-import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import torch
 
-from benchmarks.rates.cells import FULL, QUICK
-from benchmarks.rates.grid import expected
-from benchmarks.rates.networks import Network, half
-from benchmarks.rates.records import Records, gathered
+from benchmarks.rates.cells import FULL, QUICK, Effort, Records
+from benchmarks.rates.networks import NETWORKS, half
+from benchmarks.rates.rules import work
 from benchmarks.rates.tables import constants, judged, tables
-from benchmarks.rates.workers import pieces
-
-SETTING, TABLES = "setting.json", "tables.md"
-
-_LARGE = "images-32"
-"""Of the networks that a quick run leaves out."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run or continue a half, and print its tables."""
-    asked = _asked(argv)
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)
-    if not asked.tables:
-        try:
-            _require_same(asked)
-        except ValueError as error:
-            print(error, file=sys.stderr)
-            return 1
-        signal.signal(
-            signal.SIGTERM, lambda *_: sys.exit(143)
-        )  # processes are ended, what they found is kept
-        _run(asked)
-    known = None if asked.constants is None else constants(judged(_records(asked.constants)))
-    text = tables(_records(asked.folder), known)
-    (asked.folder / TABLES).write_text(text, encoding="utf-8")
-    print(text)
-    return 0
-
-
-def _asked(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.rates", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--folder", type=Path, required=True, help="of the campaign; kept and continued")
     parser.add_argument("--half", choices=("design", "holdout"), required=True, help="of the networks")
@@ -67,59 +40,54 @@ def _asked(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--constants", type=Path, metavar="FOLDER", help="of the design half, for the hold-out"
     )
-    return parser.parse_args(argv)
+    asked = parser.parse_args(argv)
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    if not asked.tables:
+        file, setting = asked.folder / "setting.json", {n: vars(asked)[n] for n in ("half", "quick", "data")}
+        before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else setting
+        if before != setting:
+            print(f"--folder must be one of this setting, {setting}, got one of {before}", file=sys.stderr)
+            return 1
+        file.write_text(json.dumps(setting), encoding="utf-8")
+        _run(asked)
+    known = None if asked.constants is None else constants(judged(_records(asked.constants)))
+    text = tables(_records(asked.folder), known)
+    (asked.folder / "tables.md").write_text(text, encoding="utf-8")
+    print(text)
+    return 0
 
 
 def _records(folder: Path) -> list[Records]:
-    return gathered(folder.glob("*.jsonl"))
-
-
-def _require_same(asked: argparse.Namespace) -> None:
-    """A folder is continued with the setting that it was begun with."""
-    file, setting = asked.folder / SETTING, {"half": asked.half, "quick": asked.quick, "data": asked.data}
-    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else setting
-    if before != setting:
-        raise ValueError(f"--folder must be one of this setting, {setting}, got one of {before}")
-    file.write_text(json.dumps(setting), encoding="utf-8")
-
-
-def _chosen(asked: argparse.Namespace) -> list[Network]:
-    networks = [n for n in half(asked.half) if not (asked.quick and n.source == _LARGE)]
-    return [n for n in networks if asked.network is None or n.name in asked.network]
+    return [Records(file) for file in sorted(folder.glob("*.jsonl"))]
 
 
 def _run(asked: argparse.Namespace) -> None:
-    effort = QUICK if asked.quick else FULL
-    prices = {n.name: expected(n, effort, asked.data) for n in _chosen(asked)}
-    total, done, skipped, started = sum(prices.values()), 0.0, 0.0, time.monotonic()
-    _say(f"{len(prices)} networks, about {duration(total / asked.workers)}")
-    # side by side the longest go first; one after the other the shortest, so that there is soon something to look at
-    order = sorted(prices, key=lambda name: prices[name], reverse=asked.workers > 1)
-    for told, price in pieces(order, effort, asked.folder, asked.data, asked.workers):
-        passed = time.monotonic() - started
-        done += price
-        if passed < _AT_ONCE * done:  # read from the records
-            skipped = done
-        left = (total - done) * passed / max(done - skipped, 1e-9)
-        ahead = f", about {duration(left)} left" if done > skipped else ""
-        _say(f"{told} [{100 * min(done / total, 1):.0f} %{ahead}]")
+    names = [
+        network.name
+        for network in half(asked.half)
+        if not (asked.quick and network.source == "images-32")  # of which runs are long
+        and (asked.network is None or network.name in asked.network)
+    ]
+    jobs = [(name, QUICK if asked.quick else FULL, asked.folder, asked.data) for name in names]
+    if asked.workers == 1:
+        for job in jobs:
+            _network(*job)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as pool:
+        try:
+            list(pool.map(_network, *zip(*jobs, strict=True)))
+        except BaseException:  # the pool would wait for the networks that are under way
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
 
 
-_AT_ONCE = 0.02
-"""Of what a piece is guessed to take: faster ones were there before."""
-
-
-def duration(seconds: float) -> str:
-    """A time that is guessed.
-
-    >>> duration(40), duration(600), duration(9000)
-    ('1 min', '10 min', '2.5 h')
-    """
-    return f"{max(1, round(seconds / 60))} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _network(name: str, effort: Effort, folder: Path, images: str | None) -> None:
+    torch.set_num_threads(1)
+    network = next(network for network in NETWORKS if network.name == name)
+    for told in work(network, effort, Records(folder / f"{name}.jsonl"), images):
+        print(told, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

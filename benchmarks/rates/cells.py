@@ -1,28 +1,118 @@
-"""A cell of the grid: a network in a state, an optimiser, a batch size and a seed; and its runs."""
+"""A cell of the grid: a network in a state, an optimiser, a batch size and a seed; its runs, and the files of them.
+
+A cell tries rates outwards until best and edge lie between two of them, then halving. What was found is a line of JSON
+for each piece, in a file for each network; a campaign that was stopped continues.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import json
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.rates.networks import NETWORKS, OPTIMISERS, Network
-from benchmarks.rates.samples import SAMPLES, samples_of
-from benchmarks.rates.search import MOST, Outcome, rate
+from benchmarks.rates.networks import OPTIMISERS, SAMPLES, Network, samples_of
 from simulate.training.constant_outputs import constant_loss, constant_output
 from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
 
-__all__ = ["FULL", "QUICK", "SIZES", "Cell", "Effort", "Ground", "State", "cells_of", "named"]
+MOST = 8
+"""Rates in a cell."""
+
+
+class Outcome(NamedTuple):
+    """How a run at one rate ended: its loss at the end, infinite if lost, and whether it has learned anything."""
+
+    loss: float
+    trains: bool
+
+
+Tried = Mapping[int, Outcome]
+"""By the place on the grid: the rate is the square root of 2 to this power."""
+
+
+def rate(place: int) -> float:
+    """Rate at a place of the grid.
+
+    >>> rate(-4), rate(0)
+    (0.25, 1.0)
+    """
+    return 2.0 ** (place / 2)
+
+
+def place(wanted: float) -> int:
+    """The place nearest to a rate, in ratio.
+
+    >>> place(0.25), place(0.3), place(1.6)
+    (-4, -3, 1)
+    """
+    return round(2 * math.log2(wanted))
+
+
+def best(tried: Tried) -> int:
+    """Where the loss is least; the smaller rate of equals."""
+    return min(tried, key=lambda k: (tried[k].loss, k))
+
+
+def edge(tried: Tried) -> int | None:
+    """The largest rate that trains; None if none does."""
+    return max((k for k, seen in tried.items() if seen.trains), default=None)
+
+
+def at_an_end(tried: Tried) -> bool:
+    """Whether the best is the smallest or the largest of all, so that a better one may lie beyond."""
+    return best(tried) in (min(tried), max(tried))
+
+
+def following(tried: Tried, *, first: int, stride: int) -> int | None:
+    """The next place to try; None where best and edge are known to one place.
+
+    Parameters
+    ----------
+    tried
+        So far.
+    first, stride
+        Where to begin, and how far to step while the best, or the edge, lies at an end.
+
+    Examples
+    --------
+    A loss that is least at 3 and infinite from 6 on:
+
+    >>> seen: dict[int, Outcome] = {}
+    >>> while (k := following(seen, first=0, stride=4)) is not None:
+    ...     seen[k] = Outcome(math.inf if k > 5 else abs(k - 3), k <= 5)
+    >>> list(seen), best(seen), edge(seen)
+    ([0, 4, 8, 6, 2, 3, 5], 3, 5)
+    """
+    if not tried:
+        return first
+    low, high, least = min(tried), max(tried), best(tried)
+    if least == high and math.isfinite(tried[high].loss):
+        return high + stride
+    if least == low:
+        return low - stride
+    if tried[high].trains:
+        return high + stride
+    # the widest gap above the best, above the edge, or below the best, in this order where they are as wide
+    pairs, last = list(pairwise(sorted(tried))), edge(tried)
+    gaps = [pair for pair in pairs if pair[0] == least]
+    gaps += [pair for pair in pairs if pair[0] == last != least]
+    gaps += [pair for pair in pairs if pair[1] == least]
+    widest = max(gaps, key=lambda gap: gap[1] - gap[0], default=(0, 0))
+    return sum(widest) // 2 if widest[1] - widest[0] >= 2 else None
+
+
+# --- cells
 
 SIZES = (64, 512, 8)
 """Batch sizes, in the order in which they are run: the middle one first."""
-
-State = Literal["start", "trained"]
 
 _WARM_STEPS, _WARM_RATE, _WARM_SIZE, _WARM_SEED = 100, 1e-3, 64, 1000
 """Training that leads to the later state, by Adam, on batches of a seed of their own."""
@@ -36,7 +126,7 @@ class Effort(NamedTuple):
     steps: int
     epochs: int
     seeds: tuple[int, ...]
-    kinds: tuple[tuple[State, str], ...]
+    kinds: tuple[tuple[str, str], ...]
     most: int
 
     def horizon(self, batch_size: int) -> int:
@@ -48,7 +138,7 @@ class Effort(NamedTuple):
         return max(self.steps, self.epochs * -(-SAMPLES // batch_size))
 
 
-_EACH: tuple[tuple[State, str], ...] = tuple(("start", optimiser) for optimiser in OPTIMISERS)
+_EACH: tuple[tuple[str, str], ...] = tuple(("start", optimiser) for optimiser in OPTIMISERS)
 
 FULL = Effort(200, 5, (0, 1, 2), (("start", "sgd"), ("trained", "sgd"), *_EACH[1:]), MOST)
 QUICK = Effort(60, 1, (0,), _EACH, 6)
@@ -58,20 +148,16 @@ class Cell(NamedTuple):
     """Where a rate is looked for."""
 
     network: str
-    state: State
+    state: str
     optimiser: str
     seed: int
     batch_size: int
 
 
-def named(name: str) -> Network:
-    """The network of a name."""
-    return next(network for network in NETWORKS if network.name == name)
-
-
 def cells_of(network: Network, effort: Effort) -> Iterator[Cell]:
     """All of a network, in the order in which they are run.
 
+    >>> from benchmarks.rates.networks import NETWORKS
     >>> len(list(cells_of(NETWORKS[0], FULL)))
     36
     """
@@ -93,7 +179,7 @@ class Ground:
     """
 
     network: Network
-    state: State
+    state: str
     seed: int
     images: str | None = None
 
@@ -165,3 +251,113 @@ class Ground:
         """A run at a place of the grid, which trains if it ends below the reference."""
         loss = TrialRun(self.training(optimiser, batch_size), rate(place)).until(steps).final()
         return Outcome(loss, loss < reference)
+
+
+# --- records
+
+
+class Measured(NamedTuple):
+    """What the grid has shown of a cell.
+
+    Attributes
+    ----------
+    steps
+        Of each run.
+    untrained, constant
+        Loss of the network as it was, and of the best constant output, on the batches of the last tenth.
+    tried
+        Outcomes by their place on the grid.
+    """
+
+    steps: int
+    untrained: float
+    constant: float
+    tried: Mapping[int, Outcome]
+
+    @property
+    def reference(self) -> float:
+        """What training has to beat."""
+        return min(self.untrained, self.constant)
+
+
+class Answer(NamedTuple):
+    """The rate that a rule gives, None if it gives none, and what it took, in runs of the grid at this batch size."""
+
+    rate: float | None
+    cost: float
+
+
+class Records:
+    """The file of a network: read when it is opened, a line written for whatever is added.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file, cell = Path(tempfile.mkdtemp()) / "a.jsonl", Cell("a", "start", "sgd", 0, 8)
+    >>> Records(file).add_answer(cell, "fixed", Answer(0.1, 0.0))
+    >>> _ = file.write_text(file.read_text() + '{"kind": "cell", "net')  # killed in the middle of a line
+    >>> Records(file).answers
+    {(Cell(network='a', state='start', optimiser='sgd', seed=0, batch_size=8), 'fixed'): Answer(rate=0.1, cost=0.0)}
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.cells: dict[Cell, Measured] = {}
+        self.runs: dict[tuple[Cell, int], Outcome] = {}
+        self.answers: dict[tuple[Cell, str], Answer] = {}
+        for line in _whole_lines(file):
+            self._take(json.loads(line))
+
+    def add_cell(self, cell: Cell, measured: Measured) -> None:
+        """What the grid has shown."""
+        tried = [[k, *_told(seen)] for k, seen in measured.tried.items()]
+        self._add({"kind": "cell", **cell._asdict(), **measured._asdict(), "tried": tried})
+
+    def add_run(self, cell: Cell, place: int, outcome: Outcome) -> None:
+        """A run beyond the grid, at a rate that a rule asked for."""
+        self._add({"kind": "run", **cell._asdict(), "place": place, "seen": _told(outcome)})
+
+    def add_answer(self, cell: Cell, rule: str, answer: Answer) -> None:
+        """What a rule gives."""
+        self._add({"kind": "answer", **cell._asdict(), "rule": rule, **answer._asdict()})
+
+    def outcome(self, cell: Cell, place: int) -> Outcome | None:
+        """Of a run that was made, for the grid or for a rule."""
+        measured = self.cells.get(cell)
+        if measured is not None and place in measured.tried:
+            return measured.tried[place]
+        return self.runs.get((cell, place))
+
+    def _add(self, row: dict[str, Any]) -> None:
+        with self.file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(row, allow_nan=False) + "\n")
+        self._take(row)
+
+    def _take(self, row: dict[str, Any]) -> None:
+        cell = Cell(*(row[name] for name in Cell._fields))
+        if row["kind"] == "cell":
+            tried = {k: _outcome(loss, trains) for k, loss, trains in row["tried"]}
+            self.cells[cell] = Measured(row["steps"], row["untrained"], row["constant"], tried)
+        elif row["kind"] == "run":
+            self.runs[cell, row["place"]] = _outcome(*row["seen"])
+        else:
+            self.answers[cell, row["rule"]] = Answer(row["rate"], row["cost"])
+
+
+def _whole_lines(file: Path) -> Iterator[str]:
+    """Lines that were written to their end; the rest is cut off, so that the next one begins anew."""
+    if not file.exists():
+        return
+    text = file.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        file.write_text(whole, encoding="utf-8")
+    yield from whole.splitlines()
+
+
+def _told(seen: Outcome) -> list[Any]:
+    return [seen.loss if math.isfinite(seen.loss) else None, seen.trains]
+
+
+def _outcome(loss: float | None, trains: bool) -> Outcome:
+    return Outcome(math.inf if loss is None else loss, trains)

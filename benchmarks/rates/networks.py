@@ -1,41 +1,129 @@
-"""The networks on which rules for learning rates are judged, and which of them may be looked at before.
+"""The networks on which rules for learning rates are judged, which of them may be looked at before, and their samples.
 
 The halves are named here, before any rule is tried. A rule is made on the *design* half alone, and frozen before the
-*holdout* half is run; residual networks and attention stand in the latter only.
+*holdout* half is run; residual networks and attention stand in the latter only. Samples are digits, colour images or a
+stand-in for them, and the letters of the project's own texts.
 """
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
-from typing import Literal
+from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from benchmarks.rates.samples import CONTEXT, SYMBOLS, Source
+from simulate.data import Images, digits, opened, sample as drawn
 from theory import zone
 
-__all__ = ["HELD_OUT_ALONE", "NETWORKS", "OPTIMISERS", "Half", "Network", "half"]
+SAMPLES = 1024
+"""Of each network, other ones for each seed."""
 
-Half = Literal["design", "holdout"]
-Start = Literal["torch", "he", "edge"]
-Family = Literal[
-    "perceptron", "lenet", "convolution", "batch-normalised", "layer-normalised", "residual", "attention"
-]
+CONTEXT = 16
+"""Letters from which the next one is told."""
 
-HELD_OUT_ALONE = frozenset(("residual", "attention"))
-"""Families of which the design half has none."""
+SYMBOLS = len(string.ascii_lowercase) + 4
+"""Letters without case, space, end of line, digits as one, and the rest as one."""
+
+_TEXTS = ("conventions.md", "measure.md", "plan.md", "verdicts.md", "watch.md")
+_DOCS = Path(__file__).parents[2] / "docs"
+_PICTURES, _SIDE = 2000, 32
+
+
+class Samples(NamedTuple):
+    """Inputs along the first axis, float32, or whole numbers of letters; and classes (N,)."""
+
+    inputs: Tensor
+    targets: Tensor
+
+
+def samples_of(source: str, seed: int, *, images: str | None = None, count: int = SAMPLES) -> Samples:
+    """Some of the data, drawn by the seed.
+
+    `images` is the path of an ``.npz`` archive as for `simulate.data.load_images`; the stand-in if None.
+
+    Examples
+    --------
+    >>> [tuple(samples_of(s, 0, count=5).inputs.shape) for s in ("digits-8", "images-16", "text")]
+    [(5, 1, 8, 8), (5, 3, 16, 16), (5, 16)]
+    """
+    rng = np.random.default_rng((seed, 1))
+    if source == "text":
+        return _windows(rng, count)
+    kind, side = source.split("-")
+    whole = digits((1, int(side), int(side))) if kind == "digits" else _images(images, int(side))
+    return Samples(*drawn(whole, rng, count).tensors(dtype=torch.float32))
+
+
+def _images(path: str | None, side: int) -> Images:
+    if path is not None:
+        return opened(path, (3, side, side))
+    whole = stand_in()
+    small = nn.functional.adaptive_avg_pool2d(torch.from_numpy(whole.images), side).numpy()
+    return Images(small / small.std(), whole.labels)
+
+
+@cache
+def stand_in() -> Images:
+    """Ten classes of coloured stripes under noise: which way and how dense, at any place and in any colour.
+
+    No pixel by itself tells anything of the class, as in photographs.
+
+    Examples
+    --------
+    >>> stand_in().images.shape, round(float(stand_in().images.std()), 9)
+    ((2000, 3, 32, 32), 1.0)
+    """
+    rng = np.random.default_rng(0)
+    labels = np.arange(_PICTURES) % 10
+    colours = rng.standard_normal((_PICTURES, 3, 1, 1))
+    stripes = colours / np.linalg.norm(colours, axis=1, keepdims=True) * _stripes(rng, labels)[:, None]
+    noise = rng.standard_normal((_PICTURES, 3, _SIDE, _SIDE))
+    images = 1.5 * stripes + noise
+    return Images((images - images.mean()) / images.std(), labels.astype(np.int64))
+
+
+def _stripes(rng: np.random.Generator, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Waves in five directions and two lengths, (N, side, side)."""
+    angle, length = np.pi * (labels % 5) / 5, np.where(labels < 5, 10.0, 6.0)
+    y, x = np.mgrid[:_SIDE, :_SIDE]
+    along = np.cos(angle)[:, None, None] * x + np.sin(angle)[:, None, None] * y
+    phase = rng.uniform(0, 2 * np.pi, len(labels))
+    return np.sqrt(2) * np.sin(2 * np.pi * along / length[:, None, None] + phase[:, None, None])
+
+
+def _windows(rng: np.random.Generator, count: int) -> Samples:
+    letters = _text()
+    starts = rng.choice(len(letters) - CONTEXT, count, replace=False)
+    cut = torch.from_numpy(letters[starts[:, None] + np.arange(CONTEXT + 1)])
+    return Samples(cut[:, :-1].contiguous(), cut[:, -1].contiguous())
+
+
+@cache
+def _text() -> NDArray[np.int64]:
+    text = "\n".join((_DOCS / name).read_text(encoding="utf-8") for name in _TEXTS).lower()
+    return np.array([_symbol(letter) for letter in text], dtype=np.int64)
+
+
+def _symbol(letter: str) -> int:
+    known = f"{string.ascii_lowercase} \n"
+    if letter in known:
+        return known.index(letter)
+    return len(known) + (not letter.isdigit())
+
 
 OPTIMISERS = ("sgd", "momentum", "adam")
 """Of every network, of `simulate.training.trial_training.OPTIMISERS`."""
 
-_EDGE = {"samples": 64, "gap_density": 0.25}
-"""Scaled so that of a batch of so many samples the last one becomes confident: logits times 16."""
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Network:
     """A network at its start.
 
@@ -55,10 +143,10 @@ class Network:
     """
 
     name: str
-    family: Family
-    half: Half
-    source: Source
-    start: Start
+    family: str
+    half: str
+    source: str
+    start: str
     module: Callable[[], nn.Module]
     squared: bool = False
 
@@ -89,25 +177,12 @@ class Network:
         return nn.functional.one_hot(classes, 10).float() if self.squared else classes
 
 
-def half(name: Half) -> tuple[Network, ...]:
-    """Those of a half.
-
-    Raises
-    ------
-    ValueError
-        If there is no such half.
-    """
-    found = tuple(network for network in NETWORKS if network.half == name)
-    if not found:
-        raise ValueError(f"half must be design or holdout, got {name!r}")
-    return found
+def half(name: str) -> tuple[Network, ...]:
+    """Those of the half `design` or `holdout`."""
+    return tuple(network for network in NETWORKS if network.half == name)
 
 
 # --- starts ------------------------------------------------------------------------------------------------------
-
-
-def _matrices(module: nn.Module) -> list[nn.Parameter]:
-    return [p for p in module.parameters() if p.ndim > 1]
 
 
 def _he(module: nn.Module) -> None:
@@ -119,9 +194,12 @@ def _he(module: nn.Module) -> None:
 
 
 def _scale(module: nn.Module) -> None:
-    """All matrices by one factor: the logits are homogeneous in them while biases are 0."""
-    matrices = _matrices(module)
-    factor = float(zone.upper_edge(_EDGE["samples"], gap_density=_EDGE["gap_density"], depth=len(matrices)))
+    """All matrices by one factor, for the logits are homogeneous in them while biases are 0.
+
+    Of a batch of 64 samples the last one becomes confident: logits times 16.
+    """
+    matrices = [p for p in module.parameters() if p.ndim > 1]
+    factor = float(zone.upper_edge(64, gap_density=0.25, depth=len(matrices)))
     with torch.no_grad():
         for matrix in matrices:
             matrix.mul_(factor)
@@ -140,24 +218,18 @@ def _perceptron(
     return nn.Sequential(*layers, nn.Linear(*widths[-2:]))
 
 
-def _lenet_300_100() -> nn.Module:
-    return _perceptron(784, 300, 100, 10)
-
-
-def _lenet_5(pool: type[nn.Module], channels: int = 3) -> nn.Module:
+def _lenet_5(pool: type[nn.Module]) -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(channels, 6, 5), nn.ReLU(), pool(2), nn.Conv2d(6, 16, 5), nn.ReLU(), pool(2),
+        nn.Conv2d(3, 6, 5), nn.ReLU(), pool(2), nn.Conv2d(6, 16, 5), nn.ReLU(), pool(2),
         _perceptron(400, 120, 84, 10),
     )  # fmt: skip
 
 
-def _convolutions(
-    channels: int, *widths: int, norm: bool = False, act: type[nn.Module] = nn.ReLU
-) -> nn.Module:
+def _convolutions(*widths: int, norm: bool = False) -> nn.Module:
     layers: list[nn.Module] = []
-    for fan_in, out in zip((channels, *widths[:-1]), widths, strict=True):
-        layers += [nn.Conv2d(fan_in, out, 3, padding=1), *([nn.BatchNorm2d(out)] if norm else []), act()]
-        layers += [nn.AvgPool2d(2)]
+    for fan_in, out in pairwise(widths):
+        layers += [nn.Conv2d(fan_in, out, 3, padding=1), *([nn.BatchNorm2d(out)] if norm else [])]
+        layers += [nn.ReLU(), nn.AvgPool2d(2)]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * widths[-1], 10))
 
 
@@ -186,10 +258,9 @@ def _residual(channels: int, width: int, blocks: int) -> nn.Module:
 class _Transformer(nn.Module):
     """Attention among places, each with a vector of its own; the mean over the places is read out."""
 
-    def __init__(
-        self, read: nn.Module, places: int, outputs: int, *, width: int = 32, drop: float = 0.0
-    ) -> None:
+    def __init__(self, read: nn.Module, places: int, outputs: int, *, drop: float = 0.0) -> None:
         super().__init__()
+        width = 32
         self.read, self.places = read, nn.Parameter(0.1 * torch.randn(places, width))
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(width, 4, 2 * width, drop, "gelu", batch_first=True, norm_first=True)
@@ -202,11 +273,6 @@ class _Transformer(nn.Module):
         for layer in self.layers:
             x = layer(x)
         return self.head(self.norm(x).mean(1))
-
-
-def _vision(width: int = 32) -> nn.Module:
-    read = nn.Sequential(nn.Conv2d(3, width, 4, stride=4), nn.Flatten(2), _Turned())
-    return _Transformer(read, 16, 10, width=width)
 
 
 class _Turned(nn.Module):
@@ -231,14 +297,15 @@ def _letter_convolutions(width: int) -> nn.Module:
 
 
 def _network(
-    half: Half, family: Family, source: Source, start: Start, what: str, module: Callable[[], nn.Module],
+    half: str,
+    family: str,
+    source: str,
+    start: str,
+    what: str,
+    module: Callable[[], nn.Module],
     squared: bool = False,
-) -> Network:  # fmt: skip
-    kind = source.split("-")[0]
-    name = f"{what}-{kind}-{start}"
-    return Network(
-        name=name, family=family, half=half, source=source, start=start, module=module, squared=squared
-    )
+) -> Network:
+    return Network(f"{what}-{source.split('-')[0]}-{start}", family, half, source, start, module, squared)
 
 
 NETWORKS: tuple[Network, ...] = (
@@ -248,7 +315,7 @@ NETWORKS: tuple[Network, ...] = (
         "design", "perceptron", "digits-8", "torch", "tanh-squared",
         lambda: _perceptron(64, 64, 10, act=nn.Tanh), squared=True,
     ),
-    _network("design", "lenet", "digits-28", "edge", "lenet-300-100", _lenet_300_100),
+    _network("design", "lenet", "digits-28", "edge", "lenet-300-100", lambda: _perceptron(784, 300, 100, 10)),
     _network("design", "lenet", "images-32", "torch", "lenet-5", lambda: _lenet_5(nn.MaxPool2d)),
     _network("design", "convolution", "images-16", "torch", "convolutions", lambda: _convolutions(3, 16, 32)),
     _network("design", "convolution", "text", "he", "convolutions", lambda: _letter_convolutions(24)),
@@ -261,7 +328,7 @@ NETWORKS: tuple[Network, ...] = (
     ),
     _network("holdout", "perceptron", "text", "torch", "gelu", lambda: _letters(96, act=nn.GELU)),
     _network("holdout", "perceptron", "digits-8", "edge", "relu", lambda: _perceptron(64, 80, 40, 10)),
-    _network("holdout", "lenet", "digits-28", "torch", "lenet-300-100", _lenet_300_100),
+    _network("holdout", "lenet", "digits-28", "torch", "lenet-300-100", lambda: _perceptron(784, 300, 100, 10)),
     _network("holdout", "lenet", "images-32", "he", "lenet-5-average", lambda: _lenet_5(nn.AvgPool2d)),
     _network("holdout", "convolution", "images-16", "he", "convolutions", lambda: _convolutions(3, 8, 16, 32)),
     _network(
@@ -278,5 +345,7 @@ NETWORKS: tuple[Network, ...] = (
         "holdout", "attention", "text", "torch", "attention",
         lambda: _Transformer(nn.Embedding(SYMBOLS, 32), CONTEXT, SYMBOLS, drop=0.1),
     ),
-    _network("holdout", "attention", "images-16", "torch", "attention", _vision),
+    _network("holdout", "attention", "images-16", "torch", "attention", lambda: _Transformer(
+        nn.Sequential(nn.Conv2d(3, 32, 4, stride=4), nn.Flatten(2), _Turned()), 16, 10
+    )),
 )  # fmt: skip

@@ -1,43 +1,228 @@
 """Rules for learning rates: from what can be seen before training, or from short runs, to a rate at each batch size.
 
 A rule answers for the three batch sizes of a group of cells at once. Its cost is in runs of the grid: passes forward
-and back over as many samples as a run at this batch size sees; what serves all sizes is shared among them.
+and back over as many samples as a run at this batch size sees; what serves all sizes is shared among them. Networks are
+gone through one by one: the grid of measured rates, what the rules say, and runs at the rates they give.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from benchmarks.rates.cells import SIZES, Cell, Effort, Ground
-from benchmarks.rates.probe import Probe
-from benchmarks.rates.records import Answer, Measured
-from benchmarks.rates.search import best, rate
-from simulate.training.trial_training import OPTIMISERS, Training, TrialRun
+from benchmarks.rates.cells import (
+    SIZES,
+    Answer,
+    Cell,
+    Effort,
+    Ground,
+    Measured,
+    Outcome,
+    Records,
+    best,
+    edge,
+    following,
+    place,
+    rate,
+)
+from benchmarks.rates.networks import SAMPLES, Network
+from simulate.eigenvalues import extremes
+from simulate.modules.sample_directions import sample_directions
+from simulate.objectives import Objective
+from simulate.objectives.restoring import as_found
+from simulate.operators import gauss_newton, hessian
+from simulate.training.trial_training import OPTIMISERS, CommonBatches, Training, TrialRun
+from theory import learning_rates
+from theory.batch_hessian import element_variance
 from verify.practice.loading import problem
+from verify.practice.measure.norms import frobenius
 from verify.practice.plan.optimizers import chosen_optimizer
 from verify.practice.plan.planned import along_power
+from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket
 from verify.practice.plan.trials import Trials
 
-__all__ = [
-    "ANCHOR",
-    "EDGES",
-    "FIXED",
-    "LOOKS",
-    "Answers",
-    "Asked",
-    "Look",
-    "ramp",
-    "smoothed",
-    "steepest",
-    "surge",
-]
+_RITZ = 1e-2
+_BATCHES, _NOISE_SIZE, _NOISE_BATCHES = 4, 64, 16
+_SINGLE, _DIRECTIONS, _HEAVY, _PROBES = 256, 5, 10, 8
+"""Samples that are looked at one by one, and how they are: fewer than a plan takes, which costs minutes."""
+
+_BACKWARD = 2.0
+"""Of a product with the Hessian, in passes forward and back."""
+
+_FROM, _DOUBLINGS, _HALVINGS = 0.1, 30, 4
+"""Of the search for the critical rate."""
+
+
+class Probe:
+    """Measurements at a ground, each made once; `spent` counts samples that passed forward and back.
+
+    Dropout is off: what it draws is no property of the parameters. Batch normalisation takes the statistics of a batch.
+
+    Parameters
+    ----------
+    ground
+        Network, state and samples.
+    """
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self.inputs, self.targets = ground.data
+        self.model = _without_dropout(copy.deepcopy(ground.model))
+        self.spent = 0.0
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """Source of starts and probes, anew for each measurement: they do not hang on which were made before."""
+        return np.random.default_rng((self.ground.seed, 2))
+
+    def objective(self, chosen: Tensor | None = None) -> Objective:
+        """The loss on some samples as one batch, or on all."""
+        rows = torch.arange(SAMPLES) if chosen is None else chosen
+        batch = [(self.inputs[rows], self.targets[rows])]
+        return Objective(self.model, batch, self.ground.network.loss, training=True)
+
+    def batches(self, size: int, count: int) -> list[Tensor]:
+        """Different ones, of an order of their own."""
+        common = CommonBatches(samples=SAMPLES, size=size, seed=self.ground.seed + 1)
+        return list(common.steps(0, count))
+
+    @cached_property
+    def top(self) -> float:
+        """Largest eigenvalue of the Hessian."""
+        return self._top(self.objective(), SAMPLES)
+
+    def batch_top(self, size: int) -> float:
+        """The mean of it over some batches."""
+        drawn = self.batches(size, max(1, min(_BATCHES, SAMPLES // size)))
+        return float(np.mean([self._top(self.objective(chosen), size) for chosen in drawn]))
+
+    def _top(self, objective: Objective, samples: int) -> float:
+        found = extremes(hessian(objective), self.rng, largest=1, tolerance=_RITZ, steps=60)
+        self.spent += _BACKWARD * found.products * samples
+        return float(found.values[0])
+
+    def critical(self, size: int) -> float:
+        """Rate at which one step along the gradient of a batch no longer lowers its loss, geometric mean over some."""
+        found = [self._critical(self.objective(chosen), size) for chosen in self.batches(size, _BATCHES)]
+        return math.exp(float(np.mean(np.log(found))))
+
+    def _critical(self, objective: Objective, size: int) -> float:
+        gradient = objective.gradient()
+        self.spent += size
+        start = objective.value()
+
+        def rises(rate: float) -> bool:
+            self.spent += size / 3  # forward alone
+            return not _moved(objective, gradient, rate) <= start
+
+        return threshold(rises)
+
+    @cached_property
+    def one_step(self) -> tuple[float, float]:
+        """Best rate of one full step, |g|^2 / g'Hg, and the noise scale tr(H S) / g'Hg; no rate without curvature."""
+        objective = self.objective()
+        gradient, matrix = objective.gradient(), hessian(objective)
+        along = float(gradient @ (matrix @ gradient))
+        self.spent += SAMPLES * (
+            1 + _BACKWARD * (1 + _NOISE_BATCHES) + _NOISE_BATCHES * _NOISE_SIZE / SAMPLES
+        )
+        noises = []
+        for chosen in self.batches(_NOISE_SIZE, _NOISE_BATCHES):
+            off = self.objective(chosen).gradient() - gradient
+            noises.append(float(off @ (matrix @ off)))
+        left = _NOISE_SIZE * (SAMPLES - 1) / (SAMPLES - _NOISE_SIZE)
+        if along <= 0:
+            return math.inf, 0.0
+        return float(gradient @ gradient) / along, max(0.0, float(np.mean(noises)) * left / along)
+
+    @cached_property
+    def linearised(self) -> tuple[MeasuredBracket, float]:
+        """The bracket of `losscurv plan`, in evaluation mode, of fewer samples; and the variance of Theorem 4."""
+        rows = torch.arange(_SINGLE)
+        few = problem(
+            self.model,
+            (self.inputs[rows], self.targets[rows]),
+            loss=self.ground.network.loss,
+            name=self.ground.network.name,
+        )
+        top = extremes(gauss_newton(few.objective), self.rng, largest=_DIRECTIONS, tolerance=_RITZ, steps=60)
+        found = sample_directions(few.objective, top.vectors, self.rng, heavy=_HEAVY)
+        bracket = measured_bracket(top, found, few.unit)
+        whole = frobenius(gauss_newton(few.objective), top, self.rng, probes=_PROBES)
+        self.spent += _SINGLE * (_BACKWARD * (top.products + _PROBES + _DIRECTIONS + _HEAVY) + 10)
+        spread = few.unit**2 * float(found.grams.squares.mean()) - whole.value**2
+        return replace(bracket, samples=SAMPLES), max(spread, 0.0) * _SINGLE / (_SINGLE - 1)
+
+    def theorem_4(self, size: int) -> float:
+        """2 over the eigenvalue of a batch."""
+        bracket, variance = self.linearised
+        dim = sum(p.numel() for p in self.model.parameters())
+        return float(
+            learning_rates.sgd_limit(
+                bracket.largest,
+                sigma=math.sqrt(element_variance(variance / dim, dim=dim)),
+                dim=dim,
+                batch_size=size,
+                dataset_size=SAMPLES,
+            )
+        )
+
+    def bracket(self, size: int) -> tuple[float, float]:
+        """Stable below the first, not above the second."""
+        lower, upper = self.linearised[0].rates(size)
+        return float(lower), float(upper)
+
+
+def _without_dropout(model: nn.Module) -> nn.Module:
+    for part in model.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+        if isinstance(part, nn.MultiheadAttention):
+            part.dropout = 0.0
+    return model
+
+
+def _moved(objective: Objective, gradient: Tensor, rate: float) -> float:
+    """Loss of a batch after a step along its gradient; infinite where it is no number."""
+    pairs = zip(objective.leaves(), objective.split(gradient), strict=True)
+    with as_found(objective.model, objective.training), torch.no_grad():
+        leaves = [p - rate * slope for p, slope in pairs]
+        batch = next(objective.batches())
+        loss = float(objective.criterion(objective.outputs(leaves, batch.inputs), batch.targets))
+    return loss if math.isfinite(loss) else math.inf
+
+
+def threshold(rises: Callable[[float], bool]) -> float:
+    """Where a property of rates begins, looked for by factors of 2 from 0.1 on and then between them.
+
+    >>> found = [threshold(lambda rate: rate > at) for at in (3.0, 0.003)]
+    >>> bool(np.allclose(found, [3.0, 0.003], rtol=0.03))
+    True
+    """
+    rate = _FROM
+    up = not rises(rate)
+    for _ in range(_DOUBLINGS):
+        rate *= 2.0 if up else 0.5
+        if rises(rate) == up:
+            break
+    low = rate / 2 if up else rate
+    high = 2 * low
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if rises(middle) else (middle, high)
+    return math.sqrt(low * high)
+
+
+# --- rules
 
 ANCHOR = 64
 """The batch size at which a rate is known, for rules that carry it to others; they do not answer for this one."""
@@ -91,7 +276,8 @@ class Asked:
         training = self.ground.training(self.optimiser, size)
         if ramp is None:
             return training
-        return _with(training, lambda at: _growing(OPTIMISERS[self.optimiser](training.model)(at), ramp))
+        made = OPTIMISERS[self.optimiser]
+        return replace(training, optimiser=lambda at: _growing(made(training.model)(at), ramp))
 
     def samples(self, size: int) -> float:
         """That a run of the grid passes through."""
@@ -117,10 +303,6 @@ class Look:
     def expected(self) -> set[tuple[str, int]]:
         """Rules and batch sizes that it answers for."""
         return {(name, size) for name in self.names for size in self.sizes}
-
-
-def _with(training: Training, optimiser: Any) -> Training:
-    return replace(training, optimiser=optimiser)
 
 
 def _growing(optimiser: torch.optim.Optimizer, factor: float) -> torch.optim.Optimizer:
@@ -152,61 +334,53 @@ def _scaled(asked: Asked) -> Answers:
 # --- curvature at the start --------------------------------------------------------------------------------------
 
 
-def _spent(asked: Asked, measure: Callable[[], Any]) -> tuple[Any, float]:
-    """What a measurement gives, and the samples that passed for it."""
+def _answer(wanted: float, cost: float) -> Answer:
+    return Answer(wanted if 0 < wanted < math.inf else None, cost)
+
+
+def _shared(asked: Asked, measure: Callable[[], Any]) -> tuple[Any, dict[int, float]]:
+    """What a measurement gives that serves all batch sizes, and its cost at each of them."""
     before = asked.probe.spent
-    return measure(), asked.probe.spent - before
+    found, spent = measure(), asked.probe.spent - before
+    return found, {size: spent / len(SIZES) / asked.samples(size) for size in SIZES}
 
 
-def _shared(asked: Asked, samples: float, size: int) -> float:
-    return samples / len(SIZES) / asked.samples(size)
-
-
-def _positive(wanted: float) -> float | None:
-    return wanted if 0 < wanted < math.inf else None
+def _each(asked: Asked, measure: Callable[[int], float]) -> dict[int, Answer]:
+    """A measurement made anew for every batch size."""
+    found: dict[int, Answer] = {}
+    for size in SIZES:
+        rate, costs = _shared(asked, lambda size=size: measure(size))
+        found[size] = _answer(rate, costs[size] * len(SIZES))
+    return found
 
 
 def _sharpness(asked: Asked) -> Answers:
-    top, spent = _spent(asked, lambda: asked.probe.top)
-    each = {size: _spent(asked, lambda size=size: asked.probe.batch_top(size)) for size in SIZES}
+    top, costs = _shared(asked, lambda: asked.probe.top)
     return {
-        "2 / lambda_1": {
-            size: Answer(_positive(2 / top if top else 0.0), _shared(asked, spent, size)) for size in SIZES
-        },
-        "2 / E lambda_1(B)": {
-            size: Answer(_positive(2 / value if value else 0.0), cost / asked.samples(size))
-            for size, (value, cost) in each.items()
-        },
+        "2 / lambda_1": {size: _answer(2 / (top or math.inf), costs[size]) for size in SIZES},
+        "2 / E lambda_1(B)": _each(asked, lambda size: 2 / (asked.probe.batch_top(size) or math.inf)),
     }
 
 
 def _critical(asked: Asked) -> Answers:
-    each = {size: _spent(asked, lambda size=size: asked.probe.critical(size)) for size in SIZES}
-    return {
-        "critical sharpness": {
-            s: Answer(_positive(value), cost / asked.samples(s)) for s, (value, cost) in each.items()
-        }
-    }
+    return {"critical sharpness": _each(asked, asked.probe.critical)}
 
 
 def _one_step(asked: Asked) -> Answers:
-    (full, noise), spent = _spent(asked, lambda: asked.probe.one_step)
+    (full, noise), costs = _shared(asked, lambda: asked.probe.one_step)
     return {
-        "one step with noise scale": {
-            size: Answer(_positive(full / (1 + noise / size)), _shared(asked, spent, size)) for size in SIZES
-        }
+        "one step with noise scale": {s: _answer(full / (1 + noise / s), costs[s]) for s in SIZES},
     }
 
 
 def _linearised(asked: Asked) -> Answers:
-    _, spent = _spent(asked, lambda: asked.probe.linearised)
-    costs = {size: _shared(asked, spent, size) for size in SIZES}
-    sides = {size: asked.probe.bracket(size) for size in SIZES}
-    return {
-        "lower side of the bracket": {s: Answer(_positive(sides[s][0]), costs[s]) for s in SIZES},
-        "upper side of the bracket": {s: Answer(_positive(sides[s][1]), costs[s]) for s in SIZES},
-        "Theorem 4": {s: Answer(_positive(asked.probe.theorem_4(s)), costs[s]) for s in SIZES},
+    _, costs = _shared(asked, lambda: asked.probe.linearised)
+    rules: dict[str, Callable[[int], float]] = {
+        "lower side of the bracket": lambda size: asked.probe.bracket(size)[0],
+        "upper side of the bracket": lambda size: asked.probe.bracket(size)[1],
+        "Theorem 4": asked.probe.theorem_4,
     }
+    return {name: {s: _answer(rate(s), costs[s]) for s in SIZES} for name, rate in rules.items()}
 
 
 # --- short runs --------------------------------------------------------------------------------------------------
@@ -217,9 +391,9 @@ def _range_test(asked: Asked) -> Answers:
     found: dict[str, dict[int, Answer]] = {"range test, steepest": {}, "range test, minimum / 10": {}}
     for size in SIZES:
         rates, losses = ramp(asked, size)
-        cost = len(losses) / asked.effort.horizon(size)
-        found["range test, steepest"][size] = Answer(steepest(rates, losses), cost)
-        found["range test, minimum / 10"][size] = Answer(rates[int(np.argmin(losses))] / 10, cost)
+        both = steepest(rates, losses), rates[int(np.argmin(losses))] / 10
+        for answers, given in zip(found.values(), both, strict=True):
+            answers[size] = Answer(given, len(losses) / asked.effort.horizon(size))
     return found
 
 
@@ -294,35 +468,30 @@ _SHAPES = {"E lambda_1(B)": "2 / E lambda_1(B)", "noise scale": "one step with n
 
 def _carried(asked: Asked) -> Answers:
     """Rates at the anchor times the ratio that another rule has between the sizes."""
-    known, runs = asked.known
-    walk = asked.earlier["walk", ANCHOR]
-    anchors = {"best": (known, runs), "walk": (walk.rate, walk.cost)}
-    return {
-        f"{name} at 64, by {shape}": {size: _carried_to(asked, size, rule, anchor) for size in _OTHERS}
-        for name, anchor in anchors.items()
-        for shape, rule in _SHAPES.items()
-    }
-
-
-def _carried_to(asked: Asked, size: int, rule: str, anchor: tuple[float | None, float]) -> Answer:
-    there, here = asked.earlier[rule, size], asked.earlier[rule, ANCHOR]
-    known, cost = anchor
-    total = cost / len(SIZES) + there.cost
-    if known is None or there.rate is None or here.rate is None:
-        return Answer(None, total)
-    return Answer(known * there.rate / here.rate, total)
+    found: dict[str, dict[int, Answer]] = {}
+    for name, anchor in {"best": Answer(*asked.known), "walk": asked.earlier["walk", ANCHOR]}.items():
+        for shape, rule in _SHAPES.items():
+            here, answers = (
+                asked.earlier[rule, ANCHOR].rate,
+                found.setdefault(f"{name} at 64, by {shape}", {}),
+            )
+            for size in _OTHERS:
+                there = asked.earlier[rule, size]
+                rate = anchor.rate * there.rate / here if anchor.rate and there.rate and here else None
+                answers[size] = Answer(rate, anchor.cost / len(SIZES) + there.cost)
+    return found
 
 
 def _surge(asked: Asked) -> Answers:
     """The best rate at the anchor by the law of Li et al. (arXiv 2405.14578): highest where B is the noise scale."""
     known, runs = asked.known
-    (_, noise), spent = _spent(asked, lambda: asked.probe.one_step)
+    (_, noise), costs = _shared(asked, lambda: asked.probe.one_step)
 
     def carried(size: int) -> float | None:
         return known * surge(size, noise) / surge(ANCHOR, noise) if noise > 0 else None
 
-    costs = {size: runs / len(SIZES) + _shared(asked, spent, size) for size in _OTHERS}
-    return {"surge from the best at 64": {size: Answer(carried(size), costs[size]) for size in _OTHERS}}
+    cost = runs / len(SIZES)
+    return {"surge from the best at 64": {s: Answer(carried(s), cost + costs[s]) for s in _OTHERS}}
 
 
 def surge(size: float, noise: float) -> float:
@@ -363,3 +532,121 @@ LOOKS = (
     Look(("surge from the best at 64",), _surge, ("adam",), _OTHERS),
 )
 """In the order in which they are asked: some need answers of others."""
+
+
+# --- a network
+
+_NEAR, _FAR = 2, 4
+"""Strides in places of the grid: from the answer of the same cell of another seed, and from any other."""
+
+_MOMENTUM = -7
+"""Places from the best rate of plain descent to where momentum 0.9 begins: about a tenth."""
+
+_LOWEST, _HIGHEST = -50, 30
+"""Places beyond which no rule is followed."""
+
+
+def work(network: Network, effort: Effort, records: Records, images: str | None = None) -> Iterator[str]:
+    """Everything of a network that is not in the records yet, added to them; yields what was done.
+
+    `images` is the path of an archive in place of the stand-in for images.
+    """
+    for seed in effort.seeds:
+        for state in dict.fromkeys(state for state, _ in effort.kinds):
+            ground = Ground(network, state, seed, images)
+            probe = Probe(ground)
+            for optimiser in [name for at, name in effort.kinds if at == state]:
+                yield from _group(ground, optimiser, effort, records, probe)
+
+
+def _group(ground: Ground, optimiser: str, effort: Effort, records: Records, probe: Probe) -> Iterator[str]:
+    """The three cells of an optimiser on a ground, then the rules."""
+    cells = {size: Cell(ground.network.name, ground.state, optimiser, ground.seed, size) for size in SIZES}
+    for cell in cells.values():
+        if cell not in records.cells:
+            records.add_cell(cell, measured(ground, cell, effort, records))
+        yield _told(cell, records.cells[cell])
+    asked = Asked(ground, optimiser, effort, cells, {s: records.cells[c] for s, c in cells.items()}, probe)
+    for look in LOOKS:
+        if optimiser in look.optimisers:
+            ask(asked, look, records)
+    for cell in cells.values():
+        _follow(asked, cell, records)
+        yield f"{_name(cell)}: rules"
+
+
+def measured(ground: Ground, cell: Cell, effort: Effort, records: Records) -> Measured:
+    """The grid of a cell."""
+    steps = effort.horizon(cell.batch_size)
+    references = ground.references(cell.batch_size, steps)
+    run = partial(ground.outcome, cell.optimiser, cell.batch_size, steps=steps, reference=min(references))
+    first, stride = beginning(cell, records.cells)
+    tried: dict[int, Outcome] = {}
+    while len(tried) < effort.most and (at := following(tried, first=first, stride=stride)) is not None:
+        tried[at] = run(at)
+    return Measured(steps, *references, tried)
+
+
+def beginning(cell: Cell, known: Mapping[Cell, Measured]) -> tuple[int, int]:
+    """Where the search of a cell begins, and how far it steps: from what is known of cells like it."""
+    for other in sorted(known):
+        if other._replace(seed=cell.seed) == cell:
+            return best(known[other].tried), _NEAR
+    likes = [(cell._replace(state="start"), 0, _NEAR)]
+    if cell.optimiser == "momentum":
+        likes.append((cell._replace(optimiser="sgd"), _MOMENTUM, _NEAR))
+    likes.append((cell._replace(batch_size=SIZES[0]), 0, _FAR))
+    for other, shift, stride in likes:
+        if other in known:
+            return best(known[other].tried) + shift, stride
+    return place(FIXED[cell.optimiser]), _FAR
+
+
+def ask(asked: Asked, look: Look, records: Records) -> None:
+    """Ask, unless all has been answered."""
+    filed = {
+        (name, size): records.answers[cell, name]
+        for name in look.names
+        for size, cell in asked.cells.items()
+        if (cell, name) in records.answers
+    }
+    if set(filed) != look.expected:
+        for name, answers in _asked(asked, look).items():
+            for size, answer in answers.items():
+                records.add_answer(asked.cells[size], name, answer)
+                filed[name, size] = answer
+    asked.earlier.update(filed)
+
+
+def _asked(asked: Asked, look: Look) -> Answers:
+    """What a look gives; no rates where it refuses the network, as what needs single samples may."""
+    try:
+        return look.ask(asked)
+    except ValueError as error:
+        print(f"{asked.ground.network.name}: no {' and no '.join(look.names)}: {error}", file=sys.stderr)
+        return {name: {size: Answer(None, 0.0) for size in look.sizes} for name in look.names}
+
+
+def _follow(asked: Asked, cell: Cell, records: Records) -> None:
+    """Runs at the rates that rules give, at the nearest place of the grid."""
+    measured, size = records.cells[cell], cell.batch_size
+    wanted = {
+        min(max(place(answer.rate), _LOWEST), _HIGHEST)
+        for (name, at), answer in asked.earlier.items()
+        if at == size and answer.rate is not None and name not in EDGES
+    }
+    for at in sorted(wanted):
+        if records.outcome(cell, at) is None:
+            ground, steps = asked.ground, measured.steps
+            outcome = ground.outcome(cell.optimiser, size, at, steps=steps, reference=measured.reference)
+            records.add_run(cell, at, outcome)
+
+
+def _name(cell: Cell) -> str:
+    return f"{cell.network}, {cell.state}, {cell.optimiser}, seed {cell.seed}, B = {cell.batch_size}"
+
+
+def _told(cell: Cell, measured: Measured) -> str:
+    last = edge(measured.tried)
+    trains = "nothing trains" if last is None else f"trains up to {rate(last):.3g}"
+    return f"{_name(cell)}: best {rate(best(measured.tried)):.3g}, {trains}, {len(measured.tried)} rates"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.rates.cells import Cell
-from benchmarks.rates.records import Answer, Measured, Records
+from benchmarks.rates.cells import Answer, Cell, Measured, Records, at_an_end, best, edge, place, rate
 from benchmarks.rates.rules import EDGES, LOOKS
-from benchmarks.rates.search import at_an_end, best, edge, place, rate
-
-__all__ = ["Judged", "constants", "judged", "tables"]
+from benchmarks.timing import table
 
 _HEAD = ("cells", "within 1.5x", "within 2x", "worst", "above the edge", "regret <= .1", "runs a size")
 _GOOD = 0.1
@@ -96,20 +93,27 @@ def tables(files: Sequence[Records], known: Mapping[tuple[str, str], float] | No
     known
         Constants of rules from the design half; those of these files themselves if None.
     """
-    rows = judged(files)
-    parts = [_cells(files)]
-    for state, optimiser in dict.fromkeys((row.cell.state, row.cell.optimiser) for row in rows):
-        chosen = [r for r in rows if (r.cell.state, r.cell.optimiser) == (state, optimiser)]
-        parts.append(_rules(f"{optimiser}, {state}", [r for r in chosen if r.rule not in EDGES]))
-    parts.append(_intervals(rows))
-    parts.append(_edges(rows))
+    rows, parts = judged(files), [_cells(files)]
+    groups = _grouped(rows, lambda row: f"{row.cell.optimiser}, {row.cell.state}")
+    for title, of in groups.items():
+        parts.append(_rules(title, _HEAD, [row for row in of if row.rule not in EDGES], _row))
+    head = ("rates given", "best over walk, .1", ".5", ".9", "edge over largest that trains, .1", ".5", ".9")
+    parts.append(_table("walk", head, {title: _interval_row(of) for title, of in groups.items()}))
+    plain = [row for row in rows if row.cell.optimiser == "sgd"]
+    parts.append(_rules("largest rate that trains, sgd", _HEAD[:4], plain, _edge_row))
     parts.append(_levelled(rows, constants(rows) if known is None else known))
     return "\n".join(parts)
 
 
+def _grouped(rows: Iterable[Any], of: Callable[[Any], str]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(of(row), []).append(row)
+    return found
+
+
 def _cells(files: Sequence[Records]) -> str:
     cells = {cell: measured for records in files for cell, measured in records.cells.items()}
-    kinds = dict.fromkeys((c.state, c.optimiser, c.batch_size) for c in cells)
     head = (
         "cells",
         "best at an end",
@@ -118,11 +122,10 @@ def _cells(files: Sequence[Records]) -> str:
         "edge / best",
         "two seeds within 1.5x",
     )
-    lines = []
-    for kind in kinds:
-        of = {c: m for c, m in cells.items() if (c.state, c.optimiser, c.batch_size) == kind}
-        lines.append((f"{kind[1]}, {kind[0]}, B = {kind[2]}", _cell_row(of)))
-    return _table("cells of", head, lines)
+    kinds = _grouped(cells, lambda cell: f"{cell.optimiser}, {cell.state}, B = {cell.batch_size}")
+    return _table(
+        "cells of", head, {kind: _cell_row({c: cells[c] for c in of}) for kind, of in kinds.items()}
+    )
 
 
 def _cell_row(cells: Mapping[Cell, Measured]) -> list[str]:
@@ -146,8 +149,10 @@ def _seed_gaps(cells: Mapping[Cell, Measured]) -> Iterator[int]:
                 yield best(its.tried) - best(others.tried)
 
 
-def _rules(title: str, rows: Sequence[Judged]) -> str:
-    return _table(title, _HEAD, [(rule, _row(of)) for rule, of in _by_rule(rows)])
+def _rules(
+    title: str, head: Sequence[str], rows: Sequence[Judged], cells: Callable[[list[Judged]], list[str]]
+) -> str:
+    return _table(title, head, {rule: cells(of) for rule, of in _by_rule(rows)})
 
 
 def _row(rows: Sequence[Judged]) -> list[str]:
@@ -160,32 +165,15 @@ def _row(rows: Sequence[Judged]) -> list[str]:
     ]
 
 
-def _edges(rows: Sequence[Judged]) -> str:
+def _edge_row(rows: Sequence[Judged]) -> list[str]:
     """Of plain descent at both states: who tells the largest rate that trains."""
-    plain = [row for row in rows if row.cell.optimiser == "sgd"]
-    lines = [
-        (rule, [str(len(of)), *_factors([row.edge_ratio for row in of])]) for rule, of in _by_rule(plain)
-    ]
-    return _table("largest rate that trains, sgd", _HEAD[:4], lines)
-
-
-def _intervals(rows: Sequence[Judged]) -> str:
-    """What the walk's rates are to be multiplied by: what `verify.practice.plan.uncertainty` holds."""
-    lines = []
-    for state, optimiser in dict.fromkeys((row.cell.state, row.cell.optimiser) for row in rows):
-        of = [row for row in rows if (row.cell.state, row.cell.optimiser) == (state, optimiser)]
-        lines.append((f"{optimiser}, {state}", _interval_row(of)))
-    head = ("rates given", "best over walk, .1", ".5", ".9", "edge over largest that trains, .1", ".5", ".9")
-    return _table("walk", head, lines)
+    return [str(len(rows)), *_factors([row.edge_ratio for row in rows])]
 
 
 def _interval_row(rows: Sequence[Judged]) -> list[str]:
-    best_over = [1 / row.ratio for row in rows if row.rule == "walk" and row.ratio is not None]
-    edges = [
-        1 / row.edge_ratio
-        for row in rows
-        if row.rule == "walk, largest that trains" and row.edge_ratio is not None
-    ]
+    """What the walk's rates are to be multiplied by: what `verify.practice.plan.uncertainty` holds."""
+    best_over = [1 / row.ratio for row in rows if row.rule == "walk" and row.ratio]
+    edges = [1 / row.edge_ratio for row in rows if row.rule == "walk, largest that trains" and row.edge_ratio]
     return [str(len(best_over)), *_quantiles(best_over), *_quantiles(edges)]
 
 
@@ -204,14 +192,13 @@ def constants(rows: Sequence[Judged]) -> dict[tuple[str, str], float]:
 
 def _levelled(rows: Sequence[Judged], known: Mapping[tuple[str, str], float]) -> str:
     """Rules times a constant: how much of the error is the level, and how much the shape."""
-    lines = []
-    for optimiser in dict.fromkeys(row.cell.optimiser for row in rows):
-        for rule, of in _by_rule([r for r in rows if r.cell.optimiser == optimiser and r.rule not in EDGES]):
-            if (optimiser, rule) not in known:
-                continue
-            factor = known[optimiser, rule]
-            ratios = [None if row.ratio is None else factor * row.ratio for row in of]
-            lines.append((f"{optimiser}: {rule}", [f"{factor:.2g}", *_factors(ratios)]))
+    lines: dict[str, list[str]] = {}
+    for optimiser, of_it in _grouped(rows, lambda row: row.cell.optimiser).items():
+        for rule, of in _by_rule(of_it):
+            if rule not in EDGES and (optimiser, rule) in known:
+                factor = known[optimiser, rule]
+                ratios = [None if row.ratio is None else factor * row.ratio for row in of]
+                lines[f"{optimiser}: {rule}"] = [f"{factor:.2g}", *_factors(ratios)]
     return _table("times a constant", ("constant", *_HEAD[1:4]), lines)
 
 
@@ -235,6 +222,5 @@ def _share(yes: Sequence[bool]) -> str:
     return f"{np.mean(yes):.2f}" if yes else "-"
 
 
-def _table(title: str, head: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
-    lines = [[title, *head], ["---"] * (len(head) + 1), *([name, *row] for name, row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+def _table(title: str, head: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
+    return table([title, *head], ([name, *row] for name, row in rows.items())) + "\n"

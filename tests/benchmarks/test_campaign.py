@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.mutants import record, tables
-from benchmarks.mutants.__main__ import campaign, known
-from benchmarks.mutants.child import CAUGHT, Finding, Row, _Trial, shift
+from benchmarks.mutants import record
+from benchmarks.mutants.__main__ import campaign, known, summary
 from benchmarks.mutants.edits import Edit, edits, sample
 from benchmarks.mutants.reach import ROOT
-from benchmarks.mutants.trial import Told, Trial, preload
+from benchmarks.mutants.trial import CAUGHT, Finding, Judging, Row, Told, Trial, preload, shift
 from verify.judging.campaign import FILE, Campaign, Outcomes, campaigns
 
 FIRST = sample(edits(ROOT, "theory/own_direction.py"), 6, 3, ROOT)
@@ -27,7 +26,7 @@ NOTHING: dict[str, Any] = {
 
 
 def finding(edit: Edit, outcome: str, **more: Any) -> dict[str, Any]:
-    return {**edit.json(), **NOTHING, "outcome": outcome, "asked": 3, "seconds": 0.1, **more}
+    return {**edit._asdict(), **NOTHING, "outcome": outcome, "asked": 3, "seconds": 0.1, **more}
 
 
 class Tried:
@@ -45,12 +44,11 @@ class Tried:
         self.stopped = True
 
 
-def run(chosen: list[Edit], file: Path, on_trial: Callable[[Edit], Tried]) -> tuple[list[Any], list[str]]:
-    said: list[str] = []
-    return campaign(chosen, on_trial, file, 2, say=said.append, wait=0.0), said
+def run(chosen: list[Edit], file: Path, on_trial: Callable[[Edit], Tried]) -> list[Any]:
+    return campaign(chosen, on_trial, file, 2, wait=0.0)
 
 
-def test_a_killed_campaign_continues(tmp_path: Path) -> None:
+def test_a_killed_campaign_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, made = tmp_path / "mutants.jsonl", list[Tried]()
 
     def until_the_fourth(edit: Edit) -> Tried:
@@ -64,21 +62,22 @@ def test_a_killed_campaign_continues(tmp_path: Path) -> None:
         log.write('{"file": "theory/own_dir')  # killed while it wrote
     there = len(known(file))
     again: list[Edit] = []
-    found, said = run(FIRST, file, lambda edit: again.append(edit) or Tried(edit, "survived"))
+    found = run(FIRST, file, lambda edit: again.append(edit) or Tried(edit, "survived"))
 
     assert 0 < there < len(FIRST)
     assert len(again) == len(FIRST) - there
     assert [row["after"] for row in found] == [edit.after for edit in FIRST]
     assert [row["outcome"] for row in found].count("disagrees") == there
     assert len(known(file)) == len(FIRST)
-    assert said[-1].startswith(f"{len(again)} of {len(again)}, 0 s left: survived")
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].startswith(f"{len(again)} of {len(again)}: survived")
 
 
 def test_a_finished_campaign_tries_nothing(tmp_path: Path) -> None:
     file = tmp_path / "mutants.jsonl"
-    first, _ = run(FIRST, file, Tried)
+    first = run(FIRST, file, Tried)
 
-    assert run(FIRST, file, lambda edit: pytest.fail(str(edit))) == (first, [])
+    assert run(FIRST, file, lambda edit: pytest.fail(str(edit))) == first
 
 
 def test_more_patience_tries_the_unfinished_anew(tmp_path: Path) -> None:
@@ -92,7 +91,7 @@ def test_more_patience_tries_the_unfinished_anew(tmp_path: Path) -> None:
         return Tried(edit)
 
     for patience in (60.0, 90.0):
-        campaign(FIRST, on_trial, file, 2, say=lambda _: None, wait=0.0, patience=patience)
+        campaign(FIRST, on_trial, file, 2, wait=0.0, patience=patience)
     assert again == FIRST[:1]
     assert known(file)[next(iter(known(file)))]["outcome"] == "inert"
 
@@ -117,11 +116,12 @@ def row(
 
 def judged(was: str, *rows: Any, refused: str = "", blocks: float = 0.0) -> Finding:
     """What comes of an edit of which the only claim has these rows."""
-    trial = _Trial(before(was), {}, Path(), math.inf, lambda _: None)
+    told = Told(["paper/a"], ["paper/a"], before(was), {}, Path(), math.inf)
+    trial = Judging(told, lambda _: None)
     trial.claims = {"paper/a": SimpleNamespace(id="paper/a", experiment=SimpleNamespace(id="paper/draws"))}
     vars(trial).update(_effect=lambda _: blocks, _judged=lambda *_: iter([("paper/a", list(rows), refused)]))
     trial.found.moved = blocks
-    trial.run(["paper/a"], ["paper/a"])
+    trial.run()
     return trial.found
 
 
@@ -161,12 +161,12 @@ def test_a_block_is_compared_bit_for_bit() -> None:
     assert shift(block, block[:, :2]) == math.inf
 
 
-def never_ends(*_: Any, tell: Callable[[dict[str, Any]], None]) -> None:
+def never_ends(_: Any, told: Any, tell: Callable[[dict[str, Any]], None]) -> None:
     tell({**dataclasses.asdict(Finding()), "doing": "paper/slow"})
     time.sleep(60)
 
 
-def dies(*_: Any, tell: Callable[[dict[str, Any]], None]) -> None:
+def dies(_: Any, told: Any, tell: Callable[[dict[str, Any]], None]) -> None:
     tell({**dataclasses.asdict(Finding()), "doing": "paper/dead"})
     raise SystemExit
 
@@ -195,7 +195,7 @@ def test_an_error_in_a_law_is_caught_and_its_absence_is_not() -> None:
         for e in edits(ROOT, "theory/fisher/_fluctuations.py")
         if (e.function, e.kind) == ("entry_variances", "factor")
     )
-    none = dataclasses.replace(error, after=error.before)
+    none = error._replace(after=error.before)
     found: list[dict[str, Any]] = []
     for edit in (none, error):
         told = Told([], ["karakida2019/linear-bound-constants"], {}, {}, Path("nowhere"), 60.0)
@@ -218,7 +218,7 @@ def made(*outcomes: str) -> dict[str, Any]:
     found = [
         finding(edit, o, margins=0.123456, mover="a/b") for edit, o in zip(FIRST, outcomes, strict=False)
     ]
-    return tables.summary(COUNTS, found, ORIGIN, ROOT)
+    return summary(COUNTS | ORIGIN, found, ROOT)
 
 
 def put_on_record(folder: Path, *made: dict[str, Any]) -> tuple[Campaign, ...]:

@@ -115,7 +115,7 @@ def test_an_edit_changes_one_line(tmp_path: Path) -> None:
         after = edit.apply(tmp_path).splitlines()
         changed = [i for i, (a, b) in enumerate(zip(before, after, strict=True), 1) if a != b]
         assert changed == [edit.line]
-        assert edit.becomes(tmp_path) == after[edit.line - 1].strip()
+        assert edit.lines(tmp_path)[1] == after[edit.line - 1].strip()
 
 
 def test_an_edit_of_other_code_is_refused(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_every_sampled_edit_parses(top: str) -> None:
 
 def reach(tmp_path: Path, lines: dict[str, dict[str, list[int]]]) -> Reach:
     contexts = ["drawn paper/a", "judged paper/a", "judged paper/b"]
-    return Reach({"lines": lines, "contexts": contexts, "seconds": {}}, tmp_path)
+    return Reach({"lines": lines, "contexts": contexts}, tmp_path)
 
 
 def test_a_constant_is_executed_where_it_is_read(tmp_path: Path) -> None:

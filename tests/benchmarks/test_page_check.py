@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.browser import Tab
-from benchmarks.page_check import complaints, unresolved
+from benchmarks.page_check import Tab, complaints, unresolved
 
 FOLDER = Path("/reports/one")
 PAGE, OTHER = (f"{FOLDER.as_uri()}/{name}" for name in ("report.html", "cards/a.html"))

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from benchmarks.rates import networks
-from benchmarks.rates.networks import HELD_OUT_ALONE, NETWORKS, Network, half
-from benchmarks.rates.samples import SYMBOLS, samples_of
+from benchmarks.rates.networks import NETWORKS, SYMBOLS, Network, half, samples_of
 from simulate.training.trial_training import OPTIMISERS
 
 
@@ -21,7 +20,7 @@ def test_both_halves_have_every_start_source_and_family() -> None:
     assert {n.start for n in design} == {n.start for n in holdout} == {"torch", "he", "edge"}
     kinds = [{n.source.split("-")[0] for n in of} for of in (design, holdout)]
     assert kinds == [{"digits", "images", "text"}] * 2
-    assert {n.family for n in holdout} - {n.family for n in design} == HELD_OUT_ALONE
+    assert {n.family for n in holdout} - {n.family for n in design} == {"residual", "attention"}
     assert {n.family for n in design} <= {n.family for n in holdout}
 
 
@@ -31,11 +30,6 @@ def test_every_optimiser_is_tried_on_every_network() -> None:
 
 def test_names_are_of_one_network_each() -> None:
     assert len({n.name for n in NETWORKS}) == len(NETWORKS)
-
-
-def test_there_are_two_halves() -> None:
-    with pytest.raises(ValueError, match="half must be design or holdout, got 'both'"):
-        half("both")
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=named)

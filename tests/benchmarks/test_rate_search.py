@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.rates.search import MOST, Outcome, at_an_end, best, edge, following, place, rate
+from benchmarks.rates.cells import MOST, Outcome, at_an_end, best, edge, following, place, rate
 
 
 def searched(seen: Callable[[int], Outcome], first: int, stride: int, most: int = MOST) -> dict[int, Outcome]:

@@ -128,7 +128,7 @@ def test_an_experiment_says_what_rounding_moves(name: str) -> None:
 
 
 def test_the_sweep_over_a_real_device_prints_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--device", "cpu", "--only", "granziol2022/wishart-e", "--markdown", "--seconds", "9"]
+    words = ["--device", "cpu", "--only", "granziol2022/wishart-e", "--seconds", "9"]
     assert on_a_device.main(words) == 0
     out, err = capsys.readouterr()
     assert "| granziol2022/wishart-edge | 0 |" in out and "1 blocks, 0 of them wrong" in err
@@ -140,7 +140,7 @@ def test_a_block_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch
             pass
 
     monkeypatch.setattr(on_a_device, "_all", {"never": Drawn("never", "experiment", never, (Point(),), "")})
-    found = on_a_device.tried("never", 0, 1, "cpu", 0.05)
+    found = on_a_device.tried("never", 1, "cpu", 0.05)
     assert (found.here, found.there, found.gap) == (None, None, None) and not found.failure
 
 
@@ -149,5 +149,5 @@ def test_a_block_that_fails_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("no kernel")
 
     monkeypatch.setattr(on_a_device, "_all", {"f": Drawn("f", "experiment", failing, (Point(),), "")})
-    found = on_a_device.tried("f", 0, 1, "cpu", 5.0)
+    found = on_a_device.tried("f", 1, "cpu", 5.0)
     assert "no kernel" in on_a_device.complaint(found)

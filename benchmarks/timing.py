@@ -1,0 +1,48 @@
+"""CPU seconds, the machine they were taken on, and tables of them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+
+def seconds(function: Callable[[], object], repeats: int = 3) -> float:
+    """CPU seconds of a call, the best of several."""
+    spent: list[float] = []
+    for _ in range(repeats):
+        start = time.process_time()
+        function()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+def version(name: str) -> str:
+    """Of an installed distribution; empty if it is not there."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def machine(*libraries: str) -> str:
+    """Versions, cores and load, for the line above a table."""
+    told = ", ".join(f"{name} {version(name)}" for name in libraries)
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    return f"Python {platform.python_version()}, {told}; {os.cpu_count()} cores, load {load}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown that reads well as text."""
+    lines = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines.insert(1, ["-" * width for width in widths])
+    padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in lines)
+    return "\n".join(f"| {' | '.join(row)} |" for row in padded)
+
+
+def percent(error: float) -> str:
+    """A relative error."""
+    return f"{error:.0%}" if error >= 0.01 else f"{error:.1e}"
