@@ -347,8 +347,15 @@ def gauss_newton_of_logits(gradients: Tensor, p: Tensor) -> Tensor:
     Returns
     -------
     Shape (n, d, d).
+
+    Raises
+    ------
+    ValueError
+        If `p` does not hold probabilities that sum to 1 (to 1e-8).
     """
     p = torch.as_tensor(p, dtype=gradients.dtype, device=gradients.device)
+    if not (p >= 0).all() or not ((p.sum(-1) - 1).abs() <= 1e-8).all():
+        raise ValueError("p must be probabilities that sum to 1, got entries that are not")
     # centred on the mean gradient: diag p - p p^T would cancel to nothing where p is nearly one-hot
     mean = (p[..., None] * gradients).sum(-2, keepdim=True)
     factor = (p.sqrt()[..., None] * (gradients - mean)).flatten(1, 2)

@@ -74,7 +74,7 @@ class Kernel(NamedTuple):
 
     def scales(self) -> Scales:
         """Scales of the model c_k + e_nk; needs two samples."""
-        n = len(self.logits)
+        n = _at_least_two(len(self.logits))
         means = self.gram.diagonal(dim1=1, dim2=3).mean((0, 1))  # |c_k|^2
         squares = self.gram.flatten(2).flatten(0, 1).diagonal().mean()  # of |J_nk|
         error = (squares - means.mean()) / self.dim * n / (n - 1)
@@ -86,7 +86,7 @@ class Kernel(NamedTuple):
 
     def cosines(self) -> Cosines:
         """How logit gradients cluster by logit; needs two samples."""
-        n, classes = self.logits.shape
+        n, classes = _at_least_two(len(self.logits)), self.logits.shape[1]
         flat = self.gram.reshape(n * classes, n * classes)
         lengths = flat.diagonal().sqrt()
         by_pair = (flat / torch.outer(lengths, lengths)).view(n, classes, n, classes)
@@ -126,4 +126,12 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
     with objective.measured(), torch.no_grad():
         (batch,) = objective.batches()
         logits = objective.outputs(objective.leaves(), batch.inputs)
+    if logits.ndim != 2:
+        raise ValueError(f"model must return logits (N, K), got shape {tuple(logits.shape)}")
     return Kernel(logits, gram, objective.dim)
+
+
+def _at_least_two(samples: int) -> int:
+    if samples < 2:
+        raise ValueError(f"logits must be of at least two samples, got {samples}")
+    return samples

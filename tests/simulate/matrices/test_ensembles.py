@@ -263,3 +263,9 @@ def test_a_replicate_is_the_same_on_cuda(draw) -> None:
 def test_laws_that_are_not_known_are_refused() -> None:
     with pytest.raises(ValueError, match=r"law must be one of gaussian, rademacher, got 'cauchy'"):
         ensembles.wigner(block_of(1), 3, law="cauchy")
+
+
+@pytest.mark.parametrize("p", [(0.5, 0.5, 0.1), (1.5, -0.5, 0.0), (math.nan, 0.5, 0.5)])
+def test_probabilities_are_checked(p: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="p must be probabilities that sum to 1"):
+        ensembles.gauss_newton_of_logits(torch.zeros(2, 4, 3, 5), torch.tensor(p))

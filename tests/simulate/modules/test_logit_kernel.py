@@ -123,3 +123,15 @@ def test_gradients_of_any_loss_come_from_the_kernel() -> None:
     assert_allclose(
         logit_kernel.logit_kernel(model, x).sample_gram(slope), each @ each.T, rtol=1e-10, atol=1e-12
     )
+
+
+def test_one_sample_has_no_residuals() -> None:
+    kernel = clustered(1, 3, 9, 1.0, 1.0, 0)[1]
+    for statistic in (kernel.scales, kernel.cosines):
+        with pytest.raises(ValueError, match="logits must be of at least two samples, got 1"):
+            statistic()
+
+
+def test_outputs_that_are_no_logits_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"model must return logits \(N, K\), got shape \(4, 2, 3\)"):
+        logit_kernel.logit_kernel(nn.Linear(5, 3), torch.ones(4, 2, 5))
