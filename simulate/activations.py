@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["ACTIVATIONS", "ActivationLike", "Nonlinearity", "by_layer", "nonlinearity"]
-
 
 class Nonlinearity(NamedTuple):
     """An elementwise function of tensors and its derivative."""

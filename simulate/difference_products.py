@@ -30,8 +30,6 @@ from simulate.objectives.parameters import Leaves
 from simulate.objectives.restoring import as_found
 from simulate.objectives.soundness import held_padding, pads, require_first
 
-__all__ = ["Difference", "DifferenceOperator", "difference_hessian"]
-
 _STEPS = {torch.float64: 1e-4, torch.float32: 1e-2}
 """First step, relative to the parameters."""
 

@@ -45,8 +45,6 @@ from simulate.results import Columns, Result
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = ["Extremes", "extremes"]
-
 Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
 Kind = Literal["first", "looking", "refining", "none"]

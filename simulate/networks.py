@@ -17,19 +17,6 @@ from torch import Tensor, nn
 
 from simulate import _checks, _memory, activations
 
-__all__ = [
-    "LENET_300_100",
-    "Gain",
-    "LeNet5",
-    "Mlp",
-    "Pooling",
-    "Vgg",
-    "Weights",
-    "mlp_logits",
-    "mlp_weights",
-    "weight_count",
-]
-
 Weights = Sequence[Tensor]
 """Weight matrices of shape (out, in), from the input layer to the logits."""
 

@@ -33,17 +33,6 @@ from simulate.objectives.output_curvature import Bend, SoftmaxCurvature, logisti
 from simulate.objectives.parameters import Leaves
 from simulate.objectives.products import Built, Derivative, Kept, about_outputs, of_scalar
 
-__all__ = [
-    "CurvatureOperator",
-    "Likelihood",
-    "empirical_fisher",
-    "fisher",
-    "gauss_newton",
-    "h_term",
-    "hessian",
-    "likelihood_of",
-]
-
 Likelihood = Literal["categorical", "bernoulli", "gaussian"]
 _FAMILIES = {
     nn.CrossEntropyLoss: "categorical",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["Columns", "Result", "draw_bars", "plain", "table_lines"]
-
 Columns = Mapping[str, Any]
 """A table: names of columns, and their cells, a list or an array (k,) each."""
 

@@ -29,16 +29,6 @@ from simulate.results import Columns, Result, draw_bars
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = [
-    "Density",
-    "Estimate",
-    "density",
-    "distribution",
-    "frobenius_norm",
-    "trace",
-    "xtrace",
-]
-
 Floats = NDArray[np.float64]
 
 _probes = 30

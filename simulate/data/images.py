@@ -28,16 +28,6 @@ from torch.nn import functional
 
 from simulate import _checks, _memory
 
-__all__ = [
-    "Images",
-    "arrays",
-    "digits",
-    "load_images",
-    "opened",
-    "require_file",
-    "sample",
-]
-
 _DIGIT_SIZES = ((1, 28, 28), (1, 8, 8), (3, 32, 32), (1, 4, 4))
 _CHANNELS = (1, 3)
 _CONTRAST = 1e-9

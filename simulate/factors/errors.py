@@ -26,8 +26,6 @@ from simulate.spectra import Estimate
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = ["FactorErrors", "VanishingError", "factor_errors"]
-
 _BLOCK = 16
 """Vectors of one block of products."""
 

@@ -33,9 +33,6 @@ from simulate.results import Columns, Result, draw_bars
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = ["Kind", "KroneckerFactors", "ekfac", "kfac"]
-
-
 Kind = Literal["gauss-newton", "sampled", "empirical"]
 _KINDS = ("gauss-newton", "sampled", "empirical")
 

@@ -25,17 +25,6 @@ from simulate.modules.sites import Site
 from simulate.objectives import Objective
 from simulate.objectives.ranks import Ranks
 
-__all__ = [
-    "DENSE",
-    "DenseBlock",
-    "FactorBlock",
-    "KroneckerBlock",
-    "Sharing",
-    "Spectral",
-    "corrected",
-    "factored",
-]
-
 DENSE = 4096
 """Most parameters of a block that is taken whole."""
 

@@ -29,8 +29,6 @@ from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import EXHAUSTED, AnyMatrix, as_operator
 from simulate.lanczos.rows import Floats, inner_products, length, numbers, unit_of
 
-__all__ = ["GROWTH", "Chain", "Followed", "Found", "Pairs", "follow"]
-
 GROWTH = 16
 """Vectors of a chain for which memory is taken at once."""
 

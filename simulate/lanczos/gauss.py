@@ -14,8 +14,6 @@ from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Operator, Product, as_operator
 from simulate.lanczos.rows import Floats, inner_products, numbers, row_lengths
 
-__all__ = ["Chains", "Quadrature", "Tridiagonal", "chains", "quadrature", "tridiagonal"]
-
 _LONG = 1 << 14
 """Numbers of a vector that outweigh a call."""
 

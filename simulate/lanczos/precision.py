@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["in_full_precision"]
-
 _FULL = ("ieee", "none")
 
 _ALL = (("generic", "all"), ("cuda", "all"), ("mkldnn", "all"))

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from simulate import _checks
 
-__all__ = ["probe_count", "random_signs"]
-
 
 def random_signs(rng: np.random.Generator, shape: int | tuple[int, int]) -> NDArray[np.float64]:
     """Entries that are 1 or -1, either with probability 1/2.

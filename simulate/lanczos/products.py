@@ -15,17 +15,6 @@ from torch import Tensor
 from simulate import _checks, _memory
 from simulate.lanczos.precision import in_full_precision
 
-__all__ = [
-    "EXHAUSTED",
-    "AnyMatrix",
-    "ForeignMatrix",
-    "Operator",
-    "Product",
-    "as_operator",
-    "one_by_one",
-    "principal",
-]
-
 EXHAUSTED = 64
 """A remainder below this many roundings of the products is rounding: a start has reached all it can."""
 

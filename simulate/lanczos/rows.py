@@ -9,8 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["Floats", "dots", "inner_products", "length", "numbers", "row_lengths", "unit_of"]
-
 Floats = NDArray[np.float64]
 
 _TERMS = 1 << 14

@@ -25,8 +25,6 @@ from simulate.results import Columns, Result
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = ["Solution", "solve"]
-
 _ROUNDINGS = 16
 """By which the product of a residual with what a preconditioner makes of it may fall below zero."""
 

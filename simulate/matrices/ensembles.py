@@ -19,25 +19,6 @@ from torch import Tensor
 from simulate import _checks, _memory
 from simulate.monte_carlo import Block
 
-__all__ = [
-    "edge_rows",
-    "eigenpair",
-    "first_rows",
-    "gauss_newton_of_logits",
-    "goe_moments",
-    "goe_norms",
-    "goe_top_eigenvalue",
-    "haar_frames",
-    "logit_gradients",
-    "spiked",
-    "symmetric",
-    "top_eigenpair",
-    "top_eigenvalue",
-    "unit_vectors",
-    "wigner",
-    "wishart",
-]
-
 # Where Lanczos overtakes the reduction to tridiagonal form, measured on one core: sooner with an outlier.
 _LANCZOS_DIM = 300
 _LANCZOS_RESTARTS = 60

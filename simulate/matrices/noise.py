@@ -17,15 +17,6 @@ from torch import Tensor
 from simulate.matrices.ensembles import symmetric
 from simulate.monte_carlo import Block
 
-__all__ = [
-    "banded_profile",
-    "blocked_profile",
-    "profiled",
-    "signed_projections",
-    "sparse",
-    "student",
-]
-
 
 def student(block: Block, dim: int, *, degrees: float) -> Tensor:
     """Symmetric matrices with entries from Student's t law: shape (n, dim, dim).

@@ -18,8 +18,6 @@ from torch import Tensor
 
 from simulate.monte_carlo import Block
 
-__all__ = ["batch_sums", "definite_matrices", "every_batch", "nested_means", "redrawn", "symmetric_matrices"]
-
 
 def every_batch(dataset_size: int, batch_size: int, *, replace: bool = False) -> NDArray[np.intp]:
     """Every batch of a data set, as indices.

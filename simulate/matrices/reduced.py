@@ -35,16 +35,6 @@ from simulate.matrices import ensembles
 from simulate.matrices.ensembles import Floats, edge_rows, eigenpair, first_rows
 from simulate.monte_carlo import Block
 
-__all__ = [
-    "Extreme",
-    "additive_wishart_top",
-    "information_plus_noise_top",
-    "signed_projections_top",
-    "spiked_covariance_top",
-    "wigner_extreme",
-    "wigner_outliers",
-]
-
 # An outlier falls off by the factor 1/spike from one row of blocks to the next: 1.4^-80 is 2e-12.
 _NEAREST, _BLOCK_ROWS = 1.4, 80
 

@@ -17,8 +17,6 @@ from torch import Tensor, nn
 
 from simulate.objectives.soundness import hooked
 
-__all__ = ["Attention", "attention", "is_plain", "lend", "projection"]
-
 Attention = Callable[..., tuple[Tensor, Tensor | None]]
 """What takes the place of the forward pass of a `torch.nn.MultiheadAttention`."""
 

@@ -34,14 +34,6 @@ from simulate.results import Columns, Result
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = [
-    "DiagonalEstimate",
-    "diagonal_by_rows",
-    "estimated_diagonal",
-    "gauss_newton_diagonal",
-    "hessian_diagonal",
-]
-
 _BLOCK = 16
 """Vectors of one block of products."""
 

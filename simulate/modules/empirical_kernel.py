@@ -23,8 +23,6 @@ from simulate.objectives.batches import cuts, placed, rows
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.soundness import mean_output
 
-__all__ = ["empirical_kernel", "kernel_of", "outputs_alone"]
-
 _SHARE = 4
 """One part in so many of the free memory that gradients may take."""
 

@@ -53,8 +53,6 @@ from simulate.objectives.head_products import head_product
 from simulate.objectives.parameters import Leaves
 from simulate.spectra import Estimate
 
-__all__ = ["Matrix", "bilinear_forms", "quadratic_forms", "total_variance", "variance_along"]
-
 Matrix = Literal["hessian", "gauss_newton"]
 Floats = NDArray[np.float64]
 

@@ -16,8 +16,6 @@ from torch import Tensor
 from simulate import _checks
 from simulate.modules import softmax
 
-__all__ = ["Homogeneous", "Terms"]
-
 
 class Terms(NamedTuple):
     """The two parts of the Hessian, each (..., d, d)."""

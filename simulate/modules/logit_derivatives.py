@@ -16,8 +16,6 @@ from simulate.objectives.derivatives import slopes
 from simulate.objectives.parameters import parametric
 from simulate.objectives.restoring import as_found
 
-__all__ = ["LogitDerivatives", "logit_derivatives"]
-
 
 class LogitDerivatives(NamedTuple):
     """Logits z (N, K), Jacobian dz/dt (N, K, d) and second derivatives (N, K, d, d) along d directions."""

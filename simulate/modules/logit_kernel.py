@@ -23,8 +23,6 @@ from torch import Tensor, nn
 
 from simulate.modules.empirical_kernel import kernel_of, outputs_alone
 
-__all__ = ["Cosines", "Kernel", "Scales", "logit_kernel"]
-
 Floats = NDArray[np.float64]
 
 

@@ -38,15 +38,6 @@ from simulate.results import Columns, Result
 if TYPE_CHECKING:
     from simulate.results import Axes
 
-__all__ = [
-    "Projected",
-    "directions_of",
-    "plain_convolution",
-    "projected",
-    "projected_terms",
-    "pull",
-]
-
 _BYTES = 1 << 28
 """Of the changes at the sites that are held at once."""
 

@@ -34,8 +34,6 @@ from simulate.objectives.batches import cuts
 from simulate.objectives.derivatives import alike, normal, slopes
 from simulate.objectives.parameters import Leaves
 
-__all__ = ["ProjectedNetwork"]
-
 _BYTES = 1 << 28
 """Of the changes at the layers that are held at once."""
 

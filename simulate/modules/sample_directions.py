@@ -35,15 +35,6 @@ from simulate.objectives import Objective
 from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
 
-__all__ = [
-    "OWN",
-    "SampleDirections",
-    "SampleStatistics",
-    "pair_means",
-    "require_orthonormal",
-    "sample_directions",
-]
-
 _ROUNDING = 1e-4
 """Curvatures of the loss in the outputs below zero by less than this, relative to the largest, are rounding."""
 

@@ -38,15 +38,6 @@ from simulate.objectives import Objective
 from simulate.objectives.derivatives import behind
 from simulate.operators import h_term
 
-__all__ = [
-    "SampleGrams",
-    "curved_tensors",
-    "is_piecewise_linear",
-    "sample_grams",
-    "trace_gauss_newton",
-    "trace_hessian",
-]
-
 Score = Callable[[Sequence[Pair], Tensor], Tensor]
 """Some numbers (n, c) of n samples."""
 

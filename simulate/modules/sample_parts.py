@@ -31,22 +31,6 @@ from simulate.objectives.derivatives import directional, normal, slopes
 from simulate.objectives.output_curvature import SoftmaxCurvature, closed_curvature
 from simulate.objectives.parameters import Leaves
 
-__all__ = [
-    "CoupledError",
-    "Outer",
-    "Pair",
-    "Root",
-    "SamplePart",
-    "columns_of",
-    "finite_derivatives",
-    "outer_of",
-    "parts",
-    "roots",
-    "rows_by_sample",
-    "separate_batches",
-    "windows",
-]
-
 _WINDOW = 1 << 28
 """Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
 

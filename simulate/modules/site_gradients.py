@@ -26,20 +26,6 @@ from simulate.modules import sites
 from simulate.modules.sites import Site
 from simulate.objectives.batches import cuts
 
-__all__ = [
-    "Use",
-    "by_position",
-    "column_blocks",
-    "factors",
-    "gram_factors",
-    "multiplies",
-    "numbers_held",
-    "per_sample",
-    "square_sums",
-    "squared",
-    "uses_of",
-]
-
 Use = tuple[Site, str, Tensor]
 """A site where a parameter acts, its name there, and cotangents (r, *output)."""
 

@@ -35,19 +35,6 @@ from simulate.objectives.derivatives import alike, behind, normal, slopes
 from simulate.objectives.restoring import draws
 from simulate.objectives.soundness import trusted
 
-__all__ = [
-    "NORMALISATIONS",
-    "ElsewhereError",
-    "Site",
-    "by_sample",
-    "called",
-    "covers",
-    "moved",
-    "pulled",
-    "unscaled",
-    "visited",
-]
-
 NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, _BatchNorm)
 _TRANSFORMERS = (
     nn.TransformerEncoderLayer,

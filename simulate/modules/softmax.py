@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["contrasts", "covariance_factor", "residuals"]
-
 
 def contrasts(jacobian: Tensor, logits: Tensor) -> Tensor:
     """Rows (N, K, d) minus the row of the likeliest class: all that the softmax covariance sees."""

@@ -23,19 +23,6 @@ from simulate.monte_carlo.points import Point
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "BLOCK",
-    "Block",
-    "BlockResult",
-    "Scores",
-    "counted_key",
-    "fixture",
-    "one_thread",
-    "run_block",
-    "stream",
-]
-
-
 BLOCK = 16
 """Replicates drawn and decomposed together; looks are rounded to it, so a block never depends on the look."""
 

@@ -7,8 +7,6 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["Share", "dealt_out", "free_memory", "join_pool", "own_gpu", "resolve_device"]
-
 
 def resolve_device(name: str, *, here: bool = True) -> str:
     """``auto``, ``cpu`` or ``cuda[:index]`` to a device that is there, or if not `here` may be elsewhere.

@@ -18,8 +18,6 @@ from typing import Any
 from simulate import _limits
 from simulate.monte_carlo.devices import join_pool
 
-__all__ = ["DaskExecutor", "SerialExecutor", "default_workers", "open_executor"]
-
 
 def default_workers(device: str = "cpu") -> int:
     """One worker per core this process may use, no more than its control group grants the time of; or one per GPU."""

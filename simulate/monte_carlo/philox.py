@@ -25,8 +25,6 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["counted_normal", "counted_uniform", "words"]
-
 _ROUNDS = 10
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _STEPS = 0x9E3779B9, 0xBB67AE85

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Point"]
-
 
 class Point(Mapping[str, Any]):
     """The parameters of one run of an experiment: immutable, hashable, read as attributes.

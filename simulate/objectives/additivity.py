@@ -55,29 +55,6 @@ from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found
 from simulate.objectives.soundness import Asked, trusted
 
-__all__ = [
-    "MIXED",
-    "SAMPLES",
-    "SUM",
-    "UNKNOWN",
-    "all_coupling",
-    "alone",
-    "asked_once",
-    "chosen",
-    "coupling",
-    "few_samples",
-    "gives_sum",
-    "halves",
-    "kept_answers",
-    "largest_batch",
-    "mixing",
-    "model_mixing",
-    "of_one",
-    "rows_apart",
-    "spaced",
-    "spread_samples",
-]
-
 SAMPLES = 32
 """Most samples that are asked: two are those with the extremes of the targets."""
 

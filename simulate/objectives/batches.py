@@ -26,34 +26,6 @@ from torch.utils._pytree import tree_map
 
 from simulate import _memory, data as archives
 
-__all__ = [
-    "DIGITS",
-    "Batch",
-    "Labelling",
-    "OtherDataError",
-    "Stacked",
-    "Tally",
-    "as_tensor",
-    "bounded",
-    "carries_labels",
-    "copied",
-    "cuts",
-    "cuttable",
-    "held",
-    "is_batch",
-    "joined",
-    "named_data",
-    "of_samples",
-    "of_several",
-    "pair",
-    "placed",
-    "repeatable",
-    "rows",
-    "sample_counts",
-    "tensors",
-    "window",
-]
-
 _MOST = 20_000
 """Batches that data may give which do not tell their number: more are taken for endless."""
 

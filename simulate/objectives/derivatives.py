@@ -20,19 +20,6 @@ from torch.autograd import forward_ad
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = [
-    "Program",
-    "UnrecordedError",
-    "alike",
-    "behind",
-    "bytes_held",
-    "directional",
-    "normal",
-    "recorded",
-    "second_derivative",
-    "slopes",
-]
-
 Tensors = tuple[Tensor, ...]
 
 _ROUNDINGS = 1e4

@@ -40,8 +40,6 @@ from simulate.objectives.derivatives import normal
 from simulate.objectives.losses import IGNORED, of_classes
 from simulate.objectives.restoring import as_found
 
-__all__ = ["Form", "Labels", "arguments", "asked_form", "classes_last", "movable", "picked", "returned_parts"]
-
 LOGITS = "logits"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -23,8 +23,6 @@ from simulate.objectives.objective import Objective
 from simulate.objectives.output_curvature import Bend, SoftmaxCurvature, output_curvature
 from simulate.objectives.parameters import Leaves
 
-__all__ = ["Matrix", "head_product"]
-
 Matrix = Literal["hessian", "gauss_newton", "h_term", "fisher", "empirical_fisher"]
 
 _HELD = 4

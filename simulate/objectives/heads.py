@@ -23,8 +23,6 @@ from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import alike, slopes
 from simulate.objectives.soundness import Asked, hooked
 
-__all__ = ["Few", "Head", "Rows", "by_chunks", "by_positions", "head_of", "rows_of"]
-
 LARGE = 1 << 21
 """Logits of one sample from which on they are taken in chunks."""
 

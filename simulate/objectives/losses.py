@@ -20,25 +20,6 @@ from torch.nn import functional
 from simulate._checks import did_you_mean
 from simulate.objectives.batches import placed, rows, tensors
 
-__all__ = [
-    "IGNORED",
-    "LOSSES",
-    "BatchLoss",
-    "Count",
-    "Loss",
-    "Reduction",
-    "by_element",
-    "counted_by",
-    "default_loss",
-    "fitting",
-    "loss_of",
-    "named_loss",
-    "of_classes",
-    "reduction_of",
-    "require_order",
-    "shaped",
-]
-
 Reduction = Literal["mean", "sum"]
 Loss = Callable[[Tensor, Any], Tensor]
 Count = Callable[[Any], float]

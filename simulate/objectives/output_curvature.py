@@ -25,8 +25,6 @@ from simulate.objectives.derivatives import directional
 from simulate.objectives.objective import Objective
 from simulate.objectives.soundness import hooked
 
-__all__ = ["Bend", "SoftmaxCurvature", "closed_curvature", "logistic_curvature", "output_curvature"]
-
 Bend = Callable[[Tensor], Tensor]
 """Product of the second derivative with a change of the outputs of one batch."""
 

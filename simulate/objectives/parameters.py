@@ -16,19 +16,6 @@ from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.forms import arguments
 
-__all__ = [
-    "COMPILED",
-    "HALVES",
-    "Leaves",
-    "Parametric",
-    "advising",
-    "doubled",
-    "in_place",
-    "parametric",
-    "require_ready",
-    "unwrapped",
-]
-
 HALVES = (torch.float16, torch.bfloat16)
 
 COMPILED = "_orig_mod."

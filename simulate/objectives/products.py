@@ -26,8 +26,6 @@ from simulate.objectives.output_curvature import Bend
 from simulate.objectives.parameters import Leaves
 from simulate.objectives.restoring import as_found, drawing_once
 
-__all__ = ["VECTORS", "Derivative", "Kept", "Product", "about_outputs", "of_scalar"]
-
 VECTORS = 4
 """As long as the parameters, that a product takes beside its graph: the gradient, what comes back twice, the sum."""
 

@@ -20,8 +20,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, distributed
 
-__all__ = ["LostProcessError", "Ranks"]
-
 _ADVICE = {
     "vectors": "draw them from generators of one seed",
     "parameters": "load one checkpoint in all of them, or broadcast parameters and buffers of one",

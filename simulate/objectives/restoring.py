@@ -15,8 +15,6 @@ from torch.nn.utils import parametrize
 
 from simulate.lanczos.precision import in_full_precision
 
-__all__ = ["as_found", "drawing_once", "draws", "in_mode", "seed_generators"]
-
 
 @contextmanager
 def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:

@@ -48,19 +48,6 @@ from simulate.objectives.parameters import HALVES, Leaves, doubled
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found
 
-__all__ = [
-    "Asked",
-    "held_padding",
-    "hooked",
-    "mean_output",
-    "pads",
-    "require_deterministic",
-    "require_first",
-    "require_unchanged",
-    "runs_again",
-    "trusted",
-]
-
 
 class Asked(Protocol):
     """What is needed of an `Objective`; its attributes are described there."""

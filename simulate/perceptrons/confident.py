@@ -20,8 +20,6 @@ from simulate.objectives.batches import cuts
 from simulate.perceptrons import _relu
 from simulate.perceptrons.curvature import ProjectedMlp
 
-__all__ = ["ConfidentMlp", "gaps"]
-
 _SAMPLES = 1024
 """Taken together in sums over all samples: what is made of them stays in the cache."""
 

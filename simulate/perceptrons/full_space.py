@@ -21,8 +21,6 @@ from simulate.modules import softmax
 from simulate.networks import Weights
 from simulate.perceptrons import _relu
 
-__all__ = ["Norms", "norms"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Norms:

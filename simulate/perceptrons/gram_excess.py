@@ -11,8 +11,6 @@ from torch import Tensor
 
 from simulate.modules import softmax
 
-__all__ = ["gram_excess", "gram_spectrum"]
-
 
 def gram_excess(gram: Tensor, logits: Tensor) -> float:
     """Trace over Frobenius norm of G, at least 1.

@@ -28,8 +28,6 @@ from simulate.modules import softmax
 from simulate.networks import Weights
 from simulate.perceptrons import _relu
 
-__all__ = ["LayerBlock", "layer_block"]
-
 _NEGLIGIBLE = 1e-36
 """Rows of a smaller share of the largest squared norm are left out: they are below the rounding of its root, twice."""
 

@@ -25,15 +25,6 @@ from simulate.lanczos.rows import Floats, numbers
 from simulate.modules.sample_directions import OWN, SampleStatistics, pair_means, require_orthonormal
 from simulate.perceptrons.sample_products import Samples
 
-__all__ = [
-    "TopPairs",
-    "batch_tops",
-    "partitions",
-    "sample_pairs",
-    "statistics",
-    "top_eigenvectors",
-]
-
 _WORKING_SET = 1 << 28
 """Bytes of one array of a chunk of samples or batches: larger ones gain nothing."""
 

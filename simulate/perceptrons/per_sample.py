@@ -28,17 +28,6 @@ from simulate.networks import Weights
 from simulate.perceptrons import _flat
 from simulate.perceptrons.curvature import hessian_of
 
-__all__ = [
-    "ProbePieces",
-    "algorithm_1_probes",
-    "all_logit_derivatives",
-    "flattened",
-    "gauss_newtons",
-    "hessians",
-    "initial_parameters",
-    "loss_gradients",
-]
-
 _CHUNK = 64
 """Samples that are differentiated twice at once."""
 

@@ -26,8 +26,6 @@ from simulate import _checks, activations
 from simulate.modules import softmax
 from simulate.perceptrons import _flat
 
-__all__ = ["DenseSamples", "Matrix", "PerceptronSamples", "Samples"]
-
 Matrix = Literal["hessian", "gauss-newton"]
 
 _MATRICES = ("hessian", "gauss-newton")

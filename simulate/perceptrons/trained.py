@@ -15,8 +15,6 @@ from simulate.networks import Mlp
 from simulate.objectives import Objective
 from simulate.perceptrons import _flat
 
-__all__ = ["perceptron_objective", "trained"]
-
 _DECAYS = (0.9, 0.999)
 _SMALL = 1e-8
 

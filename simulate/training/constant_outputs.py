@@ -13,8 +13,6 @@ from simulate.objectives.batches import rows
 from simulate.objectives.losses import Loss
 from simulate.objectives.parameters import doubled
 
-__all__ = ["constant_loss", "constant_output"]
-
 _NEVER = 1e-30
 """Share of a class that is never there."""
 

@@ -13,13 +13,6 @@ from torch import Tensor
 from simulate import _checks
 from simulate.training.stacks import Parameters, Stack
 
-__all__ = [
-    "Top",
-    "gradient_curvatures",
-    "hessian_products",
-    "top_eigenvalues",
-]
-
 
 class Top(NamedTuple):
     """Largest eigenvalues (n,), the residuals |H v - value v| of their unit vectors (n,), and these, (n, ...) each."""

@@ -33,17 +33,6 @@ from simulate.training.rules import SGD, Memory, Rule
 from simulate.training.stacks import Parameters, Stack
 from simulate.training.trial_training import CommonBatches, common_orders
 
-__all__ = [
-    "Cells",
-    "GridRun",
-    "TrainingSets",
-    "TrainingState",
-    "Watch",
-    "checkpoints",
-    "ends_measured",
-    "train",
-]
-
 _LOST = 1e4
 """A run is lost once the loss of a batch exceeds that of its first by this factor."""
 

@@ -16,8 +16,6 @@ from torch import Tensor
 
 from simulate import _checks, _memory
 
-__all__ = ["Classifiers", "largest_rates", "learns", "losses_and_gradients"]
-
 
 class Classifiers(NamedTuple):
     """Networks of the same widths, each with samples of its own.

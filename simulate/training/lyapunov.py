@@ -18,8 +18,6 @@ from simulate import _checks
 from simulate.training.stacks import Parameters, Stack
 from simulate.training.trial_training import CommonBatches, common_orders
 
-__all__ = ["first_unstable", "lyapunov_exponents", "output_kernels"]
-
 _NUMBERS = 1 << 20
 """Parameters of the copies that are passed at a time, one for each sample of a network: more are dear in memory."""
 

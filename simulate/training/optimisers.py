@@ -27,25 +27,6 @@ from simulate.monte_carlo import Block
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "Population",
-    "StableRate",
-    "Step",
-    "all_batches",
-    "descent_step",
-    "form_moments",
-    "heavy_ball_step",
-    "largest_stable_rate",
-    "least_squares_paths",
-    "moment_radius",
-    "nesterov_step",
-    "population",
-    "sgd_steps",
-    "step_contraction",
-    "trial_directions",
-    "whitened_square",
-]
-
 Floats = NDArray[np.float64]
 
 _RANGE = 1e-12

@@ -13,8 +13,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["ADAM", "AVERAGED", "MOMENTUM", "NESTEROV", "SGD", "Memory", "Rule"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:

@@ -19,8 +19,6 @@ from torch.nn import functional
 from simulate import _checks, _memory
 from simulate.networks import mlp_logits
 
-__all__ = ["Moment", "descent", "inner", "uniform"]
-
 Parameters = Sequence[Tensor]
 Predictions = Callable[[int, Tensor], Tensor]
 """From the number of the step and the logits to the probabilities that its gradient is weighted with."""

@@ -22,8 +22,6 @@ from simulate import _checks
 from simulate.objectives.parameters import require_ready
 from simulate.training.rules import Memory, Rule
 
-__all__ = ["LOSSES", "Modules", "Parameters", "Perceptrons", "Stack", "perceptrons_at_start"]
-
 Parameters = Sequence[Tensor]
 
 

@@ -25,8 +25,6 @@ from simulate.objectives.losses import Loss
 from simulate.objectives.parameters import require_ready
 from simulate.objectives.restoring import as_found, seed_generators
 
-__all__ = ["OPTIMISERS", "CommonBatches", "OptimiserOf", "Training", "TrialRun", "common_orders", "tail"]
-
 OptimiserOf = Callable[[float], Optimizer]
 """From a rate to a new optimiser of the parameters of the model."""
 

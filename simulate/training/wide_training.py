@@ -24,18 +24,6 @@ from simulate.objectives.batches import cuts
 from simulate.wide import fisher_gram
 from simulate.wide.signals import WideNetwork, forward
 
-__all__ = [
-    "Bracket",
-    "Descent",
-    "critical_rates",
-    "descend",
-    "outputs",
-    "sharpness",
-    "squared_error",
-    "taught",
-]
-
-
 _ENTRIES = 1 << 20
 """Of the Gram matrices held at once: 8 MiB stay near the cache, and what is done to more takes twice as long."""
 

@@ -25,14 +25,6 @@ from simulate.activations import ActivationLike, Nonlinearity, by_layer
 from simulate.objectives.batches import cuts
 from simulate.wide.signals import WideNetwork, forward
 
-__all__ = [
-    "BatchNormedSignals",
-    "batch_normed_gram",
-    "batch_normed_signals",
-    "last_layer_rayleigh",
-    "measured_moments",
-]
-
 _NO_SPREAD = 1e-12
 """Deviation over root mean square below which the pre-activations of a unit differ by rounding only."""
 

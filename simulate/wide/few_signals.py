@@ -24,8 +24,6 @@ from simulate.monte_carlo import Block
 from simulate.wide import fisher_gram
 from simulate.wide.signals import Signals
 
-__all__ = ["Passed", "passed", "passed_gram"]
-
 
 class Passed(NamedTuple):
     """Signals u^1..u^L, h^0..h^{L-1}, and the derivatives of every output by u^1..u^L, each (n, C, T, units)."""

@@ -24,19 +24,6 @@ from simulate.activations import ActivationLike
 from simulate.lanczos import Operator
 from simulate.wide.signals import WideNetwork, backward, forward
 
-__all__ = [
-    "centred",
-    "fisher_eigenvalues",
-    "fisher_trace",
-    "gram",
-    "gram_operator",
-    "layered_gram",
-    "linear_readout",
-    "plain_overlap",
-    "rayleigh",
-    "trace_of_square",
-]
-
 Overlap = Callable[[Tensor, Tensor], Tensor]
 """Inner products of the derivatives by the parameters of a layer, of some samples with others."""
 

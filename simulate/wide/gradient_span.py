@@ -11,8 +11,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Span", "top_span"]
-
 _SMALLEST = 1e-12
 """Mean gradients with an inner-product matrix of a smaller reciprocal condition span no C dimensions."""
 

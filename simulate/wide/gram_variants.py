@@ -18,8 +18,6 @@ from simulate.wide import fisher_gram
 from simulate.wide.fisher_gram import Overlap
 from simulate.wide.signals import WideNetwork
 
-__all__ = ["averaged", "cross_entropy_gram", "tangent_gram", "tangent_overlap"]
-
 
 def tangent_gram(
     network: WideNetwork, activation: ActivationLike, *, weight_variance: float, bias_variance: float

@@ -25,16 +25,6 @@ from torch import Tensor
 from simulate.activations import ActivationLike
 from simulate.wide.signals import WideNetwork, forward
 
-__all__ = [
-    "Normalisation",
-    "batch_normalisation",
-    "mean_subtraction",
-    "normalised",
-    "outputs_of",
-    "projected_gram",
-]
-
-
 _ROUNDINGS = 16
 """A deviation below so many roundings of the outputs is rounding of their mean."""
 

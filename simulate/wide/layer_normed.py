@@ -21,14 +21,6 @@ from simulate.activations import ActivationLike
 from simulate.wide.fisher_gram import layered_gram, plain_overlap
 from simulate.wide.signals import WideNetwork, backward, forward
 
-__all__ = [
-    "LayerNormedSignals",
-    "etas",
-    "layer_normed_derivatives",
-    "layer_normed_gram",
-    "layer_normed_signals",
-]
-
 
 class LayerNormedSignals(NamedTuple):
     """Normalised pre-activations of layers 1..L (n, T, M_l) and what they were multiplied with, 1/sigma (n, T)."""

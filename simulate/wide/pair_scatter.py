@@ -11,8 +11,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["pair_variance"]
-
 _FEWEST = 4
 """Samples below which rows and columns fit everything."""
 

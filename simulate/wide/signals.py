@@ -19,15 +19,6 @@ from simulate import _checks
 from simulate.activations import ActivationLike, by_layer
 from simulate.monte_carlo import Block
 
-__all__ = [
-    "Signals",
-    "WideNetwork",
-    "backward",
-    "forward",
-    "measured_order_parameters",
-    "wide_network",
-]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WideNetwork:

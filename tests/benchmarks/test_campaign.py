@@ -192,7 +192,7 @@ def test_an_error_in_a_law_is_caught_and_its_absence_is_not() -> None:
     preload()
     error = next(
         e
-        for e in edits(ROOT, "theory/fisher/_fluctuations.py")
+        for e in edits(ROOT, "theory/fisher/_wide.py")
         if (e.function, e.kind) == ("entry_variances", "factor")
     )
     none = error._replace(after=error.before)

@@ -11,20 +11,6 @@ from simulate import data, networks, objectives
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
 
-__all__ = [
-    "COUNTS",
-    "FINELY_RESOLVED",
-    "RESOLVED",
-    "ROUNDING",
-    "Array",
-    "Violation",
-    "bias_free_objective",
-    "bias_free_on_images",
-    "in_closed_form",
-    "on_noise",
-    "rank_of",
-]
-
 ROUNDING = "an exact identity in float64"
 COUNTS = "counts, which differ by one at least"
 

@@ -13,8 +13,6 @@ from simulate.monte_carlo import Point
 from verify.model import AnyClaim, Claim, ExactProperty, StatisticalProperty
 from verify.model.observation import Observation
 
-__all__ = ["DIGITS", "ImagesThere", "images_there", "needed_images", "on_images", "require_images", "unmet"]
-
 Item = AnyClaim | Observation
 
 DIGITS = "digits"

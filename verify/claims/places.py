@@ -27,9 +27,6 @@ from verify.claims import registry
 from verify.judging.estimands import components
 from verify.model import AnyClaim, Claim, ExactProperty, Identity, Kind, StatisticalProperty
 
-__all__ = ["UNREAD", "Reads", "code_of", "equations", "functions_read", "reading", "reason", "theory_outputs"]
-
-
 HEAD = """# Where each equation stands
 
 Entry by entry of the [pages of the papers](claims/granziol2022.md): the claims that judge it, in the file where they

@@ -28,20 +28,6 @@ from verify.claims import registry
 from verify.judging.estimands import components
 from verify.model import AnyClaim, Claim, Identity, Kind, StatisticalProperty
 
-__all__ = [
-    "Declaration",
-    "added",
-    "declared",
-    "digest",
-    "ledgers",
-    "missing",
-    "read",
-    "registered",
-    "retold",
-    "rivals",
-    "withdrawn",
-]
-
 FILE = "ledger.csv"
 TERMS = ("kind", "margin", "expected", "points", "prediction", "notes", "rivals")
 HEAD = f"date,claim,{','.join(TERMS)}\n"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["page"]
-
 HERE = Path(__file__).parent
 CHECKOUT = Path(__file__).parents[2] / "docs/claims"
 

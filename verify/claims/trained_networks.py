@@ -17,25 +17,6 @@ from verify.model.observation import classes_of
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = [
-    "DECAY",
-    "SINGLE",
-    "VGG_16",
-    "Classifier",
-    "batches_of",
-    "drawn_images",
-    "lenet_at_start",
-    "pass_cost",
-    "perceptrons_drawn",
-    "scheduled",
-    "small_networks",
-    "steps_at",
-    "training_sets",
-    "varied",
-    "vgg_at_start",
-    "vgg_layers",
-]
-
 VGG_16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 """Channels of the convolutions of VGG-16, between two poolings each."""
 

@@ -22,8 +22,6 @@ from verify.gallery.parts import OTHER, Setting, batch_axis, curve, legend, log_
 from verify.page.drawing import Floats, Panel
 from verify.page.theme import PALETTE
 
-__all__ = ["SAMPLES", "fisher_width", "network", "rates_in_training"]
-
 SAMPLES = 512
 
 # --- the Hessian of a batch --------------------------------------------------------------------------------------

@@ -14,8 +14,6 @@ from verify.page.axes import decades
 from verify.page.drawing import DASHES, Floats
 from verify.page.theme import PALETTE
 
-__all__ = ["MEASURED", "OTHER", "Setting", "batch_axis", "curve", "legend", "log_axes", "mean_points"]
-
 MEASURED = PALETTE["agrees"]
 OTHER = PALETTE["broken"]
 """A second law beside the first, and what was drawn for it."""

@@ -17,8 +17,6 @@ from verify.page.drawing import Floats, Panel
 from verify.page.theme import PALETTE
 from verify.page.wording import numeral
 
-__all__ = ["batch_size", "marchenko_pastur", "semicircle", "transition"]
-
 DIM = 900
 
 ZERO = 1e-9

@@ -15,18 +15,6 @@ from verify.page.drawing import Floats, Limits, finite_values
 from verify.page.theme import PALETTE
 from verify.results import PointOutcome
 
-__all__ = [
-    "across",
-    "decades",
-    "deviation_axis",
-    "limits_around",
-    "plain_ticks",
-    "points_per_pixel",
-    "row_bands",
-    "share_of",
-    "tick_text",
-]
-
 SIDES_LINEAR = 12.0
 """Deviations up to so many margins are drawn linearly; beyond, the axis is logarithmic outside the band."""
 

@@ -17,15 +17,6 @@ from verify.page.counts import percent
 from verify.page.vocabulary import EXACT, inputs_named
 from verify.results import PointOutcome, RivalOutcome, Row
 
-__all__ = [
-    "Card",
-    "EntryLead",
-    "ReadRow",
-    "centre",
-    "sensitivity",
-    "span",
-]
-
 
 class EntryLead(NamedTuple):
     """An entry on a card: id and title, what part is judged if not all, its section on a page, its anchor in a list.

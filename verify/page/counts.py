@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from verify.page import wording
 from verify.results import Census, Promise, Suite
 
-__all__ = ["census_line", "chance", "lines", "percent", "promise_line", "promise_lines"]
-
-
 STOPPED = ", the run was stopped"
 
 

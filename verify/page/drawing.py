@@ -17,26 +17,6 @@ from verify.page import wording
 from verify.page.theme import PALETTE
 from verify.results import PointOutcome
 
-__all__ = [
-    "CURVE_MARKS",
-    "DASHES",
-    "LARGEST",
-    "OFF_CURVES",
-    "WIDTH",
-    "Floats",
-    "Limits",
-    "Panel",
-    "arrow",
-    "draw_mark",
-    "draw_measured",
-    "drawable",
-    "finite_values",
-    "in_lines",
-    "shorten",
-    "stack",
-    "tip",
-]
-
 Floats = NDArray[np.float64]
 Limits = tuple[float, float]
 

@@ -8,8 +8,6 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-__all__ = ["formula", "lettered", "typeset"]
-
 MATHML = re.compile(r"(?:\{[^}]*\})?(?:math|m[a-z]+|semantics)$")
 ACTIVE = re.compile(r"href|src|style|class|id|on.*")
 """Attributes with which a formula could leave its place on the page, or do something there."""

@@ -13,8 +13,6 @@ from verify.page import wording
 from verify.page.plots import to_svg
 from verify.page.theme import DARK, PAGE, PAGE_DARK, PALETTE
 
-__all__ = ["template", "themed"]
-
 
 def template(name: str, **filters: Callable[..., Any]) -> Template:
     """One of the templates of `verify.page`, with the colours of the page, numbers as text and filters of its own."""

@@ -17,8 +17,6 @@ from verify.page.ratios import OFF
 from verify.page.theme import PALETTE
 from verify.results import Observed, ObservedGroup
 
-__all__ = ["LINES", "MOST_PANELS", "observed_panels"]
-
 LINES = (
     ("o", "●○", "ink"),
     ("s", "■□", "rival"),

@@ -60,8 +60,6 @@ from verify.results.lines import (
     spans_decades,
 )
 
-__all__ = ["brief", "curve_panel", "letters_of", "local_slopes", "mean_at", "residual_panel", "row_panels"]
-
 LEFT, RIGHT = 0.72, 0.22
 """Inches beside a frame."""
 

@@ -40,19 +40,6 @@ from verify.page.panels import row_panels
 from verify.page.theme import FONTS, PALETTE, STYLE
 from verify.results import Observed, Results, Row
 
-__all__ = [
-    "FORMATS",
-    "agreement",
-    "draw_deviations",
-    "observation",
-    "overview",
-    "save_all",
-    "save_as",
-    "save_figure",
-    "stamp",
-    "to_svg",
-]
-
 NAME = 46
 """Longest name of a row."""
 

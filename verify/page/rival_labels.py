@@ -19,16 +19,6 @@ from verify.page.formulas import typeset
 from verify.page.theme import PALETTE
 from verify.results import PointOutcome
 
-__all__ = [
-    "MARGIN",
-    "LineName",
-    "draw_names",
-    "line_names",
-    "names_height",
-    "rivals_in_margins",
-    "shared_lines",
-]
-
 MARGIN = 1.5
 """Inches to the right of a frame that has names there."""
 

@@ -11,8 +11,6 @@ from verify.page.report.queries import Finding, PaperFindings, distinct_statemen
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 
-__all__ = ["FEW", "SCREEN", "closing_text", "duration_line", "ending", "screen", "tabled", "to_look_at"]
-
 FEW = 12
 """Rows of a table that is read at a glance; longer ones are printed only where asked for."""
 

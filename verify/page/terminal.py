@@ -21,19 +21,6 @@ from verify.page import ratios, wording
 from verify.page.vocabulary import SYMBOLS
 from verify.results import InventoryRow, Observed, PointOutcome, Row
 
-__all__ = [
-    "columns",
-    "console",
-    "fitted_table",
-    "observed_block",
-    "statement_head",
-    "statement_lines",
-    "surprise_block",
-    "table",
-    "tally",
-    "wrapped_text",
-]
-
 WORDS_PER_LINE = 76
 PIPE_WIDTH = 80
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DARK", "FONTS", "PAGE", "PAGE_DARK", "PALETTE", "STYLE"]
-
 PALETTE = {
     "paper": "#fdfdfc",
     "ink": "#20242b",

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from verify.model import Kind, Standing
 
-__all__ = ["EXACT", "KINDS", "STANDINGS", "SYMBOLS", "inputs_named"]
-
 SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
 """A shape for each verdict, so that nothing hangs on colour."""
 

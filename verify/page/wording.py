@@ -17,35 +17,6 @@ from verify.judging.judge import PRINTED
 from verify.model import Kind, Standing
 from verify.results import PointOutcome, RivalOutcome, Row
 
-__all__ = [
-    "Headings",
-    "Placed",
-    "RivalTally",
-    "common_parameters",
-    "deviation",
-    "differing",
-    "duration",
-    "half_parts",
-    "half_width",
-    "headings",
-    "legible",
-    "listed_violations",
-    "measurement",
-    "named",
-    "numeral",
-    "parameters",
-    "power_of_ten",
-    "prediction",
-    "redraw",
-    "rival_tally",
-    "slugs",
-    "standing_name",
-    "telling",
-    "undecided",
-    "unit",
-    "unseen",
-]
-
 EVEN = 0.9
 """From this share of the larger side on the smaller one is not said."""
 

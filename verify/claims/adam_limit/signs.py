@@ -16,8 +16,6 @@ from verify.model import Arrays, Claim, Experiment, Verdict, as_stated, out_of_s
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS", "coupled_quadratic"]
-
 LI = "Li et al. (2024), arXiv 2405.14578"
 
 Floats = NDArray[np.float64]

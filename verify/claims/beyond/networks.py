@@ -17,21 +17,6 @@ from verify.claims.granziol2022 import PAPER
 from verify.model import Arrays, Tier
 from verify.model.observation import Observation, columns_of
 
-__all__ = [
-    "OBSERVATIONS",
-    "Noise",
-    "fluctuation",
-    "formulas",
-    "law_of",
-    "lenet_perceptron",
-    "noise_of",
-    "perceptron",
-    "small_perceptron",
-    "stacked_rows",
-    "standardised",
-    "theorem_7_as_our_copy_reads",
-]
-
 HIDDEN = 8
 
 Floats = NDArray[np.float64]

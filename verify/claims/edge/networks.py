@@ -7,7 +7,7 @@ Each network is trained at two rates, a factor of two apart: a level counts only
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +33,11 @@ from verify.model.observation import Column, Observation, columns_of
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS", "OBSERVATIONS", "start_and_images", "trained_and_watched"]
-
 COHEN = "Cohen, Kaur, Li, Kolter and Talwalkar (2021), arXiv 2103.00065"
 CHEMNITZ = "Chemnitz and Engel (2024), arXiv 2407.20209"
 
 Array = NDArray[Any]
-StartAndImages = tuple[list["Tensor"], grids.TrainingSets]
+StartAndImages: TypeAlias = "tuple[list[Tensor], grids.TrainingSets]"
 
 BATCHES = 5
 """Batches whose curvature is looked at, for each network each time."""

@@ -23,8 +23,6 @@ from verify.judging.families import by_name, one, ratio
 from verify.model import StatisticalProperty
 from verify.model.domains import Between, OneOf
 
-__all__ = ["CLAIMS"]
-
 NAMES = (
     "mean-eigenvalue",
     "tangent-mean",

@@ -30,8 +30,6 @@ from verify.model import (
 )
 from verify.model.domains import Between, Each, Many, OneOf
 
-__all__ = ["CLAIMS"]
-
 THEOREM = f"{PAPER}, theorem 3.4, eq. (22)"
 OWN = f"ours, beside theorem 3.4 of {PAPER}"
 

@@ -18,8 +18,6 @@ from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import WIDE, law, network_of
 from verify.model import KNOWN, Arrays, Claim, Experiment, Identity, Kind, Prediction
 
-__all__ = ["CLAIMS"]
-
 TILT = 0.01
 """Angle and relative length by which pairs of inputs differ: all below are linear in it."""
 

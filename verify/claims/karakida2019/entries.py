@@ -2,8 +2,6 @@
 
 from verify.model.inventory import Entry
 
-__all__ = ["ENTRIES"]
-
 ENTRIES = (
     Entry("C1", "network architecture", "definition", "Eq 1 defines the network"),
     Entry("C2", "random initialisation", "definition", "Eq 2 defines the random weights and biases"),

@@ -35,9 +35,6 @@ from verify.claims.karakida2019.wide_networks import (
 )
 from verify.model import OURS, Arrays, Claim, Experiment, Identity, Kind, NoTheory, Prediction, Tier
 
-__all__ = ["CLAIMS"]
-
-
 # --- order parameters of two networks ------------------------------------------------------------------------
 
 

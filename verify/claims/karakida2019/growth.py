@@ -37,8 +37,6 @@ from verify.model.observation import Cost, Observation, columns_of, on_a_gpu
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS", "OBSERVATIONS"]
-
 ONE_OUTPUT = "one output: with more the largest of C nearly equal eigenvalues is biased by O(M^-1/2)"
 
 

@@ -30,8 +30,6 @@ from verify.claims.karakida2019.wide_networks import WIDE, law, network_of, one_
 from verify.model import OURS, Arrays, Claim, ExactProperty, Passage, Prediction, Standing
 from verify.model.domains import Between, Either, OneOf
 
-__all__ = ["CLAIMS"]
-
 # --- every layer of a network --------------------------------------------------------------------------------
 
 

@@ -32,8 +32,6 @@ from verify.claims.karakida2019.wide_networks import (
 from verify.model import OURS, Arrays, Claim, ExactProperty, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
-__all__ = ["CLAIMS"]
-
 BIASED = f"{WIDE}; the bias is O(1/M)"
 
 # --- batch normalisation, in the mean over networks ----------------------------------------------------------

@@ -32,8 +32,6 @@ from verify.claims.karakida2019.wide_networks import (
 from verify.model import OURS, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
 from verify.model.domains import Between, Many, OneOf
 
-__all__ = ["CLAIMS"]
-
 
 @cache
 def _kappas(**known: Any) -> fisher.Kappas:

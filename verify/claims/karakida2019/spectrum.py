@@ -39,8 +39,6 @@ from verify.claims.karakida2019.wide_networks import (
 from verify.model import Arrays, ExactProperty, NoTheory, Passage, Standing
 from verify.model.domains import Between, Domain, Many, OneOf
 
-__all__ = ["CLAIMS"]
-
 LINEAR = f"linear in the Gram matrix: unbiased up to O(1/M); {WIDE}"
 MISREAD = Passage(Standing.MISPRINT, "obtained using order parameters", "Eq 11", slip=True)
 LOST_TILDE = (

@@ -28,8 +28,6 @@ from verify.claims.karakida2019.wide_networks import (
 from verify.model import Arrays, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing, Tier
 from verify.model.observation import Column, Cost, Observation, columns_of, on_a_gpu
 
-__all__ = ["CLAIMS", "FIGURE_2", "OBSERVATIONS", "drawn_lines", "student_and_targets"]
-
 FIGURE_2: dict[str, Any] = {"activation": "relu", "depth": 3, "weight_variance": 3.9, "bias_variance": 0.9}
 """Figure 2 has (4, 1), at which formulas with a wrong power could still be right."""
 

@@ -13,27 +13,6 @@ from simulate.wide import few_signals, signals
 from theory import fisher
 from verify.model import Claim, Experiment, Kind, Prediction
 
-__all__ = [
-    "HALFWAY",
-    "WIDE",
-    "approach",
-    "at_each_width",
-    "by_width",
-    "exponent",
-    "kappas_at",
-    "law",
-    "limit",
-    "network_of",
-    "one_network",
-    "parameters_of",
-    "passed_at",
-    "setting",
-    "small_network",
-    "spike",
-    "statistics_of",
-    "wide",
-]
-
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 SIZES = ("width", "samples", "outputs")
 

@@ -16,8 +16,6 @@ from verify.model import Arrays, Claim, Experiment
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS", "Quadratic", "lowest", "noisy_quadratic"]
-
 COARSE = 2.0 ** np.arange(-7, 5)
 """Rates tried first, a factor of two apart."""
 

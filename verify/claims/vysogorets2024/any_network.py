@@ -29,8 +29,6 @@ from verify.model.domains import Between, OneOf
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CLAIMS"]
-
 TILT = 1e-3
 """Length of what is added to the weights as a direction, relative to theirs: replicates then scatter."""
 

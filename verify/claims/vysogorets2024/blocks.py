@@ -28,8 +28,6 @@ from verify.claims.vysogorets2024.framed_networks import network_on_images, of_d
 from verify.model import OURS, Arrays, ExactProperty, Identity, NoTheory
 from verify.model.domains import Between, Many
 
-__all__ = ["CLAIMS"]
-
 # --- networks of the paper on images -------------------------------------------------------------------------
 
 

@@ -36,8 +36,6 @@ from verify.model import (
 )
 from verify.model.observation import Observation, columns_of
 
-__all__ = ["CLAIMS", "OBSERVATIONS", "small_framed"]
-
 # --- what is left of G ---------------------------------------------------------------------------------------
 
 

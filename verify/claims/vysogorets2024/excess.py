@@ -30,8 +30,6 @@ from verify.model import (
 )
 from verify.model.domains import Between
 
-__all__ = ["CLAIMS"]
-
 # --- the excess itself ---------------------------------------------------------------------------------------
 
 

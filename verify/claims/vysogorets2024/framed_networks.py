@@ -19,25 +19,6 @@ from simulate.perceptrons import curvature
 from theory import zone
 from verify.model import Simulator
 
-__all__ = [
-    "NETWORKS",
-    "ZoneEdges",
-    "gap_density",
-    "lenet_5",
-    "lenet_300_100",
-    "log_ratio",
-    "log_ratio_and_excess",
-    "lower_crossing",
-    "network_on_images",
-    "of_digits",
-    "on_digits",
-    "seen_by",
-    "stream_by_stream",
-    "uniform_norms",
-    "upper_crossing",
-    "zone_edges",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -20,8 +20,6 @@ from verify.claims.vysogorets2024.framed_networks import of_digits, stream_by_st
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, NoTheory, Tier
 from verify.model.observation import Column, Observation, columns_of
 
-__all__ = ["CLAIMS", "OBSERVATIONS"]
-
 Floats = NDArray[np.float64]
 
 # --- many initialisations ------------------------------------------------------------------------------------

@@ -15,8 +15,6 @@ from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, Arrays, Claim, Experiment, Kind, Passage, Standing, Tier
 
-__all__ = ["CLAIMS"]
-
 UNBIASED = "unbiased; at most 1 % for random matrices"
 
 

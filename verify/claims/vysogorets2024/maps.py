@@ -21,8 +21,6 @@ from verify.model.observation import Column, Cost, Observation, classes_of, colu
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["OBSERVATIONS"]
-
 
 class Drawn(NamedTuple):
     """A network at its start with its images, and others like them; called, what is seen of every run from there."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from simulate.modules.homogeneous import Homogeneous
 
-__all__ = ["OBSERVATIONS"]
-
 Floats = NDArray[np.float64]
 
 

@@ -36,8 +36,6 @@ from verify.model import (
 from verify.model.domains import Between
 from verify.model.observation import Observation, columns_of
 
-__all__ = ["CLAIMS", "OBSERVATIONS"]
-
 # --- the loss at initialisation --------------------------------------------------------------------------------
 
 

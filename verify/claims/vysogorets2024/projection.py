@@ -23,8 +23,6 @@ from verify.judging.families import by_name, one, ratio
 from verify.model import KNOWN, OURS, Arrays, Claim, Experiment, Kind, StatisticalProperty
 from verify.model.domains import Between, Many, OneOf
 
-__all__ = ["CLAIMS"]
-
 Floats = NDArray[np.float64]
 
 # --- sparse frames see the axes ------------------------------------------------------------------------------

@@ -17,8 +17,6 @@ from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.framed_networks import network_on_images
 from verify.model import OURS, Arrays, Identity, NoTheory, Passage, Standing
 
-__all__ = ["CLAIMS", "NETWORKS", "DrawnNetwork", "drawn"]
-
 NETWORKS = ("LeNet-300-100", "LeNet-5")
 """The second with max pooling."""
 

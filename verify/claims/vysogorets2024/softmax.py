@@ -26,8 +26,6 @@ from verify.model import (
 )
 from verify.model.domains import Between, Either, Many, OneOf
 
-__all__ = ["CLAIMS"]
-
 Array = NDArray[Any]
 
 

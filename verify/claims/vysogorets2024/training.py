@@ -32,8 +32,6 @@ from verify.model import (
 from verify.model.domains import Between, Domain
 from verify.model.observation import Observation, columns_of
 
-__all__ = ["CLAIMS", "OBSERVATIONS", "perceptrons"]
-
 # --- the same path at another scale --------------------------------------------------------------------------
 
 

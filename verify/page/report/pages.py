@@ -35,8 +35,6 @@ from verify.page.report.sealing import classed, policy
 from verify.page.vocabulary import KINDS, STANDINGS
 from verify.page.wording import duration
 
-__all__ = ["one_page", "several_pages"]
-
 FOLDED = 12
 """Longer tables of points are folded."""
 

@@ -18,8 +18,6 @@ from verify.page.formulas import formula
 from verify.page.markup import template
 from verify.results import Results
 
-__all__ = ["Beside", "Heading", "PaperPage", "beside", "paper_page"]
-
 SHEET = '<div class="sheet" tabindex="0" role="region" aria-label="Table">'
 """A table that is wider than the page can be moved in it."""
 

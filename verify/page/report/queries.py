@@ -22,29 +22,6 @@ from verify.page.counts import percent
 from verify.page.vocabulary import EXACT, STANDINGS
 from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
 
-__all__ = [
-    "Finding",
-    "Headline",
-    "Margin",
-    "MisprintTable",
-    "OnNetworks",
-    "PaperFindings",
-    "Statement",
-    "distinct_statements",
-    "glances",
-    "headline",
-    "histories",
-    "how_closely",
-    "how_far",
-    "left_to_a_fuller",
-    "margins",
-    "misprint_table",
-    "misprinted",
-    "paper_findings",
-    "place",
-    "upshot",
-]
-
 MOST, FAILURES = 5, 3
 """Findings on the first page, of what holds and of what fails; the others are counted, with a link to all."""
 

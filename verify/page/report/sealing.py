@@ -8,8 +8,6 @@ import re
 
 from markupsafe import Markup
 
-__all__ = ["classed", "policy"]
-
 _TAG_WITH_STYLE = re.compile(r'(<\w[^<>]*?) style="([^"]*)"')
 
 

@@ -24,8 +24,6 @@ from verify.model import (
 )
 from verify.model.domains import Between, OneOf
 
-__all__ = ["ABOVE", "CLAIMS", "THEOREM_7", "TRIDIAGONAL", "noise_of_batch", "scale", "theorem_4"]
-
 # --- Wigner noise: theorems 4 and 10 -------------------------------------------------------------------------
 
 

@@ -17,19 +17,6 @@ from verify.claims.trained_networks import perceptrons_drawn, training_sets, vgg
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "FACTOR",
-    "Trained",
-    "TriedRates",
-    "convolutional_setting",
-    "drawn_setting",
-    "ladder",
-    "noisy_labels",
-    "rule_of",
-    "steps_of",
-    "tried",
-]
-
 Array = NDArray[Any]
 
 FACTOR = math.sqrt(2)
