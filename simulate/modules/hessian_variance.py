@@ -37,7 +37,7 @@ from simulate.lanczos.probes import probe_count, random_signs
 from simulate.modules import projected, sites
 from simulate.modules.sample_parts import (
     Outer,
-    columns_of,
+    parameter_columns,
     finite_derivatives,
     outer_of,
     rows_by_sample,
@@ -225,7 +225,7 @@ def _vector(name: str, objective: Objective, value: Any) -> Tensor:
 
 
 def _columns(name: str, objective: Objective, value: Any) -> Tensor:
-    columns = columns_of(objective, name, value)
+    columns = parameter_columns(objective, name, value)
     if not bool(columns.isfinite().all()):
         raise ValueError(f"{name} must be finite, got others")
     return columns

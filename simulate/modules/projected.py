@@ -27,7 +27,7 @@ from simulate import _memory, operators
 from simulate.lanczos.precision import in_full_precision
 from simulate.modules import sites
 from simulate.modules.homogeneous import Terms
-from simulate.modules.sample_parts import columns_of, rows_by_sample
+from simulate.modules.sample_parts import parameter_columns, rows_by_sample
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective, require_objective
 from simulate.objectives.batches import cuts, rows
@@ -135,7 +135,7 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
     (torch.Size([4, 4]), False)
     """
     with in_full_precision():
-        columns = columns_of(objective, "frame", frame)
+        columns = parameter_columns(objective, "frame", frame)
         covered = sites.by_sample(objective)
         found = _at_sites(objective, columns) if covered else None
         found = found or _by_products(objective, columns)

@@ -27,7 +27,7 @@ from simulate import _checks
 from simulate.modules import sites
 from simulate.modules.homogeneous import Homogeneous
 from simulate.modules.projected import directions_of, plain_convolution, pull
-from simulate.modules.sample_parts import columns_of, rows_by_sample
+from simulate.modules.sample_parts import parameter_columns, rows_by_sample
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts
@@ -85,7 +85,7 @@ class ProjectedNetwork(Homogeneous):
 
     def __init__(self, model: nn.Module, x: Any, labels: Any, frame: Any) -> None:
         objective = Objective(model, (torch.as_tensor(x), labels), nn.CrossEntropyLoss())
-        columns = columns_of(objective, "frame", frame)
+        columns = parameter_columns(objective, "frame", frame)
         if not sites.by_sample(objective):
             rule = "model must be made of layers with weights, and treat each sample on its own"
             raise ValueError(f"{rule}, got {type(model).__name__}")

@@ -30,7 +30,7 @@ from simulate import _checks, _memory
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.rows import Floats, numbers
 from simulate.modules.sample_grams import SampleGrams
-from simulate.modules.sample_parts import SamplePart, columns_of, finite_derivatives, parts
+from simulate.modules.sample_parts import SamplePart, parameter_columns, finite_derivatives, parts
 from simulate.objectives import Objective
 from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
@@ -129,7 +129,7 @@ def sample_directions(
     (array([18.,  2.]), array([900.,   4.]), array([0.6, 1. ]))
     """
     with in_full_precision():
-        basis = columns_of(objective, "vectors", vectors).mT.contiguous()
+        basis = parameter_columns(objective, "vectors", vectors).mT.contiguous()
         require_orthonormal(basis)
         probes, heavy = _checks.natural("probes", probes), _checks.natural_or_zero("heavy", heavy)
         rng = _checks.generator(seed)

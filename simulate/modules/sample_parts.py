@@ -47,7 +47,7 @@ class CoupledError(ValueError):
     """Samples that have no loss, or no outputs, of their own."""
 
 
-def columns_of(objective: Objective, name: str, value: Any) -> Tensor:
+def parameter_columns(objective: Objective, name: str, value: Any) -> Tensor:
     """Vectors in the space of the parameters, as columns (dim, k) of the type and on the device of these.
 
     Raises

@@ -53,13 +53,13 @@ UNREAD: dict[str, tuple[str, ...]] = {
         "activations.precise_kernels",
     ),
     "a part of what claims read: tests hold the part to the whole": (
-        "fisher.batch_normalisation.BatchNormalisedConstants",
-        "fisher.batch_normalisation.batch_normalised_constants",
-        "fisher.tangent.TangentKernel.difference",
+        "fisher.mean_subtraction.BatchNormalisedConstants",
+        "fisher.mean_subtraction.batch_normalised_constants",
+        "fisher.TangentKernel.difference",
         "linear_network.linear_network_edge",
     ),
     "another form of the distribution function, density or moments that claims read: tests hold it to them": (
-        "fisher.layer_norm_etas.inverse_variance_cdf",
+        "fisher.layer_normalisation.inverse_variance_cdf",
         "rmt.free_poisson.CompoundFreePoisson.pdf",
         "rmt.marchenko_pastur.MarchenkoPastur.isf",
         "rmt.marchenko_pastur.MarchenkoPastur.logpdf",
@@ -78,8 +78,8 @@ UNREAD: dict[str, tuple[str, ...]] = {
         "rmt.tracy_widom.TracyWidom.sf",
     ),
     "a part of which theory makes the mean, the largest and the second moment that claims read": (
-        "fisher.tangent.TangentKernel.kappa1",
-        "fisher.tangent.TangentKernel.kappa2",
+        "fisher.TangentKernel.kappa1",
+        "fisher.TangentKernel.kappa2",
     ),
     "a rearrangement of a formula that claims read: tests hold it to that formula": (
         "batch_hessian.noise_free_eigenvalue",
@@ -88,13 +88,13 @@ UNREAD: dict[str, tuple[str, ...]] = {
         "learning_rates.sgd_exponent",
     ),
     "another form of a law that kept claims read, or a known moment: unit tests hold it": (
-        "gauss_newton.gradients.gradient_scatter",
+        "gauss_newton.gradient_scatter",
         "rmt.finite_moments.wishart_third_moment",
     ),
     "where claims take their points: tests hold it to the formula that they read": (
         "batch_hessian.crossover_batch_size",
     ),
-    "a second formula for gamma: unit tests hold both to each other": ("softmax.pairs.gamma_of_pairs",),
+    "a second formula for gamma: unit tests hold both to each other": ("softmax.collapse.gamma_of_pairs",),
     "a constant of the law: tests hold it to the density": (
         "rmt.marchenko_pastur.MarchenkoPastur.support",
         "rmt.semicircle.Semicircle.support",

@@ -152,7 +152,7 @@ def test_a_rerun_says_what_it_reads(
     line = f"losscurv: 256 replicates of an earlier run read from {out}; properties read theirs as they run\n"
     assert reported(out) == (16, 0) and "earlier run" not in capsys.readouterr().err
     assert reported(out, "--tier", "full") == (112, 256) and line in capsys.readouterr().err
-    assert "<dt>from earlier runs</dt><dd>256 replicates</dd>" in (out / "report.html").read_text()
+    assert "<dt>replicates from earlier runs</dt><dd>256</dd>" in (out / "report.html").read_text()
     plant(COUNTED)
     assert reported(out) == (0, 256) and line in capsys.readouterr().err
     assert reported(out, "--fresh") == (16, 0) and "earlier run" not in capsys.readouterr().err

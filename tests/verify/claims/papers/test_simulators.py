@@ -58,6 +58,11 @@ WITHOUT = {
     "simulate.perceptrons.curvature.spectral_norm": EXACT,
     "simulate.perceptrons.gram_excess.gram_excess": EXACT,
     "simulate.perceptrons.gram_excess.gram_spectrum": EXACT,
+    "simulate.perceptrons.own_direction.batch_tops": DENSE,
+    "simulate.perceptrons.own_direction.partitions": DATA,
+    "simulate.perceptrons.own_direction.sample_pairs": DENSE,
+    "simulate.perceptrons.own_direction.statistics": DENSE,
+    "simulate.perceptrons.own_direction.top_eigenvectors": DENSE,
     "simulate.perceptrons.per_sample.algorithm_1_probes": EXACT,
     "simulate.perceptrons.per_sample.all_logit_derivatives": DEAR,
     "simulate.perceptrons.per_sample.initial_parameters": DATA,
@@ -207,7 +212,13 @@ OUTLIERS, WIDE, RATES = "granziol2022/any-outlier", "karakida2019/any-network", 
 
 EDITS: Mapping[str, tuple[Any, str, Callable[..., Any], str, str]] = {
     "G-term": (Homogeneous, "scaled_g_term", lambda f: part_of_two(0, 1.03, f), SCALES, "framed"),
-    "gradient": (learnable_rates, "_pulled", lambda f: each(1.02, f), SCALES, "classifiers"),
+    "gradient": (
+        learnable_rates,
+        "losses_and_gradients",
+        lambda f: gradients(1.02, f),
+        SCALES,
+        "classifiers",
+    ),
     "frame": (curvature, "haar", lambda f: times(1.02, f), FRAMES, "whole"),
     "moment": (ensembles, "goe_moments", lambda f: part_of_two(1, 1.1, f), NOISE, "without the matrix"),
     "outlier": (reduced, "wigner_extreme", lambda f: field("eigenvalue", 1.05, f), OUTLIERS, "Wigner"),
@@ -228,8 +239,12 @@ def part_of_two(part: int, factor: float, function: Callable[..., Any]) -> Calla
     return wrong
 
 
-def each(factor: float, function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given: tuple(factor * gradient for gradient in function(*given))
+def gradients(factor: float, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*given: Any) -> Any:
+        losses, found, dead = function(*given)
+        return losses, tuple(factor * gradient for gradient in found), dead
+
+    return wrong
 
 
 @pytest.mark.parametrize("name", EDITS)
