@@ -46,6 +46,13 @@ def test_wigner_law_has_its_diagonal_variance_and_kurtosis(
     assert_mean(60**2 * off_diagonal(matrices) ** 4, kurtosis)
 
 
+def test_the_diagonal_of_the_gaussian_law_has_twice_the_variance_of_any_other_entry() -> None:
+    plain = ensembles.symmetric(block_of(), 9, lambda rng, size: rng.standard_normal(size))
+    assert_allclose(
+        ensembles.wigner(block_of(), 9), plain * (1 + (math.sqrt(2) - 1) * torch.eye(9)), rtol=1e-7
+    )
+
+
 def test_rademacher_entries_are_signs_on_the_diagonal_too() -> None:
     assert_allclose(ensembles.wigner(block_of(3), 9, law="rademacher").abs(), 1 / 3, rtol=1e-15)
 

@@ -219,3 +219,10 @@ def test_what_does_not_fit_is_refused(changed, message):
 def test_rules_and_stacks_that_make_no_sense_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_perceptrons_start_within_the_bounds_of_torch() -> None:
+    for parameter, into in zip(
+        perceptrons_at_start([np.random.default_rng(0)], (40, 50, 9)), (40, 40, 50, 50), strict=True
+    ):
+        assert 0.85 < parameter.abs().max() * into**0.5 <= 1.0
