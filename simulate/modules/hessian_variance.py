@@ -37,9 +37,9 @@ from simulate.lanczos.probes import probe_count, random_signs
 from simulate.modules import projected, sites
 from simulate.modules.sample_parts import (
     Outer,
-    parameter_columns,
     finite_derivatives,
     outer_of,
+    parameter_columns,
     rows_by_sample,
     separate_batches,
     windows,

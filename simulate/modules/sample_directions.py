@@ -30,7 +30,7 @@ from simulate import _checks, _memory
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.rows import Floats, numbers
 from simulate.modules.sample_grams import SampleGrams
-from simulate.modules.sample_parts import SamplePart, parameter_columns, finite_derivatives, parts
+from simulate.modules.sample_parts import SamplePart, finite_derivatives, parameter_columns, parts
 from simulate.objectives import Objective
 from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
