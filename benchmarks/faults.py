@@ -39,7 +39,7 @@ Blocks = dict[tuple[str, ...], str]
 
 @dataclass
 class Tally:
-    """What one scenario came to."""
+    """Counts of one scenario: runs, kills and broken promises."""
 
     name: str
     runs: int = 0
@@ -153,7 +153,7 @@ def blocks(folder: Path) -> tuple[Blocks, str]:
 
 
 def outcome(folder: Path) -> dict[str, Any]:
-    """What must not depend on how the run went."""
+    """Return the rows and runs of a results file without their times: an interruption must not change them."""
     raw = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
     for row in raw["rows"] + raw["runs"]:
         del row["seconds"]

@@ -32,7 +32,7 @@ def power_sums(x: Floats) -> Floats:
 
 
 def summaries(x: Floats) -> Floats:
-    """What an interval and its guards read off each row, shape (6, rows): `power_sums`, the largest and the smallest
+    """Return what intervals and guards need of each row, (6, rows): `power_sums`, the largest and the smallest
     replicate, and the sum of squares of the sums of blocks; whole blocks.
 
     >>> summaries(np.arange(32.0)[None]).ravel().tolist()
@@ -129,7 +129,7 @@ def least_likelihood(hits: Floats, n: int, alpha: float) -> Floats:
 
 
 def log_likelihood(p: Floats | float, hits: Floats, n: int) -> Floats:
-    """Of so many hits."""
+    """Logarithm of the likelihood of p after `hits` in n draws, up to a constant."""
     return special.xlogy(hits, p) + special.xlog1py(n - hits, -np.asarray(p))
 
 

@@ -51,7 +51,7 @@ MEMORY = 16 << 30
 """Bytes of data that the tests of an edit may hold."""
 
 NAMES = ("file", "function", "kind", "before", "after")
-"""What an edit is found again by."""
+"""Fields by which an edit is found again."""
 
 
 class _Logic(Finder, ast.NodeVisitor):

@@ -35,7 +35,7 @@ from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Reach, joined
 from benchmarks.mutants.trial import CAUGHT, Row, Told, Trial, five, preload
 
 ENOUGH = 0.9
-"""Of the runs of claims, those of which the store must hold a block: some are never stored."""
+"""Share of the runs of which the store must hold a block; some runs are never stored."""
 
 Finding = dict[str, Any]
 
@@ -136,7 +136,7 @@ def is_of_this_code(folder: Path) -> bool:
 
 
 def reach_of(folder: Path, workers: int) -> Reach:
-    """From the folder, or made there: what claims execute, line by line."""
+    """Return the lines that each claim executes, from the folder or recorded there."""
     file = folder / "reach.json"
     if not file.exists():
         _say("following every claim line by line, some minutes")
@@ -244,7 +244,7 @@ def _name(row: Finding) -> tuple[Any, ...]:
 
 
 def summary(counts: dict[str, Any], found: Iterable[Finding], root: Path) -> dict[str, Any]:
-    """What is kept of the campaign of one folder: how many edits there were, outcomes, all that was not caught."""
+    """Return the record of one folder: numbers of edits, their outcomes, and all that were not caught."""
     mine = [row for row in found if row["file"].startswith(f"{counts['folder']}/")]
     names = ("file", "line", "kind", "outcome", "mover")
     survivors = [

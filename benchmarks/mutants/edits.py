@@ -210,7 +210,7 @@ class Finder(ast.NodeVisitor):
         self._visit(*node.targets)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        """Which names are checks; `representable` has the result itself as one of its arguments."""
+        """Note which imported names are checks; `representable` is none: it is given the result itself."""
         if (node.module or "").endswith(CHECKS):
             self._checks |= {alias.asname or alias.name for alias in node.names} - {"representable"}
 

@@ -1,4 +1,4 @@
-"""Which claims execute which line, while their experiments draw and while they are judged.
+"""Lines that each claim executes, while its experiment draws and while it is judged.
 
 A constant of a module or a class, or the default of an argument, is executed once, before any claim, by nobody. The
 lines inside of functions that read its name stand for it.

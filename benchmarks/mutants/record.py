@@ -107,7 +107,7 @@ def merged(file: Path, new: Path) -> tuple[Campaign, ...]:
 
 
 def _kept(raw: Mapping[str, Any], reasons: Mapping[Any, str]) -> Campaign:
-    """What is kept of a campaign; what its own survivors have no reason for has the one that the record gives."""
+    """Return the record of a campaign; a survivor without a reason takes that of the same edit in an earlier one."""
     survivors: list[Survivor] = []
     for s in raw["survivors"]:
         named = (s[name] for name in ("kind", "becomes", "outcome", "margins", "mover"))
@@ -128,7 +128,7 @@ def _edit(survivor: Survivor) -> tuple[str, str]:
 
 
 def _tally(outcomes: Mapping[str, int]) -> Outcomes:
-    """Of the numbers by outcome.
+    """Sum up the numbers of edits by outcome.
 
     >>> _tally({"disagrees": 5, "undecidable": 1, "broken": 2, "survived": 1, "unfinished": 1, "inert": 5})
     Outcomes(tried=15, inert=5, caught=8, crashed=2)
