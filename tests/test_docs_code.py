@@ -39,7 +39,7 @@ SHOWN = {
     "CONTRIBUTING.md": {"console": 1},
     "examples/README.md": {"console": 1},
     "docs/architecture.md": {"text": 2},
-    "docs/benchmarks.md": {"console": 8},
+    "docs/benchmarks.md": {"console": 3},
     "docs/calibration.md": {"console": 1},
     "docs/devices.md": {"console": 1},
     "docs/faults.md": {"console": 1},

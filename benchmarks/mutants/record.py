@@ -37,23 +37,18 @@ PAGE = ROOT / "docs/mutants.md"
 
 HEAD = """# One-line errors
 
-Would the report notice an error in its own code? A campaign plants them one at a time, as a careless author would make
-them, in `theory` and in `simulate`, and judges every claim that executes the line, at the budget and with the verdicts
-of a report: constants 5 % larger, whole numbers one larger, signs, swaps, lost squares, factors of 1 to 10 %, draws 2 %
-larger, sums for means, other normalisations, comparisons the other way round.
+Would the report notice an error in its own code? A campaign plants one-line errors in `theory` and `simulate`, and
+judges every claim that executes the line, as a report does. Errors are constants 5 % larger, whole numbers one larger, changed signs, swapped operands, lost squares, factors of 1 to 10 %, draws 2 % larger,
+other estimators, other normalisations and inverted comparisons.
 
-- *Not tried*: edits of refusals, tolerances, estimates of memory and texts, and those in code that no claim executes.
-- *Inert*: nothing that a claim reads moves by more than rounding: no number of any row, nor, of draws, of the first
-  sixteen replicates at each point. Branches for other arguments, routes to the same number, steps of iterations.
-- *Caught*: a claim comes out against its expected verdict, or undecided though it must not be (before 2026-11-28 only
-  where no number of replicates would decide it), with which a report ends as with a surprise; or, counted apart too, a
-  check crashes, never ends, or is no longer let in since it could not fail.
-- *Survivors*: all others, the undecided and those that the patience of a campaign did not suffice for among them. Those
-  that no claim can catch have their reason beside them and stay in the rate. What cancels because both sides of a claim
-  share the code is no reason.
+- *Not tried*: refusals, tolerances, memory estimates and texts, and code that no claim executes.
+- *Inert*: no number that a claim reads moves by more than rounding.
+- *Caught*: a claim comes out against its expected verdict, or undecided though it must not be; or (counted apart) a
+  check crashes, never ends, or is refused because it could no longer fail.
+- *Survivors*: all others, with the largest change of measured minus predicted, in margins of a claim. One that no claim
+  can catch has a reason and stays in the rate.
 
-Made by `python -m benchmarks.mutants` and `python -m benchmarks.mutants.record`; the number of margins is the most by
-which measured minus predicted moved, and where.
+Repeat with `python -m benchmarks.mutants` and `python -m benchmarks.mutants.record`.
 """
 
 
@@ -66,30 +61,30 @@ def _chapter(one: Campaign) -> Iterator[str]:
     told = one.all
     yield f"## {one.folder}\n"
     yield (
-        f"{told.tried} edits, seed {one.seed}, commit `{one.commit}`, {one.date}: {told.caught} of the {told.live} that"
-        f" change a number were caught, {told.rate:.0%} ({told.crashed} of them by a crash or a refusal); {told.inert}"
-        f" were inert. They were sampled from {one.executed}; not tried were {one.passed} of refusals, tolerances and"
-        f" texts, and {one.not_executed} in code that no claim executes.\n"
+        f"{told.tried} of {one.executed} edits, seed {one.seed}, commit `{one.commit}`, {one.date}. {told.inert} were"
+        f" inert. Of the {told.live} others {told.caught} were caught ({told.rate:.0%}), {told.crashed} of them by"
+        f" a crash or a refusal. Not tried: {one.passed} refusals, tolerances and texts; {one.not_executed} in code"
+        " that no claim executes.\n"
     )
-    head = ("tried", "inert", "caught", "by a crash", "survived", "rate")
-    for name, tallies in (("kind", one.kinds), ("code", one.rooms)):
-        yield from _table((name, *head), ((key, *_numbers(tally)) for key, tally in tallies.items()))
+    head = ("kind", "tried", "inert", "caught", "rate")
+    yield from _table(head, ((kind, *_numbers(tally)) for kind, tally in one.kinds.items()))
     yield f"Survivors: {len(one.survivors)}, {one.unexplained} of them without a reason.\n"
     rows = [_cells(s) for s in sorted(one.survivors, key=lambda s: (bool(s.reason), s.place))]
-    yield from _table(("where", "edit", "line", "outcome", "moved by", "reason"), rows) if rows else ()
+    yield from _table(("where", "edit", "line", "moved by, in margins", "reason"), rows) if rows else ()
 
 
 def _numbers(t: Outcomes) -> tuple[str, ...]:
-    return (*map(str, (t.tried, t.inert, t.caught, t.crashed, t.live - t.caught)), f"{t.rate:.0%}")
+    return (*map(str, (t.tried, t.inert, t.caught)), f"{t.rate:.0%}")
 
 
 def _cells(s: Survivor) -> tuple[str, ...]:
     moved, bar = (
-        f"{s.margins:g} margins of {s.mover}" if s.mover else "nothing read",
+        f"{s.margins:g} of {s.mover}" if s.mover else "nothing read",
         s.becomes.replace("|", "\\|"),
     )
     code = f"`` {bar} ``" if "`" in s.becomes else f"`{bar}`"
-    return s.place, s.kind, code, s.outcome, moved, s.reason or "**none**"
+    kind = s.kind if s.outcome == "survived" else f"{s.kind} ({s.outcome})"
+    return s.place, kind, code, moved, s.reason
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import html
 import logging
 import os
@@ -16,6 +17,8 @@ from mkdocs.structure.pages import Page
 import losscurv
 import simulate
 import theory
+from verify import cli
+from verify.claims.places import equations
 from verify.page.formulas import formula
 
 LOG = logging.getLogger("mkdocs.hooks.formulas")
@@ -69,9 +72,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made["api/losscurv.md"] += "".join(
         f"\n::: {name}\n    options: {{heading_level: 2}}\n" for name in verify
     )
+    made |= {"equations.md": equations(), "commands.md": _commands()}
     for page, content in made.items():
         files.append(File.generated(config, page, content=content))
     return files
+
+
+def _commands() -> str:
+    """The help of each command."""
+    parser = cli._parser()
+    (listed,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    helps = {name: command.format_help() for name, command in listed.choices.items()}
+    return "# Commands\n" + "".join(f"\n## {name}\n\n```text\n{text}```\n" for name, text in helps.items())
 
 
 def _module(name: str) -> str:

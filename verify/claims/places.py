@@ -1,6 +1,6 @@
-"""What the claims read of theory, where their scores are made, and where each entry of the papers stands in the code.
+"""What the claims read of theory, where their scores are made, and where each entry of the papers is in the code.
 
-    python -m verify.claims.places > docs/equations.md      # a test keeps the two together
+    python -m verify.claims.places      # the table of the page "Equations and code"
 
 An output that no claim reads could be wrong and no verdict would tell: `UNREAD` lists those that may stay so, each with
 its reason. In `tests/verify/claims/test_reading.py` fails what is neither read nor listed, and what is both.
@@ -27,12 +27,12 @@ from verify.claims import registry
 from verify.judging.estimands import components
 from verify.model import AnyClaim, Claim, ExactProperty, Identity, Kind, StatisticalProperty
 
-HEAD = """# Where each equation stands
+HEAD = """# Equations and code
 
-Entry by entry of the [pages of the papers](claims/granziol2022.md): the claims that judge it, in the file where they
-stand, and the functions of `theory` that they read. An identity or inequality between measured quantities reads none.
+For each entry of the papers: the claims that judge it, the file that declares them, and the functions of `theory` that
+they read. Identities and inequalities between measured quantities read none.
 
-Made from the claims by `python -m verify.claims.places`.
+Printed by `python -m verify.claims.places`.
 """
 UNREAD_HEAD = """## What no claim reads
 

@@ -1,17 +1,9 @@
-"""Where each equation stands: the page is that of the claims, and what it says of the code is so."""
+"""Where each equation is: every entry has a line, and what it says of the code is so."""
 
 from importlib import import_module
-from pathlib import Path
 
 from verify.claims import registry
 from verify.claims.places import equations, functions_read
-
-PAGE = Path(__file__).parents[3] / "docs" / "equations.md"
-
-
-def test_the_page_is_made_from_the_claims() -> None:
-    """`python -m verify.claims.places > docs/equations.md` after a claim was added or moved."""
-    assert PAGE.read_text(encoding="utf-8") == f"{equations()}\n"
 
 
 def test_every_entry_has_a_line() -> None:
