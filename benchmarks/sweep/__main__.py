@@ -4,7 +4,7 @@
 
 Prints what is not as expected: wrong, crashed, refused though there is an answer, or answered though there is none;
 then the exit status is 1. The table has a line for each model and a column for each entry, with the relative error of
-what is right, and last the sentences of the refusals. `results.csv` is that of the last run (90 seconds of one core).
+what is right, and last the sentences of the refusals. It takes 90 seconds of one core.
 """
 
 from __future__ import annotations
