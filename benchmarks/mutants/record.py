@@ -38,8 +38,9 @@ PAGE = ROOT / "docs/mutants.md"
 HEAD = """# One-line errors
 
 Would the report notice an error in its own code? A campaign plants one-line errors in `theory` and `simulate`, and
-judges every claim that executes the line, as a report does. Errors are constants 5 % larger, whole numbers one larger, changed signs, swapped operands, lost squares, factors of 1 to 10 %, draws 2 % larger,
-other estimators, other normalisations and inverted comparisons.
+judges every claim that executes the line, as a report does. Errors are constants 5 % larger, whole numbers one larger,
+changed signs, swapped operands, lost squares, factors of 1 to 10 %, draws 2 % larger, other estimators, other
+normalisations and inverted comparisons.
 
 - *Not tried*: refusals, tolerances, memory estimates and texts, and code that no claim executes.
 - *Inert*: no number that a claim reads moves by more than rounding.
