@@ -31,7 +31,6 @@ TARGETS: dict[str, Any] = {
     "bits": (_drawn(N, OUT, seed=3) > 0).to(FLOAT),
     "counts": torch.arange(3 * N).reshape(N, OUT).remainder(4).to(FLOAT),
     "positions": torch.stack([LABELS, LABELS.flip(0)], 1),
-    "sets": torch.tensor([[0, -1, -1], [2, 0, -1], [1, 2, -1]]).repeat(8, 1)[:N],
     "weighed": (_drawn(N, OUT, seed=1), _drawn(N, seed=5).exp()),
     "named": {"mean": _drawn(N, OUT, seed=1), "variance": _drawn(N, OUT, seed=6).exp()},
     "pairs": (_drawn(N, OUT, seed=7), _drawn(N, seed=8).sign()),
@@ -127,24 +126,18 @@ ADDITIVE: dict[str, Case] = {
 }
 """Means and sums over the samples, or over what their targets count for: all batches give the same."""
 
-ONCE = {"margin": Case(nn.MultiMarginLoss(weight=WEIGHTS)), "sets": Case(nn.MultiLabelMarginLoss(), "sets")}
+ONCE = Case(nn.MultiMarginLoss(weight=WEIGHTS))
 """Without a second derivative in torch."""
 
 COUPLED: dict[str, Case] = {
-    "weights of classes": Case(lambda z, y: functional.cross_entropy(z, y, weight=WEIGHTS)),
     "weights that its class tells otherwise": Case(OwnCount(weight=WEIGHTS)),
     "padded positions": in_positions(_flat(nn.CrossEntropyLoss(ignore_index=2))),
     "root of a mean": Case(lambda z, y: ((z - y) ** 2).mean().sqrt(), "numbers"),
     "sum and a constant": Case(lambda z, y: ((z - y) ** 2).sum() + 1.0, "numbers"),
-    "normalised by weights": Case(
-        lambda z, y: (y[1] * ((z - y[0]) ** 2).mean(1)).sum() / y[1].sum(), "weighed"
-    ),
     "contrastive": Case(_contrastive),
     "dice": Case(_dice, "bits"),
-    "variance of the losses": Case(lambda z, y: _each(z, y).mean() + _each(z, y).var()),
     "hardest half": Case(lambda z, y: _each(z, y).topk(len(y) // 2).values.mean()),
     "spread over all pairs": Case(lambda z, y: ((z[:, :1] - y) ** 2).mean(), "column"),
-    "penalty on the batch": Case(lambda z, y: _each(z, y).mean() + z.mean(0).square().sum()),
     "weights of these samples": Case(
         lambda z, y: (_drawn(N, 1, seed=5).exp() * (z - y) ** 2).mean(), "numbers"
     ),

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from simulate import data
 from simulate.objectives import Objective, batches
 from simulate.operators import gauss_newton, h_term, hessian
-from tests.simulate.objectives.losses import LABELS, TARGETS, N, X, network
+from tests.simulate.objectives.losses import LABELS, N, X, network
 from tests.simulate.objectives.sweep.listing import own
 from tests.simulate.small_perceptrons import assert_same
 
@@ -55,7 +55,6 @@ def cut(size: int) -> list[tuple[Tensor, Tensor]]:
 
 
 DATA: dict[str, Callable[[], Any]] = {
-    "a named pair": lambda: Pair(X, Y),
     "arrays backwards": lambda: (X.numpy()[::-1], Y.numpy()[::-1]),
     "arrays of the other byte order": lambda: (X.numpy().astype(">f8"), Y.numpy().astype(">i8")),
     "arrays that cannot be written": lambda: (np.broadcast_to(X.numpy(), X.shape), Y.numpy()),
@@ -64,17 +63,15 @@ DATA: dict[str, Callable[[], Any]] = {
     "unsigned labels": lambda: (X.numpy(), Y.numpy().astype(np.uint64)),
     "inputs with gradients": lambda: (X.clone().requires_grad_(), Y),
     "named pairs": lambda: [Pair(*batch) for batch in cut(6)],
-    "values of a dictionary": lambda: dict(enumerate(cut(6))).values(),
     "batches with empty ones": lambda: [(X[:0], Y[:0]), *cut(9), (X[:0], Y[:0])],
-    "a loader": lambda: DataLoader(ALL, 6),
     "a loader that shuffles": lambda: DataLoader(ALL, 6, shuffle=True),
     "a loader of a stream": lambda: DataLoader(Streamed(), 6),
     "a generator": lambda: (batch for batch in cut(6)),
-    "an iterator over a loader": lambda: iter(DataLoader(ALL, 6)),
     "a data set": lambda: ALL,
     "numbers by number": lambda: Listed(lambda i: (X[i].numpy(), int(Y[i]))),
     "lists of floats by number": lambda: Listed(lambda i: (X[i].tolist(), int(Y[i]))),
     "a mapping with labels": lambda: {"input": X, "labels": Y},
+    "a pair of batches": lambda: ((X[:9], Y[:9]), (X[9:], Y[9:])),
 }
 
 
@@ -119,8 +116,6 @@ TAKING_ALL = own(lambda m, *_, x: m.body(x), body=network)()
 
 LOSSES: dict[str, dict[str, Any]] = {
     "of pairs": {"loss": of_pair},
-    "of a loader": {"loss": of_pair, "data": DataLoader(ALL, 4)},
-    "of triples": {"loss": of_triple, "data": [(X[:5], 0, Y[:5]), (X[5:], 0, Y[5:])]},
     "of a loader of triples": {"loss": of_triple, "data": DataLoader(TensorDataset(X, X[:, 0], Y), 5)},
     "of a mapping": {"loss": of_mapping, "data": {"x": X, "y": Y, "names": "text"}},
     "of keywords": {"loss": by_name},
@@ -132,6 +127,11 @@ LOSSES: dict[str, dict[str, Any]] = {
         "model": TAKING_ALL,
         "data": {"x": X, "y": Y},
     },
+    "of several targets, with a number for all": {
+        "loss": lambda z, y: y["scale"] * cross_entropy(z, y["labels"]),
+        "data": (X, {"labels": Y, "scale": torch.tensor(1.0)}),
+    },
+    "that is a sum": {"loss": lambda z, y: cross_entropy(z, y, reduction="sum") / N, "reduction": "sum"},
     "by default": {"loss": None},
     "by name": {"loss": "cross-entropy"},
 }
@@ -159,11 +159,6 @@ class Record:
     logits: Tensor
 
 
-class Named(NamedTuple):
-    logits: Tensor
-    hidden: Tensor
-
-
 def _in_place(model: nn.Module) -> nn.Module:
     model.compile(backend="eager")
     return model
@@ -179,13 +174,22 @@ def broken(*_: Any) -> Any:
 
 
 PARTS = {"left": X / 4, "right": 3 * X / 4}
-ANYTHING = own(lambda m, left, right: m.body(left + right), body=network)()
+ANYTHING = own(lambda m, left, right, factor=1.0: m.body(left + factor * right), body=network)()
 MODELS: dict[str, dict[str, Any]] = {
     "of one mapping": {"model": OneMapping(), "data": (UserDict(PARTS), Y)},
     "of keywords": {"model": Keywords(), "data": (UserDict(PARTS), Y)},
     "of any keywords": {"model": ANYTHING, "data": (PARTS, Y)},
+    "of several in order, with a number for all": {
+        "model": ANYTHING,
+        "data": [((x / 2, x, torch.tensor(0.5)), y) for x, y in cut(9)],
+    },
+    "of several in a list": {"model": ANYTHING, "data": ([X.numpy() / 2, X.numpy(), torch.tensor(0.5)], Y)},
+    "of as many inputs as targets": {
+        "model": own(lambda m, x, *_: m.body(x), body=network)(),
+        "data": ((X, X[:, :2]), (Y, Y)),
+        "loss": lambda z, y: cross_entropy(z, y[0]),
+    },
     "that gives a dataclass": {"model": returning(lambda z: Record(z.detach() * 0, z))},
-    "that gives a named tuple": {"model": returning(lambda z: Named(z, z * 0))},
     "that gives a mapping": {"model": SEVERAL},
     "that gives a tuple of one tensor": {"model": returning(lambda z: (z, None))},
     "that gives a mapping of one tensor": {"model": returning(lambda z: {"anything": z, "cache": [z]})},
@@ -226,52 +230,10 @@ def test_forms_are_no_matter(form: str, chunk: int | None) -> None:
             assert_same(one, other, 1e-13)
 
 
-@pytest.mark.parametrize(
-    "several",
-    [
-        lambda x: (x, x / 2, torch.tensor(0.5)),
-        lambda x: {"left": x, "right": x / 2, "factor": torch.tensor(0.5)},
-        lambda x: [x.numpy(), x.numpy() / 2, torch.tensor(0.5)],
-    ],
-)
-@pytest.mark.parametrize("batched", [False, True])
-def test_inputs_may_be_structures_with_numbers_for_all_samples(several: Any, batched: bool) -> None:
-    """Targets too."""
-
-    def batch(part: slice) -> Any:
-        return several(X[part]), {"numbers": TARGETS["numbers"][part], "scale": torch.tensor(3.0)}
-
-    def loss(outputs: Tensor, targets: Any) -> Tensor:
-        return (targets["scale"] * (outputs - targets["numbers"]) ** 2).mean()
-
-    model = own(lambda m, left, right, factor: m.body(left + factor * right), body=network)()
-    expected = loss(model.body(1.25 * X), batch(slice(None))[1]).item()
-    parts = [batch(slice(0, 9)), batch(slice(9, N))] if batched else [batch(slice(None))]
-    for chunk in (None, 4):
-        objective = Objective(model, parts, loss, chunk=chunk)
-        assert objective.separable and abs(objective.value() - expected) < 1e-14
-
-
 def test_data_that_tell_their_number_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_MOST", 5)
     for given in (cut(1), DataLoader(ALL, 1)):
         assert Objective(network(), given, LOSS).samples == N
-
-
-def test_a_tuple_of_two_tuples_is_one_batch_or_two() -> None:
-    x = torch.zeros(6, 4)
-
-    def loss(outputs: Tensor, _: Any) -> Tensor:
-        return outputs.square().mean()
-
-    def of_parts(p: Any, parts: Any) -> Tensor:
-        return parts[0] * p[0]
-
-    model = nn.Linear(4, 4)
-    assert Objective(model, ((x, x), (x[:5], x[:5])), nn.MSELoss()).rows == 11
-    assert Objective(model, [(x, x), (x, x)], nn.MSELoss()).rows == 12
-    for inputs in ((x, x[:, :2]), (x, x, x)):  # one batch: targets of other shapes or of another number
-        assert Objective(of_parts, (inputs, (x, x)), loss, parameters=[torch.ones(4)]).rows == 6
 
 
 @pytest.mark.parametrize(
@@ -284,13 +246,6 @@ def test_single_numbers_are_not_spread_over_all_outputs(loss: Any) -> None:
     assert Objective(model, (X, values), loss).value() == expected
     cut_up = [(X[:4], values[:4]), (X[4:], values[4:])]
     assert Objective(model, cut_up, loss).value() == pytest.approx(expected)
-
-
-def test_a_binary_loss_has_a_name_and_a_sum_is_one_that_says_so() -> None:
-    binary = Objective(nn.Linear(X.shape[1], 1).double(), (X, torch.zeros(N)), "bce")
-    assert isinstance(binary.criterion, nn.BCEWithLogitsLoss)
-    summed = Objective(network(), cut(9), lambda z, y: cross_entropy(z, y, reduction="sum"), reduction="sum")
-    assert summed.value() == pytest.approx(cross_entropy(network()(X), Y, reduction="sum").item(), rel=1e-12)
 
 
 def test_digits_come_in_the_shape_that_the_model_takes() -> None:
@@ -337,27 +292,3 @@ def test_samples_of_several_shapes_come_in_batches_of_one() -> None:
     ragged = Listed(lambda i: (X[i, : 2 + i % 3], int(Y[i])))
     expected = np.mean([LOSS(model(ragged[i][0][None]), Y[i : i + 1]).item() for i in range(N)])
     assert abs(Objective(model, ragged, LOSS).value() - expected) < 1e-14
-
-
-class Experts(nn.Module):
-    """As in transformers: one product for all experts, unless they are told to run one by one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weights, self.implementation = nn.Parameter(torch.ones(2, 4, 3)), "grouped_mm"
-
-    def set_experts_implementation(self, implementation: str) -> None:
-        self.implementation = implementation
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.implementation != "eager":  # what torch says
-            raise RuntimeError("Expected mat_a to be Float32, BFloat16 or Float16 matrix, got Double")
-        return torch.cat([x[:2] @ self.weights[0], x[2:] @ self.weights[1]])
-
-
-def test_experts_without_double_precision_are_told_to_run_one_by_one() -> None:
-    model, x, y = Experts().double(), torch.ones(4, 4).double(), torch.zeros(4, 3).double()
-    with pytest.raises(ValueError, match=r'call model.set_experts_implementation\("eager"\) before it is'):
-        Objective(model, (x, y), nn.MSELoss()).value()
-    model.set_experts_implementation("eager")
-    assert Objective(model, (x, y), nn.MSELoss()).value() == 16.0

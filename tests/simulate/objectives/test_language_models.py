@@ -195,17 +195,19 @@ def test_classes_lie_along_axis_1_or_the_last(axis: int, loss: Any) -> None:
     model, ids, labels = CausalModel(), tokens(), tokens(1)
     ignored = getattr(loss, "ignore_index", IGNORED)
     labels[0, 2:] = labels[3] = ignored
-    names, own = list(dict(model.named_parameters())), [p.detach() for p in model.parameters()]
 
     def logits(leaves: Any, x: Tensor) -> Tensor:
-        found = torch.func.functional_call(model, dict(zip(names, leaves, strict=True)), (x,))
-        return found["logits"].movedim(-1, axis)
+        return torch.func.functional_call(model, leaves, (x,))["logits"].movedim(-1, axis)
 
-    objective = Objective(logits, (ids, labels), loss, parameters=own, chunk=2)
     start, split = flat(model)
+    names, own = zip(*split(start).items(), strict=True)
+    objective = Objective(
+        lambda leaves, x: logits(dict(zip(names, leaves, strict=True)), x), (ids, labels), loss,
+        parameters=own, chunk=2,
+    )  # fmt: skip
 
     def expected(vector: Tensor) -> Tensor:
-        found = torch.func.functional_call(model, split(vector), (ids,))["logits"]
+        found = logits(split(vector), ids).movedim(axis, -1)
         return functional.cross_entropy(found.flatten(0, 1), labels.flatten(), ignore_index=ignored)
 
     assert objective.separable and objective.samples == int((labels != ignored).sum())
@@ -223,23 +225,19 @@ def test_a_model_whose_logits_hardly_differ_is_asked_beside_its_parameters(size:
         assert Objective(model, batch(), LOSS).shifted is build.moves
 
 
-class Encoder(nn.Module):
+class Encoder(MaskedModel):
     """An encoder and decoder, whose decoder sees the labels before."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = MaskedModel()
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
         return functional.pad(labels[:, :-1].clamp(min=0), (1, 0))
 
-    def forward(self, input_ids: Tensor, decoder_input_ids: Tensor | None = None, labels: Any = None) -> Any:
+    def forward(self, input_ids: Tensor, decoder_input_ids: Any = None, labels: Any = None) -> Any:  # type: ignore[override]
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        found = self.body(decoder_input_ids, labels=labels)
-        found["logits"] = found["logits"] + self.body(input_ids)["logits"].mean(1, keepdim=True)
+        found = super().forward(decoder_input_ids)
+        found["logits"] = found["logits"] + super().forward(input_ids)["logits"].mean(1, keepdim=True)
         if labels is not None:
-            found["loss"] = self.body.own_loss(found["logits"], labels)
+            found["loss"] = self.own_loss(found["logits"], labels)
         return found
 
 

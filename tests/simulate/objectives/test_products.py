@@ -162,15 +162,6 @@ def test_data_that_are_written_into_between_products_are_refused() -> None:
         _ = matrix @ torch.ones(matrix.dim)
 
 
-def test_nothing_is_asked_twice() -> None:
-    calls: list[int] = []
-    of = objective(network(through(lambda x: (calls.append(1), x.tanh())[1])))
-    _ = hessian(of) @ torch.ones(of.dim)
-    first = len(calls)
-    _ = hessian(of.renewed()) @ torch.ones(of.dim)
-    assert len(calls) < 2 * first
-
-
 def _tangent(x: Tensor) -> Tensor:
     return torch.autograd.forward_ad.unpack_dual(x).tangent
 

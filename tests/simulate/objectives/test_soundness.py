@@ -16,7 +16,6 @@ from simulate.modules import sites
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.networks import LeNet5, Mlp
 from simulate.objectives import Objective, soundness
-from simulate.objectives.derivatives import normal
 from simulate.operators import hessian
 from tests.simulate.objectives.sweep.listing import own
 from tests.simulate.small_perceptrons import assert_same
@@ -179,12 +178,6 @@ def asked(model: nn.Module, monkeypatch: pytest.MonkeyPatch, loss: Any = None) -
     return len(found)
 
 
-@pytest.mark.parametrize("model", [mlp(), mlp("gelu"), LeNet5(rng=np.random.default_rng(0)).double()])
-@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), nn.functional.cross_entropy])
-def test_networks_of_the_suite_are_not_asked(model: Any, loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not asked(model, monkeypatch, loss)
-
-
 def _replaced(model: Mlp) -> None:
     layer: Any = model.layers[0]
     weight = layer.weight.detach()
@@ -208,29 +201,24 @@ ALTERED: dict[str, Callable[[Any], Any]] = {
     "backward hook": lambda model: model.layers[0].register_full_backward_hook(lambda *_: None),
     "hook before backward": lambda model: model.register_full_backward_pre_hook(lambda *_: None),
 }
+LOSSES: dict[str, Any] = {
+    "loss with weights": nn.CrossEntropyLoss(weight=torch.ones(3, dtype=torch.float64)),
+    "loss of its own class": type("Own", (nn.CrossEntropyLoss,), {})(),
+    "loss as a function": lambda outputs, targets: nn.functional.cross_entropy(outputs, targets),
+}
 
 
-@pytest.mark.parametrize("what", ALTERED)
-def test_networks_of_the_suite_are_asked_once_they_are_altered(
-    what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("model", [mlp(), mlp("gelu"), LeNet5(rng=np.random.default_rng(0)).double()])
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), nn.functional.cross_entropy])
+def test_networks_of_the_suite_are_not_asked(model: Any, loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not asked(model, monkeypatch, loss)
+
+
+@pytest.mark.parametrize("what", [*ALTERED, *LOSSES])
+def test_what_was_altered_is_asked(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = mlp()
-    ALTERED[what](model)
-    assert asked(model, monkeypatch) == 1
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [
-        nn.CrossEntropyLoss(weight=torch.ones(3, dtype=torch.float64)),
-        type("Own", (nn.CrossEntropyLoss,), {})(),
-        lambda outputs, targets: nn.functional.cross_entropy(outputs, targets),
-    ],
-)
-def test_losses_with_numbers_or_code_of_their_own_are_asked(
-    loss: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert asked(mlp(), monkeypatch, loss) == 1
+    ALTERED.get(what, id)(model)
+    assert asked(model, monkeypatch, LOSSES.get(what)) == 1
 
 
 def test_what_stands_around_a_network_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,9 +231,3 @@ def test_what_stands_around_a_network_is_asked(monkeypatch: pytest.MonkeyPatch) 
         assert asked(mlp(), monkeypatch) == 1
     finally:
         handle.remove()
-
-
-def test_a_tensor_of_many_numbers_repeats_them_but_no_row() -> None:
-    found = normal(torch.empty(120, 300, dtype=torch.float64))
-    assert int(torch.linalg.matrix_rank(found)) == 120
-    assert normal(torch.empty(0)).shape == (0,) and normal(torch.empty(())).ndim == 0

@@ -126,10 +126,6 @@ _BATCH = plain(lambda: nn.Linear(3, 3), lambda: nn.BatchNorm1d(3), nn.Tanh)
 STATEFUL = {
     "batch normalisation": Swept(_BATCH),
     "batch normalisation in training": Swept(_BATCH, training=True),
-    "batch normalisation that keeps nothing": Swept(
-        plain(lambda: nn.Linear(3, 3), lambda: nn.BatchNorm1d(3, track_running_stats=False), nn.Tanh),
-        apart=False,
-    ),
     "dropout in training": Swept(plain(lambda: nn.Linear(3, 3), nn.Dropout, nn.Tanh), training=True),
     "spectral norm": Swept(_normed(parametrizations.spectral_norm)),
     "spectral norm in training": Swept(
@@ -152,7 +148,6 @@ STATEFUL = {
         calls(lambda m, x: m.b(m.a(x.mul_(0.9)).tanh())), refused="must not write into inputs"
     ),
     "lazy": Swept(plain(lambda: nn.LazyLinear(3)), refused="initialised parameters"),
-    "hook on outputs": Swept(_hooked(lambda m: m.n.register_forward_hook(lambda _, x, z: z.sin()))),
     "hook on inputs": Swept(_hooked(lambda m: m.n.register_forward_pre_hook(lambda _, x: (x[0].sin(),)))),
     "hook that uses a weight": Swept(
         _hooked(lambda m: m.a.register_forward_hook(lambda layer, x, z: z * layer.weight.sum()))
@@ -164,14 +159,9 @@ STATEFUL = {
         _hooked(lambda m: m.n.register_full_backward_hook(lambda _, x, z: None))
     ),
     "gradients clipped": Swept(_grad_hook(lambda g: g.clamp(-1e-3, 1e-3)), refused=DERIVATIVES),
-    "gradients cut from their graph": Swept(_grad_hook(Tensor.detach), refused=DERIVATIVES),
     "differentiable once": Swept(calls(lambda m, x: m.b(Once.apply(m.a(x)))), refused="once_differentiable"),
-    "differentiable twice by hand": Swept(calls(lambda m, x: m.b(Twice.apply(m.a(x))))),
     "gradient turned round": Swept(calls(lambda m, x: m.b(Scaled.apply(m.a(x)).tanh())), refused=DERIVATIVES),
     "part detached": Swept(calls(lambda m, x: m.b(m.a(x).tanh() * m.a(x).detach())), refused=DERIVATIVES),
-    "layer without gradients": Swept(
-        calls(lambda m, x: m.b(torch.no_grad()(m.a)(x).tanh())), refused=DERIVATIVES
-    ),
     "loss with a detached weight": Swept(
         loss=lambda _: lambda z, y: ((z - y).square() * (z - y).abs().detach()).mean(), refused=DERIVATIVES
     ),
