@@ -242,8 +242,8 @@ def require_ready(model: nn.Module) -> None:
             raise ValueError(f"model must have values, got {name!r} on the meta device")
         if hasattr(tensor, "full_tensor"):  # a DTensor, whose module is slow to be imported
             raise ValueError(
-                f"model must have whole parameters in every process, got {name!r} sharded, which has no derivatives of"
-                " derivatives; load it unsharded, and shard the data by group="
+                f"model must have whole parameters in every process, got {name!r} sharded; load it unsharded, and"
+                " shard the data by group="
             )
         if tensor.layout != torch.strided:
             raise ValueError(f"model must have dense parameters and buffers, got {name!r} as {tensor.layout}")

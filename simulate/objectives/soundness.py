@@ -167,9 +167,9 @@ def _asked(objective: Asked, *, first: bool = False) -> bool:
         if first:
             return again
         if any(node.name().endswith("::Error") for node in behind(gradient)):
-            rule = "model and loss must have second derivatives"
             raise ValueError(
-                f"{rule}, got a function of torch marked once_differentiable: see simulate.difference_products"
+                "model and loss must have second derivatives, got a function of torch marked once_differentiable:"
+                " see simulate.difference_products"
             )
         del loss, gradient
         wrong = sorted(_contradictions(objective, batch, again=again))
@@ -383,8 +383,7 @@ def _require_own(objective: Asked, loss: Tensor, gradient: Sequence[Tensor | Non
         if id(original) in leaves or original.grad_fn in nodes:
             rule = "model and loss must reach the parameters through the call of the model alone"
             raise ValueError(
-                f"{rule}, got {name!r} in what closes over it, as a penalty on the weights does: its derivatives would"
-                " be left out; measure without, and add those of the penalty"
+                f"{rule}, got {name!r} in what closes over it, as a penalty on the weights does: measure without"
             )
     if all(g is None for g in gradient):
         raise ValueError("loss must depend on the parameters by functions with derivatives, got none")
@@ -589,8 +588,7 @@ class _Held(TorchDispatchMode):
             original = self._originals.get(weight.data_ptr())
             if original is None or original.shape != weight.shape:
                 raise ValueError(
-                    "an embedding with padding_idx must look up a parameter itself, got what is made of others: its row"
-                    " of padding cannot be held"
+                    "an embedding with padding_idx must look up a parameter itself, got what is made of others"
                 )
             held = weight.clone()
             held[padding] = original[padding].to(held)

@@ -51,7 +51,7 @@ def by_reverse_mode(matrix: Callable[[Objective], Any], name: str, of: Objective
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS))
-@pytest.mark.parametrize("kind", MATRICES)
+@pytest.mark.parametrize("kind", ["hessian", "outputs"])
 def test_forward_and_reverse_mode_give_the_same(name: str, kind: str) -> None:
     of = case(name).objective()
     found = MATRICES[kind](of) @ vectors(of.dim)
