@@ -139,13 +139,6 @@ def test_a_layer_that_is_not_the_last_thing_stays(build: Any, monkeypatch: pytes
     assert objective.value() > 0
 
 
-class Squared(nn.CrossEntropyLoss):
-    """No sum over positions."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
-        return super().forward(input, target).square()
-
-
 def with_hook() -> nn.Module:
     loss = nn.CrossEntropyLoss()
     loss.register_forward_hook(lambda _, given, found: found.square())
@@ -155,7 +148,6 @@ def with_hook() -> nn.Module:
 @pytest.mark.parametrize(
     ("loss", "reduction"),
     [
-        (Squared(), None),
         (with_hook(), None),
         (nn.CrossEntropyLoss(), "sum"),
         (nn.CrossEntropyLoss(reduction="sum"), "mean"),

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from simulate.objectives import Objective
 from simulate.operators import empirical_fisher, gauss_newton, h_term, hessian
-from tests.simulate.objectives.language import IGNORED, CausalModel, MaskedModel, N, T, batch, part, tokens
+from tests.simulate.objectives.language import IGNORED, CausalModel, MaskedModel, N, batch, part, tokens
 from tests.simulate.objectives.sweep.listing import own
 from tests.simulate.objectives.test_forms import Listed
 from tests.simulate.small_perceptrons import assert_same
@@ -155,16 +155,6 @@ def test_forms_of_a_batch_are_no_matter(form: str, build: type[CausalModel]) -> 
         assert abs(objective.value() - truth.loss(truth.start).item()) < 1e-12
         assert_same(objective.gradient(), torch.func.grad(truth.loss)(truth.start), 1e-11)
         assert_same(hessian(objective) @ vector, truth.product(vector), 1e-10)
-
-
-@pytest.mark.parametrize("positions", [1, T])
-def test_where_no_batch_has_anything_later_the_model_is_asked_all_the_same(positions: int) -> None:
-    given = {name: each[:, :positions] for name, each in batch().items()}
-    given["labels"][:, 1:] = IGNORED
-    found = Objective(MaskedModel(), given, LOSS)
-    assert not found.shifted and abs(found.value() - MaskedModel()(**given)["loss"].item()) < 1e-12
-    with pytest.raises(ValueError, match="at least one sample, got none"):
-        Objective(CausalModel(), given, LOSS)
 
 
 class Bare(CausalModel):

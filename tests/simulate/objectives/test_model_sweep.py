@@ -84,18 +84,18 @@ def check(truth: Differences, objective: Objective, swept: Swept) -> None:
     close(float(vectors[0] @ dense @ vectors[1]), truth.cross(*vectors), dense.norm(), "w'Hv")
     left, own = vectors[0], vectors[0].to(objective.dtype)
     product, rest = ((matrix(objective) @ own).double() for matrix in (gauss_newton, h_term))
-    close(float(left @ product), truth.outer(left), product.norm(), "v'Gv")
+    close(float(left @ product), truth.outer(truth.tangent(left)), product.norm(), "v'Gv")
     close(float(left @ (product + rest)), truth.bend(left), dense.norm(), "v'(G + Ht)v")
 
-    units = torch.eye(objective.dim).double()[swept.padding :]
-    each = torch.tensor([truth.outer(unit) for unit in units], dtype=torch.float64)
+    tangents = [truth.tangent(unit) for unit in torch.eye(objective.dim).double()[swept.padding :]]
+    each = torch.tensor([*map(truth.outer, tangents)], dtype=torch.float64)
     diagonals = hessian_diagonal(objective), gauss_newton_diagonal(objective)[swept.padding :]
     for found, known in zip(diagonals, (dense.diagonal(), each), strict=True):
         close(float((found.double() - known).norm()), 0.0, dense.norm(), "diagonal")
     if objective.model is not None and not swept.training:
         names = list(objective.names)
         kernel = empirical_kernel(truth.model, truth.inputs, parameters=names, traced=True)
-        squares = sum(float(truth.tangent(unit).square().sum()) for unit in units)
+        squares = sum(float(tangent.square().sum()) for tangent in tangents)
         close(float(kernel.trace()), squares, 1e-3, "tr K")
     trace = float(each.sum())
     close(trace_gauss_newton(objective), trace, 1e-3, "tr G")
@@ -110,7 +110,7 @@ def check(truth: Differences, objective: Objective, swept: Swept) -> None:
         for i in (0, N - 1):
             close(forms[i, k], truth.bend(v, slice(i, i + 1)), np.abs(forms).max(), "v'H_i v")
         close(float(terms.hessian[k, k]), truth.bend(v), scale, "R'HR")
-        close(float(terms.g_term[k, k]), truth.outer(v), scale, "R'GR")
+        close(float(terms.g_term[k, k]), truth.outer(truth.tangent(v)), scale, "R'GR")
     close(float(terms.hessian[0, 1]), truth.cross(*vectors), scale, "R'HR, off")
     total_variance(objective, np.random.default_rng(0), probes=2)
 

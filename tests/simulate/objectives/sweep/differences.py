@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,10 +66,13 @@ class Differences:
         """Jv."""
         return (self.outputs(vector) - self.outputs(-vector)) / (2 * self.step)
 
-    def outer(self, vector: Tensor) -> float:
-        """v'Gv, the second difference of the loss along the change of the outputs."""
-        start, change = self.outputs(0 * vector), self.step * self.tangent(vector)
+    @functools.cached_property
+    def start(self) -> Tensor:
+        return self.outputs(torch.zeros(sum(p.numel() for p in self.parameters), dtype=torch.float64))
+
+    def outer(self, change: Tensor) -> float:
+        """v'Gv of Jv, the second difference of the loss along a change of the outputs."""
         with torch.no_grad():
-            ends = (self.loss(start + sign * change, self.targets) for sign in (1, 0, -1))
+            ends = (self.loss(self.start + s * self.step * change, self.targets) for s in (1, 0, -1))
             up, here, down = map(float, ends)
         return (up - 2 * here + down) / self.step**2
