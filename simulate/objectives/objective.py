@@ -605,8 +605,10 @@ class Objective:
             if not cuttable(inputs, targets):
                 # a list of inputs stands for several that a model takes, not for its samples
                 if isinstance(first, list) and len(first) == size:
-                    rule = "inputs must be tensors with samples along the first axis"
-                    raise ValueError(f"{rule}, got a list of {size} samples; stack them")
+                    raise ValueError(
+                        "inputs must be tensors with samples along the first axis,"
+                        f" got a list of {size} samples; stack them"
+                    )
                 if self._chunk is not None and size > self._chunk:
                     got = " and ".join(map(str, sample_counts(inputs, targets)))
                     raise ValueError(
