@@ -52,8 +52,7 @@ def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
         return Stacked(data, size)
     if isinstance(data, Tensor | np.ndarray):
         raise ValueError(
-            f"data must be a pair (inputs, targets) or batches of such pairs, got a single {type(data).__name__};"
-            " for other batches give loss(model, batch)"
+            f"data must be a pair (inputs, targets) or batches of such pairs, got a single {type(data).__name__}"
         )
     if isinstance(data, Mapping):
         return [pair(data)]  # which says what it lacks
@@ -95,8 +94,8 @@ def _is_pair_of_several(first: Sequence[Any], second: Sequence[Any]) -> bool:
         return same_samples
     if same_samples:
         raise ValueError(
-            "data must be a list where it holds two batches, got ((a, b), (y, t)), which may also be two inputs and two"
-            " targets: give [(a, b), (y, t)] for two batches, [((a, b), (y, t))] for one"
+            "data must be a list where it holds two batches, got a tuple, which may also be two inputs and two targets:"
+            " give [(a, b), (y, t)] for two batches, [((a, b), (y, t))] for one"
         )
     return False
 
@@ -193,10 +192,9 @@ def pair(item: Any) -> tuple[Any, Any]:
         return {key: part for key, part in item.items() if key != name}, item[name]
     if not isinstance(item, tuple | list) or len(item) != 2:
         length = f" of length {len(item)}" if isinstance(item, tuple | list) else ""
-        alone = "; one pair is a tuple (inputs, targets)" if isinstance(item, Tensor | np.ndarray) else ""
         raise ValueError(
-            f"data must give batches (inputs, targets), got {type(item).__name__}{length}{alone}; for batches of"
-            " another form give loss(model, batch)"
+            f"data must give batches (inputs, targets), got {type(item).__name__}{length}; one pair is a"
+            " tuple (inputs, targets); for batches of another form give loss(model, batch)"
         )
     return item[0], item[1]
 

@@ -336,7 +336,7 @@ class Labels:
             raise ValueError(
                 "labels must be those of a model whose own loss is the cross-entropy of its logits with them, moved"
                 f" by one position or as they stand, got {'both' if found[0] else 'neither'}: {own:.6g};"
-                " give pairs (inputs, targets) as the loss takes them"
+                " give pairs (inputs, targets)"
             )
         return found[0]
 
@@ -355,7 +355,7 @@ class Labels:
                 return None
             raise ValueError(
                 f"model must give its own loss with labels among its inputs, got {type(error).__name__}: {error};"
-                " give pairs (inputs, targets) as the loss takes them"
+                " give pairs (inputs, targets)"
             ) from error
         loss = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
         return float(loss) if isinstance(loss, Tensor) and loss.numel() == 1 else None

@@ -8,7 +8,8 @@ more: the second derivatives of h weighted by the slope of the loss in h, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -45,15 +46,16 @@ def head_product(
     weight, bias = head.own(objective, leaves)
     weight, bias = weight.detach(), None if bias is None else bias.detach()
     size = hidden.shape[0] * hidden.shape[1] * head.classes * hidden.element_size()
-    kept = _memory.is_free(2 * _HELD * size, objective.device)
     places = head.places(objective, leaves)
-    chunks = [
-        _Chunk(objective, rows, weight, bias, matrix, kept=kept)
-        for rows in rows_of(objective, head, hidden.detach(), batch.targets)
-    ]
+
+    def made() -> Iterator[_Chunk]:
+        for rows in rows_of(objective, head, hidden.detach(), batch.targets):
+            yield _Chunk(objective, rows, weight, bias, matrix)
+
+    kept = list(made()) if _memory.is_free(2 * _HELD * size, objective.device) else None
     curved = matrix in ("hessian", "h_term")
     if curved:
-        steep = torch.cat([chunk.slope() @ chunk.weight for chunk in chunks]).view_as(hidden).requires_grad_()
+        steep = torch.cat([chunk.slope @ weight for chunk in kept or made()]).view_as(hidden).requires_grad_()
     else:
         steep = hidden.new_zeros(()).expand_as(hidden).requires_grad_()
     pulled = slopes(hidden, leaves, steep, again=True)
@@ -61,11 +63,11 @@ def head_product(
     def product(vector: Leaves) -> Leaves:
         change, *second = slopes(pulled, (steep, *leaves) if curved else steep, vector)
         own = [None if place is None else vector[place] for place in places]
-        shares = _shares(objective, chunks, change, own) if matrix == "empirical_fisher" else None
+        shares = _shares(objective, kept or made(), change, own) if matrix == "empirical_fisher" else None
         back = torch.empty_like(hidden, requires_grad=False).flatten(0, 1)
         free = zip((weight, bias), places, strict=True)
         added = [None if p is None or place is None else torch.zeros_like(p) for p, place in free]
-        for chunk in chunks:
+        for chunk in kept or made():
             moved = change.flatten(0, 1)[chunk.rows.place]
             back[chunk.rows.place] = chunk.pulled(moved, own, shares, added)
         found = list(slopes(hidden, leaves, back.view_as(hidden)))
@@ -78,20 +80,12 @@ def head_product(
 
 
 class _Chunk:
-    """Some positions: what the loss has there, kept from product to product or made anew."""
+    """Some positions: what the loss has there."""
 
     def __init__(
-        self,
-        objective: Objective,
-        rows: Rows,
-        weight: Tensor,
-        bias: Tensor | None,
-        matrix: Matrix,
-        *,
-        kept: bool,
+        self, objective: Objective, rows: Rows, weight: Tensor, bias: Tensor | None, matrix: Matrix
     ) -> None:
         self.objective, self.rows, self.weight, self.bias, self.matrix = objective, rows, weight, bias, matrix
-        self._keeps, self._bend, self._slope = kept, None, None
 
     def logits(self) -> Tensor:
         return functional.linear(self.rows.hidden, self.weight, self.bias)
@@ -103,31 +97,23 @@ class _Chunk:
             found = found.addmm_(self.rows.hidden, own[0].mT)
         return found if own[1] is None else found.add_(own[1])
 
+    @cached_property
     def bend(self) -> Bend:
         """Second derivative of the loss in the logits."""
-        if self._bend is not None:
-            return self._bend
         if self.matrix == "fisher":
-            bend = SoftmaxCurvature(self.logits(), self.objective.share)
-        elif self.rows.batch.factor:
-            bend = output_curvature(self.objective, self.logits(), self.rows.batch)
-        else:
-            bend = torch.zeros_like  # of ignored positions alone
-        self._bend = bend if self._keeps else None
-        return bend
+            return SoftmaxCurvature(self.logits(), self.objective.share)
+        if self.rows.batch.factor:
+            return output_curvature(self.objective, self.logits(), self.rows.batch)
+        return torch.zeros_like  # of ignored positions alone
 
+    @cached_property
     def slope(self) -> Tensor:
         """Derivative of the loss in the logits."""
-        if self._slope is not None:
-            return self._slope
         free = self.logits().requires_grad_()
-        if self.rows.batch.factor:
-            with torch.enable_grad():
-                (slope,) = torch.autograd.grad(self.objective.loss(free, self.rows.batch), free)
-        else:
-            slope = torch.zeros_like(free)
-        self._slope = slope if self._keeps else None
-        return slope
+        if not self.rows.batch.factor:
+            return torch.zeros_like(free)
+        with torch.enable_grad():
+            return torch.autograd.grad(self.objective.loss(free, self.rows.batch), free)[0]
 
     def pulled(
         self,
@@ -139,17 +125,15 @@ class _Chunk:
         """What goes back into the hidden states for a change of them; what goes into weight and bias is added there."""
         back, (weight, bias) = torch.zeros_like(change), added
         if self.matrix != "h_term":
-            if shares is None:
-                bent = self.bend()(self.change(change, own))
-            else:
-                bent = self.slope() * shares[self.rows.place, None]
+            part = None if shares is None else shares[self.rows.place, None]
+            bent = self.bend(self.change(change, own)) if part is None else self.slope * part
             back.addmm_(bent, self.weight)
             if weight is not None:
                 weight.addmm_(bent.mT, self.rows.hidden)
             if bias is not None:
                 bias += bent.sum(0)
         if self.matrix in ("hessian", "h_term"):
-            slope = self.slope()
+            slope = self.slope
             if weight is not None:
                 weight.addmm_(slope.mT, change)
             if own[0] is not None:
@@ -158,10 +142,10 @@ class _Chunk:
 
 
 def _shares(
-    objective: Objective, chunks: Sequence[_Chunk], change: Tensor, own: Sequence[Tensor | None]
+    objective: Objective, chunks: Iterable[_Chunk], change: Tensor, own: Sequence[Tensor | None]
 ) -> Tensor:
     """For every position, the product of the gradient of its sample with the vector, over the share of a sample."""
     flat = change.flatten(0, 1)
-    each = torch.cat([(c.slope() * c.change(flat[c.rows.place], own)).sum(1) for c in chunks])
+    each = torch.cat([(c.slope * c.change(flat[c.rows.place], own)).sum(1) for c in chunks])
     samples = each.view(change.shape[:2]).sum(1, keepdim=True)
     return (samples / objective.share).expand(change.shape[:2]).reshape(-1)

@@ -233,7 +233,7 @@ class _Pairs:
             if not place and not _equal(inputs, placed(self._loss.inputs(batch), self._like)):
                 raise ValueError(
                     "loss must call the model with the same inputs each time, got others at a second call: draw what"
-                    " is random before, and put it into the data"
+                    " is random before"
                 )
             yield inputs, batch
 

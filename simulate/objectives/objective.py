@@ -158,10 +158,7 @@ class Objective:
     ) -> None:
         self.ranks = Ranks(group)
         if training and self.ranks.several:
-            rule = "training must be False with a group"
-            raise ValueError(
-                f"{rule}: what is drawn, and the statistics of a batch, are those of one process"
-            )
+            raise ValueError("training must be False with a group: what is drawn is drawn in one process")
         if isinstance(model, Objective):
             raise ValueError("model must be a module or a function, got an Objective: use it as it is")
         require_order("Objective", model, data, loss)
@@ -460,8 +457,7 @@ class Objective:
         """
         if not self.ranks.inside:
             raise ValueError(
-                "group must be None for what is no sum over samples, got samples in several processes; measure those"
-                " of one process, without a group"
+                "group must be None for what is no sum over samples, got samples in several processes"
             )
         # data in several batches have no loss of their own but the mean of those of the batches
         if self.several and not (self.training or self._counted) and self.coupling not in ("", UNKNOWN):
@@ -609,8 +605,10 @@ class Objective:
             if not cuttable(inputs, targets):
                 # a list of inputs stands for several that a model takes, not for its samples
                 if isinstance(first, list) and len(first) == size:
-                    rule = "inputs must be tensors with samples along the first axis"
-                    raise ValueError(f"{rule}, got a list of {size} samples; stack them")
+                    raise ValueError(
+                        "inputs must be tensors with samples along the first axis,"
+                        f" got a list of {size} samples; stack them"
+                    )
                 if self._chunk is not None and size > self._chunk:
                     got = " and ".join(map(str, sample_counts(inputs, targets)))
                     raise ValueError(

@@ -209,8 +209,10 @@ def _chosen(model: nn.Module, parameters: Any) -> tuple[str, ...]:
     everywhere = list(model.named_parameters(remove_duplicate=False))
     for name in wanted or [None]:
         if not any(_within(name, k) for k, _ in everywhere):
-            rule = f"parameters must name parameters or submodules of the model, such as {', '.join(list(known)[:4])}"
-            raise ValueError(f"{rule}; got {name!r}")
+            raise ValueError(
+                "parameters must name parameters or submodules of the model, such as"
+                f" {', '.join(list(known)[:4])}; got {name!r}"
+            )
     chosen = {id(p) for k, p in everywhere if any(_within(name, k) for name in wanted)}
     return tuple(k for k, p in known.items() if id(p) in chosen)
 
@@ -236,14 +238,15 @@ def require_ready(model: nn.Module) -> None:
             raise ValueError(f"model must be a module of Python, got a compiled one: {part.original_name!r}")
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if is_lazy(tensor):
-            rule = "model must have initialised parameters"
-            raise ValueError(f"{rule}, got a lazy {name!r}; call the model once where it is built")
+            raise ValueError(
+                f"model must have initialised parameters, got a lazy {name!r}; call the model once where it is built"
+            )
         if tensor.is_meta:
             raise ValueError(f"model must have values, got {name!r} on the meta device")
         if hasattr(tensor, "full_tensor"):  # a DTensor, whose module is slow to be imported
             raise ValueError(
-                f"model must have whole parameters in every process, got {name!r} sharded, which has no derivatives of"
-                " derivatives; load it unsharded, and shard the data by group="
+                f"model must have whole parameters in every process, got {name!r} sharded; load it unsharded, and"
+                " shard the data by group="
             )
         if tensor.layout != torch.strided:
             raise ValueError(f"model must have dense parameters and buffers, got {name!r} as {tensor.layout}")
@@ -259,8 +262,9 @@ def _require_own_memory(model: nn.Module, names: Sequence[str]) -> None:
     reach, last = 0, ""
     for start, end, name in spans:
         if start < reach and (name in names or last in names):
-            rule = "parameters must not share memory with others"
-            raise ValueError(f"{rule}, got {last!r} and {name!r}; to tie them make them one parameter")
+            raise ValueError(
+                f"parameters must not share memory with others, got {last!r} and {name!r}; tie them as one parameter"
+            )
         reach, last = max((reach, last), (end, name))
 
 

@@ -186,8 +186,8 @@ class Ranks:
         if len({digest for _, _, digest in found}) > 1:
             theirs = self._objects(digests)
             name = next(n for n in digests if len({each[n] for each in theirs}) > 1)
-            rule = f"{name} must be the same in all processes of a group, got others"
-            raise _told(ValueError(f"{rule}: {_ADVICE[name]}"))
+            same = f"{name} must be the same in all processes of a group, got others: {_ADVICE[name]}"
+            raise _told(ValueError(same))
 
     def _tell(self, error: Exception) -> None:
         """Tell the others that this process has failed, if they are there; they wait for no more."""

@@ -167,9 +167,9 @@ def _asked(objective: Asked, *, first: bool = False) -> bool:
         if first:
             return again
         if any(node.name().endswith("::Error") for node in behind(gradient)):
-            rule = "model and loss must have second derivatives"
             raise ValueError(
-                f"{rule}, got a function of torch marked once_differentiable: see simulate.difference_products"
+                "model and loss must have second derivatives, got a function of torch marked once_differentiable:"
+                " see simulate.difference_products"
             )
         del loss, gradient
         wrong = sorted(_contradictions(objective, batch, again=again))
@@ -283,8 +283,9 @@ def _loss_twice(objective: Asked, batch: Batch) -> tuple[Any] | None:
     def require_unchanged() -> None:
         for name, p, version, values in known:
             if p._version != version or not _equal(p, values):
-                rule = "model must not write into its parameters when it is called"
-                raise ValueError(f"{rule}, got {name!r} written")
+                raise ValueError(
+                    f"model must not write into its parameters when it is called, got {name!r} written"
+                )
         pairs = zip(tensors(given), tensors((batch.inputs, batch.targets)), strict=True)
         if not all(_equal(after, before) for after, before in pairs):
             raise ValueError(
@@ -299,8 +300,10 @@ def _loss_twice(objective: Asked, batch: Batch) -> tuple[Any] | None:
     require_unchanged()
     for what, first, second in zip(("model", "loss"), found, results(), strict=True):
         if isinstance(first, Tensor) and not (_equal(second, first) or alike(second, first)):
-            rule = f"{what} must give the same for the same arguments, got something else in a second call"
-            raise ValueError(f"{rule}: look for what it keeps or draws on its own")
+            raise ValueError(
+                f"{what} must give the same for the same arguments, got something else in a second call:"
+                " look for what it keeps or draws"
+            )
     require_unchanged()
     # generators are put back after a pass, so that a loss that draws at random would be one draw
     losses = list[Any]()
@@ -310,8 +313,10 @@ def _loss_twice(objective: Asked, batch: Batch) -> tuple[Any] | None:
             losses.append(loss_of(objective.criterion, outputs, given[1]))
     told = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
     if told and not (_equal(*losses) or alike(*losses)):
-        rule = "loss must give the same for the same outputs, got something else in a second call"
-        raise ValueError(f"{rule}: draw what is random before, and put it into the data")
+        raise ValueError(
+            "loss must give the same for the same outputs, got something else in a second call:"
+            " draw what is random before"
+        )
     return (found[1],)
 
 
@@ -346,13 +351,16 @@ def _backward(objective: Asked, batch: Batch, *, again: bool) -> tuple[Sequence[
         stack.enter_context(as_found(objective.model, objective.training))
         loss = loss_of(objective.criterion, objective.outputs(leaves, batch.inputs), batch.targets)
         if not loss.requires_grad:
-            rule = "loss must depend on the parameters, got one that does not"
-            raise ValueError(f"{rule}: look for no_grad and detach")
+            raise ValueError(
+                "loss must depend on the parameters, got one that does not: look for no_grad and detach"
+            )
         # first: some versions of torch cannot go back through it
         halves = {m.dtype for node in behind([loss]) for m in node._input_metadata if m.dtype in HALVES}
         if halves:
-            rule, got = "model and loss must compute in single or double precision", sorted(map(str, halves))
-            raise ValueError(f"{rule}, got {', '.join(got)}: look for autocast and half")
+            raise ValueError(
+                "model and loss must compute in single or double precision, got"
+                f" {', '.join(sorted(map(str, halves)))}: look for autocast and half"
+            )
         stack.enter_context(objective.standing(leaves, needed=again))
         calls = list[Any]()
         for part in objective.model.modules() if objective.model is not None else ():
@@ -381,10 +389,9 @@ def _require_own(objective: Asked, loss: Tensor, gradient: Sequence[Tensor | Non
     leaves = {id(node.variable) for node in nodes if hasattr(node, "variable")}
     for name, original in objective.originals:
         if id(original) in leaves or original.grad_fn in nodes:
-            rule = "model and loss must reach the parameters through the call of the model alone"
             raise ValueError(
-                f"{rule}, got {name!r} in what closes over it, as a penalty on the weights does: its derivatives would"
-                " be left out; measure without, and add those of the penalty"
+                "model and loss must reach the parameters through the call of the model alone,"
+                f" got {name!r} in what closes over it, as a penalty on the weights does: measure without"
             )
     if all(g is None for g in gradient):
         raise ValueError("loss must depend on the parameters by functions with derivatives, got none")
@@ -589,8 +596,7 @@ class _Held(TorchDispatchMode):
             original = self._originals.get(weight.data_ptr())
             if original is None or original.shape != weight.shape:
                 raise ValueError(
-                    "an embedding with padding_idx must look up a parameter itself, got what is made of others: its row"
-                    " of padding cannot be held"
+                    "an embedding with padding_idx must look up a parameter itself, got what is made of others"
                 )
             held = weight.clone()
             held[padding] = original[padding].to(held)

@@ -21,6 +21,7 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_directions import SampleDirections, sample_directions
 from simulate.modules.sample_grams import sample_grams
 from simulate.objectives import Objective
+from tests.simulate.objectives.losses import network
 
 SHARDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
     "unequal": ((5, 11), (7,)),
@@ -43,12 +44,6 @@ def data() -> tuple[Tensor, Tensor]:
     targets = torch.randint(3, (23,), generator=generator)
     targets[[1, 8, 9, 20]] = -100
     return torch.randn(23, 4, generator=generator, dtype=torch.float64), targets
-
-
-def network(dtype: torch.dtype = torch.float64) -> nn.Module:
-    with torch.random.fork_rng():
-        torch.default_generator.manual_seed(0)
-        return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).to(dtype)
 
 
 def loss(case: str) -> nn.Module:
@@ -74,25 +69,34 @@ def measured(of: Objective) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     vectors = torch.from_numpy(rng.standard_normal((2, of.dim)))
     hessian, forms = operators.hessian(of), hessian_variance.quadratic_forms
-    found: dict[str, Any] = {make.__name__: make(of)(vectors) for make in MATRICES}
-    found |= {"value": of.value(), "gradient": of.gradient(), "share": of.share, "samples": of.samples}
-    found |= {"coupling": of.coupling, "sums": of.sums(), "rows": of.rows}
-    found["renewed"] = of.renewed().value()
-    found["eigenvalues"] = extremes(hessian, rng, largest=2, smallest=1).values
-    found["trace"] = spectra.trace(hessian, rng, probes=4).value
-    found["diagonal of G"] = diagonals.gauss_newton_diagonal(of)
-    found["diagonal of H"] = diagonals.hessian_diagonal(of)
-    found["samples' G"] = np.stack(sample_grams(of))
-    found["forms"] = forms(of, vectors.mT)
-    found["variance"] = hessian_variance.total_variance(of, rng, probes=2).value
     columns = np.linalg.qr(vectors.mT.numpy())[0]
     directions = sample_directions(of, columns, np.random.default_rng(2), probes=4, heavy=3)
-    found |= {f"samples' {name}": part for name, part in directions.statistics._asdict().items()}
-    found["samples' overlaps"] = np.abs(directions.statistics.overlaps)  # signs are of eigenvectors
-    found |= {"heavy": directions.heavy, "samples' forms": directions.forms}
-    found["projected"] = torch.stack(tuple(projected_terms(of, vectors.mT)))
-    found["kfac"] = kfac(of) @ vectors.mT
-    return found
+    parts = directions.statistics._asdict() | {
+        "overlaps": np.abs(directions.statistics.overlaps)  # signs are of eigenvectors
+    }
+    return {
+        **{make.__name__: make(of)(vectors) for make in MATRICES},
+        **{f"samples' {name}": part for name, part in parts.items()},
+        "value": of.value(),
+        "gradient": of.gradient(),
+        "share": of.share,
+        "samples": float(of.samples),
+        "coupling": of.coupling,
+        "sums": of.sums(),
+        "rows": of.rows,
+        "renewed": of.renewed().value(),
+        "eigenvalues": extremes(hessian, rng, largest=2, smallest=1).values,
+        "trace": spectra.trace(hessian, rng, probes=4).value,
+        "diagonal of G": diagonals.gauss_newton_diagonal(of),
+        "diagonal of H": diagonals.hessian_diagonal(of),
+        "samples' G": np.stack(sample_grams(of)),
+        "forms": forms(of, vectors.mT),
+        "variance": hessian_variance.total_variance(of, rng, probes=2).value,
+        "heavy": directions.heavy,
+        "samples' forms": directions.forms,
+        "projected": torch.stack(tuple(projected_terms(of, vectors.mT))),
+        "kfac": kfac(of) @ vectors.mT,
+    }
 
 
 def in_two_processes(folder: Path, work: Callable[[int], Any]) -> list[Any]:
@@ -131,8 +135,8 @@ def _refused(rank: int) -> Iterator[tuple[str, str]]:
     yield "kernel", _told(lambda: kernel_of(of))
     yield "training", _told(lambda: objective("unequal", rank, training=True))
     yield "chunk", _told(lambda: objective("unequal", rank, chunk=0 if rank else 2))
-    yield "parameters", _told(lambda: _with_other_parameters(rank))
-    yield "buffers", _told(lambda: _with_other_buffers(rank))
+    yield "parameters", _told(lambda: _with_others(rank))
+    yield "buffers", _told(lambda: _with_others(rank, buffers=True))
     yield "raises", _told(lambda: _with(_raising, rank).gradient())
     yield "coupled", _told(lambda: _with(_coupling, rank).gradient())
     yield "passes", _told(lambda: _with(nn.CrossEntropyLoss(), rank, changing=True).value())
@@ -182,16 +186,14 @@ def _coupling(outputs: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs, targets).sqrt()
 
 
-def _with_other_parameters(rank: int) -> Objective:
-    model = network()
-    with torch.no_grad():
-        model.get_parameter("0.weight")[0, 0] += 1e-15 * rank
-    return Objective(model, data(), loss(""), group=distributed.group.WORLD)
-
-
-def _with_other_buffers(rank: int) -> Objective:
+def _with_others(rank: int, *, buffers: bool = False) -> Objective:
+    """Parameters, or buffers, that are not the same in all processes."""
     model = nn.Sequential(network(), nn.BatchNorm1d(3, dtype=torch.float64))
-    model.get_buffer("1.running_mean").fill_(float(rank))
+    with torch.no_grad():
+        if buffers:
+            model.get_buffer("1.running_mean").fill_(rank)
+        else:
+            model.get_parameter("0.0.weight")[0, 0] += 1e-15 * rank
     return Objective(model, data(), loss(""), group=distributed.group.WORLD)
 
 

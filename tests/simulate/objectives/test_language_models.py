@@ -14,17 +14,9 @@ from torch.utils.data import DataLoader
 
 from simulate.objectives import Objective
 from simulate.operators import empirical_fisher, gauss_newton, h_term, hessian
-from tests.simulate.objectives.language import (
-    IGNORED,
-    CausalModel,
-    MaskedModel,
-    N,
-    OddModel,
-    T,
-    batch,
-    part,
-    tokens,
-)
+from tests.simulate.objectives.language import IGNORED, CausalModel, MaskedModel, N, batch, part, tokens
+from tests.simulate.objectives.sweep.listing import own
+from tests.simulate.objectives.test_forms import Listed
 from tests.simulate.small_perceptrons import assert_same
 
 LOSS = nn.CrossEntropyLoss()
@@ -70,6 +62,11 @@ class Truth:
     def hessian(self) -> Tensor:
         return second(self.loss, self.start)
 
+    def product(self, vector: Tensor) -> Tensor:
+        """That of the Hessian."""
+        with sdpa_kernel(SDPBackend.MATH):
+            return torch.func.grad(lambda at: torch.func.grad(self.loss)(at) @ vector)(self.start)
+
     def gauss_newton(self) -> Tensor:
         jacobian = torch.func.jacrev(self.logits)(self.start)[self.kept]
         p = self.logits(self.start)[self.kept].softmax(-1)
@@ -106,67 +103,79 @@ def test_a_batch_of_transformers_has_the_curvature_of_the_model_s_own_loss(
 
 def test_labels_taken_where_they_stand_would_be_seen() -> None:
     """A planted error: the comparison with the model's own loss is no empty one."""
-    model, given = CausalModel(), batch()
-    inputs = {name: given[name] for name in ("input_ids", "attention_mask")}
-    found = Objective(model, (inputs, given["labels"]), LOSS)
-
+    given = batch()
+    truth = Truth(CausalModel(), given)
+    found = Objective(truth.model, (given, given.pop("labels")), LOSS)
     assert not found.shifted
-    assert abs(found.value() - Truth(model, given).loss(flat(model)[0]).item()) > 1e-2
+    assert abs(found.value() - truth.loss(truth.start).item()) > 1e-2
+
+
+def rows(given: Any, kind: Callable[[Tensor], Any] = Tensor.clone, **more: Any) -> list[dict[str, Any]]:
+    return [{name: kind(tensor[i]) for name, tensor in given.items()} | more for i in range(N)]
+
+
+class Table(Listed):
+    """Samples by number and by column, as `datasets` has them."""
+
+    column_names = ("input_ids", "attention_mask", "labels", "text")
 
 
 FORMS: dict[str, Callable[[Any], Any]] = {
-    "a batch": lambda given: given,
-    "batches": lambda given: [part(given, slice(0, 2)), part(given, slice(2, N))],
     "a pair of batches": lambda given: (part(given, slice(0, 2)), part(given, slice(2, N))),
-    "single sequences": lambda given: [part(given, slice(i, i + 1)) for i in range(N)],
+    "a generator of single sequences": lambda given: (part(given, slice(i, i + 1)) for i in range(N)),
     "a loader": lambda given: DataLoader(rows(given), 2),  # type: ignore[arg-type]
-    "a generator": lambda given: (part(given, slice(i, i + 1)) for i in range(N)),
-    "a data set": lambda given: Table(rows(given)),
-    "a data set of lists": lambda given: Table([listed(row) for row in rows(given)]),
+    "a data set of lists and text": lambda given: Table(rows(given, Tensor.tolist, text="a").__getitem__, N),
+    "nothing kept later, in the first batch": lambda given: [
+        part(given, slice(0, 2)),
+        part(given, slice(2, N)),
+    ],
+    "nothing kept later, in the last batch": lambda given: [
+        part(given, slice(2, N)),
+        part(given, slice(0, 2)),
+    ],
 }
 
 
-class Table:
-    """Samples by number and by column, as `datasets` has them."""
-
-    def __init__(self, samples: list[dict[str, Any]]) -> None:
-        self._samples = samples
-
-    @property
-    def column_names(self) -> list[str]:
-        return list(self._samples[0])
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def __getitem__(self, place: int) -> dict[str, Any]:
-        return self._samples[place]
-
-    def __iter__(self) -> Any:
-        return iter(self._samples)
-
-
-def rows(given: Any) -> list[dict[str, Tensor]]:
-    return [{name: tensor[i] for name, tensor in given.items()} for i in range(N)]
-
-
-def listed(row: dict[str, Tensor]) -> dict[str, Any]:
-    """With a column of text, which no model takes."""
-    return {name: tensor.tolist() for name, tensor in row.items()} | {"text": "some words"}
-
-
+@pytest.mark.parametrize("build", MODELS)
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_of_a_batch_are_no_matter(form: str) -> None:
-    """Batches weigh what they keep: sequences of other lengths do not count alike."""
-    model, given = CausalModel(), batch()
+def test_forms_of_a_batch_are_no_matter(form: str, build: type[CausalModel]) -> None:
+    """Batches weigh what they keep: sequences of other lengths do not count alike.
+
+    A model that moves labels predicts nothing at the first position, one that does not predicts it.
+    """
+    model, given = build(), batch()
+    if form.startswith("nothing"):
+        given["labels"][:2, 1:] = IGNORED
     truth = Truth(model, given)
     objective = Objective(model, FORMS[form](given), LOSS, chunk=2)
     vector = torch.arange(1.0, objective.dim + 1, dtype=torch.float64).cos()
 
-    assert objective.samples == int(truth.kept.sum())
+    assert objective.shifted == model.moves and objective.samples == int(truth.kept.sum())
     for _ in range(2):
         assert abs(objective.value() - truth.loss(truth.start).item()) < 1e-12
-        assert_same(hessian(objective) @ vector, truth.hessian() @ vector, 1e-10)
+        assert_same(objective.gradient(), torch.func.grad(truth.loss)(truth.start), 1e-11)
+        assert_same(hessian(objective) @ vector, truth.product(vector), 1e-10)
+
+
+class Bare(CausalModel):
+    """Takes no labels."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Any:  # type: ignore[override]
+        return super().forward(input_ids, attention_mask)
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: own(_handed, body=lambda: model)()])
+def test_a_model_that_takes_no_labels_gets_targets_as_they_stand(wrap: Any) -> None:
+    """By itself, or in one that hands on whatever it is given."""
+    given = batch()
+    found = Objective(wrap(Bare()), given, LOSS)
+    logits = Bare()(given["input_ids"], given["attention_mask"])["logits"]
+    expected = functional.cross_entropy(logits.flatten(0, 1), given["labels"].flatten()).item()
+    assert not found.shifted and abs(found.value() - expected) < 1e-12
+
+
+def _handed(m: Any, **given: Any) -> Any:
+    return m.body(**given)
 
 
 @pytest.mark.parametrize("axis", [1, -1])
@@ -176,17 +185,19 @@ def test_classes_lie_along_axis_1_or_the_last(axis: int, loss: Any) -> None:
     model, ids, labels = CausalModel(), tokens(), tokens(1)
     ignored = getattr(loss, "ignore_index", IGNORED)
     labels[0, 2:] = labels[3] = ignored
-    names, own = list(dict(model.named_parameters())), [p.detach() for p in model.parameters()]
 
     def logits(leaves: Any, x: Tensor) -> Tensor:
-        found = torch.func.functional_call(model, dict(zip(names, leaves, strict=True)), (x,))
-        return found["logits"].movedim(-1, axis)
+        return torch.func.functional_call(model, leaves, (x,))["logits"].movedim(-1, axis)
 
-    objective = Objective(logits, (ids, labels), loss, parameters=own, chunk=2)
     start, split = flat(model)
+    names, own = zip(*split(start).items(), strict=True)
+    objective = Objective(
+        lambda leaves, x: logits(dict(zip(names, leaves, strict=True)), x), (ids, labels), loss,
+        parameters=own, chunk=2,
+    )  # fmt: skip
 
     def expected(vector: Tensor) -> Tensor:
-        found = torch.func.functional_call(model, split(vector), (ids,))["logits"]
+        found = logits(split(vector), ids).movedim(axis, -1)
         return functional.cross_entropy(found.flatten(0, 1), labels.flatten(), ignore_index=ignored)
 
     assert objective.separable and objective.samples == int((labels != ignored).sum())
@@ -194,86 +205,29 @@ def test_classes_lie_along_axis_1_or_the_last(axis: int, loss: Any) -> None:
     assert_same(hessian(objective).dense(), second(expected, start), 1e-10)
 
 
-REFUSED: list[tuple[Any, Any, Any, str]] = [
-    (
-        OddModel,
-        LOSS,
-        batch,
-        "labels must be those of a model whose own loss is the cross-entropy .* got neither: .* give pairs",
-    ),
-    (
-        CausalModel,
-        lambda z, y: z.square().mean() + 0 * y.sum(),
-        batch,
-        "loss must be a cross-entropy of torch where the model moves labels .* got <lambda>; give pairs",
-    ),
-    (
-        CausalModel,
-        LOSS,
-        lambda: [{"input_ids": tokens(), "targets": tokens()}],
-        "data must give batches .* or mappings with labels, got dict of input_ids, targets",
-    ),
-    (
-        CausalModel,
-        LOSS,
-        lambda: {**batch(), "speaker": torch.zeros(N)},
-        "inputs must be what forward takes, input_ids, attention_mask, labels, got speaker too; leave out",
-    ),
-    (
-        CausalModel,
-        LOSS,
-        lambda: ({"attention_mask": tokens()}, tokens()),
-        "inputs must be what forward takes, .* got no input_ids; leave out or add",
-    ),
-    (
-        CausalModel,
-        LOSS,
-        lambda: {**batch(), "labels": torch.full((N, T), IGNORED)},
-        "at least one sample, got none",
-    ),
-]
-
-
-@pytest.mark.parametrize(("build", "loss", "data", "message"), REFUSED)
-def test_what_is_no_such_batch_is_told(build: Any, loss: Any, data: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Objective(build(), data(), loss).value()
-
-
-def test_a_model_whose_logits_are_all_zero_is_asked_beside_its_parameters() -> None:
-    """There both losses are log V, whatever the labels."""
-    for build, expected in zip(MODELS, (True, False), strict=True):
-        model = build(tied=False)
-        nn.init.zeros_(model.head.weight)
-        assert Objective(model, batch(), LOSS).shifted is expected
-
-
-def test_a_model_whose_logits_hardly_differ_is_told_all_the_same() -> None:
-    """As in a fresh network: both losses are near log V, within what sums in another order may differ by."""
-    for build, expected in zip(MODELS, (True, False), strict=True):
+@pytest.mark.parametrize("size", [0.0, 1e-3])
+def test_a_model_whose_logits_hardly_differ_is_asked_beside_its_parameters(size: float) -> None:
+    """As a fresh network: both losses are log V, or near it within what sums in another order may differ by."""
+    for build in MODELS:
         model = build(tied=False)
         with torch.no_grad():
-            model.head.weight.mul_(1e-3)
-        assert Objective(model, batch(), LOSS).shifted is expected
+            model.head.weight.mul_(size)
+        assert Objective(model, batch(), LOSS).shifted is build.moves
 
 
-class Encoder(nn.Module):
+class Encoder(MaskedModel):
     """An encoder and decoder, whose decoder sees the labels before."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = MaskedModel()
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
         return functional.pad(labels[:, :-1].clamp(min=0), (1, 0))
 
-    def forward(self, input_ids: Tensor, decoder_input_ids: Tensor | None = None, labels: Any = None) -> Any:
+    def forward(self, input_ids: Tensor, decoder_input_ids: Any = None, labels: Any = None) -> Any:  # type: ignore[override]
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        found = self.body(decoder_input_ids, labels=labels)
-        found["logits"] = found["logits"] + self.body(input_ids)["logits"].mean(1, keepdim=True)
+        found = super().forward(decoder_input_ids)
+        found["logits"] = found["logits"] + super().forward(input_ids)["logits"].mean(1, keepdim=True)
         if labels is not None:
-            found["loss"] = self.body.own_loss(found["logits"], labels)
+            found["loss"] = self.own_loss(found["logits"], labels)
         return found
 
 

@@ -14,54 +14,51 @@ from simulate.objectives.output_curvature import SoftmaxCurvature, output_curvat
 from tests.simulate.objectives.losses import LABELS, TARGETS, WEIGHTS, N, OwnCount
 from tests.simulate.small_perceptrons import assert_same
 
-K, PLACES = 3, (2, 4)
-Options = dict[str, Any]
+K = 3
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def classes(*places: int) -> Tensor:
-    return torch.randint(0, K, (N, *places), generator=torch.Generator().manual_seed(1))
-
-
-OPTIONS: dict[str, Options] = {
-    "plain": {},
-    "smoothed": {"label_smoothing": 0.3},
-    "weighted": {"weight": WEIGHTS},
-    "weighted and smoothed": {"weight": WEIGHTS, "label_smoothing": 0.3},
-}
-IGNORING: dict[str, Options] = {
-    **OPTIONS,
-    "ignored": {"ignore_index": 1},
-    "ignored, weighted and smoothed": {"weight": WEIGHTS, "ignore_index": 2, "label_smoothing": 0.3},
-}
-CASES: dict[str, tuple[nn.Module, Tensor, Tensor]] = {}
-for reduction in ("mean", "sum"):
-    for name, options in IGNORING.items():
-        made = nn.CrossEntropyLoss(reduction=reduction, **options)
-        CASES[f"classes, {name}, {reduction}"] = made, drawn(N, K), LABELS
-        CASES[f"classes in places, {name}, {reduction}"] = made, drawn(N, K, *PLACES), classes(*PLACES)
-    for name, options in OPTIONS.items():
-        made = nn.CrossEntropyLoss(reduction=reduction, **options)
-        CASES[f"shares, {name}, {reduction}"] = made, drawn(N, K), TARGETS["shares"] * drawn(N, 1).exp()
-        shares = drawn(N, K, *PLACES).softmax(1)
-        CASES[f"shares in places, {name}, {reduction}"] = made, drawn(N, K, *PLACES), shares
-    for name, options in {"plain": {}, "weighted": {"weight": WEIGHTS, "pos_weight": 1 / WEIGHTS}}.items():
-        made = nn.BCEWithLogitsLoss(reduction=reduction, **options)
-        CASES[f"bits, {name}, {reduction}"] = made, drawn(N, K), drawn(N, K).sigmoid()
-    CASES[f"squares, {reduction}"] = nn.MSELoss(reduction=reduction), drawn(N, K), drawn(N, K)
-CASES |= {
-    "classes last": (nn.CrossEntropyLoss(), drawn(N, 4, K).mT, classes(4)),
+CLASSES = torch.randint(0, K, (N, 2, 4), generator=torch.Generator().manual_seed(1))
+PLAIN: dict[str, Any] = {}
+WEIGHTED = {"weight": WEIGHTS, "label_smoothing": 0.3}
+PLACES = N, K, 2, 4
+CASES: dict[str, tuple[Any, Tensor, Any]] = {
+    "classes last": (nn.CrossEntropyLoss(), drawn(N, 4, K).mT, CLASSES[:, 0]),
     "all but one ignored": (nn.CrossEntropyLoss(ignore_index=0), drawn(N, K), (torch.arange(N) == 3).long()),
     "squares of one number": (nn.MSELoss(), drawn(N), drawn(N)),
 }
+for reduction in ("mean", "sum"):
+    for options in (PLAIN, {"weight": WEIGHTS}, {"ignore_index": 1}, WEIGHTED | {"ignore_index": 2}):
+        made = nn.CrossEntropyLoss(reduction=reduction, **options)
+        CASES[f"classes, {[*options]}, {reduction}"] = made, drawn(N, K), LABELS
+        CASES[f"classes in places, {[*options]}, {reduction}"] = made, drawn(*PLACES), CLASSES
+    for options in (PLAIN, WEIGHTED):
+        made = nn.CrossEntropyLoss(reduction=reduction, **options)
+        CASES[f"shares, {[*options]}, {reduction}"] = made, drawn(N, K), TARGETS["shares"] * drawn(N, 1).exp()
+        CASES[f"shares in places, {[*options]}, {reduction}"] = (
+            made,
+            drawn(*PLACES),
+            drawn(*PLACES).softmax(1),
+        )
+    for options in (PLAIN, {"weight": WEIGHTS, "pos_weight": 1 / WEIGHTS}):
+        made = nn.BCEWithLogitsLoss(reduction=reduction, **options)
+        CASES[f"bits, {[*options]}, {reduction}"] = made, drawn(N, K), drawn(N, K).sigmoid()
+    CASES[f"squares, {reduction}"] = nn.MSELoss(reduction=reduction), drawn(N, K), drawn(N, K, seed=2)
 
 
-def asked(loss: Any, outputs: Tensor, targets: Any, tangent: Tensor) -> Tensor:
+def bend(loss: Any, outputs: Tensor, targets: Any) -> Any:
     objective = Objective(nn.Linear(1, 1).double(), (outputs.detach(), targets), loss)
-    return output_curvature(objective, outputs, next(objective.batches()))(tangent)
+    return output_curvature(objective, outputs, next(objective.batches()))
+
+
+def require_true(loss: Any, outputs: Tensor, targets: Any) -> Tensor:
+    tangent = drawn(*outputs.shape, seed=5)
+    found = bend(loss, outputs, targets)(tangent)
+    assert_same(found, torch.autograd.functional.hvp(lambda z: loss(z, targets), outputs, tangent)[1])
+    return found
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -70,23 +67,14 @@ def test_closed_forms_are_those_of_automatic_differentiation(
     name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(closed_forms, "_AT_ONCE", at_once)
-    loss, outputs, targets = CASES[name]
-    tangent = drawn(*outputs.shape, seed=5)
-    expected = torch.autograd.functional.hvp(lambda z: loss(z, targets), outputs, tangent)[1]
-    found = asked(loss, outputs, targets, tangent)
-    assert found.shape == outputs.shape
-    assert_same(found, expected)
+    found = require_true(*CASES[name])
     monkeypatch.setattr(closed_forms, "directional", lambda *_: pytest.fail("differentiated"))
-    assert torch.equal(found, asked(loss, outputs, targets, tangent))
+    assert torch.equal(found, require_true(*CASES[name]))
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, case in CASES.items() if isinstance(case[0], nn.CrossEntropyLoss)]
-)
+@pytest.mark.parametrize("name", [name for name in CASES if isinstance(CASES[name][0], nn.CrossEntropyLoss)])
 def test_factors_of_a_softmax_covariance_make_it_up(name: str) -> None:
-    loss, outputs, targets = CASES[name]
-    objective = Objective(nn.Linear(1, 1).double(), (outputs.detach(), targets), loss)
-    softmax = output_curvature(objective, outputs, next(objective.batches()))
+    outputs, softmax = CASES[name][1], bend(*CASES[name])
     assert isinstance(softmax, SoftmaxCurvature)
     values, vectors = softmax.factors(slice(1, 4))
     units = torch.eye(outputs[0].numel(), dtype=torch.float64).view(-1, *outputs.shape[1:])
@@ -107,22 +95,19 @@ def _replaced() -> nn.Module:
     return loss
 
 
-OTHERS: dict[str, tuple[Any, Any]] = {
-    "derived": (OwnCount(weight=WEIGHTS, reduction="mean"), LABELS),
-    "hooked": (_hooked(), LABELS),
-    "with a forward of its own": (_replaced(), TARGETS["numbers"]),
-    "of a form that is not known": (nn.HuberLoss(delta=0.5), TARGETS["numbers"]),
-    "spread over all pairs": (nn.MSELoss(), TARGETS["numbers"][:1]),
-}
-
-
 @pytest.mark.filterwarnings("ignore:Using a target size")
-@pytest.mark.parametrize("name", OTHERS)
-def test_losses_that_are_not_as_torch_built_them_are_differentiated(name: str) -> None:
-    loss, targets = OTHERS[name]
-    outputs, tangent = drawn(N, K), drawn(N, K, seed=5)
-    expected = torch.autograd.functional.hvp(lambda z: loss(z, targets), outputs, tangent)[1]
-    assert_same(asked(loss, outputs, targets, tangent), expected)
+@pytest.mark.parametrize(
+    ("loss", "targets"),
+    [
+        (OwnCount(weight=WEIGHTS, reduction="mean"), LABELS),
+        (_hooked(), LABELS),
+        (_replaced(), TARGETS["numbers"]),
+        (nn.HuberLoss(delta=0.5), TARGETS["numbers"]),
+        (nn.MSELoss(), TARGETS["numbers"][:1]),
+    ],
+)
+def test_losses_that_are_not_as_torch_built_them_are_differentiated(loss: Any, targets: Tensor) -> None:
+    require_true(loss, drawn(N, K), targets)
 
 
 def test_no_digits_are_lost_where_a_class_is_nearly_certain() -> None:
@@ -133,10 +118,9 @@ def test_no_digits_are_lost_where_a_class_is_nearly_certain() -> None:
     q = (outputs[0, others] - outputs[0].logsumexp(0)).exp()
     change = tangent[0, others] - tangent[0, 1]
     bent = q * (change - q @ change)
-    found = SoftmaxCurvature(outputs, 1.0)(tangent)[0]
+    softmax = SoftmaxCurvature(outputs, 1.0)
+    found, (values, vectors) = softmax(tangent)[0], softmax.factors(slice(None))
     assert_allclose(found[others], bent, rtol=1e-14)
     assert_allclose(float(found[1]), -float(bent.sum()), rtol=1e-14)
-    values, vectors = SoftmaxCurvature(outputs, 1.0).factors(slice(None))
-    assert_allclose(
-        ((vectors * values[:, None]) @ (vectors.mT @ tangent[:, :, None]))[0, :, 0], found, rtol=1e-14
-    )
+    product = (vectors * values[:, None]) @ (vectors.mT @ tangent[:, :, None])
+    assert_allclose(product[0, :, 0], found, rtol=1e-14)

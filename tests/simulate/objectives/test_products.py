@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from simulate.objectives import Objective
 from simulate.objectives.derivatives import UnrecordedError, recorded
 from simulate.objectives.products import Kept
 from simulate.operators import empirical_fisher, gauss_newton, h_term, hessian
 from tests.simulate.models_and_data import BUILDERS, case, dense_hessian
+from tests.simulate.objectives.sweep.listing import own
 from tests.simulate.objectives.sweep.stateful import Twice
 from tests.simulate.small_perceptrons import assert_same
 
@@ -49,7 +51,7 @@ def by_reverse_mode(matrix: Callable[[Objective], Any], name: str, of: Objective
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS))
-@pytest.mark.parametrize("kind", MATRICES)
+@pytest.mark.parametrize("kind", ["hessian", "outputs"])
 def test_forward_and_reverse_mode_give_the_same(name: str, kind: str) -> None:
     of = case(name).objective()
     found = MATRICES[kind](of) @ vectors(of.dim)
@@ -74,13 +76,8 @@ class Wrong(Twice):
         return 2 * tangent
 
 
-class Through(nn.Module):
-    def __init__(self, call: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.call = call
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.call(x)
+def through(call: Callable[[Tensor], Tensor]) -> Any:
+    return own(lambda _, x: call(x))()
 
 
 def _branching(x: Tensor) -> Tensor:
@@ -94,28 +91,24 @@ def _in_place(x: Tensor) -> Tensor:
     return y
 
 
-NOT_FORWARD = {"no forward mode": Twice.apply, "a wrong forward mode": Wrong.apply}
-FORWARD = {"a branch on values": _branching, "results changed in place": _in_place}
-
-
-@pytest.mark.parametrize("name", NOT_FORWARD)
+@pytest.mark.parametrize("call", [Twice.apply, Wrong.apply])
 @pytest.mark.parametrize("kind", MATRICES)
-def test_where_there_is_no_forward_mode_the_graph_is_differentiated(name: str, kind: str) -> None:
-    of = objective(network(Through(NOT_FORWARD[name])))
+def test_where_there_is_no_forward_mode_the_graph_is_differentiated(kind: str, call: Any) -> None:
+    of = objective(network(through(call)))
     found = MATRICES[kind](of) @ vectors(of.dim)
     assert not of.recordable[kind]
     assert_same(found, MATRICES[kind](objective(network(nn.Tanh()))) @ vectors(of.dim))
 
 
-@pytest.mark.parametrize("name", FORWARD)
-def test_any_code_of_the_model_is_differentiated(name: str) -> None:
-    of = objective(network(Through(FORWARD[name])))
+@pytest.mark.parametrize("call", [_branching, _in_place])
+def test_any_code_of_the_model_is_differentiated(call: Any) -> None:
+    of = objective(network(through(call)))
     assert_same(hessian(of).dense(), dense_hessian(of))
 
 
 def test_a_batch_without_forward_mode_draws_as_if_it_had_not_been_tried() -> None:
     """Forward mode fails for the second batch alone, which is larger, after dropout has drawn."""
-    layers = nn.Dropout(0.5), Through(lambda x: Twice.apply(x) if len(x) > 6 else x.tanh())
+    layers = nn.Dropout(0.5), through(lambda x: Twice.apply(x) if len(x) > 6 else x.tanh())
     data = [(X, LABELS), (X.repeat(2, 1), LABELS.repeat(2)), (X, LABELS)]
     of = Objective(network(*layers).double(), data, nn.CrossEntropyLoss(), training=True)
     found = hessian(of) @ vectors(of.dim)
@@ -125,31 +118,25 @@ def test_a_batch_without_forward_mode_draws_as_if_it_had_not_been_tried() -> Non
     assert plain.recordable["hessian"]
 
 
-class Padded(nn.Module):
-    """Words of which one stands for nothing, told by the module or in the call."""
-
-    def __init__(self, by_module: bool) -> None:
-        super().__init__()
-        self.words = nn.Embedding(7, 4, padding_idx=0 if by_module else None)
-        self.by_module, self.last = by_module, nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        padding = nn.functional.embedding(x, self.words.weight, padding_idx=0)
-        return self.last((self.words(x) if self.by_module else padding).mean(1).tanh())
+def _looked_up(m: Any, x: Tensor) -> Tensor:
+    found = (
+        functional.embedding(x, m.words.weight, padding_idx=0) if m.words.padding_idx is None else m.words(x)
+    )
+    return m.last(found.mean(1).tanh())
 
 
 WORDS = torch.tensor([[1, 2, 3], [4, 5, 6], [1, 5, 2], [3, 0, 0], [2, 6, 0], [4, 0, 0]])
 """Nothing stands in the first samples, which are those that forward mode is tried on."""
 
 
-@pytest.mark.parametrize("by_module", [True, False])
+@pytest.mark.parametrize("padding", [0, None])
 @pytest.mark.parametrize("kind", MATRICES)
-def test_padding_has_no_derivative(kind: str, by_module: bool) -> None:
-    with torch.random.fork_rng():
-        torch.default_generator.manual_seed(0)
-        model = Padded(by_module).double()
-        with torch.no_grad():
-            model.words.weight[0] = torch.randn(4, dtype=torch.float64)  # as trained networks may have it
+def test_padding_has_no_derivative(kind: str, padding: int | None) -> None:
+    """Told by the module or in the call."""
+    words, last = (lambda: nn.Embedding(7, 4, padding_idx=padding)), (lambda: nn.Linear(4, 3))
+    model = own(_looked_up, words=words, last=last)().double()
+    with torch.no_grad():
+        model.words.weight[0] = torch.randn(4, dtype=torch.float64)  # as trained networks may have it
     of = Objective(model, (WORDS, LABELS), nn.CrossEntropyLoss())
     assert_same(MATRICES[kind](of) @ vectors(of.dim), by_reverse_mode(MATRICES[kind], kind, of))
 
@@ -158,10 +145,10 @@ def test_what_is_told_of_a_matrix_of_zeros_is_nothing() -> None:
     """G of an L1 loss is zero by every way, a wrong one too; the gradients of its samples are not."""
 
     def of(*layers: nn.Module) -> Objective:
-        targets = torch.nn.functional.one_hot(LABELS, 3).double()
+        targets = functional.one_hot(LABELS, 3).double()
         return Objective(network(*layers).double(), (X, targets), nn.L1Loss())
 
-    wrong, right = of(Through(Wrong.apply)), of(nn.Tanh())
+    wrong, right = of(through(Wrong.apply)), of(nn.Tanh())
     _ = gauss_newton(wrong) @ torch.ones(wrong.dim)
     assert_same(empirical_fisher(wrong).dense(), empirical_fisher(right).dense())
 
@@ -175,33 +162,17 @@ def test_data_that_are_written_into_between_products_are_refused() -> None:
         _ = matrix @ torch.ones(matrix.dim)
 
 
-def test_nothing_is_asked_twice() -> None:
-    class Counting(nn.Tanh):
-        calls = 0
-
-        def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
-            Counting.calls += 1
-            return super().forward(input)
-
-    of = objective(network(Counting()))
-    _ = hessian(of) @ torch.ones(of.dim)
-    first, Counting.calls = Counting.calls, 0
-    _ = hessian(of.renewed()) @ torch.ones(of.dim)
-    assert Counting.calls < first
+def _tangent(x: Tensor) -> Tensor:
+    return torch.autograd.forward_ad.unpack_dual(x).tangent
 
 
-NUMBERS: dict[str, Callable[[Tensor], Tensor]] = {
-    "a number read off changes": lambda x: x * float(torch.autograd.forward_ad.unpack_dual(x).tangent.sum()),
-    "changes written into values": lambda x: torch.zeros(3).copy_(
-        torch.autograd.forward_ad.unpack_dual(x).tangent
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_what_does_not_repeat_from_a_list_is_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    "call", [lambda x: x * float(_tangent(x).sum()), lambda x: torch.zeros(3).copy_(_tangent(x))]
+)
+def test_what_does_not_repeat_from_a_list_is_refused(call: Any) -> None:
+    """A number that is read off changes, and changes written into values."""
     with pytest.raises(UnrecordedError):
-        recorded(lambda x: [NUMBERS[name](x[0])], [torch.ones(3)], [torch.ones(3)])
+        recorded(lambda x: [call(x[0])], [torch.ones(3)], [torch.ones(3)])
 
 
 def test_values_written_into_after_they_were_used_are_refused() -> None:

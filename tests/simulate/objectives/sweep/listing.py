@@ -1,14 +1,8 @@
-"""How models of every kind that people bring are listed, small enough for finite differences.
-
-Each entry makes a model in double precision with its inputs; `refused` is what an error must say where there is no
-right value, `apart` whether single samples have values of their own, and `padding` how many of the first parameters
-stand for padding, which by definition has no derivative.
-"""
+"""How models of every kind that people bring are listed, small enough for finite differences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -21,41 +15,50 @@ STILL = "must not write into its parameters"
 """What errors say."""
 
 
-class Swept(NamedTuple):
-    """How a model is made and asked."""
-
-    build: Callable[[], Any]
-    inputs: Callable[[], Any] = lambda: torch.randn(N, WIDTH)
-    loss: Callable[[Any], Any] = lambda _: nn.MSELoss()
-    options: Mapping[str, Any] = MappingProxyType({})
-    refused: str = ""
-    apart: bool = True
-    padding: int = 0
-
-
 class Calls(nn.Module):
     """Layers, and what is done with them."""
 
-    def __init__(self, forward: Callable[..., Tensor], **layers: Any) -> None:
+    def __init__(self, forward: Callable[..., Any], layers: dict[str, Callable[[], Any]]) -> None:
         super().__init__()
-        for name, layer in layers.items():
-            setattr(self, name, layer)
+        for name, make in layers.items():
+            setattr(self, name, make())
         self.how = forward
 
-    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.how(self, *args, **kwargs)
 
 
-def two(**more: Any) -> dict[str, Any]:
-    return {"a": nn.Linear(WIDTH, WIDTH), "b": nn.Linear(WIDTH, OUT), **more}
+def own(forward: Callable[..., Any], **layers: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: Calls(forward, layers)
 
 
-def calls(forward: Callable[..., Tensor], **layers: Callable[[], Any]) -> Callable[[], nn.Module]:
-    return lambda: Calls(forward, **two(), **{name: make() for name, make in layers.items()})
+def calls(forward: Callable[..., Any], **layers: Callable[[], Any]) -> Callable[[], Any]:
+    """With two linear layers at hand."""
+    return own(forward, a=lambda: nn.Linear(WIDTH, WIDTH), b=lambda: nn.Linear(WIDTH, OUT), **layers)
 
 
-def plain(*layers: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
+def plain(*layers: Callable[[], nn.Module]) -> Callable[[], Any]:
     return lambda: nn.Sequential(*(make() for make in layers))
+
+
+USUAL = calls(lambda m, x: m.b(m.a(x).tanh()))
+
+
+class Swept(NamedTuple):
+    """How a model is made in double precision, and asked.
+
+    `refused` is what an error must say where there is no right value, `apart` whether single samples have values of
+    their own, and `padding` how many of the first parameters stand for padding, which by definition has no derivative.
+    """
+
+    build: Callable[[], Any] = USUAL
+    inputs: Callable[[], Any] = lambda: torch.randn(N, WIDTH)
+    loss: Callable[[Any], Any] = lambda _: nn.MSELoss()
+    parameters: Any = None
+    training: bool = False
+    refused: str = ""
+    apart: bool = True
+    padding: int = 0
 
 
 def sized(*shape: int) -> Callable[[], Tensor]:
@@ -64,3 +67,7 @@ def sized(*shape: int) -> Callable[[], Tensor]:
 
 def tokens() -> Tensor:
     return torch.randint(4, (N, 3))
+
+
+def two_sides() -> dict[str, Tensor]:
+    return {"left": torch.randn(N, WIDTH), "right": torch.randn(N, WIDTH)}
