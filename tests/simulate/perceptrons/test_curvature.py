@@ -10,11 +10,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from scipy import stats
-from torch import Tensor, nn
+from torch import Tensor
 
 from simulate.modules import softmax
 from simulate.modules.projected_network import ProjectedNetwork
-from simulate.networks import mlp_weights, weight_count
+from simulate.networks import Mlp
 from simulate.perceptrons import _relu, curvature
 from simulate.perceptrons.confident import ConfidentMlp
 from simulate.perceptrons.curvature import ProjectedMlp
@@ -105,10 +105,9 @@ def test_excess_of_a_matrix_without_scale_is_an_error(entry: float) -> None:
 
 
 def of_layers(net: Problem, frame: Tensor) -> ProjectedNetwork:
-    layers = [nn.utils.skip_init(nn.Linear, *w.mT.shape, bias=False, dtype=w.dtype) for w in net.weights]
-    for layer, weight in zip(layers, net.weights, strict=True):
-        layer.weight.data.copy_(weight)
-    model = nn.Sequential(*[part for layer in layers for part in (layer, nn.ReLU())][:-1])
+    model = Mlp((net.x.shape[1], *map(len, net.weights)), rng=np.random.default_rng(0))
+    for parameter, weight in zip(model.parameters(), net.weights, strict=True):
+        parameter.data.copy_(weight)
     return ProjectedNetwork(model, net.x, net.labels, frame)
 
 
@@ -158,24 +157,18 @@ def test_many_samples_are_taken_in_parts_without_a_seam(monkeypatch: pytest.Monk
     assert_same(ProjectedMlp(*net, net.frame()).second_derivatives, whole, 1e-15)
 
 
-def stacked(widths: tuple[int, ...]) -> tuple[list[Tensor], np.ndarray, np.ndarray, Tensor]:
-    rng = np.random.default_rng(1)
-    stacks = [torch.stack(w) for w in zip(*(mlp_weights(rng, widths) for _ in range(3)), strict=True)]
-    x, labels = rng.standard_normal((7, widths[0])), rng.integers(0, widths[-1], 7)
-    return stacks, x, labels, curvature.haar(rng, weight_count(widths), 4)
-
-
-@pytest.mark.parametrize("widths", [(6, 4), (6, 8, 4), (6, 8, 7, 5, 3)])
-def test_many_networks_have_the_terms_of_each_to_a_millionth_in_single_precision(
-    widths: tuple[int, ...],
-) -> None:
-    stacks, x, labels, frame = stacked(widths)
-    found, single = (
-        curvature.projected_mlps(stacks, x, labels, frame, dtype=t) for t in (torch.float64, torch.float32)
+@pytest.mark.parametrize("depth", WIDTHS)
+def test_many_networks_have_the_terms_of_each_to_a_millionth_in_single_precision(depth: int) -> None:
+    nets = [problem(depth)._replace(weights=problem(depth, seed=seed).weights) for seed in range(3)]
+    stacks, frame = (
+        [torch.stack(w) for w in zip(*(net.weights for net in nets), strict=True)],
+        nets[0].frame(),
     )
-    for i in range(3):
-        alone = ProjectedMlp([w[i] for w in stacks], x, labels, frame).terms()
-        for term, other in zip(found, alone, strict=True):
+    found, single = (
+        curvature.projected_mlps(stacks, *nets[0][1:], frame, dtype=t) for t in (torch.float64, torch.float32)
+    )
+    for i, net in enumerate(nets):
+        for term, other in zip(found, ProjectedMlp(*net, frame).terms(), strict=True):
             assert_allclose(term[i], other, rtol=1e-11, atol=1e-14)
     for term, reference in zip(single, found, strict=True):
         assert term.dtype == torch.float64
