@@ -155,30 +155,29 @@ def test_classes_and_their_indicators_have_the_same_squared_error():
     torch.testing.assert_close(*(stack.losses_and_gradients(start, x, y) for y in (classes, indicators)))
 
 
-@pytest.mark.parametrize("rule", [SGD, ADAM], ids=["sgd", "adam"])
+@pytest.mark.parametrize("rule", [SGD, ADAM])
 def test_lost_runs_leave_the_stack_and_change_no_other(rule):
     start, samples, batches = _start(), _samples(), _batches()
     wild = torch.tensor([[0.02, 1e6], [1e6, 0.1]], dtype=torch.float64)
     stack = Perceptrons("relu", "squared error")
-    seen = {}
 
-    def watch(step, cells):
-        seen[step] = len(cells.places)
+    def watch(_, cells):
         return {"norm": cells.parameters[0].square().sum((1, 2)), "where": cells.places[:, None].double()}
 
-    how = {"steps": STEPS, "rule": rule}
-    run = train(stack, start, samples, batches, rates=wild, watch=watch, at=(0, 3, STEPS), **how)
-    tame = train(stack, start, samples, batches, rates=RATES, **how)
+    run, tame = (
+        train(
+            stack, start, samples, batches, rates=rates, steps=STEPS, rule=rule, watch=watch, at=(0, 3, STEPS)
+        )
+        for rates in (wild, RATES)
+    )
     assert run.lost.tolist() == [[False, True], [True, False]]
-    torch.testing.assert_close(run.losses[0, 0], tame.losses[0, 0])
-    torch.testing.assert_close(run.losses[1, 1], tame.losses[1, 1])
+    torch.testing.assert_close(run.losses.diagonal(), tame.losses.diagonal())
     assert run.losses[0, 1, -1] == math.inf and run.losses[0, 1, 0].isfinite()
-    assert seen[0] == 4 and seen[STEPS] == 2
-    assert run.watched["where"].shape == (2, 2, 3, 1)
-    assert run.watched["where"][1, 1, 2, 0] == 3
+    assert run.watched["where"].shape == (2, 2, 3, 1) and run.watched["where"][1, 1, 2, 0] == 3
     assert run.watched["norm"][0, 1, 2].isnan()
     losses, accuracies = ends_measured(stack, run, samples)
     assert losses[0, 1] == math.inf and accuracies[0, 1] == 0 and losses[0, 0].isfinite()
+    assert run.cells.places.tolist() == [0, 3]
 
 
 def test_a_grid_of_modules_that_are_all_lost_has_its_ends():
