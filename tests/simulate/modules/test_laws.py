@@ -38,6 +38,9 @@ from tests.simulate.modules.layer_kinds import (
 
 MIXED = "the model gives a sample other outputs beside other samples"
 MATRICES = ("hessian", "gauss_newton")
+FEW = ("absolute error", "convolution", "normalisations", "sum", "tied", "tokens")
+"""Whose samples are asked for both matrices."""
+
 ALONE = (*BUILDERS, *LAYERS, *AROUND, *REORDERING)
 """Of which no sample sees another."""
 
@@ -187,10 +190,11 @@ def test_what_is_measured_is_that_of_dense_matrices(name: str) -> None:
     objective = objective_of(name)
     assert_laws(objective, known(name), {**LAWS, **(WHOLE if name in (*MIXING, *REORDERING) else {})})
     if name not in MIXING:
-        assert_laws(objective, known(name), OF_SAMPLES)
+        both = {n: law for n, law in OF_SAMPLES.items() if name in FEW or "gauss_newton" not in n}
+        assert_laws(objective, known(name), both)
 
 
-@pytest.mark.parametrize("name", ["convolution", "ignored class", "tokens", "twice", "weighted classes"])
+@pytest.mark.parametrize("name", ["ignored class", "tokens", "twice", "weighted classes"])
 @pytest.mark.parametrize("way", [*WAYS, "chunks"])
 def test_other_ways_give_the_same(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of one ignored sample adds nothing to the loss, but has its row."""
