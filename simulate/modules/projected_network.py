@@ -120,7 +120,7 @@ def _derivatives(
     inner = [i for i, site in enumerate(found) if site.inputs.requires_grad]
     *inputs, jacobian = _changes(found, [*(found[i].inputs for i in inner), outputs], directions)
     half = outputs.new_zeros(*outputs.shape, len(jacobian), len(jacobian))
-    delta = _signals(outputs, [found[i].nudge for i in inner])
+    delta = _signals(outputs, [found[i].nudge for i in inner]) if inner else []
     for i, signal, change in zip(inner, delta, inputs, strict=True):
         if _by_kernel(found[i], directions):
             _add_by_kernel(half, found[i], signal, change, directions)

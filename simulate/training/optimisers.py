@@ -2,7 +2,7 @@
 
 A population is what the per-sample curvatures H_i of a data set are, symmetric positive semidefinite, (N, P, P).
 Every step of SGD draws a batch of B of them, independent of the other steps; inside of a batch no sample comes
-twice unless `replacement` says so. To find the largest mean-square stable rate of measured curvatures:
+twice. To find the largest mean-square stable rate of measured curvatures:
 
 >>> matrices = np.array([[[2.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])  # or per_sample.gauss_newtons(...)
 >>> samples = population(matrices)  # once: eigenbasis of the mean and a thin factor of every sample
@@ -89,7 +89,7 @@ def population(matrices: ArrayLike) -> Population:
     return Population(values[kept], basis[:, kept], basis[:, kept].T @ padded)
 
 
-def largest_stable_rate(samples: Population, batch_size: float, *, replacement: bool = False) -> StableRate:
+def largest_stable_rate(samples: Population, batch_size: float) -> StableRate:
     """Largest rate at which the second moment of the weights does not grow under SGD, exactly.
 
     One step takes the second moment M to M - a (H M + M H) + a^2 E[H_B M H_B]. It is stable for a below 1/rho, rho
@@ -101,9 +101,7 @@ def largest_stable_rate(samples: Population, batch_size: float, *, replacement: 
     samples
         Of `population`.
     batch_size
-        B, from 1 to N; above N only with replacement.
-    replacement
-        Whether a batch may hold a sample more than once.
+        B, from 1 to N.
 
     Returns
     -------
@@ -125,7 +123,7 @@ def largest_stable_rate(samples: Population, batch_size: float, *, replacement: 
     >>> round(largest_stable_rate(population([[[4.0]], [[2.0]]]), 1).rate, 12)  # 2 E[h] / E[h^2]
     0.6
     """
-    noise = _noise_weight(len(samples.factors), batch_size, replacement)
+    noise = _noise_weight(len(samples.factors), batch_size)
     h = samples.values
     scale = np.sqrt(h[:, None] + h)
 
@@ -141,7 +139,7 @@ def largest_stable_rate(samples: Population, batch_size: float, *, replacement: 
     return StableRate(1 / rho, moment / np.trace(moment))
 
 
-def whitened_square(samples: Population, batch_size: float, *, replacement: bool = False) -> float:
+def whitened_square(samples: Population, batch_size: float) -> float:
     """Largest eigenvalue of H^(-1/2) E[H_B^2] H^(-1/2).
 
     Examples
@@ -149,7 +147,7 @@ def whitened_square(samples: Population, batch_size: float, *, replacement: bool
     >>> round(whitened_square(population([[[4.0]], [[2.0]]]), 1), 12)  # E[h^2] / E[h]
     3.333333333333
     """
-    noise = _noise_weight(len(samples.factors), batch_size, replacement)
+    noise = _noise_weight(len(samples.factors), batch_size)
     h = samples.values
     square = (1 - noise) * np.diag(h**2) + noise * _sandwich(samples.factors, np.eye(len(h)))
     root = np.sqrt(h)
@@ -361,19 +359,16 @@ def step_contraction(step: Step, eigenvalues: Sequence[float]) -> float:
 # --- parts -----------------------------------------------------------------------------------------------------
 
 
-def _noise_weight(size: int, batch_size: float, replacement: bool) -> float:
+def _noise_weight(size: int, batch_size: float) -> float:
     """The c of E[H_B M H_B] = (1 - c) H M H + c E[H_i M H_i]: 1/B, less what a batch shares with its data set."""
-    if not 1 <= batch_size < math.inf or not (replacement or batch_size <= size):
-        rule = "at least 1" if replacement else f"from 1 to the {size} samples"
-        raise ValueError(f"batch_size must be {rule}, got {batch_size!r}")
-    if replacement:
-        return 1 / batch_size
+    if not 1 <= batch_size <= size:
+        raise ValueError(f"batch_size must be from 1 to the {size} samples, got {batch_size!r}")
     return (size - batch_size) / (batch_size * (size - 1)) if size > 1 else 0.0
 
 
 def _size(batch_size: int, size: int) -> int:
     """The size of a batch that can be drawn without replacement from so many samples."""
-    _noise_weight(size, _checks.natural("batch_size", batch_size), False)
+    _noise_weight(size, _checks.natural("batch_size", batch_size))
     return int(batch_size)
 
 

@@ -25,8 +25,6 @@ class Rule:
     averaged
         Whether the direction is an average of gradients, with weights (1 - momentum) momentum^k, in place of a sum
         with weights momentum^k (dampening of torch); a sum is 1 / (1 - momentum) times as long in the end.
-    nesterov
-        Whether the gradient is added to the kept direction once more.
     second
         beta_2: the directions are divided by the root of an average of squared gradients plus `damping`, both
         averages corrected for their start at 0. None: they are not divided.
@@ -36,7 +34,7 @@ class Rule:
     Raises
     ------
     ValueError
-        If a share is not in [0, 1), the damping is not positive, or options exclude each other.
+        If a share is not in [0, 1), or the damping is not positive.
 
     Examples
     --------
@@ -55,7 +53,6 @@ class Rule:
 
     momentum: float = 0.0
     averaged: bool = False
-    nesterov: bool = False
     second: float | None = None
     damping: float = 1e-8
 
@@ -65,8 +62,6 @@ class Rule:
                 raise ValueError(f"{name} must be in [0, 1), got {share}")
         if not self.damping > 0:
             raise ValueError(f"damping must be positive, got {self.damping}")
-        if self.nesterov and (self.averaged or self.second is not None):
-            raise ValueError("nesterov must stand without averaged and second, got it beside one of them")
 
     @property
     def plain(self) -> bool:
@@ -104,9 +99,7 @@ class Rule:
         else:
             for held, g in zip(kept, gradients, strict=True):
                 held.mul_(self.momentum).add_(g, alpha=1 - self.momentum if self.averaged else 1.0)
-        if not self.nesterov:
-            return kept
-        return [g.add(held, alpha=self.momentum) for held, g in zip(kept, gradients, strict=True)]
+        return kept
 
     def _adam(
         self, gradients: Sequence[Tensor], first: list[Tensor], second: list[Tensor], step: int
@@ -140,5 +133,4 @@ class Memory(NamedTuple):
 SGD = Rule()
 MOMENTUM = Rule(momentum=0.9)
 AVERAGED = Rule(momentum=0.9, averaged=True)
-NESTEROV = Rule(momentum=0.9, nesterov=True)
 ADAM = Rule(momentum=0.9, second=0.999)

@@ -269,7 +269,6 @@ def perceptrons_at_start(
     streams: Sequence[np.random.Generator],
     widths: Sequence[int],
     *,
-    bias: bool = True,
     dtype: torch.dtype = torch.float32,
 ) -> list[Tensor]:
     """Parameters of a network for each stream, as torch draws its linear layers: uniform within 1 / sqrt(in).
@@ -287,7 +286,7 @@ def perceptrons_at_start(
     """
     found: list[Tensor] = []
     for into, out in _checks.layer_sizes(widths):
-        for shape in ((out, into), (out,)) if bias else ((out, into),):
+        for shape in ((out, into), (out,)):
             drawn = np.stack([rng.uniform(-1, 1, shape) for rng in streams]) / math.sqrt(into)
             found.append(torch.from_numpy(drawn).to(dtype))
     return found

@@ -114,15 +114,13 @@ def last_layer_rayleigh(signals: BatchNormedSignals) -> Tensor:
     return signals.activations[-1].mean(1).square().sum(1)
 
 
-def batch_normed_gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = True) -> Tensor:
+def batch_normed_gram(network: WideNetwork, activation: ActivationLike) -> Tensor:
     """Gram matrix J J^T of the gradients of all outputs at all samples, through the normalisation.
 
     Parameters
     ----------
     network, activation
         As in :func:`batch_normed_signals`.
-    biases
-        Whether the biases belong to the parameters; only those of the last layer matter.
 
     Returns
     -------
@@ -146,7 +144,7 @@ def batch_normed_gram(network: WideNetwork, activation: ActivationLike, *, biase
     """
     signals = batch_normed_signals(network, activation)
     n, samples, outputs = signals.outputs.shape
-    last = _overlap(signals.activations[-1]) + float(biases)
+    last = _overlap(signals.activations[-1]) + 1.0
     total = (
         torch.eye(outputs, dtype=last.dtype, device=last.device)[:, None, :, None] * last[:, None, :, None]
     )

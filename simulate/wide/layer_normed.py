@@ -91,17 +91,13 @@ def layer_normed_derivatives(
     return backward(network, activation, signals.normalised, through)
 
 
-def layer_normed_gram(
-    network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0, biases: bool = True
-) -> Tensor:
+def layer_normed_gram(network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0) -> Tensor:
     """K = J J^T of the normalised outputs, layer by layer, without J.
 
     Parameters
     ----------
     network, activation, eps
         As in :func:`layer_normed_signals`.
-    biases
-        Whether the biases belong to the parameters.
 
     Returns
     -------
@@ -125,7 +121,7 @@ def layer_normed_gram(
     """
     signals = layer_normed_signals(network, activation, eps=eps)
     deltas = layer_normed_derivatives(network, activation, signals)
-    return layered_gram(signals.activations[::-1], deltas, plain_overlap(biases), network.outputs)
+    return layered_gram(signals.activations[::-1], deltas, plain_overlap(True), network.outputs)
 
 
 def etas(signals: LayerNormedSignals) -> dict[str, Tensor]:

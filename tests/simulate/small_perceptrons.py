@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,21 +64,19 @@ def flat(net: Problem) -> Tensor:
     return torch.cat([w.flatten() for w in net.weights])
 
 
-def dense_hessian(net: Problem, alpha: float, temperature: float) -> Any:
-    """Hessian of the loss in all parameters, by torch.autograd alone."""
-    logits, labels = flat_logits(net), torch.from_numpy(net.labels)
-    return torch.autograd.functional.hessian(
-        lambda theta: functional.cross_entropy(logits(theta) / temperature, labels), alpha * flat(net)
-    )
-
-
-def dense_g_term(net: Problem, alpha: float, temperature: float) -> Tensor:
-    """mean J' (diag(p) - p p') J / T^2 with a dense Jacobian."""
-    logits, theta = flat_logits(net), alpha * flat(net)
-    jacobian = torch.autograd.functional.jacobian(logits, theta)
+@functools.cache
+def dense(depth: int, alpha: float, temperature: float) -> tuple[Tensor, Tensor]:
+    """Of a problem at a scale: mean J' (diag(p) - p p') J / T^2, and the Hessian of the loss in all parameters."""
+    net = problem(depth)
+    logits, theta, labels = flat_logits(net), alpha * flat(net), torch.from_numpy(net.labels)
+    jacobian: Any = torch.autograd.functional.jacobian(logits, theta)
     p = torch.softmax(logits(theta) / temperature, -1)
     covariance = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
-    return torch.einsum("nkp,nkc,ncq->pq", jacobian, covariance, jacobian) / len(p) / temperature**2
+    g_term = torch.einsum("nkp,nkc,ncq->pq", jacobian, covariance, jacobian) / len(p) / temperature**2
+    hessian: Any = torch.autograd.functional.hessian(
+        lambda at: functional.cross_entropy(logits(at) / temperature, labels), theta
+    )
+    return g_term, hessian
 
 
 def assert_same(actual: Tensor, expected: Any, tolerance: float = 1e-12) -> None:

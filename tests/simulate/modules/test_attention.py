@@ -1,8 +1,7 @@
-"""Multi-head attention written out: the outputs of torch's own, and curvature by sites as by whole matrices."""
+"""Multi-head attention written out: the outputs of torch's own, and what is left to torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,14 +10,11 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 from torch.nn.utils import prune
 
-from simulate.factors import ekfac
 from simulate.modules.attention import attention, is_plain, projection
-from simulate.modules.diagonals import gauss_newton_diagonal
 from simulate.modules.sample_grams import trace_gauss_newton
-from simulate.modules.sites import by_sample, covers
+from simulate.modules.sites import covers
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton
-from tests.simulate.modules.layer_kinds import Attending
 
 
 def drawn(*shape: int) -> Tensor:
@@ -35,8 +31,11 @@ MASKS: dict[str, dict[str, Any]] = {
     "of both": {"key_padding_mask": HIDDEN, "attn_mask": UPPER, "need_weights": False},
     "of numbers": {"attn_mask": drawn(3, 3)},
     "of heads and samples": {"attn_mask": drawn(6, 3, 3)},
+    "of all, from the first positions": {  # where torch gives nothing
+        "key_padding_mask": HIDDEN | torch.tensor([True, False, False]), "attn_mask": UPPER, "need_weights": False,
+    },
     "causal": {"attn_mask": UPPER, "is_causal": True, "need_weights": False},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -49,19 +48,10 @@ def test_outputs_and_weights_are_those_of_torch(mask: str, batch_first: bool) ->
     x, y, z = drawn(3, 3, 4), drawn(3, 3, 4) + 1, drawn(3, 3, 4) - 1
     for inputs in ((x, x, x), (x, y, y), (x, y, z)):
         found, expected = ours(*inputs, **MASKS[mask]), layer(*inputs, **MASKS[mask])
+        assert bool(expected[0].isfinite().all())
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     if mask == "none":
         torch.testing.assert_close(ours(x[0], y[0], y[0]), layer(x[0], y[0], y[0]), rtol=1e-12, atol=1e-12)
-
-
-def test_where_all_is_hidden_there_is_nothing_as_torch_has_it() -> None:
-    """Padding on the left under a mask of the past hides all from the first positions."""
-    layer, x = nn.MultiheadAttention(4, 2, batch_first=True).double(), drawn(3, 3, 4)
-    masks = {"key_padding_mask": HIDDEN | torch.tensor([True, False, False]), "attn_mask": UPPER}
-    found = attention(layer, projection(layer))(x, x, x, need_weights=False, **masks)[0]
-    expected = layer(x, x, x, need_weights=False, **masks)[0]
-    assert bool(expected.isfinite().all())
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 class ToItself(nn.Module):
@@ -108,61 +98,3 @@ def test_what_has_parameters_elsewhere_is_not_written_out() -> None:
     assert not any(is_plain(nn.MultiheadAttention(4, 2, **options)) for options in others)
     assert is_plain(nn.MultiheadAttention(4, 2, dropout=0.1).eval())
     assert not is_plain(Own(4, 2)) and not is_plain(nn.Linear(4, 2))
-
-
-class Turned(nn.Module):
-    """Positions along the first axis of a block, samples along the second."""
-
-    def __init__(self, block: nn.Module, own: nn.Module | None = None) -> None:
-        super().__init__()
-        self.block, self.own, self.last = block, own or nn.Identity(), nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.own(x.transpose(0, 1))
-        return self.last(
-            (self.block(x, x) if hasattr(self.block, "multihead_attn") else self.block(x)).sum(0)
-        )
-
-
-def _block(**options: Any) -> nn.Module:
-    return nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, activation="gelu", **options)
-
-
-ENCODERS: dict[str, Callable[[], nn.Module]] = {
-    "encoder": lambda: nn.Sequential(_block(batch_first=True), nn.Flatten(), nn.Linear(8, 3)),
-    "encoder, samples second": lambda: Turned(_block()),
-    "norm first, samples second": lambda: Turned(_block(norm_first=True)),
-    "decoder, samples second": lambda: Turned(nn.TransformerDecoderLayer(4, 2, 5, dropout=0.0)),
-    "two layers and a norm, samples second": lambda: Turned(
-        nn.TransformerEncoder(_block(), 2, norm=nn.LayerNorm(4), enable_nested_tensor=False)
-    ),
-}
-
-
-@pytest.mark.parametrize(("samples", "training"), [(5, False), (2, True)])
-@pytest.mark.parametrize("kind", ["attention", "attention, samples second", *ENCODERS])
-def test_curvature_is_that_of_the_whole_matrix(kind: str, samples: int, training: bool) -> None:
-    """As many samples as positions too, of which no shape tells which axis is whose."""
-    torch.default_generator.manual_seed(0)
-    model = ENCODERS[kind]() if kind in ENCODERS else Attending(kind == "attention")
-    data = drawn(samples, 2 if kind in ENCODERS else 3, 4), torch.arange(samples) % 3
-    objective = Objective(model.double().train(training), data, nn.CrossEntropyLoss(), training=training)
-    assert covers(objective) and by_sample(objective)
-    dense = gauss_newton(objective).dense()
-    assert_allclose(trace_gauss_newton(objective), float(dense.trace()), rtol=1e-11)
-    assert_allclose(gauss_newton_diagonal(objective), dense.diagonal(), rtol=1e-9, atol=1e-12)
-    factors = ekfac(objective)
-    assert_allclose(factors.eigenvalues().sum(), float(dense.trace()), rtol=1e-9)
-    assert not any("forward" in vars(module) for module in model.modules())
-
-
-def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_positions() -> None:
-    """Nothing tells that they are there: whole gradients, and the same numbers."""
-    torch.default_generator.manual_seed(0)
-    for samples in (5, 2):
-        data = drawn(samples, 2, 4), torch.arange(samples) % 3
-        model = Turned(_block(), own=nn.Linear(4, 4)).double()
-        objective = Objective(model, data, nn.CrossEntropyLoss())
-        assert covers(objective) and not by_sample(objective)
-        trace = float(gauss_newton(objective).dense().trace())
-        assert_allclose(trace_gauss_newton(objective), trace, rtol=1e-11)

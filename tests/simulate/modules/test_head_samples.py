@@ -35,15 +35,15 @@ def test_chunks_of_positions_are_no_matter(
     plain, chunked = both(CausalModel(tied=False, bias=True), monkeypatch, 4 * V, **KINDS[kind])
     columns = vectors(plain)
 
-    found, expected = (quadratic_forms(each, columns, matrix=matrix) for each in (chunked, plain))
-    assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    asks: list[Any] = [
+        lambda o: quadratic_forms(o, columns, matrix=matrix),
+        lambda o: bilinear_forms(o, columns, columns[:, 0], matrix=matrix),
+        lambda o: variance_along(o, columns[:, 0], matrix=matrix),
+    ]
+    for ask in asks:
+        assert_allclose(ask(chunked), ask(plain), rtol=1e-10, atol=1e-12)
+    found = asks[0](chunked)
     assert found.shape == (N, 2) and not found[3].any() and found[[0, 1, 2, 4]].all()
-    found, expected = (
-        bilinear_forms(each, columns, columns[:, 0], matrix=matrix) for each in (chunked, plain)
-    )
-    assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-    found, expected = (variance_along(each, columns[:, 0], matrix=matrix) for each in (chunked, plain))
-    assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_the_whole_variance_is_the_mean_over_probes_of_that_along_them(

@@ -15,7 +15,7 @@ from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
 from simulate.spectra import density, trace
 
-SCALES = [1e-17, 1e-13, 1.0, 1e13, 1e17]
+SCALES = [1e-17, 1.0, 1e17]
 
 
 class Units(nn.Module):
@@ -79,7 +79,7 @@ def scaled(factor: float) -> Objective:
     return Objective(plain.model, plain.data, lambda z, y: factor * loss(z, y))
 
 
-@pytest.mark.parametrize("factor", [1e-300, 1e-200, 1e200])
+@pytest.mark.parametrize("factor", [1e-300, 1e200])
 def test_losses_of_any_size_have_their_curvature(factor: float) -> None:
     found, expected = scaled(factor), scaled(1.0)
     for diagonal in (hessian_diagonal, gauss_newton_diagonal):

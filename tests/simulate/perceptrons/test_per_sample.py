@@ -13,31 +13,43 @@ from simulate import networks
 from simulate.operators import gauss_newton, hessian
 from simulate.perceptrons import curvature, per_sample
 from simulate.perceptrons.trained import perceptron_objective
-from tests.simulate.small_perceptrons import assert_same
+from tests.simulate.small_perceptrons import WIDTHS, assert_same, problem
 
 FLAT = torch.zeros(networks.weight_count((4, 3), biases=True), dtype=torch.float64)
-UNIT = np.eye(3)
 
 
+@pytest.mark.parametrize("depth", WIDTHS)
+def test_derivatives_of_logits_are_the_closed_ones_of_a_relu_network(depth: int) -> None:
+    net = problem(depth, samples=3)
+    closed = curvature.ProjectedMlp(net.weights, net.x, net.labels, torch.eye(net.size, dtype=torch.float64))
+    found = per_sample.all_logit_derivatives(*per_sample.flattened(net.weights), net.x, "relu")
+    assert_same(found.logits, closed.logits)
+    assert_same(found.jacobian, closed.jacobian)
+    assert found.second.shape == closed.second_derivatives.shape
+    assert_allclose(found.second, closed.second_derivatives, atol=1e-12 * float(found.jacobian.abs().max()))
+
+
+@pytest.mark.parametrize("biases", [True, False])
 @pytest.mark.parametrize(
     ("widths", "activation"), [((4, 3, 5), "tanh"), ((4, 6, 3, 3), "gelu"), ((4, 3), "relu")]
 )
-def test_per_sample_hessians_average_to_the_hessian_of_the_mean_loss(
-    widths: tuple[int, ...], activation: str
+def test_derivatives_of_samples_are_those_of_their_losses_and_average_to_those_of_the_mean(
+    widths: tuple[int, ...], activation: str, biases: bool
 ) -> None:
     rng = np.random.default_rng(0)
-    theta = torch.from_numpy(0.5 * rng.standard_normal(networks.weight_count(widths, biases=True)))
-    x, labels = (
-        torch.from_numpy(rng.standard_normal((70, 4))),
-        torch.from_numpy(rng.integers(0, widths[-1], 70)),
+    theta = torch.from_numpy(0.5 * rng.standard_normal(networks.weight_count(widths, biases=biases)))
+    x, labels = rng.standard_normal((70, 4)), rng.integers(0, widths[-1], 70)
+    given, mean = (
+        (widths, theta, x, labels, activation),
+        perceptron_objective(widths, theta, x, labels, activation),
     )
-    hessians = per_sample.hessians(widths, theta, x, labels, activation)
+    hessians = per_sample.hessians(*given)
     assert hessians.shape == (70, len(theta), len(theta))
-    assert_same(hessians.mean(0), hessian(perceptron_objective(widths, theta, x, labels, activation)).dense())
+    assert_same(hessians.mean(0), hessian(mean).dense())
+    assert_same(per_sample.loss_gradients(*given).mean(0), mean.gradient())
     one = perceptron_objective(widths, theta, x[3:4], labels[3:4], activation)
     assert_same(hessians[3], hessian(one).dense())
-    found = per_sample.gauss_newtons(widths, theta, x, labels, activation)[3]
-    assert_same(found, gauss_newton(one).dense())
+    assert_same(per_sample.gauss_newtons(*given)[3], gauss_newton(one).dense())
 
 
 def test_flat_networks_start_with_lecun_weights_and_zero_biases() -> None:

@@ -9,19 +9,17 @@ import pytest
 import torch
 
 from simulate import networks
-from simulate.operators import hessian
 from simulate.perceptrons import per_sample
 from simulate.perceptrons.sample_products import DenseSamples, PerceptronSamples, Samples
-from simulate.perceptrons.trained import perceptron_objective
 from tests.simulate.small_perceptrons import assert_same
 
 NETWORKS = [((4, 3, 5), "tanh"), ((5, 4, 3, 3), "gelu"), ((4, 6, 5, 3), "relu"), ((4, 3), "tanh")]
 CURVATURES = {"hessian": per_sample.hessians, "gauss-newton": per_sample.gauss_newtons}
 
 
-def setting(widths: tuple[int, ...], seed: int = 0) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    theta = torch.from_numpy(0.5 * rng.standard_normal(networks.weight_count(widths, biases=True)))
+def setting(widths: tuple[int, ...], biases: bool = True) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    theta = torch.from_numpy(0.5 * rng.standard_normal(networks.weight_count(widths, biases=biases)))
     return theta, rng.standard_normal((7, widths[0])), rng.integers(0, widths[-1], 7)
 
 
@@ -30,60 +28,32 @@ def dense(samples: Samples, groups: Any) -> torch.Tensor:
     return part.mean(torch.eye(part.dim, dtype=part.dtype).expand(part.groups, -1, -1))
 
 
+@pytest.mark.parametrize("biases", [True, False])
 @pytest.mark.parametrize("matrix", CURVATURES)
 @pytest.mark.parametrize(("widths", "activation"), NETWORKS)
-def test_products_are_those_of_the_matrix_of_each_sample(
-    widths: tuple[int, ...], activation: str, matrix: Any
+def test_products_means_and_coordinates_are_those_of_the_matrix_of_each_sample(
+    widths: tuple[int, ...], activation: str, matrix: Any, biases: bool
 ) -> None:
-    problem = setting(widths)
-    samples = PerceptronSamples(widths, *problem, activation, matrix=matrix)
-    whole = CURVATURES[matrix](widths, *problem, activation)
-    assert_same(dense(samples, np.arange(7)[:, None]), whole)
-    groups = [[0, 3], [6, 2]]
-    assert_same(dense(samples, groups), whole[torch.tensor(groups)].mean(1))
-    assert_same(dense(DenseSamples(whole), groups), whole[torch.tensor(groups)].mean(1))
-
-
-@pytest.mark.parametrize("matrix", CURVATURES)
-@pytest.mark.parametrize(("widths", "activation"), NETWORKS)
-def test_mean_matrices_are_those_of_the_products(
-    widths: tuple[int, ...], activation: str, matrix: Any
-) -> None:
-    theta, x, labels = setting(widths)
-    whole = CURVATURES[matrix](widths, theta, x, labels, activation)
+    given = setting(widths, biases)
+    own, whole = (
+        PerceptronSamples(widths, *given, activation, matrix=matrix),
+        CURVATURES[matrix](widths, *given, activation),
+    )
+    assert_same(dense(own, np.arange(7)[:, None]), whole)
     groups = torch.tensor([[0, 3, 4], [6, 2, 1]])
-    for samples in (
-        PerceptronSamples(widths, theta, x, labels, activation, matrix=matrix),
-        DenseSamples(whole),
-    ):
+    for samples in (own, DenseSamples(whole)):
         part = samples.on(groups)
         inner = part.inner()
+        assert_same(dense(samples, groups), whole[groups].mean(1))
         assert_same(part.matrices(inner), whole[groups].mean(1))
         assert_same(inner.square().sum((-1, -2)), whole[groups].square().sum((-1, -2)))
 
-
-@pytest.mark.parametrize("matrix", CURVATURES)
-@pytest.mark.parametrize(("widths", "activation"), NETWORKS)
-def test_coordinates_keep_lengths_and_angles(widths: tuple[int, ...], activation: str, matrix: Any) -> None:
-    samples = PerceptronSamples(widths, *setting(widths), activation, matrix=matrix)
-    probes = torch.from_numpy(np.random.default_rng(1).standard_normal((1, 7, 4, samples.coordinates)))
-    images = samples.apply(probes)
-    for index in range(7):
-        part, own = samples.on([[index]]), images[:, index : index + 1]
-        vectors = part.back(own)
-        assert_same(vectors[0] @ vectors[0].mT, own[0, 0] @ own[0, 0].mT)
-        assert_same(part.project(vectors), own)
-
-
-def test_products_of_a_network_without_biases() -> None:
-    widths = (5, 4, 3, 3)
-    _, x, labels = setting(widths)
-    theta = torch.cat([w.flatten() for w in networks.mlp_weights(np.random.default_rng(2), widths)])
-    samples = PerceptronSamples(widths, theta, x, labels)
-    whole = hessian(perceptron_objective(widths, theta, x, labels)).dense()
-    assert samples.dim == networks.weight_count(widths)
-    assert_same(samples.mean(torch.eye(samples.dim, dtype=theta.dtype)[None])[0], whole)
-    assert_same(samples.matrices(samples.inner())[0], whole)
+    probes = torch.from_numpy(np.random.default_rng(1).standard_normal((1, 7, 4, own.coordinates)))
+    for index, image in enumerate(own.apply(probes).split(1, dim=1)):
+        part = own.on([[index]])
+        vectors = part.back(image)  # lengths and angles are kept
+        assert_same(vectors[0] @ vectors[0].mT, image[0, 0] @ image[0, 0].mT)
+        assert_same(part.project(vectors), image)
 
 
 def test_nothing_cancels_where_the_softmax_is_nearly_one_hot() -> None:

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from simulate.training.grids import TrainingSets, ends_measured, train
-from simulate.training.rules import ADAM, AVERAGED, MOMENTUM, NESTEROV, SGD, Rule
+from simulate.training.grids import TrainingSets, checkpoints, ends_measured, train
+from simulate.training.rules import ADAM, AVERAGED, MOMENTUM, SGD, Memory, Rule
 from simulate.training.stacks import Modules, Perceptrons, perceptrons_at_start
 from simulate.training.trial_training import CommonBatches
 
 WIDTHS = (5, 7, 6, 3)
 RATES = torch.tensor([[0.02, 0.3], [0.05, 0.1]], dtype=torch.float64)
 N, B, STEPS = 11, 4, 9
+OWN = torch.tensor([[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]])
 
 
 def _samples(targets="classes", own=None):
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(N, 5, generator=generator, dtype=torch.float64)
-    y = (
-        torch.arange(N) % 3
-        if targets == "classes"
-        else torch.randn(N, 3, generator=generator, dtype=torch.float64)
-    )
-    return TrainingSets(x, y, own)
+    numbers = torch.randn(N, 3, generator=generator, dtype=torch.float64)
+    return TrainingSets(x, torch.arange(N) % 3 if targets == "classes" else numbers, own)
 
 
-def _start(bias=True):
+def _start():
     streams = [np.random.default_rng(seed) for seed in (1, 2)]
-    return perceptrons_at_start(streams, WIDTHS, bias=bias, dtype=torch.float64)
+    return perceptrons_at_start(streams, WIDTHS, dtype=torch.float64)
 
 
 def _batches(samples=N, size=B):
@@ -55,7 +53,6 @@ OPTIMISERS = {
     "sgd": (SGD, lambda p, rate: torch.optim.SGD(p, lr=rate)),
     "momentum": (MOMENTUM, lambda p, rate: torch.optim.SGD(p, lr=rate, momentum=0.9)),
     "averaged": (AVERAGED, lambda p, rate: torch.optim.SGD(p, lr=rate, momentum=0.9, dampening=0.9)),
-    "nesterov": (NESTEROV, lambda p, rate: torch.optim.SGD(p, lr=rate, momentum=0.9, nesterov=True)),
     "adam": (ADAM, lambda p, rate: torch.optim.Adam(p, lr=rate)),
     "damped adam": (
         Rule(momentum=0.5, second=0.7, damping=1.0),
@@ -68,26 +65,65 @@ OPTIMISERS = {
 }
 
 
+def by_torch(model, samples, batches, optimiser, rates, *, own=None, factor=1.0):
+    """Losses before each step, and parameters before the first and after each."""
+    losses, found = [], []
+    for rate, chosen in zip(rates, batches.steps(0, len(rates)), strict=True):
+        found.append([p.detach().clone() for p in model.parameters()])
+        optimiser.param_groups[0]["lr"] = float(rate)
+        optimiser.zero_grad()
+        rows = chosen if own is None else own[chosen]
+        loss = nn.functional.cross_entropy(model(factor * samples.inputs[rows]), samples.targets[rows])
+        loss.backward()
+        losses.append(loss.item())
+        optimiser.step()
+    return losses, [*found, list(model.parameters())]
+
+
+@pytest.mark.parametrize("own", [None, OWN])
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_every_run_is_the_one_that_torch_makes_alone(name):
+def test_every_run_is_the_one_that_torch_makes_alone(name, own):
     rule, made = OPTIMISERS[name]
-    start, samples, batches = _start(), _samples(), _batches()
+    start, samples, batches = _start(), _samples(own=own), _batches() if own is None else _batches(5, 2)
     run = train(Perceptrons("relu"), start, samples, batches, rates=RATES, steps=STEPS, rule=rule)
-    ends, _ = ends_measured(Perceptrons("relu"), run, samples, size=4)
+    ends, right = ends_measured(Perceptrons("relu"), run, samples, size=4)
+    for network, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        model, rows = _model(start, network), slice(None) if own is None else own[network]
+        how = {"rates": RATES[network, column].expand(STEPS), "own": None if own is None else rows}
+        losses, _ = by_torch(model, samples, batches[network], made(model.parameters(), 1.0), **how)
+        np.testing.assert_allclose(run.losses[network, column], losses, rtol=1e-10)
+        outputs, y = model(samples.inputs[rows]), samples.targets[rows]
+        assert ends[network, column].item() == pytest.approx(
+            nn.functional.cross_entropy(outputs, y).item(), rel=1e-10
+        )
+        assert right[network, column].item() == pytest.approx((outputs.argmax(1) == y).double().mean().item())
+
+
+@pytest.mark.parametrize(("name", "decay", "factor"), [("momentum", 0.3, 2.0), ("adam", 0.0, 1.0)])
+@pytest.mark.parametrize("at", [(0, 2, 5), (1,), (3, 4)])
+def test_checkpoints_are_where_torch_is_at_rates_that_change(name, decay, factor, at):
+    """And what the rule keeps is what the optimiser of torch keeps."""
+    rule, made = OPTIMISERS[name]
+    start, samples, batches, rates = _start(), _samples(own=OWN), _batches(5, 2), [0.1, 0.1, 0.05, 0.2, 0.01]
+    kept, how = [p.clone() for p in start], {"rates": rates, "rule": rule, "decay": decay}
+    found = checkpoints(
+        Perceptrons("relu"), start, samples, batches, at=at, changed=lambda x: factor * x, **how
+    )
+    assert [c.step for c in found] == list(at) == [c.memory.steps for c in found]
     for network in range(2):
-        for column in range(2):
-            model = _model(start, network)
-            optimiser = made(model.parameters(), RATES[network, column].item())
-            losses = []
-            for chosen in batches[network].steps(0, STEPS):
-                optimiser.zero_grad()
-                loss = nn.functional.cross_entropy(model(samples.inputs[chosen]), samples.targets[chosen])
-                loss.backward()
-                losses.append(loss.item())
-                optimiser.step()
-            np.testing.assert_allclose(run.losses[network, column], losses, rtol=1e-10)
-            end = nn.functional.cross_entropy(model(samples.inputs), samples.targets).item()
-            assert ends[network, column].item() == pytest.approx(end, rel=1e-10)
+        model = _model(start, network)
+        optimiser = made(model.parameters(), 1.0)
+        optimiser.param_groups[0]["weight_decay"] = decay
+        expected = by_torch(
+            model, samples, batches[network], optimiser, rates, own=OWN[network], factor=factor
+        )[1]
+        for checkpoint in found:
+            torch.testing.assert_close([p[network] for p in checkpoint.parameters], expected[checkpoint.step])
+        if name == "adam" and at[-1] == 5:
+            squares = [optimiser.state[p]["exp_avg_sq"] for p in model.parameters()]
+            torch.testing.assert_close([s[network] for s in found[-1].memory.second], squares)
+            assert not torch.equal(found[1].memory.second[0][network], squares[0])
+    torch.testing.assert_close(start, kept, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("loss", ["cross-entropy", "squared error"])
@@ -102,69 +138,46 @@ def test_closed_form_is_what_torch_derives(activation, layer, loss):
     stacked = derived.stacked(models)
     x, y = samples.inputs.expand(2, -1, -1), samples.targets.expand(2, *samples.targets.shape)
     ours, theirs = closed.losses_and_gradients(start, x, y), derived.losses_and_gradients(stacked, x, y)
-    torch.testing.assert_close(ours[0], theirs[0])
-    for one, other in zip(ours[1], theirs[1], strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(ours, theirs)
     torch.testing.assert_close(closed.outputs(start, x), derived.outputs(stacked, x))
     rates = torch.tensor([0.1, 0.2], dtype=torch.float64)
     moved = [p.clone() for p in start]
     closed.descend_(moved, x, y, rates)
     derived.descend_(stacked, x, y, rates)
-    for one, other in zip(moved, stacked, strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(moved, stacked)
 
 
 def test_classes_and_their_indicators_have_the_same_squared_error():
-    start, samples = _start(bias=False), _samples()
-    stack, x = Perceptrons("tanh", "squared error", bias=False), samples.inputs.expand(2, -1, -1)
+    start, samples = _start(), _samples()
+    stack, x = Perceptrons("tanh", "squared error"), samples.inputs.expand(2, -1, -1)
     classes = samples.targets.expand(2, -1)
     indicators = nn.functional.one_hot(classes, 3).double()
-    one, other = (stack.losses_and_gradients(start, x, y) for y in (classes, indicators))
-    torch.testing.assert_close(one[0], other[0])
-    torch.testing.assert_close(one[1][0], other[1][0])
+    torch.testing.assert_close(*(stack.losses_and_gradients(start, x, y) for y in (classes, indicators)))
 
 
-def test_networks_with_samples_of_their_own_do_not_see_the_others():
-    own = torch.tensor([[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]])
-    samples, batches = _samples(own=own), _batches(5, 2)
-    both = train(Perceptrons("relu"), _start(), samples, batches, rates=RATES, steps=STEPS)
-    alone = TrainingSets(samples.inputs[own[1]], samples.targets[own[1]])
-    second = [p[1:] for p in _start()]
-    one = train(Perceptrons("relu"), second, alone, batches[1:], rates=RATES[1:], steps=STEPS)
-    torch.testing.assert_close(both.losses[1:], one.losses)
-    for part in (0, 1):
-        ends = ends_measured(Perceptrons("relu"), both, samples)[part][1:]
-        torch.testing.assert_close(ends, ends_measured(Perceptrons("relu"), one, alone)[part])
-
-
-@pytest.mark.parametrize("rule", [SGD, ADAM], ids=["sgd", "adam"])
+@pytest.mark.parametrize("rule", [SGD, ADAM])
 def test_lost_runs_leave_the_stack_and_change_no_other(rule):
     start, samples, batches = _start(), _samples(), _batches()
     wild = torch.tensor([[0.02, 1e6], [1e6, 0.1]], dtype=torch.float64)
     stack = Perceptrons("relu", "squared error")
-    seen = {}
 
-    def watch(step, cells):
-        seen[step] = len(cells.places)
+    def watch(_, cells):
         return {"norm": cells.parameters[0].square().sum((1, 2)), "where": cells.places[:, None].double()}
 
-    how = {"steps": STEPS, "rule": rule}
-    run = train(stack, start, samples, batches, rates=wild, watch=watch, at=(0, 3, STEPS), **how)
-    tame = train(stack, start, samples, batches, rates=RATES, **how)
+    run, tame = (
+        train(
+            stack, start, samples, batches, rates=rates, steps=STEPS, rule=rule, watch=watch, at=(0, 3, STEPS)
+        )
+        for rates in (wild, RATES)
+    )
     assert run.lost.tolist() == [[False, True], [True, False]]
-    torch.testing.assert_close(run.losses[0, 0], tame.losses[0, 0])
-    torch.testing.assert_close(run.losses[1, 1], tame.losses[1, 1])
-    assert run.losses[0, 1, -1] == math.inf
-    assert run.losses[0, 1, 0].isfinite()
-    assert seen[0] == 4
-    assert seen[STEPS] == 2
-    assert run.watched["where"].shape == (2, 2, 3, 1)
-    assert run.watched["where"][1, 1, 2, 0] == 3
+    torch.testing.assert_close(run.losses.diagonal(), tame.losses.diagonal())
+    assert run.losses[0, 1, -1] == math.inf and run.losses[0, 1, 0].isfinite()
+    assert run.watched["where"].shape == (2, 2, 3, 1) and run.watched["where"][1, 1, 2, 0] == 3
     assert run.watched["norm"][0, 1, 2].isnan()
     losses, accuracies = ends_measured(stack, run, samples)
-    assert losses[0, 1] == math.inf
-    assert accuracies[0, 1] == 0
-    assert losses[0, 0].isfinite()
+    assert losses[0, 1] == math.inf and accuracies[0, 1] == 0 and losses[0, 0].isfinite()
+    assert run.cells.places.tolist() == [0, 3]
 
 
 def test_a_grid_of_modules_that_are_all_lost_has_its_ends():
@@ -172,25 +185,17 @@ def test_a_grid_of_modules_that_are_all_lost_has_its_ends():
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 2))
     samples = TrainingSets(torch.randn(6, 1, 4, 4), torch.arange(6) % 2)
     batches = [CommonBatches(samples=6, size=6)]
-    run = train(
-        Modules(model),
-        Modules.stacked([model]),
-        samples,
-        batches,
-        rates=torch.tensor([[1e20, 1e30]]),
-        steps=3,
-    )
+    rates = torch.tensor([[1e20, 1e30]])
+    run = train(Modules(model), Modules.stacked([model]), samples, batches, rates=rates, steps=3)
     assert run.lost.all()
     losses, accuracies = ends_measured(Modules(model), run, samples)
-    assert losses.tolist() == [[math.inf, math.inf]]
-    assert accuracies.tolist() == [[0.0, 0.0]]
+    assert losses.isinf().all() and not accuracies.any()
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"rates": -RATES}, "rates must be finite and positive"),
-        ({"rates": RATES[:1]}, "of the 1 networks that have rates"),
         ({"batches": _batches()[:1]}, "of the 2 networks that have rates"),
         ({"batches": _batches(7)}, "of the 11 samples of a network"),
         ({"samples": _samples(own=torch.arange(N)[None])}, "own must be of the 2 networks"),
@@ -205,12 +210,30 @@ def test_what_does_not_fit_is_refused(changed, message):
 
 
 @pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"at": ()}, "at must be rising numbers of steps from 0 to 5"),
+        ({"at": (6,)}, "at must be rising"),
+        ({"decay": -0.1}, "decay must be finite and not negative, got -0.1"),
+    ],
+)
+def test_checkpoints_that_are_none_are_refused(changed, message):
+    with pytest.raises(ValueError, match=message):
+        checkpoints(
+            Perceptrons("relu"),
+            _start(),
+            _samples(),
+            _batches(),
+            **{"rates": [0.1] * 5, "at": (1,), **changed},
+        )
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Rule(momentum=1.0), "momentum must be in"),
         (lambda: Rule(second=-0.1), "second must be in"),
         (lambda: Rule(damping=0.0), "damping must be positive"),
-        (lambda: Rule(nesterov=True, averaged=True), "nesterov must stand without"),
         (lambda: Perceptrons("gelu"), "activation must be one of"),
         (lambda: Perceptrons("relu", "hinge"), "loss must be one of"),
         (lambda: Modules(nn.BatchNorm1d(3)), "running statistics"),
@@ -226,3 +249,37 @@ def test_perceptrons_start_within_the_bounds_of_torch() -> None:
         perceptrons_at_start([np.random.default_rng(0)], (40, 50, 9)), (40, 40, 50, 50), strict=True
     ):
         assert 0.85 < parameter.abs().max() * into**0.5 <= 1.0
+
+
+# --- rules at the ends of what numbers can hold
+
+HALF_OF_THE_SMALLEST = sys.float_info.min / 2
+
+
+@pytest.mark.parametrize("rule", [MOMENTUM, ADAM])
+def test_momentum_that_fades_ends_at_zero(rule):
+    """0.9 times the smallest number there is would be rounded to that number for ever."""
+    weights, memory = [torch.ones(2, 3)], Memory()
+    for step in range(1200):
+        gradient = torch.full((2, 3), float(step == 0))
+        memory = rule.step_(weights, [gradient], torch.tensor([0.1, 0.2]), memory)
+
+    assert torch.equal(memory.first[0], torch.zeros(2, 3))
+    assert bool((weights[0] < 1).all())
+
+
+def test_small_numbers_are_kept_outside_of_a_step():
+    ADAM.step_([torch.ones(2, 3)], [torch.ones(2, 3)], torch.tensor([0.1, 0.2]), Memory())
+
+    assert sys.float_info.min / 2 == HALF_OF_THE_SMALLEST > 0
+    assert torch.tensor([HALF_OF_THE_SMALLEST], dtype=torch.float64).mul(1.0).item() > 0
+
+
+def test_who_counts_small_numbers_as_zero_goes_on_doing_so():
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot")
+    try:
+        ADAM.step_([torch.ones(2, 3)], [torch.ones(2, 3)], torch.tensor([0.1, 0.2]), Memory())
+        assert sys.float_info.min / 2 == 0
+    finally:
+        torch.set_flush_denormal(False)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
 
-from simulate.training.lyapunov import first_unstable, lyapunov_exponents, output_kernels
+from simulate.training.lyapunov import lyapunov_exponents, output_kernels
 from simulate.training.stacks import Perceptrons, perceptrons_at_start
 from simulate.training.trial_training import CommonBatches
 
@@ -44,14 +42,14 @@ def test_kernels_are_products_of_jacobians(networks):
         torch.testing.assert_close(found[network].flatten(2).flatten(0, 1), rows @ rows.T)
 
 
-@pytest.mark.parametrize("share", [1.5, 2.5, 3.0])
+@pytest.mark.parametrize("share", [1.5, 3.0])
 def test_full_batches_grow_by_the_factor_of_the_largest_eigenvalue(networks, share):
     """With one constant matrix the exponent is log max |1 - rate lambda|, over the eigenvalues that are not 0."""
     kernels = output_kernels(*networks)
     values = torch.linalg.eigvalsh(kernels.flatten(3).flatten(1, 2)) / SAMPLES
     rates = share / values[:, -1:]
     batches = [CommonBatches(samples=SAMPLES, size=SAMPLES, seed=seed) for seed in (1, 2)]
-    found = lyapunov_exponents(kernels, batches, rates=rates, steps=400, skip=4000)
+    found = lyapunov_exponents(kernels, batches, rates=rates, steps=200, skip=3000)
     expected = (1 - rates * values).abs().amax(1, keepdim=True).log()
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
@@ -66,23 +64,18 @@ def test_one_weight_and_batches_of_one_sample_give_the_mean_logarithm():
     torch.testing.assert_close(found[0], expected)
 
 
-def test_a_rate_of_instability_lies_between_the_signs():
-    grid = torch.tensor([[0.5, 1.0, 1.5]])
-    assert float(first_unstable(grid, torch.tensor([[-0.1, -0.1, 0.3]]))) == pytest.approx(1.125)
-    assert float(first_unstable(grid, torch.tensor([[0.2, 0.3, 0.4]]))) == 0.5
-    assert math.isinf(float(first_unstable(grid, torch.tensor([[-0.3, -0.2, 0.0]]))))
-
-
-@pytest.mark.parametrize(("name", "value"), [("steps", 0), ("skip", -1)])
-def test_counts_out_of_their_domain_are_refused(name, value):
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"steps": 0}, "steps must be"),
+        ({"skip": -1}, "skip must be"),
+        *(
+            ({"rates": r}, "rates must be finite")
+            for r in (torch.ones(1), torch.zeros(1, 1), torch.ones(2, 1))
+        ),
+    ],
+)
+def test_what_is_out_of_its_domain_is_refused(changed, message):
     kernels, batches = torch.ones(1, 1, 1, 1, 1), [CommonBatches(samples=1, size=1)]
-    with pytest.raises(ValueError, match=f"{name} must be"):
-        lyapunov_exponents(kernels, batches, **{"rates": torch.ones(1, 1), "steps": 1, name: value})
-
-
-@pytest.mark.parametrize("rates", [torch.ones(1), torch.zeros(1, 1), torch.ones(2, 1)])
-def test_rates_out_of_their_domain_are_refused(rates):
-    with pytest.raises(ValueError, match="rates must be finite and positive"):
-        lyapunov_exponents(
-            torch.ones(1, 1, 1, 1, 1), [CommonBatches(samples=1, size=1)], rates=rates, steps=1
-        )
+    with pytest.raises(ValueError, match=message):
+        lyapunov_exponents(kernels, batches, **{"rates": torch.ones(1, 1), "steps": 1, **changed})

@@ -32,12 +32,8 @@ class _Noisy(nn.Module):
 
 
 def of(model: nn.Module, optimiser: Any = "sgd", *, size: int = 5, **other: Any) -> Training:
-    batches = CommonBatches(samples=15, size=size, seed=3)
-    x, y = DATA
-    return Training(
-        model=model, loss=nn.CrossEntropyLoss(), inputs=x, targets=y, batches=batches, optimiser=optimiser,
-        **other,
-    )  # fmt: skip
+    given = {"loss": nn.CrossEntropyLoss(), "batches": CommonBatches(samples=15, size=size, seed=3), **other}
+    return Training(model=model, inputs=DATA[0], targets=DATA[1], optimiser=optimiser, **given)
 
 
 @pytest.fixture
@@ -46,12 +42,15 @@ def model() -> nn.Module:
     return _Noisy()
 
 
+def state(model: nn.Module) -> dict[str, Any]:
+    return {name: value.tolist() for name, value in model.state_dict().items()}
+
+
 def everything(model: nn.Module) -> list[Any]:
     generators = [torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()[1].tolist()]  # noqa: NPY002
     modes = [part.training for part in model.modules()]
-    tensors = {name: value.tolist() for name, value in model.state_dict().items()}
     places = [id(tensor) for tensor in [*model.parameters(), *model.buffers()]]
-    return [tensors, places, modes, [p.grad for p in model.parameters()], generators]
+    return [state(model), places, modes, [p.grad for p in model.parameters()], generators]
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
@@ -72,15 +71,8 @@ def test_a_model_is_left_as_found_by_what_raises(model: nn.Module) -> None:
     gradient, before = model.first.weight.grad, everything(model)[:3]
     calls = iter(range(3))
 
-    def loss(outputs: Tensor, _: Tensor) -> Tensor:
-        next(calls)
-        return outputs.square().mean()
-
-    training = Training(
-        model=model, loss=loss, inputs=DATA[0], targets=DATA[1], batches=CommonBatches(samples=15, size=5)
-    )
     with pytest.raises(StopIteration):
-        TrialRun(training, 0.1).until(9)
+        TrialRun(of(model, loss=lambda z, _: z.square().mean() + next(calls)), 0.1).until(9)
 
     assert everything(model)[:3] == before
     assert model.first.weight.grad is gradient
@@ -96,9 +88,9 @@ def test_a_run_that_is_continued_is_the_run_in_one_go(model: nn.Module, optimise
 
     assert parts.losses == whole.losses
     with whole.trained() as one:
-        ends = {name: value.tolist() for name, value in one.state_dict().items()}
+        ends = state(one)
     with parts.trained() as other:
-        assert {name: value.tolist() for name, value in other.state_dict().items()} == ends
+        assert state(other) == ends
         assert other.training
 
 
@@ -123,9 +115,7 @@ def test_a_run_takes_the_steps_of_the_optimiser() -> None:
         expected.append(loss.item())
     assert run.losses == expected
     with run.trained() as end:
-        assert {n: t.tolist() for n, t in end.state_dict().items()} == {
-            n: t.tolist() for n, t in twin.state_dict().items()
-        }
+        assert state(end) == state(twin)
 
 
 def test_a_function_may_make_any_optimiser(model: nn.Module) -> None:
@@ -137,29 +127,25 @@ def test_a_function_may_make_any_optimiser(model: nn.Module) -> None:
 
     run = TrialRun(of(model, heads, training=False), 0.5).until(20)
 
-    assert made == [0.5]
-    assert len(run.losses) == 20
+    assert made == [0.5] and len(run.losses) == 20
     assert run.final(last=3) < np.mean(run.losses[:3])
     with run.trained() as end:
         assert not end.training
 
 
-def test_orders_are_new_in_each_epoch_and_hold_every_sample_once() -> None:
-    batches = CommonBatches(samples=10, size=4, seed=1)
-    epochs = [torch.cat([batches.at(3 * epoch + k) for k in range(3)]).tolist() for epoch in range(3)]
-    assert [sorted(order) for order in epochs] == [list(range(10))] * 3
-    assert epochs[0] != epochs[1] != epochs[2]
-    other = CommonBatches(samples=10, size=4, seed=2)
-    assert other.at(0).tolist() != batches.at(0).tolist()
-
-
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_steps_are_the_batches_one_by_one(drop_last: bool) -> None:
+def test_orders_are_new_in_each_epoch_and_steps_are_their_batches(drop_last: bool) -> None:
     batches = CommonBatches(samples=10, size=4, seed=1, drop_last=drop_last)
     assert batches.per_epoch == (2 if drop_last else 3)
     several = [chosen.tolist() for chosen in batches.steps(1, 9)]
     assert several == [batches.at(step).tolist() for step in range(1, 9)]
     assert {len(chosen) for chosen in several} == ({4} if drop_last else {4, 2})
+    orders = [batches.order(epoch).tolist() for epoch in range(3)]
+    assert [sorted(order) for order in orders] == [list(range(10))] * 3
+    assert orders[0] != orders[1] != orders[2]
+    first = batches.per_epoch - 1  # of the second epoch, where step 1 comes first
+    assert [i for chosen in several[first : first + 2] for i in chosen] == orders[1][:8]
+    assert CommonBatches(samples=10, size=4, seed=2).at(0).tolist() != batches.at(0).tolist()
 
 
 def test_untrained_is_the_loss_of_the_same_batches(model: nn.Module) -> None:
@@ -202,31 +188,29 @@ def test_the_end_is_the_last_tenth(model: nn.Module) -> None:
     assert_allclose(run.final(last=5), np.mean(run.losses[20:]))
 
 
-def test_what_is_asked_of_the_arguments(model: nn.Module) -> None:
-    with pytest.raises(ValueError, match="size must be at most the 4 samples there are, got 5"):
-        CommonBatches(samples=4, size=5)
-    with pytest.raises(
-        ValueError, match="optimiser must be one of sgd, momentum, adam or a function, got 'lion'"
-    ):
-        of(model, "lion")
-    stranger = nn.Linear(2, 2)
-    with pytest.raises(
-        ValueError, match="optimiser must be of the parameters of the model itself, got others"
-    ):
-        TrialRun(of(model, lambda rate: torch.optim.SGD(stranger.parameters(), lr=rate)), 0.1)
-    with pytest.raises(ValueError, match="model must have a parameter that requires a gradient, got none"):
-        of(nn.Linear(4, 3).requires_grad_(False))
-    with pytest.raises(ValueError, match="run must have taken a step, got none"):
-        TrialRun(of(model), 0.1).final()
-    batches = CommonBatches(samples=14, size=2)
-    with pytest.raises(ValueError, match="batches must be of the 15 samples there are, got 14"):
-        Training(model=model, loss=nn.CrossEntropyLoss(), inputs=DATA[0], targets=DATA[1], batches=batches)
-    short = Training(
-        model=model,
-        loss=nn.CrossEntropyLoss(reduction="none"),
-        inputs=DATA[0],
-        targets=DATA[1],
-        batches=CommonBatches(samples=15, size=5),
-    )
-    with pytest.raises(ValueError, match="loss must be one number for a batch, got \\(5,\\)"):
-        TrialRun(short, 0.1).until(1)
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda _: CommonBatches(samples=4, size=5), "size must be at most the 4 samples there are, got 5"),
+        (lambda m: of(m, "lion"), "optimiser must be one of sgd, momentum, adam or a function, got 'lion'"),
+        (
+            lambda m: TrialRun(
+                of(m, lambda rate: torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=rate)), 0.1
+            ),
+            "optimiser must be of the parameters of the model itself",
+        ),
+        (lambda _: of(nn.Linear(4, 3).requires_grad_(False)), "model must have a parameter that requires"),
+        (lambda m: TrialRun(of(m), 0.1).final(), "run must have taken a step, got none"),
+        (
+            lambda m: of(m, batches=CommonBatches(samples=14, size=2)),
+            "batches must be of the 15 samples there are, got 14",
+        ),
+        (
+            lambda m: TrialRun(of(m, loss=nn.CrossEntropyLoss(reduction="none")), 0.1).until(1),
+            r"loss must be one number for a batch, got \(5,\)",
+        ),
+    ],
+)
+def test_what_is_asked_of_the_arguments(model: nn.Module, ask: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ask(model)

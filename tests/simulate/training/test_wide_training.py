@@ -28,24 +28,27 @@ def networks(widths=(4, 6, 5, 2), samples: int = 4, count: int = 2) -> tuple[Wid
     return network, block.normal(samples, widths[-1])
 
 
+def one_of(network: WideNetwork, n: int) -> WideNetwork:
+    weights, biases = (tuple(t[n : n + 1] for t in part) for part in (network.weights, network.biases))
+    return WideNetwork(weights=weights, biases=biases, inputs=network.inputs[n : n + 1])
+
+
 def trained_by_hand(network: WideNetwork, activation: str, y: Tensor, rate: float, steps: int, less: bool):
     """Losses of one network by jacobians of its outputs: the gradient is -J'(y - f) / T."""
-    parameters = [t[0] for t in (*network.weights, *network.biases)]
-    depth, samples = network.depth, network.inputs.shape[1]
+    parameters, depth = [*network.weights, *network.biases], network.depth
 
     def outputs(*theta: Tensor) -> Tensor:
-        weights, biases = tuple(w[None] for w in theta[:depth]), tuple(b[None] for b in theta[depth:])
-        one = WideNetwork(weights=weights, biases=biases, inputs=network.inputs[:1])
+        one = WideNetwork(weights=theta[:depth], biases=theta[depth:], inputs=network.inputs)
         f = signals.forward(one, activation).preactivations[-1][0]
         return f - f.mean(0) if less else f
 
     losses = []
     for _ in range(steps + 1):
         residual = y - outputs(*parameters)
-        losses.append(float(residual.square().sum()) / (2 * samples))
+        losses.append(float(residual.square().sum()) / (2 * len(y)))
         jacobians = torch.func.jacrev(outputs, argnums=tuple(range(len(parameters))))(*parameters)
         parameters = [
-            p + rate * torch.tensordot(residual, j, 2) / samples
+            p + rate * torch.tensordot(residual, j, 2) / len(y)
             for p, j in zip(parameters, jacobians, strict=True)
         ]
     return losses
@@ -62,42 +65,24 @@ def test_steps_are_those_of_jacobians(
     run = wide_training.descend(network, activation, targets, rates=rates, steps=2, subtracted=subtracted)
 
     for n, r in ((0, 1), (1, 0)):
-        one = dataclasses.replace(
-            network,
-            weights=tuple(w[n : n + 1] for w in network.weights),
-            biases=tuple(b[n : n + 1] for b in network.biases),
-            inputs=network.inputs[n : n + 1],
-        )
-        expected = trained_by_hand(one, activation, targets[n], float(rates[n, r]), 2, subtracted)
+        one, rate = one_of(network, n), float(rates[n, r])
+        expected = trained_by_hand(one, activation, targets[n], rate, 2, subtracted)
         assert_allclose(run.losses[n, r], expected, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize("subtracted", [False, True])
 @pytest.mark.parametrize(("widths", "samples"), SHAPES)
 def test_sharpness_is_the_top_of_the_fisher_spectrum(
-    widths: tuple[int, ...], samples: int, subtracted: bool
+    widths: tuple[int, ...], samples: int, subtracted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of many replicates that of one after the other."""
     network, _ = networks(widths, samples)
     gram = fisher_gram.gram(network, "tanh")
     expected = fisher_gram.fisher_eigenvalues(fisher_gram.centred(gram) if subtracted else gram)[:, -1]
-    found = wide_training.sharpness(network, "tanh", subtracted=subtracted)
-    assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
-
-
-def test_sharpness_of_many_replicates_is_that_of_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    network, _ = networks()
-    whole = wide_training.sharpness(network, "tanh", subtracted=True)
-    monkeypatch.setattr(wide_training, "_ENTRIES", 1)
-    assert whole.shape == (2,)
-    assert_allclose(wide_training.sharpness(network, "tanh", subtracted=True), whole, rtol=1e-13)
-
-
-def test_the_peak_of_a_loss_that_only_falls_is_its_start() -> None:
-    network, targets = networks()
-    run = wide_training.descend(network, "tanh", targets, rates=torch.full((2, 2), 1e-3).double(), steps=3)
-    assert (run.losses.diff() < 0).all()
-    assert torch.equal(run.peak, run.losses[..., 0])
-    assert torch.equal(run.final, run.losses[..., 3])
+    for entries in (wide_training._ENTRIES, 1):
+        monkeypatch.setattr(wide_training, "_ENTRIES", entries)
+        found = wide_training.sharpness(network, "tanh", subtracted=subtracted)
+        assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
 def test_sharpness_on_the_way_is_that_of_the_steps_asked_for() -> None:
@@ -119,6 +104,9 @@ def test_an_explosion_is_infinite_and_leaves_the_others_alone(bad: float) -> Non
     assert both.peak.isinf().tolist() == both.exploded.tolist()
     assert both.sharpness[..., 1].isinf().tolist() == both.exploded.tolist()
     assert not both.losses.isnan().any() and not both.sharpness.isnan().any()
+    assert torch.equal(both.peak[0, 0], both.losses[0, 0].max()) and torch.equal(
+        both.final, both.losses[..., 9]
+    )
     first = both.losses.isinf().int().argmax(-1)
     assert both.losses[0, 1, first[0, 1] :].isinf().all()
     alone = wide_training.descend(network, "linear", targets, rates=rates.diagonal()[:, None], steps=9)
@@ -130,15 +118,6 @@ def test_a_gram_beyond_all_numbers_is_infinitely_sharp() -> None:
     huge = dataclasses.replace(network, inputs=network.inputs * torch.tensor([1e200, 1.0])[:, None, None])
     found = wide_training.sharpness(huge, "linear")
     assert found[0].isinf() and found[1].isfinite()
-
-
-def test_a_teacher_is_asked_about_the_students_inputs() -> None:
-    student, _ = networks()
-    flipped = [tuple(t.flip(0) for t in tensors) for tensors in (student.weights, student.biases)]
-    teacher = WideNetwork(weights=flipped[0], biases=flipped[1], inputs=torch.zeros(2, 9, 4).double())
-    expected = wide_training.outputs(dataclasses.replace(teacher, inputs=student.inputs), "erf")
-    assert_allclose(wide_training.taught(student, teacher, "erf"), expected)
-    assert not torch.allclose(expected, wide_training.outputs(student, "erf"))
 
 
 def test_explosions_begin_where_a_quadratic_loss_overflows() -> None:
@@ -157,15 +136,18 @@ def test_a_search_that_misses_the_limit_says_so() -> None:
     network, targets = networks((5, 1), 4)
     limits = 2 / wide_training.sharpness(network, "linear")
     how: dict[str, Any] = {"steps": 60, "halvings": 1}
-    calm = wide_training.critical_rates(network, "linear", targets, lower=limits / 9, upper=limits, **how)
-    wild = wide_training.critical_rates(
-        network, "linear", targets, lower=limits * 1e3, upper=limits * 1e4, **how
+    calm, wild = (
+        wide_training.critical_rates(
+            network, "linear", targets, lower=limits * low, upper=limits * high, **how
+        )
+        for low, high in ((1 / 9, 1), (1e3, 1e4))
     )
     assert calm.upper.isinf().all() and (calm.lower > limits / 9).all()
     assert (wild.lower == 0).all() and (wild.upper < limits * 1e4).all()
 
 
-GOOD: dict[str, Any] = {"rates": torch.ones(2, 1).double(), "steps": 1}
+ONE, TWO = torch.ones(2), torch.full((2,), 2.0)
+SEARCH: dict[str, Any] = {"lower": ONE, "upper": TWO, "halvings": 1}
 
 
 @pytest.mark.parametrize(
@@ -177,33 +159,17 @@ GOOD: dict[str, Any] = {"rates": torch.ones(2, 1).double(), "steps": 1}
         ({"sharpness_at": (2,)}, r"sharpness_at must be steps from 0 to 1, got \(2,\)"),
         ({"targets": torch.ones(2, 4, 1)}, r"targets must be of shape \(2, 4, 2\), got \(2, 4, 1\)"),
         ({"activation": "step"}, "activation must be one of relu, .*, got 'step'"),
+        ({**SEARCH, "upper": ONE}, "lower must be positive and less than upper"),
+        ({**SEARCH, "halvings": 0}, "halvings must be a positive integer, got 0"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(changed: dict[str, Any], message: str) -> None:
     network, targets = networks()
+    given = {"activation": "relu", "targets": targets, "steps": 1, **changed}
+    asked = wide_training.critical_rates if "halvings" in changed else wide_training.descend
+    rates = {} if "halvings" in changed else {"rates": torch.ones(2, 1).double()}
     with pytest.raises(ValueError, match=message):
-        wide_training.descend(network, **{"activation": "relu", "targets": targets, **GOOD, **changed})
-
-
-@pytest.mark.parametrize(
-    ("lower", "upper", "message"),
-    [
-        (0.0, 1.0, "lower must be positive and less than upper"),
-        (1.0, 1.0, "lower must be positive and less than upper"),
-    ],
-)
-def test_bounds_of_a_search_are_in_order(lower: float, upper: float, message: str) -> None:
-    network, targets = networks()
-    ends = {"lower": torch.full((2,), lower), "upper": torch.full((2,), upper)}
-    with pytest.raises(ValueError, match=message):
-        wide_training.critical_rates(network, "relu", targets, **ends, steps=1, halvings=1)
-
-
-def test_a_search_needs_halvings() -> None:
-    network, targets = networks()
-    ends = {"lower": torch.ones(2), "upper": torch.full((2,), 2.0)}
-    with pytest.raises(ValueError, match="halvings must be a positive integer, got 0"):
-        wide_training.critical_rates(network, "relu", targets, **ends, steps=1, halvings=0)
+        asked(network, **{**rates, **given})
 
 
 def test_runs_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def reference(j: Tensor) -> tuple[Tensor, Tensor]:
     return values, (vectors.T @ basis).square().sum() / len(mean)
 
 
-@pytest.mark.parametrize("activation", ["relu", "tanh", "softplus"])
+@pytest.mark.parametrize("activation", ["relu", "softplus"])
 @pytest.mark.parametrize(
     ("widths", "samples"),
     [((4, 6, 5, 3), 4), ((5, 7, 2), 6), ((3, 4, 1), 5), ((1, 1, 1), 3), ((2, 9, 1, 6, 2), 7)],
@@ -39,19 +39,20 @@ def test_one_sample_leaves_nothing_but_the_mean_gradients(outputs: int) -> None:
     assert_allclose(span.overlap, 1.0, rtol=1e-12)
 
 
-def test_centred_gradients_have_no_span() -> None:
-    gram = fisher_gram.gram(network_of((3, 5, 2), 4), "erf")
+@pytest.mark.parametrize(
+    "gram",
+    [
+        fisher_gram.centred(fisher_gram.gram(network_of((3, 5, 2), 4), "erf")),
+        torch.ones(1, 2, 2, 1, 1).double(),
+        torch.tensor([1e-13, 3.0]).double().diag().view(1, 2, 2, 1, 1),
+    ],
+)
+def test_dependent_gradients_are_refused(gram: Tensor) -> None:
     with pytest.raises(ValueError, match="gram must have linearly independent mean gradients"):
-        gradient_span.top_span(fisher_gram.centred(gram))
+        gradient_span.top_span(gram)
 
 
 @pytest.mark.parametrize("smallest", [1e-8, 1e-11])
 def test_nearly_dependent_gradients_span_enough(smallest: float) -> None:
     gram = torch.diag(torch.tensor([smallest, 3.0]).double()).reshape(1, 2, 2, 1, 1)
     assert_allclose(gradient_span.top_span(gram).overlap, 1.0, rtol=1e-12)
-
-
-@pytest.mark.parametrize("norms", [[[1.0, 1.0], [1.0, 1.0]], [[1e-13, 0.0], [0.0, 1.0]]])
-def test_dependent_gradients_are_refused(norms: list[list[float]]) -> None:
-    with pytest.raises(ValueError, match="gram must have linearly independent mean gradients"):
-        gradient_span.top_span(torch.tensor(norms).double().reshape(1, 2, 2, 1, 1))

@@ -21,13 +21,21 @@ def jacobian(network: WideNetwork, activations: list[str], *, eps: float = 0.0) 
     return of_outputs(network, lambda one: in_layers(one, activations, normalised, last=True))
 
 
-@pytest.mark.parametrize("eps", [0.0, 0.03])
-@pytest.mark.parametrize(("widths", "samples"), [((5, 3), 1), ((3, 2, 7, 4, 5), 5), ((1, 3, 2, 3, 3, 6), 2)])
+@pytest.mark.parametrize("eps", [0.03, 0.2])
+@pytest.mark.parametrize(
+    ("widths", "samples"), [((5, 3), 1), ((3, 2, 7, 4, 5), 5), ((1, 3, 2, 3, 3, 6), 2), ((4, 6, 5, 2), 4)]
+)
 def test_gram_is_the_product_of_jacobians(widths: tuple[int, ...], samples: int, eps: float) -> None:
+    """Of two outputs only what the constant leaves."""
     network, hidden = network_of(widths, samples), len(widths) - 2
     measured = layer_normed.layer_normed_gram(network, "tanh", eps=eps)
 
-    assert_gram(measured, jacobian(network, ["tanh"] * hidden, eps=eps))
+    assert_gram(
+        measured, jacobian(network, ["tanh"] * hidden, eps=eps), 1.0 / eps if widths[-1] == 2 else None
+    )
+    if widths[-1] == 2:
+        scale = layer_normed.layer_normed_signals(network, "tanh").inverses[-1].square().max()
+        assert layer_normed.layer_normed_gram(network, "tanh").abs().max() < 1e-25 * scale
 
 
 @pytest.mark.parametrize("widths", [(1, 1), (3, 1, 4), (4, 6, 1), (2, 1, 1)])
@@ -60,16 +68,6 @@ def test_several_units_that_agree(layer: int) -> None:
     assert not deltas[layer].any()
 
 
-@pytest.mark.parametrize("eps", [1e-5, 0.2])
-def test_two_outputs_keep_only_what_the_constant_leaves(eps: float) -> None:
-    """J = eps (sigma^2 + eps)^(-3/2) (I - 1 1^T / 2) J_u, and 0 without the constant."""
-    network = network_of((4, 6, 5, 2))
-    found = layer_normed.layer_normed_gram(network, "relu", eps=eps)
-    assert_gram(found, jacobian(network, ["relu"] * 2, eps=eps), 1.0 / eps)
-    scale = layer_normed.layer_normed_signals(network, "relu").inverses[-1].square().max()
-    assert layer_normed.layer_normed_gram(network, "relu").abs().max() < 1e-25 * scale
-
-
 @pytest.mark.parametrize("eps", [0.0, 0.1])
 def test_signals_are_those_of_torch(eps: float) -> None:
     network = network_of((4, 6, 5, 4))
@@ -86,29 +84,16 @@ def test_signals_are_those_of_torch(eps: float) -> None:
     assert len(found.activations) == len(found.normalised) == 3
 
 
-def test_etas_by_loops_over_samples() -> None:
+def test_etas_are_means_over_pairs_of_samples() -> None:
     network = network_of((4, 6, 3), samples=4, count=1)
     found = layer_normed.layer_normed_signals(network, "relu")
     f, p = found.normalised[-1][0], found.inverses[-1][0]
-    r = [[float(a @ b) / 3 for b in f] for a in f]
-    pairs = [(s, t) for s in range(4) for t in range(4)]
-    eta3 = math.sqrt(sum((r[s][t] * p[s] * p[t]) ** 2 for s, t in pairs) / 16)
-    overlap = sum(r[s][t] ** 2 * p[s] * p[t] for s, t in pairs if s != t) / 16
-    expected = {"eta1": (p**2).mean(), "eta2": (p**4).mean(), "eta3": eta3, "overlap": overlap}
+    r = f @ f.T / 3
+    squares = (r * r * p[:, None] * p).fill_diagonal_(0)
+    eta3 = math.sqrt(float((r * p[:, None] * p).square().sum()) / 16)
+    expected = {"eta1": (p**2).mean(), "eta2": (p**4).mean(), "eta3": eta3, "overlap": squares.sum() / 16}
 
     measured = layer_normed.etas(found)
     assert measured.keys() == expected.keys()
     for name, value in expected.items():
         assert_allclose(measured[name], [value], rtol=1e-13)
-
-
-def test_scale_of_the_weights_only_divides_the_last_layer() -> None:
-    """Weights and biases times a factor change no signal, and divide all gradients by it."""
-    network = network_of()
-    scaled = WideNetwork(
-        weights=tuple(3 * w for w in network.weights),
-        biases=tuple(3 * b for b in network.biases),
-        inputs=network.inputs,
-    )
-    one, other = (layer_normed.layer_normed_gram(x, "softplus") for x in (network, scaled))
-    assert_allclose(other, one / 9, rtol=0, atol=1e-13 * one.abs().max().item())
