@@ -1,7 +1,5 @@
 """Modules that are loaded when they are first used behave like any other for who puts something in their place."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Factors and operators beside those of curvlinops, where it is installed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
