@@ -223,9 +223,9 @@ def sample(images: Images, rng: np.random.Generator, count: int, *, balanced: bo
     >>> np.bincount(few.labels).tolist()
     [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]
     """
-    if isinstance(count, int) and not 1 <= count <= len(images):
-        raise ValueError(f"count must be between 1 and the {len(images)} images there are, got {count!r}")
     count = _checks.natural("count", count)
+    if count > len(images):
+        raise ValueError(f"count must be at most the {len(images)} images there are, got {count}")
     chosen = (
         _balanced(images.labels, rng, count) if balanced else rng.choice(len(images), count, replace=False)
     )

@@ -87,7 +87,6 @@ def test_layouts_read_as_channels_first(tmp_path: Path, dtype: type) -> None:
     [
         ({"x_train": PIXELS}, r"hold y_train, got x_train; save it with numpy.savez"),
         ({"images": PIXELS, "y_train": LABELS}, r"hold x_train, got images, y_train; save it with"),
-        ({}, r"hold x_train, y_train, got no array"),
         (
             {"x_train": PIXELS[..., :2], "y_train": LABELS},
             r"be .* with 1 or 3 channels, N > 0, got \(6, 5, 4, 2\)",

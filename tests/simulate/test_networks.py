@@ -1,14 +1,14 @@
 """Laws of the networks: counts, initial scales, homogeneity, and modules that agree with plain weights."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import networks
-from simulate.networks import LENET_300_100, LeNet5, Mlp, Pooling, Vgg, mlp_logits, mlp_weights, weight_count
+from simulate.networks import LeNet5, Mlp, Pooling, Vgg, mlp_logits, mlp_weights
 from tests.simulate.dense_matrices import rng
 
 
@@ -23,37 +23,27 @@ def scaled(net: torch.nn.Module, factor: float = 2.0) -> torch.nn.Module:
     return net
 
 
-def test_parameter_counts_are_those_of_the_named_networks() -> None:
-    weights = mlp_weights(rng(), LENET_300_100)
-    assert weight_count(LENET_300_100) == sum(w.numel() for w in weights) == 266_200
-    assert [p.numel() for p in LeNet5(rng=rng()).parameters()] == [450, 2400, 48_000, 10_080, 840]
+STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+NETS: dict[str, Any] = {
+    "VGG-16": (lambda: Vgg(classes=100, rng=rng(), stages=STAGES), 15_291_300, 2.0),
+    "LeNet-5": (lambda: LeNet5(rng=rng()), 61_770, 2.0),
+    "perceptron": (lambda: Mlp((200, 100, 50), rng=rng(), bias=True), 25_150, 2.0),
+    "of LeCun": (lambda: Mlp((200, 100, 50), rng=rng(), gain="lecun"), 25_000, 1.0),
+}
 
 
-def test_vgg_16_has_the_parameters_of_the_paper() -> None:
-    """15,291,300 on a hundred classes, all of variance two over the fan-in but for biases of zero."""
-    stages = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
-    net = Vgg(classes=100, rng=rng(), stages=stages)
-    assert sum(p.numel() for p in net.parameters()) == 15_291_300
-    assert len([p for p in net.parameters() if p.ndim > 1]) == 16
-    for p in net.parameters():
+@pytest.mark.parametrize("name", NETS)
+def test_networks_have_their_parameters_of_variance_gain_over_fan_in_and_biases_of_zero(name: str) -> None:
+    build, count, gain = NETS[name]
+    parameters = list(build().parameters())
+    assert sum(p.numel() for p in parameters) == count
+    for p in parameters:
         if p.ndim == 1:
             assert not bool(p.any())
-        else:
-            assert abs(p.square().mean().item() * p[0].numel() / 2 - 1) < 5 * math.sqrt(2 / p.numel())
-
-
-@pytest.mark.parametrize(("gain", "factor"), [("kaiming", 2.0), ("lecun", 1.0)])
-def test_weight_variance_is_the_gain_over_fan_in(gain: networks.Gain, factor: float) -> None:
-    for weight in mlp_weights(rng(), (200, 100, 50), gain=gain):
-        count, fan_in = weight.numel(), weight.shape[1]
-        scaled = weight.square().mean().item() * fan_in / factor
-        assert abs(scaled - 1) < 5 * math.sqrt(2 / count)
-        assert abs(weight.mean().item()) < 5 * math.sqrt(factor / fan_in / count)
-
-
-def test_convolutions_have_variance_two_over_their_receptive_field() -> None:
-    for weight, fan_in in zip(LeNet5(rng=rng()).parameters(), (75, 150), strict=False):
-        assert abs(weight.square().mean().item() * fan_in / 2 - 1) < 5 * math.sqrt(2 / weight.numel())
+            continue
+        scaled = p * math.sqrt(p[0].numel() / gain)
+        assert abs(scaled.square().mean().item() - 1) < 5 * math.sqrt(2 / p.numel())
+        assert abs(scaled.mean().item()) < 5 / math.sqrt(p.numel())
 
 
 def test_weights_depend_on_the_generator_and_on_nothing_else() -> None:

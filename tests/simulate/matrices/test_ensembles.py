@@ -87,15 +87,6 @@ def test_noise_has_its_mean_along_a_direction_and_its_scale_to_a_percent(name: s
     assert float(squares.std() / np.sqrt(len(squares))) < 0.003 * second  # one percent in scale is two here
 
 
-def test_sparse_rows_have_as_many_entries_as_said() -> None:
-    matrices = noise.sparse(block_of(), 60, per_row=7)
-
-    assert_mean((matrices != 0).sum(dim=2).double().mean(dim=1), 7.0)
-    assert_mean(matrices[matrices != 0].sign(), 0.0)
-    full = noise.sparse(block_of(2), 5, per_row=5)
-    assert_allclose(full.abs(), 1 / math.sqrt(5), rtol=1e-15)
-
-
 @pytest.mark.parametrize("dim", [12, 13, 14, 15])
 def test_profiles_have_mean_one_and_the_row_sums_they_promise(dim: int) -> None:
     banded, blocked = (f(dim, contrast=0.9) for f in (noise.banded_profile, noise.blocked_profile))
@@ -108,26 +99,6 @@ def test_profiles_have_mean_one_and_the_row_sums_they_promise(dim: int) -> None:
     rows = blocked.mean(dim=1)
     assert_allclose(blocked, rows[:, None] * rows, rtol=1e-13)
     assert_allclose(rows[: dim // 2] / rows[-1], 19, rtol=1e-12)
-
-
-def test_profiled_noise_has_the_variances_of_its_profile() -> None:
-    profile = noise.blocked_profile(20, contrast=0.5)
-    matrices = torch.cat([noise.profiled(block_of(seed=s), profile) for s in range(4)])
-    first, second = slice(10), slice(10, 20)
-    for rows, columns, exact in ((first, first, 2.25), (first, second, 0.75), (second, second, 0.25)):
-        assert_mean(20 * matrices[:, rows, columns].square().mean(dim=(1, 2)), exact)
-
-
-def test_signed_projections_are_sums_of_unit_projections_of_both_signs() -> None:
-    sizes = {"samples": 5, "rank": 3}
-    matrices = torch.cat([noise.signed_projections(block_of(seed=s), 9, **sizes) for s in range(20)])
-    traces = matrices.diagonal(dim1=1, dim2=2).sum(dim=1)
-
-    # the trace of a projection is 1: a random walk of 15 steps of 1/5
-    for drawn, exact in ((traces, 0.0), (traces**2, 15 / 25), (matrices.square().sum(dim=(1, 2)), 15 / 25)):
-        assert_mean(drawn, exact)
-    few = torch.linalg.eigvalsh(noise.signed_projections(block_of(4), 9, samples=2, rank=2))
-    assert ((few.abs() > 1e-12).sum(dim=1) == 4).all()
 
 
 # --- directions, samples, spikes

@@ -1,8 +1,6 @@
 """Populations and their batches: every batch once, sums to the last digit, nested means with their covariances."""
 
-import math
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,14 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from simulate.matrices import populations
 from tests.simulate.dense_matrices import rng
 from tests.simulate.matrices.drawn import block_of
-
-
-@pytest.mark.parametrize(("total", "size"), [(1, 1), (5, 1), (5, 2), (5, 5), (8, 3)])
-def test_every_batch_without_replacement_is_there_once(total: int, size: int) -> None:
-    found = populations.every_batch(total, size)
-
-    assert found.shape == (math.comb(total, size), size)
-    assert set(map(frozenset, found.tolist())) == set(map(frozenset, combinations(range(total), size)))
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -40,13 +30,6 @@ def test_sums_are_exact_and_short_integers_do_not_wrap_around() -> None:
         most = int(np.iinfo(kind).max)
         assert populations.batch_sums(np.full(3, most, dtype=kind), 3).tolist() == [3 * most]
     assert populations.batch_sums(np.array([True, True, False]), 2).tolist() == [2, 1, 1]
-
-
-def test_redrawn_populations_are_equally_many_of_each() -> None:
-    found = populations.redrawn(np.array([-2, 1, 5]), 3)
-
-    assert found.shape == (27, 3) and len(np.unique(found, axis=0)) == 27
-    assert_array_equal(np.sort(found, axis=None), np.repeat([-2, 1, 5], 27))
 
 
 def test_matrices_are_symmetric_and_definite() -> None:

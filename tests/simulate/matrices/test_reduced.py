@@ -75,22 +75,18 @@ def test_rectangular_models_have_the_law_of_the_dense_matrix(
     assert_same_law(draw(block_of(), dim, samples, spike=spike), matrices)
 
 
-def test_several_spikes_have_the_law_of_the_dense_matrix() -> None:
-    spikes = (-1.5, 2.9, 1.6, -2.4)
-    matrices = plus(ensembles.wigner(block_of(name="dense"), 14), *spikes)
-    found = reduced.wigner_outliers(block_of(), 14, spikes=spikes)
+@pytest.mark.parametrize(
+    ("dim", "spikes", "positions"),
+    [(14, (-1.5, 2.9, 1.6, -2.4), (1, -1, -2, 0)), (2, (2.5, 40.0), (0, 1)), (9, (-2.2,), (0,))],
+)
+def test_several_spikes_have_the_law_of_the_dense_matrix(dim: int, spikes: Any, positions: Any) -> None:
+    matrices = plus(ensembles.wigner(block_of(name="dense"), dim), *spikes)
+    found = reduced.wigner_outliers(block_of(), dim, spikes=spikes)
 
-    assert found.eigenvalue.shape == found.overlap.shape == (DRAWS, 4)
-    for k, position in enumerate((1, -1, -2, 0)):
+    assert found.eigenvalue.shape == found.overlap.shape == (DRAWS, len(spikes))
+    for k, position in enumerate(positions):
         one = Extreme(found.eigenvalue[:, k], found.overlap[:, k])
         assert_same_law(one, matrices, position=position, direction=k)
-
-
-def test_several_spikes_of_one_sign_and_of_as_many_dimensions() -> None:
-    alone = reduced.wigner_outliers(block_of(4), 3000, spikes=[-2.2])
-    assert_allclose(alone.eigenvalue, -2.2 - 1 / 2.2, rtol=0.1)
-    full = reduced.wigner_outliers(block_of(4), 2, spikes=[2.5, 40.0])
-    assert (full.eigenvalue[:, 1] > 30).all() and (full.overlap[:, 1] > 0.9).all()
 
 
 @pytest.mark.parametrize("scale", [1.7, -1.7])

@@ -26,40 +26,6 @@ def test_the_published_vectors_come_out(known: str) -> None:
     assert torch.equal(philox.words(given[:4], given[4:6]), given[6:])
 
 
-CONSTANTS = {  # two multipliers and two increments of the key, by the bits of a word
-    32: (0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85),
-    64: (0xD2E7470EE14C6C93, 0xCA5A826395121157, 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B),
-}
-
-
-def by_integers(counter: list[int], key: list[int], bits: int) -> list[int]:
-    """The generator in integers of Python, of words of either size."""
-    first, second, *steps = CONSTANTS[bits]
-    mask = (1 << bits) - 1
-    for _ in range(10):
-        one, two = first * counter[0], second * counter[2]
-        counter = [
-            two >> bits ^ counter[1] ^ key[0],
-            two & mask,
-            one >> bits ^ counter[3] ^ key[1],
-            one & mask,
-        ]
-        key = [k + s & mask for k, s in zip(key, steps, strict=True)]
-    return counter
-
-
-def test_of_words_twice_as_long_it_is_the_generator_of_numpy() -> None:
-    """So that the integers are right, with which the tensors are compared at random places."""
-    rng = np.random.default_rng(0)
-    key, counter = (rng.integers(0, 2**63, n, dtype=np.uint64) for n in (2, 4))
-    drawn = np.random.Philox(key=key, counter=counter).random_raw(4)
-    counter[0] += np.uint64(1)  # numpy counts before it draws
-    assert by_integers(counter.tolist(), key.tolist(), 64) == drawn.tolist()
-    given = rng.integers(0, 2**32, (50, 6))
-    found = philox.words(torch.from_numpy(given).T[:4], torch.from_numpy(given).T[4:])
-    assert found.T.tolist() == [by_integers(row[:4], row[4:], 32) for row in given.tolist()]
-
-
 def test_draws_hang_on_key_and_place_alone() -> None:
     keys = torch.tensor([[1, 2], [3, 4]])
     whole = philox.counted_normal(keys, 7, draw=2)
