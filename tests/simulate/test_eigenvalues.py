@@ -173,15 +173,6 @@ def test_every_product_is_with_one_vector_and_is_told_of() -> None:
     assert 0 <= told[-1][1] <= 1e-3
 
 
-def test_a_multiple_eigenvalue_of_which_not_all_are_wanted_costs_one_more_chain_too() -> None:
-    """The residual of the one that is found has to become small, since nothing keeps the other away from it."""
-    matrix = rotated([*np.linspace(-1, 1, 300), 1.2, 1.2, 4.0, 5.0])
-    for seed in range(3):
-        found = extremes(matrix, rng(seed), largest=3)
-        assert (np.abs(found.values - [5, 4, 1.2]) <= found.bounds).all() and found.converged.all()
-        assert found.products <= 60
-
-
 def test_a_matrix_with_few_eigenvalues_is_exhausted_and_one_of_few_rows_spanned() -> None:
     assert extremes(np.eye(50), rng()).products == 1
     found = extremes(np.eye(50), rng(), largest=10)
