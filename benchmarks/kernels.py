@@ -10,7 +10,6 @@ rule in long double. Times are CPU milliseconds for one average, the best of thr
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -30,28 +29,20 @@ HERMITE = (25, 50, 100, 200)
 VARIANCES = (0.3, 3.64, 50.0)
 CORRELATIONS = (-0.5, 0.3, 0.95)
 
-FUNCTIONS: dict[str, Activation] = {
-    "relu": single("relu"),
-    "absolute value": leaky_relu(-1.0),
-    "hard_tanh": single("hard_tanh"),
-    "absolute value, as callables": Activation("abs", np.abs, np.sign, np.zeros_like, (0.0,)),
-    "tanh": single("tanh"),
-}
-
 
 class Pair(NamedTuple):
     """An activation (or its slope) and two pre-activations."""
 
     name: str
-    slope: bool
-    variance: float
-    correlation: float
+    slope: bool = False
+    variance: float = 3.64
+    correlation: float = 0.3
 
-    @property
-    def function(self) -> Callable[[Any], Any]:
-        """The activation or its slope."""
-        activation = FUNCTIONS[self.name]
-        return activation.derivative if self.slope else activation.function
+
+def function_of(pair: Pair) -> Callable[[Any], Any]:
+    """The activation or its slope."""
+    activation = FUNCTIONS[pair.name][0]
+    return activation.derivative if pair.slope else activation.function
 
 
 def pairs(name: str, slope: bool) -> list[Pair]:
@@ -65,7 +56,7 @@ def pairs(name: str, slope: bool) -> list[Pair]:
 def ours(pair: Pair) -> float:
     """The kernel of this library."""
     a, c = pair.variance, pair.correlation
-    kernels = gaussian_kernels(FUNCTIONS[pair.name])
+    kernels = gaussian_kernels(FUNCTIONS[pair.name][0])
     return (kernels.derivative if pair.slope else kernels.value)(a, a * c, a - a * c).overlap
 
 
@@ -74,7 +65,7 @@ def gauss_hermite(nodes: int) -> Average:
 
     def average(pair: Pair) -> float:
         x, w = _hermite(nodes)
-        scale, c, f = np.sqrt(pair.variance), pair.correlation, pair.function
+        scale, c, f = np.sqrt(pair.variance), pair.correlation, function_of(pair)
         second = c * x[:, None] + np.sqrt(1 - c * c) * x
         return float(w @ (f(scale * x)[:, None] * f(scale * second)) @ w)
 
@@ -83,7 +74,7 @@ def gauss_hermite(nodes: int) -> Average:
 
 def scipy_dblquad(pair: Pair) -> float:
     """Adaptive quadrature over a square of nine standard deviations."""
-    scale, c, f = np.sqrt(pair.variance), pair.correlation, pair.function
+    scale, c, f = np.sqrt(pair.variance), pair.correlation, function_of(pair)
 
     def integrand(y: float, x: float) -> float:
         both = f(np.array([scale * x, scale * (c * x + np.sqrt(1 - c * c) * y)]))
@@ -105,24 +96,18 @@ def _hermite(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 def exact(pair: Pair) -> float:
     """The average, rounded to double precision."""
     with mp.workdps(30):
-        a, c = mp.mpf(pair.variance), mp.mpf(pair.variance * pair.correlation) / mp.mpf(pair.variance)
-        if pair.name == "relu":
-            return float(_rectified(a, c, pair.slope))
-        if pair.name.startswith("absolute value"):
-            return float(_absolute(a, c, pair.slope))
-        if pair.name == "hard_tanh":
-            return float(_clipped(a, c * a, pair.slope))
-        return float(_double_sum(a, c * a, pair.slope))
+        a, b = mp.mpf(pair.variance), mp.mpf(pair.variance * pair.correlation)
+        return float(FUNCTIONS[pair.name][1](a, b, pair.slope))
 
 
-def _rectified(a: Any, c: Any, slope: bool) -> Any:
-    angle = mp.pi - mp.acos(c)
-    return angle / (2 * mp.pi) if slope else a * (mp.sqrt(1 - c * c) + c * angle) / (2 * mp.pi)
+def _rectified(a: Any, b: Any, slope: bool) -> Any:
+    angle = mp.pi - mp.acos(b / a)
+    return angle / (2 * mp.pi) if slope else (mp.sqrt(a * a - b * b) + b * angle) / (2 * mp.pi)
 
 
-def _absolute(a: Any, c: Any, slope: bool) -> Any:
-    angle = mp.asin(c)
-    return 2 / mp.pi * (angle if slope else a * (mp.sqrt(1 - c * c) + c * angle))
+def _absolute(a: Any, b: Any, slope: bool) -> Any:
+    angle = mp.asin(b / a)
+    return 2 / mp.pi * (angle if slope else mp.sqrt(a * a - b * b) + b * angle)
 
 
 def _clipped(a: Any, b: Any, slope: bool) -> Any:
@@ -131,14 +116,11 @@ def _clipped(a: Any, b: Any, slope: bool) -> Any:
     step = mp.mpf("0.3") * min(mp.mpf(1), s / scale)
 
     def mean(x: Any) -> Any:
-        ends = [(x + 1) / s, (x - 1) / s]
+        ends = (x + 1) / s, (x - 1) / s
         if slope:
             return mp.ncdf(ends[0]) - mp.ncdf(ends[1])
-        return (
-            s
-            * (ends[0] * mp.ncdf(ends[0]) + mp.npdf(ends[0]) - ends[1] * mp.ncdf(ends[1]) - mp.npdf(ends[1]))
-            - 1
-        )
+        upper, lower = (end * mp.ncdf(end) + mp.npdf(end) for end in ends)
+        return s * (upper - lower) - 1
 
     nodes = [step * k for k in range(-int(11 / step), int(11 / step) + 1)]
     return step * mp.fsum(mp.npdf(z) * mean(scale * z) * mean(sign * scale * z) for z in nodes)
@@ -161,49 +143,49 @@ def _weights(n: int, step: np.longdouble) -> np.ndarray:
     return w / w.sum()
 
 
+FUNCTIONS: dict[str, tuple[Activation, Callable[[Any, Any, bool], Any]]] = {
+    "relu": (single("relu"), _rectified),
+    "absolute value": (leaky_relu(-1.0), _absolute),
+    "hard_tanh": (single("hard_tanh"), _clipped),
+    "absolute value, as callables": (Activation("abs", np.abs, np.sign, np.zeros_like, (0.0,)), _absolute),
+    "tanh": (single("tanh"), _double_sum),
+}
+"""Activations, each with its average and that of its slope by the variance and the covariance."""
+
+
 # ------------------------------------------------------------------------------------------- the report
 
 
-def _error(average: Average, pair: Pair) -> float:
-    return abs(average(pair) / exact(pair) - 1)
+def _error(average: Average, listed: Sequence[Pair]) -> str:
+    return percent(max(abs(average(pair) / exact(pair) - 1) for pair in listed))
 
 
 def _milliseconds(average: Average, listed: Sequence[Pair], repeats: int = 3) -> str:
     return f"{seconds(lambda: [average(pair) for pair in listed], repeats) / len(listed) * 1e3:.3g}"
 
 
-def main(words: list[str] | None = None) -> int:
+def main() -> None:
     """Print the tables."""
-    argparse.ArgumentParser(
-        prog="python -m benchmarks.kernels", description=__doc__.splitlines()[0]
-    ).parse_args(words)
     found = {"losscurv": ours, **{f"Gauss-Hermite {n}": gauss_hermite(n) for n in HERMITE}}
     errors = [
-        [
-            f"{name}{', slope' * slope}",
-            *(percent(max(_error(f, p) for p in pairs(name, slope))) for f in found.values()),
-        ]
+        [f"{name}{', slope' * slope}", *(_error(f, pairs(name, slope)) for f in found.values())]
         for name in FUNCTIONS
         for slope in (False, True)
     ]
-    times = [
-        [name, *(_milliseconds(average, pairs(name, False)) for average in found.values())]
-        for name in FUNCTIONS
-    ]
+    times = [[name, *(_milliseconds(f, pairs(name, False)) for f in found.values())] for name in FUNCTIONS]
     print(machine("numpy", "scipy"), end="\n\n")
     print(table(["largest relative error", *found], errors), end="\n\n")
     print(table(["CPU milliseconds an average", *found], times), end="\n\n")
-    both, rows = (ours, scipy_dblquad), list[list[str]]()
+    both = ours, scipy_dblquad
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of scipy, that it does not converge
-        for name in ("relu", "tanh"):
-            pair = Pair(name, slope=False, variance=3.64, correlation=0.3)
-            told = [percent(_error(f, pair)) for f in both], [_milliseconds(f, [pair], 1) for f in both]
-            rows.append([name, *told[0], *told[1]])
+        rows = [
+            [p.name, *(_error(f, [p]) for f in both), *(_milliseconds(f, [p], 1) for f in both)]
+            for p in (Pair("relu"), Pair("tanh"))
+        ]
     head = ["variance 3.64, correlation 0.3", "error", "error of dblquad", "milliseconds", "those of dblquad"]
     print(table(head, rows))
-    return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -14,9 +14,8 @@ from simulate.lanczos.chain import Chain, Found
 from tests.simulate.dense_matrices import SPIKED, rng, rotated
 
 
-def nothing(dim: int) -> Found:
-    none, empty = np.zeros(0), torch.zeros(0, dim, dtype=torch.float64)
-    return Found(empty, none, none, none, np.zeros((0, 0)), empty)
+def begun(start: torch.Tensor, most: float = math.inf) -> Chain:
+    return Chain(Found.nothing(start), start, 0.0, 0.0, most)
 
 
 def grown(chain: Chain, matrix: torch.Tensor, products: int, room: float = math.inf, ends=(2, 2)) -> Chain:
@@ -52,7 +51,12 @@ def test_a_ceiling_reaches_an_eigenvalue_that_the_start_holds_as_little_of_as_it
         start[[0, -1]] = 0
         start /= np.linalg.norm(start)
         start[[0, -1]] = least, -least
-        chain = grown(Chain(nothing(dim), torch.from_numpy(start), 0.0, 0.0, 6), matrix, products, 6)
+        chain = grown(
+            Chain(Found.nothing(torch.from_numpy(start)), torch.from_numpy(start), 0.0, 0.0, 6),
+            matrix,
+            products,
+            6,
+        )
         assert chain.ceiling(0, doubt) >= 3 - 1e-9 and chain.floor(0, doubt) <= -3 + 1e-9
         assert chain.ceiling(0, doubt) <= (3 + 1e-2 if products == 30 else math.inf)
 
@@ -62,7 +66,7 @@ def test_a_chain_that_was_cut_knows_its_matrix(ends: tuple[int, int]) -> None:
     """Residuals by products, of combinations of what was found before and of what is left of the chain."""
     matrix = rotated([*np.linspace(-1, 1, 50), 3.0, 3.1])
     dense, (one, two) = torch.from_numpy(matrix), torch.from_numpy(rng(1).standard_normal((2, 52)))
-    first = grown(Chain(nothing(52), one, 0.0, 0.0), dense, 6)
+    first = grown(begun(one), dense, 6)
     chain = grown(Chain(first.locked(first.pairs(2, 1)), two, 3.0, 0.0, 7), dense, 40, 7, ends)
     found = chain.locked(chain.pairs(4, 4))
     rows = found.rows.numpy()
