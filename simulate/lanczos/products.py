@@ -273,13 +273,8 @@ class Operator:
             If it does not fit into memory.
         """
         size = torch.finfo(self.dtype).bits // 8
-        _memory.require_free(
-            "matrix",
-            3 * size * self.dim**2,
-            f"the {self.dim} rows of the matrix",
-            device=self.device,
-            advice="use products",
-        )
+        what, needed = f"the {self.dim} rows of the matrix", 3 * size * self.dim**2
+        _memory.require_free("matrix", needed, what, device=self.device, advice="use products")
         rows = self(torch.eye(self.dim, dtype=self.dtype, device=self.device))
         return (rows + rows.mT) / 2
 
@@ -405,13 +400,8 @@ def _combined(one: Operator, other: Operator, sign: float) -> Operator:
         raise ValueError(f"operators must be of one shape, type and device to be added, got {got}")
     places = one.places or other.places
     same = not (one.places and other.places) or one.places == other.places
-    return Operator(
-        product=lambda vectors: torch.add(one(vectors), other(vectors), alpha=sign),
-        dim=one.dim,
-        dtype=one.dtype,
-        device=one.device,
-        places=places if same else {},
-    )
+    both = one._like(lambda vectors: torch.add(one(vectors), other(vectors), alpha=sign))
+    return replace(both, places=places if same else {})
 
 
 def _is_real(value: Any) -> bool:
