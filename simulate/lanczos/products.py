@@ -116,7 +116,7 @@ class Operator:
                 raise ValueError(f"operator must map blocks of vectors (k, dim) to their like, got {shapes}")
             # a look at every number costs a twentieth of a product; a finite sum has none that is not
             if not math.isfinite(float(products.sum())) and not bool(products.isfinite().all()):
-                single = "; in single precision: measure in double, or a multiple of it"
+                single = "; measure in double precision, or a multiple of it"
                 advice = single if self.dtype == torch.float32 else ""
                 raise ValueError(f"operator must return finite products, got NaN or infinity{advice}")
             return products
