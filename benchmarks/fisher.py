@@ -10,17 +10,14 @@ there with a "~". The top eigenvalues come from Lanczos.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from benchmarks.timing import machine, seconds, table
 from simulate.eigenvalues import extremes
-from simulate.lanczos import Operator
 from simulate.monte_carlo import Block, fixture, one_thread
 from simulate.wide import fisher_gram, signals
 from simulate.wide.signals import WideNetwork
@@ -117,47 +114,37 @@ def steps(size: Size, dtype: torch.dtype) -> Iterator[list[str]]:
     """Rows: seconds of each way to the spectrum of one network."""
     network = network_of(size, dtype)
     made = by_layers(network)
-
-    def top(operator: Operator) -> object:
-        return extremes(operator, np.random.default_rng(0), largest=10, tolerance=1e-4)
-
-    found: dict[str, tuple[Callable[[], object], int]] = {
-        "Gram matrix": (lambda: by_layers(network), 2),
-        "all its eigenvalues": (lambda: fisher_gram.fisher_eigenvalues(made[None]), 2),
-        "Tr F and Tr F^2 of it": (
+    ways: list[tuple[str, Callable[[], object]]] = [
+        ("Gram matrix", lambda: by_layers(network)),
+        ("all its eigenvalues", lambda: fisher_gram.fisher_eigenvalues(made[None])),
+        (
+            "Tr F and Tr F^2 of it",
             lambda: (fisher_gram.fisher_trace(made[None]), fisher_gram.trace_of_square(made[None])),
-            3,
         ),
-        "top 10 eigenvalues from it": (lambda: top(fisher_gram.gram_operator(made)), 1),
-    }
-    if size.outputs * size.samples > 2000:
-        del found["all its eigenvalues"]
-    for step, (call, repeats) in found.items():
-        label = f"{size}, {str(dtype).removeprefix('torch.')}"
-        yield [label, step, f"{seconds(call, repeats):.3g}"]
+        (
+            "top 10 eigenvalues from it",
+            lambda: extremes(fisher_gram.gram_operator(made), largest=10, tolerance=1e-4),
+        ),
+    ]
+    for step, call in ways:
+        if step != "all its eigenvalues" or size.outputs * size.samples <= 2000:
+            yield [f"{size}, {str(dtype).removeprefix('torch.')}", step, f"{seconds(call, 2):.3g}"]
 
 
 def _mib(size: float) -> str:
     return f"{size / 2**20:.3g} MiB" if size < GIB else f"{size / GIB:.3g} GiB"
 
 
-def main(words: list[str] | None = None) -> int:
+def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fisher", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the smallest size only")
-    quick = parser.parse_args(words).quick
-    sizes = SIZES[:1] if quick else SIZES
     print(machine("torch"), end="\n\n")
     head = ["K = J J^T", "CPU s", "memory", "vmap(jacrev) CPU s", "its memory", "rel. difference"]
     with one_thread():
         by_layers(network_of(SIZES[0]))  # torch starts up
-        print(table(head, comparison(sizes)), end="\n\n")
-        single = SIZES[0] if quick else LARGE
-        runs = [(sizes[-1], torch.float64), (single, torch.float64), (single, torch.float32)]
-        rows = [row for size, dtype in dict.fromkeys(runs) for row in steps(size, dtype)]
-        print(table(["network", "step", "CPU s"], rows))
-    return 0
+        print(table(head, comparison(SIZES)), end="\n\n")
+        runs = (SIZES[-1], torch.float64), (LARGE, torch.float64), (LARGE, torch.float32)
+        print(table(["network", "step", "CPU s"], [row for run in runs for row in steps(*run)]))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

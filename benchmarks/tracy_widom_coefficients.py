@@ -55,7 +55,7 @@ def determinant(beta: int, s: mp.mpf) -> mp.mpf:
     roots = [mp.sqrt(w) for w in weights]
     matrix = _airy_matrix(nodes) if beta == 2 else _ferrari_spohn_matrix(nodes)
     size = range(len(nodes))
-    return _pivots_product([[(i == j) - roots[i] * matrix[i][j] * roots[j] for j in size] for i in size])
+    return mp.det(mp.matrix([[(i == j) - roots[i] * matrix[i][j] * roots[j] for j in size] for i in size]))
 
 
 def trace(beta: int, s: mp.mpf) -> mp.mpf:
@@ -85,18 +85,6 @@ def _airy_diagonal(x: mp.mpf) -> mp.mpf:
 def _ferrari_spohn_matrix(x: list[mp.mpf]) -> list[list[mp.mpf]]:
     lower = [[mp.airyai((x[i] + x[j]) / 2) / 2 for j in range(i + 1)] for i in range(len(x))]
     return [[lower[max(i, j)][min(i, j)] for j in range(len(x))] for i in range(len(x))]
-
-
-def _pivots_product(a: list[list[mp.mpf]]) -> mp.mpf:
-    """Determinant of a positive definite matrix, by elimination in place."""
-    product = mp.mpf(1)
-    for k, row in enumerate(a):
-        product *= row[k]
-        for below in a[k + 1 :]:
-            factor = below[k] / row[k]
-            for j in range(k + 1, len(a)):
-                below[j] -= factor * row[j]
-    return product
 
 
 def _half_line(beta: int, s: mp.mpf) -> tuple[list[mp.mpf], list[mp.mpf]]:

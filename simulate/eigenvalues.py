@@ -253,12 +253,8 @@ class _Search:
             device=operator.device,
             advice="use fewer eigenvalues",
         )
-        none, empty = (
-            np.zeros(0),
-            torch.empty((0, operator.dim), dtype=operator.dtype, device=operator.device),
-        )
-        found = Found(empty, none, none, none, np.zeros((0, 0)), empty)
-        self._chain = Chain(found, self._drawn(), 0.0, 0.0, kept)
+        start = self._drawn()
+        self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, kept)
 
     def stopped(self, steps: int) -> str | None:
         """Why there is no further product."""

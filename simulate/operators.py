@@ -25,7 +25,6 @@ import torch
 from torch import Tensor, nn
 
 from simulate.lanczos import Operator
-from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Batch, Objective, require_objective
 from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.head_products import Matrix, head_product
@@ -47,23 +46,6 @@ class CurvatureOperator(Operator):
     """A matrix of curvature: an `Operator`, whose rows have the names of the parameters."""
 
     objective: Objective
-
-    def __call__(self, vectors: Tensor) -> Tensor:
-        """The products, checked for finiteness.
-
-        Raises
-        ------
-        ValueError
-            If they are not finite.
-        """
-        with in_full_precision():
-            products = self.product(vectors).detach()
-            # a look at every number costs a twentieth of a product; a finite sum has none that is not
-            if not math.isfinite(float(products.sum())) and not bool(products.isfinite().all()):
-                single = "; measure in double precision, or multiply the loss by a constant"
-                advice = single if self.dtype == torch.float32 else ""
-                raise ValueError(f"operator must return finite products, got NaN or infinity{advice}")
-            return products
 
 
 def hessian(objective: Objective) -> CurvatureOperator:

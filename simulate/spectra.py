@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -435,7 +435,7 @@ def density(
                 progress(next(ends) * len(vectors))
                 return products
 
-            told = Operator(product=product, dim=operator.dim, dtype=operator.dtype, device=operator.device)
+            told = replace(operator, product=product)
         found = lanczos.tridiagonal(told, starts, steps)
         nodes, _ = found.quadrature()
         low, high, size = float(nodes.min()), float(nodes.max()), float(np.abs(nodes).max())

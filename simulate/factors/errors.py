@@ -18,6 +18,7 @@ from simulate.factors.kronecker import KroneckerFactors
 from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
+from simulate.lanczos.products import rows_at
 from simulate.lanczos.rows import Floats, numbers, row_lengths, unit_of
 from simulate.objectives.batches import cuts
 from simulate.results import Columns, Result, draw_bars
@@ -223,7 +224,7 @@ def _dense(matrix: Operator, factors: Sequence[KroneckerFactors], unit: float) -
     for each in factors:
         own, layers = each.dense(), list[Pairs]()
         for block in each.blocks:
-            at = torch.cat([torch.arange(p.start, p.stop) for p in block.places.values()])
+            at = rows_at(block.places.values())
             layers.append(_summed(whole[at][:, at], own[at][:, at], unit))
         inside = np.array([sum(pairs[0, 1] for pairs in layers)])
         found.append(_Compared(_summed(whole, own, unit), inside, layers))
@@ -243,7 +244,7 @@ def _along(
     nearly, total = [each(signs) for each in factors], torch.zeros_like(signs)
     layers = [list[Pairs]() for _ in factors]
     for block in factors[0].blocks:
-        at = torch.cat([torch.arange(p.start, p.stop, device=signs.device) for p in block.places.values()])
+        at = rows_at(block.places.values()).to(signs.device)
         only = torch.zeros_like(signs)
         only[:, at] = signs[:, at]
         products = matrix(only)

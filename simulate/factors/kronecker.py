@@ -25,6 +25,7 @@ from simulate import _checks
 from simulate.factors.layers import FactorBlock, KroneckerBlock, Sharing, corrected, factored
 from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
+from simulate.lanczos.products import rows_at
 from simulate.modules.sample_parts import Outer, Root, roots
 from simulate.objectives import Objective, require_objective
 from simulate.operators import Likelihood, likelihood_of
@@ -149,10 +150,7 @@ class KroneckerFactors(Result, Operator):
         """(dim,)."""
         found = torch.zeros(self.dim, dtype=self.dtype, device=self.device)
         for block in self.blocks:
-            places = list(block.places.values())
-            parts = block.diagonal.split([at.stop - at.start for at in places])
-            for at, part in zip(places, parts, strict=True):
-                found[at] = part
+            found[rows_at(block.places.values())] = block.diagonal
         return found
 
 

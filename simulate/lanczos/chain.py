@@ -58,6 +58,12 @@ class Found(NamedTuple):
     shares: Floats
     tails: Tensor
 
+    @classmethod
+    def nothing(cls, like: Tensor) -> Found:
+        """No rows, of the type and length of a vector."""
+        none, empty = np.zeros(0), like.new_zeros((0, len(like)))
+        return cls(empty, none, none, none, np.zeros((0, 0)), empty)
+
     def remainder(self) -> Tensor:
         """The largest residual, as a vector."""
         return torch.from_numpy(self.shares[self.residuals.argmax()]).to(self.tails) @ self.tails
@@ -437,8 +443,7 @@ def follow(
         norm = float(row.norm())
         if not 0 < norm < math.inf:
             raise ValueError(f"start must be finite and not zero, got a vector of length {norm}")
-        none, empty, unit = np.zeros(0), row.new_zeros((0, operator.dim)), 0.0
-        chain = Chain(Found(empty, none, none, none, np.zeros((0, 0)), empty), row / norm, 0.0, 0.0)
+        chain, unit = Chain(Found.nothing(row), row / norm, 0.0, 0.0), 0.0
 
         def product(vector: Tensor) -> Tensor:
             nonlocal unit

@@ -1,7 +1,5 @@
 """Small models with a loss and data, of every kind that people bring, and their curvature by dense autograd alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +10,7 @@ from simulate.objectives import Objective
 from simulate.objectives.restoring import as_found
 
 N = 9
+CUTS = (slice(0, 4), slice(4, 8), slice(8, N))
 
 
 class Case(NamedTuple):
@@ -70,63 +69,57 @@ def _convolution() -> nn.Module:
     return nn.Sequential(*features, nn.Dropout(0.5), nn.Linear(2, 3))
 
 
-def _ragged(x: Any, y: Any) -> list[tuple[Any, Any]]:
-    cuts = (slice(0, 4), slice(4, 8), slice(8, N))
-    return [(_part(x, cut), _part(y, cut)) for cut in cuts]
-
-
-def _part(x: Any, cut: slice) -> Any:
-    return {name: value[cut] for name, value in x.items()} if isinstance(x, dict) else x[cut]
-
-
-def _classes(count: int = 3, *shape: int) -> Tensor:
-    return torch.randint(0, count, (N, *shape))
-
-
 def _frozen() -> nn.Module:
     model = _perceptron()
     model.get_parameter("0.weight").requires_grad_(False)
     return model
 
 
-BUILDERS: dict[str, Callable[[], Case]] = {
-    "cross-entropy": lambda: Case(
-        _perceptron(), nn.CrossEntropyLoss(), _ragged(torch.randn(N, 4), _classes())
+def _drawn(*shape: int) -> Callable[[], Tensor]:
+    return lambda: torch.randn(N, *shape)
+
+
+def _classes(count: int = 3, *shape: int) -> Callable[[], Tensor]:
+    return lambda: torch.randint(0, count, (N, *shape))
+
+
+def _some() -> Tensor:
+    return torch.tensor([0, 1, 2, 2, 1, 1, 1, 1, 0])
+
+
+def _sides() -> dict[str, Tensor]:
+    return {"left": torch.randn(N, 2), "right": torch.randn(N, 3)}
+
+
+def _part(x: Any, cut: slice) -> Any:
+    return {name: value[cut] for name, value in x.items()} if isinstance(x, dict) else x[cut]
+
+
+ENTROPY, SQUARES = nn.CrossEntropyLoss, nn.MSELoss
+Build = Callable[[], Any]
+
+BUILDERS: dict[str, tuple[Build, Build, Build, Build]] = {
+    "cross-entropy": (_perceptron, ENTROPY, _drawn(4), _classes()),
+    "sum": (_perceptron, lambda: ENTROPY(reduction="sum"), _drawn(4), _classes()),
+    "weighted classes": (
+        _perceptron,
+        lambda: ENTROPY(weight=torch.tensor([0.2, 1.0, 3.0])),
+        _drawn(4),
+        _classes(),
     ),
-    "sum": lambda: Case(
-        _perceptron(), nn.CrossEntropyLoss(reduction="sum"), _ragged(torch.randn(N, 4), _classes())
-    ),
-    "weighted classes": lambda: Case(
-        _perceptron(),
-        nn.CrossEntropyLoss(weight=torch.tensor([0.2, 1.0, 3.0])),
-        _ragged(torch.randn(N, 4), _classes()),
-    ),
-    "ignored class": lambda: Case(
-        _perceptron(),
-        nn.CrossEntropyLoss(ignore_index=1),
-        _ragged(torch.randn(N, 4), torch.tensor([0, 1, 2, 2, 1, 1, 1, 1, 0])),
-    ),
-    "class probabilities": lambda: Case(
-        _perceptron(), nn.CrossEntropyLoss(), _ragged(torch.randn(N, 4), torch.randn(N, 3).softmax(1))
-    ),
-    "squared error": lambda: Case(_perceptron(), nn.MSELoss(), _ragged(torch.randn(N, 4), torch.randn(N, 3))),
-    "binary": lambda: Case(
-        _perceptron(), nn.BCEWithLogitsLoss(), _ragged(torch.randn(N, 4), torch.rand(N, 3).round())
-    ),
-    "absolute error": lambda: Case(_perceptron(), nn.L1Loss(), _ragged(torch.randn(N, 4), torch.randn(N, 3))),
-    "linear": lambda: Case(nn.Linear(4, 2), nn.MSELoss(), _ragged(torch.randn(N, 4), torch.randn(N, 2))),
-    "convolution": lambda: Case(
-        _convolution(), nn.CrossEntropyLoss(), _ragged(torch.randn(N, 1, 4, 4), _classes())
-    ),
-    "tied": lambda: Case(Tied(), nn.MSELoss(), _ragged(torch.randn(N, 4), torch.randn(N, 4))),
-    "frozen": lambda: Case(_frozen(), nn.CrossEntropyLoss(), _ragged(torch.randn(N, 4), _classes())),
-    "transformer": lambda: Case(Block(), nn.CrossEntropyLoss(), _ragged(_classes(5, 3), _classes(5, 3))),
-    "inputs by name": lambda: Case(
-        Named(),
-        nn.MSELoss(),
-        _ragged({"left": torch.randn(N, 2), "right": torch.randn(N, 3)}, torch.randn(N, 3)),
-    ),
+    "ignored class": (_perceptron, lambda: ENTROPY(ignore_index=1), _drawn(4), _some),
+    "class probabilities": (_perceptron, ENTROPY, _drawn(4), lambda: torch.randn(N, 3).softmax(1)),
+    "squared error": (_perceptron, SQUARES, _drawn(4), _drawn(3)),
+    "binary": (_perceptron, nn.BCEWithLogitsLoss, _drawn(4), lambda: torch.rand(N, 3).round()),
+    "absolute error": (_perceptron, nn.L1Loss, _drawn(4), _drawn(3)),
+    "linear": (lambda: nn.Linear(4, 2), SQUARES, _drawn(4), _drawn(2)),
+    "convolution": (_convolution, ENTROPY, _drawn(1, 4, 4), _classes()),
+    "tied": (Tied, SQUARES, _drawn(4), _drawn(4)),
+    "frozen": (_frozen, ENTROPY, _drawn(4), _classes()),
+    "transformer": (Block, ENTROPY, _classes(5, 3), _classes(5, 3)),
+    "inputs by name": (Named, SQUARES, _sides, _drawn(3)),
 }
+"""Model, loss, inputs and targets."""
 
 
 def case(name: str) -> Case:
@@ -135,7 +128,8 @@ def case(name: str) -> Case:
         torch.default_generator.manual_seed(sorted(BUILDERS).index(name))
         torch.set_default_dtype(torch.float64)
         try:
-            return BUILDERS[name]()
+            model, loss, x, y = (build() for build in BUILDERS[name])
+            return Case(model, loss, [(_part(x, cut), y[cut]) for cut in CUTS])
         finally:
             torch.set_default_dtype(torch.float32)
 

@@ -1,7 +1,5 @@
 """Limits that a container, a scheduler or a shell sets are found, however the control groups are nested."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess
@@ -41,13 +39,20 @@ def group(root: Path, place: str, **files: str | int) -> None:
         (folder / name.replace("_", ".", 1)).write_text(f"{content}\n")
 
 
+def granted() -> tuple[float, float]:
+    return _limits.memory(), _limits.cores()
+
+
 def test_without_limits_there_are_none(root: Path) -> None:
-    assert (_limits.memory(), _limits.cores()) == (math.inf, math.inf)
+    assert granted() == (math.inf, math.inf)
     process(root, "0::/\n", V2)
-    group(root, "")  # the top has no limits of its own
-    assert (_limits.memory(), _limits.cores()) == (math.inf, math.inf)
-    group(root, "", memory_max="max", memory_current=GIB, cpu_max="max 100000")
-    assert (_limits.memory(), _limits.cores()) == (math.inf, math.inf)
+    for files in (
+        {},  # the top has no limits of its own
+        {"memory_max": "max", "memory_current": GIB, "cpu_max": "max 100000"},
+        {"memory_max": "many", "cpu_max": "1", "memory_stat": "x\ny z\n"},
+    ):
+        group(root, "", **files)
+        assert granted() == (math.inf, math.inf)
 
 
 def test_the_tightest_of_nested_groups_counts(root: Path) -> None:
@@ -56,7 +61,7 @@ def test_the_tightest_of_nested_groups_counts(root: Path) -> None:
     group(root, "slice/job", memory_max=4 * GIB, memory_current=2 * GIB, cpu_max="150000 100000")
     group(root, "slice/job/step", memory_max="max", memory_current=2 * GIB, cpu_max="max 100000")
 
-    assert (_limits.memory(), _limits.cores()) == (GIB, 1.5)
+    assert granted() == (GIB, 1.5)
 
 
 def test_what_is_kept_of_files_is_to_be_had(root: Path) -> None:
@@ -77,7 +82,7 @@ def test_the_first_version_has_a_tree_for_each(root: Path) -> None:
     group(root, "cpu,cpuacct", cpu_cfs_quota_us=-1, cpu_cfs_period_us=100000)
     group(root, "cpu,cpuacct/job", cpu_cfs_quota_us=250000, cpu_cfs_period_us=100000)
 
-    assert (_limits.memory(), _limits.cores()) == (2 * GIB, 2.5)
+    assert granted() == (2 * GIB, 2.5)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ def test_a_container_sees_its_own_group_at_the_top(root: Path, path: str, top: s
     process(root, f"0::{path}\n", V2, top=top)
     group(root, "", memory_max=2 * GIB, memory_current=GIB, cpu_max="50000 100000")
 
-    assert (_limits.memory(), _limits.cores()) == (GIB, 0.5)
+    assert granted() == (GIB, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +106,6 @@ def test_workers_are_as_many_as_there_is_time_for(
     group(root, "", cpu_max=f"{quota} 100000")
 
     assert default_workers() == workers
-
-
-def test_strange_files_are_no_limits(root: Path) -> None:
-    process(root, "0::/job\n", V2)
-    group(root, "job", memory_max="many", memory_current=GIB, cpu_max="1", memory_stat="x\ny z\n")
-
-    assert (_limits.memory(), _limits.cores()) == (math.inf, math.inf)
 
 
 def test_free_memory_is_within_the_limits(root: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives import Objective
-from simulate.operators import CurvatureOperator, empirical_fisher, fisher, gauss_newton
+from simulate.operators import CurvatureOperator, empirical_fisher, gauss_newton
 
 N = 6
 
@@ -33,14 +33,10 @@ def perceptron() -> Objective:
 def convolutions() -> Objective:
     model = built(
         lambda: nn.Sequential(
-            nn.Conv2d(2, 3, 2, padding=1, stride=2),
-            nn.ReLU(),
-            nn.Conv2d(3, 2, 2, bias=False),
-            nn.Tanh(),
-            nn.Flatten(),
-            nn.Linear(8, 2),
+            nn.Conv2d(2, 3, 2, padding=1, stride=2), nn.ReLU(), nn.Conv2d(3, 2, 2, bias=False), nn.Tanh(),
+            nn.Flatten(), nn.Linear(8, 2),
         )
-    )
+    )  # fmt: skip
     return Objective(model, (drawn(2, N, 2, 4, 4), drawn(3, N, 2)), nn.MSELoss())
 
 
@@ -80,30 +76,28 @@ KINDS = {"perceptron": perceptron, "convolutions": convolutions, "tokens": token
 def by_loops(objective: Objective, layer: str, kind: str, sharing: str) -> tuple[Tensor, Tensor]:
     """A and B of a linear layer or a convolution without groups, its bias last."""
     model: Any = objective.model
-    module = model.get_submodule(layer)
-    seen: list[tuple[Tensor, Tensor]] = []
+    module, seen = model.get_submodule(layer), list[tuple[Tensor, Tensor]]()
     handle = module.register_forward_hook(lambda _, inputs, output: seen.append((inputs[0].detach(), output)))
     a = b = torch.zeros(())
     ((x, y),) = [(batch.inputs, batch.targets) for batch in objective.batches()]
-    for one in range(len(y)):
+    for row, target in zip(x.split(1), y.split(1), strict=True):
         seen.clear()
-        outputs = model(x[one : one + 1])
-        free = outputs.detach().requires_grad_()
-        loss = objective.criterion(free, y[one : one + 1])
-        (slope,) = torch.autograd.grad(loss, free, create_graph=True)
-        if kind == "empirical":
-            cotangents = slope.detach()[None]
-        else:
-            rows = [torch.autograd.grad(s, free, retain_graph=True)[0].flatten() for s in slope.flatten()]
-            values, vectors = torch.linalg.eigh(torch.stack(rows))
+        outputs = model(row)
+
+        def loss(z: Tensor, target: Tensor = target) -> Tensor:
+            return objective.criterion(z, target)
+
+        cotangents = torch.func.grad(loss)(outputs.detach())[None]
+        if kind == "gauss-newton":
+            bend: Any = torch.autograd.functional.hessian(loss, outputs.detach())
+            values, vectors = torch.linalg.eigh(bend.reshape(outputs.numel(), -1))
             cotangents = (vectors * values.clamp(min=0).sqrt()).mT.reshape(-1, *outputs.shape)
-        inputs = _positions(module, torch.cat([i for i, _ in seen]))
+        inputs = torch.cat([_positions(module, i) for i, _ in seen])
+        calls = [output for _, output in seen]
+        axis = 1 if isinstance(module, nn.Conv2d) else -1
         own = [
             torch.cat(
-                [
-                    _outputs(module, g)
-                    for g in torch.autograd.grad(outputs, [o for _, o in seen], c, retain_graph=True)
-                ]
+                [g.movedim(axis, -1).flatten(0, -2) for g in torch.autograd.grad(outputs, calls, c, True)]
             )
             for c in cotangents
         ]
@@ -117,20 +111,12 @@ def by_loops(objective: Objective, layer: str, kind: str, sharing: str) -> tuple
 
 def _positions(module: nn.Module, inputs: Tensor) -> Tensor:
     if isinstance(module, nn.Conv2d):
-        inputs = nn.functional.unfold(
-            inputs, module.kernel_size, padding=module.padding, stride=module.stride
-        ).mT
-    rows = inputs.reshape(-1, inputs.shape[-1])
+        shape = {"padding": module.padding, "stride": module.stride}
+        inputs = nn.functional.unfold(inputs, module.kernel_size, **shape).mT
+    rows = inputs.flatten(0, -2)
     return rows if module.bias is None else torch.cat([rows, torch.ones(len(rows), 1).double()], 1)
-
-
-def _outputs(module: nn.Module, slopes: Tensor) -> Tensor:
-    by_channel = slopes.flatten(2).mT if isinstance(module, nn.Conv2d) else slopes
-    return by_channel.reshape(-1, by_channel.shape[-1])
 
 
 def matrix_of(objective: Objective, kind: str) -> CurvatureOperator:
     """What factors of this kind approximate."""
-    if kind == "sampled":
-        return fisher(objective)
-    return gauss_newton(objective) if kind == "gauss-newton" else empirical_fisher(objective)
+    return (gauss_newton if kind == "gauss-newton" else empirical_fisher)(objective)

@@ -1,55 +1,36 @@
-"""Lanczos: against dense eigenvalues, the laws of Gauss quadrature, and what a start cannot reach."""
-
-from __future__ import annotations
-
-from typing import Any
+"""Lanczos: the laws of Gauss quadrature, what a start leads to and what it cannot reach, and sums of millions."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
-from simulate import lanczos
-from simulate.lanczos import Operator, quadrature
-
-
-def symmetric(dim: int, seed: int = 0) -> np.ndarray:
-    matrix = np.random.default_rng(seed).standard_normal((dim, dim))
-    return matrix + matrix.T
-
-
-RNG = np.random.default_rng(1)
-STARTS = RNG.standard_normal((3, 30))
-
+from simulate.eigenvalues import extremes
+from simulate.lanczos import Operator, follow, quadrature
+from simulate.lanczos.rows import dots, inner_products, length, row_lengths
+from tests.simulate.dense_matrices import rng, rotated
 
 # --- quadrature --------------------------------------------------------------------------------------------------
 
 
-@given(dim=st.integers(2, 40), steps=st.integers(1, 12), seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=40, derandomize=True)
-def test_quadrature_has_the_moments_up_to_twice_the_steps_less_one(dim: int, steps: int, seed: int) -> None:
-    matrix, steps = symmetric(dim, seed), min(steps, dim)
-    matrix /= np.linalg.norm(matrix, 2)
-    start = np.random.default_rng(seed).standard_normal(dim)
+@pytest.mark.parametrize(("dim", "steps"), [(2, 1), (2, 2), (5, 5), (17, 6), (40, 12)])
+def test_quadrature_has_the_moments_up_to_twice_the_steps_less_one(dim: int, steps: int) -> None:
+    matrix, start = rotated(np.r_[1, rng(dim).uniform(-1, 1, dim - 1)]), rng(dim).standard_normal(dim)
     nodes, weights = quadrature(matrix, start[None], steps)
-    power = start / np.linalg.norm(start)
-    first = power
+    first = power = start / np.linalg.norm(start)
     for k in range(2 * steps):
         assert abs(weights[0] @ nodes[0] ** k - first @ power) < 1e-13
         power = matrix @ power
 
 
-WIDE = np.concatenate([np.linspace(0, 1, 150), [1e10]])
-"""One eigenvalue so large that what is left of a product is mostly rounding along it."""
-
-
-def test_no_second_copies_of_converged_eigenvalues_appear() -> None:
+# one so large that what is left of a product is mostly rounding along it
+@pytest.mark.parametrize("large", [[50.0, 100.0], [1e10]])
+def test_no_second_copies_of_converged_eigenvalues_appear(large: list[float]) -> None:
     """Without re-orthogonalisation the top of these spectra would be found many times over."""
-    for values, converged in ((np.concatenate([np.linspace(0, 1, 180), [50.0, 100.0]]), 2), (WIDE, 1)):
-        nodes, weights = quadrature(np.diag(values), np.ones((1, len(values))), 90)
-        assert (nodes > 2).sum() == converged
-        assert_allclose(weights[nodes > 2], 1 / len(values), rtol=1e-9)
+    values = np.r_[np.linspace(0, 1, 150), large]
+    nodes, weights = quadrature(np.diag(values), np.ones((1, len(values))), 90)
+    assert (nodes > 2).sum() == len(large)
+    assert_allclose(weights[nodes > 2], 1 / len(values), rtol=1e-9)
 
 
 def test_a_start_in_an_invariant_subspace_stops_there() -> None:
@@ -64,66 +45,73 @@ def test_a_start_in_an_invariant_subspace_stops_there() -> None:
         assert min(shares) - 1e-9 < node.min() and node.max() < max(shares) + 1e-9
 
 
-# --- whatever the scale and the type -----------------------------------------------------------------------------
+# --- from a start of one's own -----------------------------------------------------------------------------------
+
+VALUES = np.array([5.0, 4.0, 2.0, *np.linspace(-1, 1, 57)])
+MATRIX = rotated(VALUES)
+BASIS = np.linalg.eigh(MATRIX)[1][:, ::-1]
+RANDOM = rng(1).standard_normal(60)
 
 
-@pytest.mark.parametrize("scale", [2.0**-900, 2.0**900])
-def test_ritz_values_scale_with_the_matrix_and_not_with_the_start(scale: float) -> None:
-    """Powers of two: nothing is rounded but what squares of them would overflow or lose."""
-    matrix = symmetric(30)
-    nodes, weights = quadrature(matrix, STARTS, 6)
-    for scaled in (quadrature(scale * matrix, STARTS, 6), quadrature(scale * matrix, STARTS * scale, 6)):
-        assert_allclose(scaled.nodes / scale, nodes, rtol=1e-10)
-        assert_allclose(scaled.weights, weights, rtol=1e-8)
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-10])
+def test_residual_is_that_of_the_pair_and_bounds_its_error(tolerance: float) -> None:
+    found = follow(MATRIX, RANDOM, tolerance=tolerance)
+    vector = found.vector.numpy()
+    assert_allclose(np.linalg.norm(vector), 1, rtol=1e-12)
+    assert abs(found.residual - np.linalg.norm(MATRIX @ vector - found.value * vector)) < 1e-12
+    assert found.residual <= tolerance * found.value
+    assert np.abs(VALUES - found.value).min() <= found.residual and found.value <= 5 + 1e-12
 
 
-# --- what is refused ---------------------------------------------------------------------------------------------
+def test_fewest_and_most_products_are_kept() -> None:
+    assert follow(MATRIX, BASIS[:, 0] + 1e-3 * RANDOM, least=7).products == 7
+    found = follow(MATRIX, RANDOM, tolerance=1e-12, steps=4)
+    assert found.products == 4 and found.residual > 1e-3  # it says that it has not arrived
 
 
-BAD_MATRICES = [
-    (np.ones((2, 3)), r"matrix must be square, got shape \(2, 3\)"),
-    (np.ones(4), r"matrix must be square, got shape \(4,\)"),
-    (np.empty((0, 0)), r"matrix must be square, got shape \(0, 0\)"),
-    (np.array([[1.0, 2.0], [3.0, 1.0]]), r"matrix must be symmetric, got entries that differ by 1"),
-    (np.array([[np.nan, 0.0], [0.0, 1.0]]), "matrix must be finite, got NaN"),
-    (np.eye(2) * 1j, r"matrix must be real, got torch\.complex128"),
-]
+def test_a_start_without_the_largest_leads_to_another() -> None:
+    """No residual tells."""
+    found = follow(MATRIX, BASIS[:, 1] + BASIS[:, 2], tolerance=1e-9)
+    assert_allclose(found.value, 4, rtol=1e-12)
+    assert found.products == 2 and found.residual < 1e-9
 
 
-@pytest.mark.parametrize(("matrix", "message"), BAD_MATRICES)
-def test_a_matrix_that_is_not_symmetric_is_refused(matrix: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        lanczos.as_operator(matrix)
+def test_leading_vectors_are_those_of_the_largest_ritz_values() -> None:
+    found = follow(MATRIX, RANDOM, tolerance=1e-10, least=30)
+    assert_allclose(np.abs(found.leading.numpy() @ BASIS[:, :3]), np.eye(3), atol=1e-4)
+    assert torch.equal(found.leading[0], found.vector)
+    assert follow(MATRIX, BASIS[:, 0]).leading.shape == (1, 60)
 
 
-def test_an_operator_is_checked_when_it_is_called() -> None:
-    half: Any = 2.5
-    with pytest.raises(ValueError, match=r"operator must map .* \(1, 4\) to \(4, 1\)"):
-        quadrature(Operator(product=lambda v: v.mT, dim=4), np.ones((1, 4)), 2)
-    with pytest.raises(ValueError, match="operator must return finite products, got NaN"):
-        quadrature(Operator(product=lambda v: v / 0, dim=4), np.ones((1, 4)), 2)
-    with pytest.raises(ValueError, match=r"dim must be a positive integer, got 2\.5"):
-        Operator(product=torch.clone, dim=half)
-    with pytest.raises(
-        ValueError, match=r"dtype must be torch\.float64 or torch\.float32, got torch\.float16"
-    ):
-        Operator(product=torch.clone, dim=2, dtype=torch.float16)
+def test_negative_and_zero_matrices_and_single_precision() -> None:
+    assert_allclose(follow(-np.diag([1.0, 2.0, 3.0]), np.ones(3), tolerance=1e-9).value, -1, rtol=1e-9)
+    assert follow(np.zeros((3, 3)), np.ones(3)).value == 0
+    found = follow(MATRIX.astype(np.float32), RANDOM, tolerance=1e-12)
+    assert found.vector.dtype == torch.float32
+    assert 0 < abs(found.value - 5) + found.residual < 1e-4  # stops at the rounding
 
 
-@pytest.mark.parametrize("starts", [np.ones(4), np.ones((0, 4)), np.ones((2, 5)), 1.0])
-def test_starts_are_rows_of_the_right_length(starts: Any) -> None:
-    with pytest.raises(ValueError, match=r"vectors must be of shape \(k, 4\), k >= 1, got \("):
-        quadrature(np.eye(4), starts, 2)
+# --- millions in single precision --------------------------------------------------------------------------------
+
+DIM = 10**6 + 1
 
 
-@pytest.mark.parametrize("entry", [0.0, np.nan, np.inf])
-def test_starts_have_a_direction(entry: float) -> None:
-    with pytest.raises(ValueError, match="starts must be finite and not zero, got norms"):
-        quadrature(np.eye(4), np.full((2, 4), entry), 2)
+def test_sums_of_millions_have_the_digits_of_their_type() -> None:
+    """Plain sums are off by half a per cent for lengths of a hundred million."""
+    rows = torch.randn(2, DIM, generator=torch.Generator().manual_seed(0))
+    exact = rows.double() @ rows.double().mT
+    norms = exact.diagonal().sqrt()
+    assert_allclose(inner_products(rows, rows.mT), exact, rtol=2e-6, atol=2e-6 * DIM)
+    assert_allclose(inner_products(rows, rows[0]), exact[0], rtol=2e-6, atol=2e-6 * DIM)
+    assert_allclose(dots(rows, rows), exact.diagonal(), rtol=2e-6)
+    assert_allclose(length(rows[0]), norms[0], rtol=2e-6)
+    assert_allclose(row_lengths(rows), norms, rtol=2e-6)
 
 
-def test_steps_are_at_most_the_dimension() -> None:
-    with pytest.raises(ValueError, match="steps must be at most the dimension, 4, got 5"):
-        quadrature(np.eye(4), np.ones((1, 4)), 5)
-    with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
-        quadrature(np.eye(4), np.ones((1, 4)), 0)
+def test_eigenvalues_of_millions_are_found_as_closely_as_products_allow() -> None:
+    """A diagonal matrix, whose products are right to the last digit: nothing is lost but by sums."""
+    values = torch.linspace(-0.1, 0.1, DIM)
+    values[1:4] = torch.tensor([0.5, 1.0, 0.7])
+    operator = Operator(product=lambda v: v * values, dim=DIM, dtype=torch.float32)
+    found = extremes(operator, rng(), tolerance=3e-5, kept=6)
+    assert found.converged.all() and abs(found.values[0] - 1) < 1e-5

@@ -1,7 +1,5 @@
 """Products keep the precision of their factors: torch's switches are off while anything is measured, then as found."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -38,18 +36,22 @@ STATES = {
     "products on a GPU, as of old": "torch.backends.cuda.matmul.allow_tf32 = True",
     "convolutions off, as of old": "torch.backends.cudnn.allow_tf32 = False",
 }
-NEWER_STATES = {
-    "all in tf32": "torch.backends.fp32_precision = 'tf32'",
-    "all in full": "torch.backends.fp32_precision = 'ieee'",
-    "cudnn in tf32": "torch.backends.cudnn.fp32_precision = 'tf32'",
-    "convolutions alone": "torch.backends.cudnn.conv.fp32_precision = 'ieee'",
-    "products on a GPU": "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
-    "products on the CPU": "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
-    "high, then off on a GPU": STATES["high"] + "; torch.backends.cuda.matmul.fp32_precision = 'ieee'",
-    "medium, then off on the CPU": STATES["medium"]
-    + "; torch.backends.mkldnn.matmul.fp32_precision = 'ieee'",
-    "high and all in tf32": STATES["high"] + "; torch.backends.fp32_precision = 'tf32'",
+NEWER_STATES = {  # values of switches of torch.backends, after what the older ones are set to
+    "all in tf32": "fp32_precision = 'tf32'",
+    "all in full": "fp32_precision = 'ieee'",
+    "cudnn in tf32": "cudnn.fp32_precision = 'tf32'",
+    "convolutions alone": "cudnn.conv.fp32_precision = 'ieee'",
+    "products on a GPU": "cuda.matmul.fp32_precision = 'tf32'",
+    "products on the CPU": "mkldnn.matmul.fp32_precision = 'bf16'",
+    "high, off on a GPU": "cuda.matmul.fp32_precision = 'ieee'",
+    "medium, off on the CPU": "mkldnn.matmul.fp32_precision = 'ieee'",
+    "high, all in tf32": "fp32_precision = 'tf32'",
 }
+if NEWER:
+    STATES |= {
+        name: f"{STATES.get(name.partition(',')[0], '')}; torch.backends.{switch}".removeprefix("; ")
+        for name, switch in NEWER_STATES.items()
+    }
 
 LOOK = """
 import json, os, sys, torch
@@ -58,6 +60,8 @@ from simulate.lanczos.precision import in_full_precision
 precision._has_gpu = lambda: True
 NEWER = hasattr(torch._C, "_get_fp32_precision_getter")
 PLACES = [(b, o) for b in ("cuda", "mkldnn") for o in ("matmul", "conv", "rnn")]
+FREED = [("cuda", "conv"), ("cuda", "rnn")]  # see the docstring of in_full_precision
+ALL = [("generic", "all"), ("cuda", "all"), ("mkldnn", "all")]
 
 def ask(call):
     try:
@@ -65,29 +69,25 @@ def ask(call):
     except RuntimeError:
         return "refused"
 
-def values():
-    return [torch._C._get_fp32_precision_getter(*p) for p in PLACES] if NEWER else []
+def values(places=PLACES):
+    return [torch._C._get_fp32_precision_getter(*p) for p in places] if NEWER else []
 
 def state():
     found = [ask(torch.get_float32_matmul_precision), ask(lambda: torch.backends.cudnn.allow_tf32), values()]
-    if NEWER:  # own values show under each value of the switch of all
-        alls = [("generic", "all"), ("cuda", "all"), ("mkldnn", "all")]
-        kept = [torch._C._get_fp32_precision_getter(*p) for p in alls]
-        for value in ("none", "ieee", "tf32"):
-            for p in alls:
-                torch._C._set_fp32_precision_setter(*p, value)
-            found.append([v for p, v in zip(PLACES, values()) if p not in FREED])
-        for p, value in zip(alls, kept):
+    kept = values(ALL)
+    for value in ("none", "ieee", "tf32") if NEWER else ():  # own values show under each value of the switch of all
+        for p in ALL:
             torch._C._set_fp32_precision_setter(*p, value)
-        found.append(kept)
-    return found
+        found.append(values([p for p in PLACES if p not in FREED]))
+    for p, value in zip(ALL, kept):
+        torch._C._set_fp32_precision_setter(*p, value)
+    return found + kept
 
 def rounds():
     if NEWER:
         return any(v not in ("ieee", "none") for v in values())
     return torch.backends.cudnn.allow_tf32 or torch.get_float32_matmul_precision() != "highest"
 
-FREED = [("cuda", "conv"), ("cuda", "rnn")]  # see the docstring of in_full_precision
 for name, code in json.load(sys.stdin).items():
     if not (child := os.fork()):
         exec(code)
@@ -97,35 +97,26 @@ for name, code in json.load(sys.stdin).items():
             within = [rounds()]
             with in_full_precision():
                 within.append(rounds())
-            within.append(rounds())
             if not mixed:  # else torch refuses these flags with or without us
                 with torch.backends.cudnn.flags(enabled=False, allow_tf32=False):
                     within.append(rounds())
             within.append(rounds())
-        told = {"first": first, "within": within, "same": state() == before, "states": [before, state()]}
-        print(json.dumps([name, told]), flush=True)
+        print(json.dumps([name, [first, within, state() == before]]), flush=True)
         os._exit(0)
     os.waitpid(child, 0)
 """
 
 
-@pytest.fixture(scope="module")
-def seen() -> dict[str, Any]:
-    asked = STATES | (NEWER_STATES if NEWER else {})
-    found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", LOOK],
-        input=json.dumps(asked), capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
-    )  # fmt: skip
-    return dict(json.loads(line) for line in found.stdout.splitlines())
-
-
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes here do not fork")
-@pytest.mark.parametrize("name", STATES | (NEWER_STATES if NEWER else {}))
-def test_switches_are_off_within_and_as_found_after(name: str, seen: dict[str, Any]) -> None:
-    told = seen[name]
-    assert told["first"] == (name not in ("convolutions off, as of old", "all in full"))
-    assert not any(told["within"])
-    assert told["same"], told["states"]
+def test_switches_are_off_within_and_as_found_after() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", LOOK],
+        input=json.dumps(STATES), capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
+    )  # fmt: skip
+    told = dict(json.loads(line) for line in ran.stdout.splitlines())
+    off = ("convolutions off, as of old", "all in full")
+    assert told == {name: [name not in off, [False] * len(told[name][1]), True] for name in STATES}
 
 
 # --- who measures ------------------------------------------------------------------------------------------------
@@ -169,10 +160,8 @@ def measurements() -> dict[str, Callable[[], Any]]:
     model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
     x = torch.randn(12, 5, generator=generator)
     objective = Objective(model, [(x, torch.arange(12) % 3)], nn.functional.cross_entropy)
-    rng, frame = (
-        np.random.default_rng(0),
-        torch.linalg.qr(torch.randn(objective.dim, 3, generator=generator))[0],
-    )
+    rng, frame = np.random.default_rng(0), torch.randn(objective.dim, 3, generator=generator)
+    frame = torch.linalg.qr(frame)[0]
     factors = [made(objective) for made in (kfac, ekfac)]
     return {
         "products": lambda: (hessian(objective) @ frame, gauss_newton(objective) @ frame[:, 0]),
@@ -200,13 +189,10 @@ def test_nothing_is_measured_by_rounded_products(name: str) -> None:
     assert rounds()
 
 
-def test_such_a_test_sees_rounding(monkeypatch: pytest.MonkeyPatch, rounding: None) -> None:
+def test_such_a_test_sees_rounding_and_switches_are_as_found_after_an_error(rounding: None) -> None:
     with Products() as products:
         _ = torch.ones(2, 2) @ torch.ones(2, 2)
     assert products.rounded == {"mm (2, 2)"}
-
-
-def test_switches_are_as_found_after_an_error(rounding: None) -> None:
     with pytest.raises(ArithmeticError), in_full_precision():
         raise ArithmeticError
-    assert torch.get_float32_matmul_precision() == "medium"
+    assert rounds()

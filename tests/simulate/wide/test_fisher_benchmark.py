@@ -31,9 +31,9 @@ def test_peak_counts_what_is_held_at_once() -> None:
 
 def test_it_prints_both_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(fisher, "SIZES", (SMALL,))
-
-    assert fisher.main(["--quick"]) == 0
+    monkeypatch.setattr(fisher, "LARGE", SMALL)
+    fisher.main()
 
     printed = capsys.readouterr().out
-    assert printed.count("M = 7, T = 5, C = 3") == 1 + 2 * 4
+    assert printed.count("M = 7, T = 5, C = 3") == 1 + 3 * 4
     assert "all its eigenvalues" in printed and "float32" in printed
