@@ -59,15 +59,6 @@ def test_scale_of_the_wishart_edges_in_the_limit(p: int, n: int) -> None:
         assert_allclose(found.sd, scale * math.sqrt(UNIT.var()), rtol=1e-7)
 
 
-def test_one_row_is_a_sample_variance() -> None:
-    """Mean 1 and variance 2/n, exactly."""
-    unit = math.sqrt(2 / 200)
-    above, below = (wishart_edge(1, 200, variance=1.0, lower=lower) for lower in (False, True))
-
-    assert abs(above.mean - 1) < 0.03 * unit and abs(below.mean - 1) < 0.005 * unit
-    assert_allclose([above.sd, below.sd], unit, rtol=0.08)
-
-
 def test_rows_and_columns_trade_places_but_for_the_unit() -> None:
     for lower in (False, True):
         one, other = (wishart_edge(*shape, variance=0.3, lower=lower) for shape in [(12, 40), (40, 12)])
@@ -85,21 +76,6 @@ def free_sd(spike: float, law: Any, dim: Any) -> Any:
     """Scatter in free noise of any spectrum, by the overlap."""
     overlap = outliers.additive(spike, law).overlap
     return abs(spike) * np.sqrt(2 * overlap * (1 - overlap) / dim)
-
-
-@pytest.mark.parametrize(
-    "law",
-    [Semicircle(sigma=0.6), MarchenkoPastur(q=0.3, variance=0.9), MarchenkoPastur(q=2.6, variance=0.4)],
-    ids=repr,
-)
-def test_free_outlier_scatters_as_its_resolvent(law: Any) -> None:
-    """Var(u' f(W) u) = 2 Var(f) / P over the spectrum, with f = 1/(z - x): -G' - G^2; over G'^2."""
-    spike, dim = 3.1, 70
-    z = float(outliers.additive(spike, law).eigenvalue)
-    g, descent = float(law.stieltjes(z)), slope(law.stieltjes, z)
-
-    expected = math.sqrt(2 / dim * (-descent - g * g)) / -descent
-    assert_allclose(free_sd(spike, law, dim), expected, rtol=1e-8)
 
 
 def test_closed_forms_are_cases_of_free_noise() -> None:

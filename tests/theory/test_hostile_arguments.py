@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from tests.theory.calls import LAW
 from theory import (
     _checks,
     adaptive_rates,
@@ -23,50 +24,38 @@ from theory import (
 from theory.activations.gaussian import KinkedQuadrature
 from theory.order_parameters import order_parameters
 
-MASKED = np.ma.array([1.0, 5.0, 2.0], mask=[False, True, False])
 SIZE = {"dim": 5, "batch_size": 4, "dataset_size": 100}
+MASKED = np.ma.array([1.0, 5.0, 2.0], mask=[False, True, False])
+ENDLESS: list[Any] = [1.0]
+ENDLESS += [ENDLESS, ENDLESS]
+TOO_LARGE = r"real numbers, got .*; floats end at 1\.8e308"
 
 
-@pytest.mark.parametrize("masked", [MASKED, [MASKED, MASKED], (1.0, np.ma.masked), np.ma.masked, [[MASKED]]])
-def test_masked_values_are_refused(masked: Any) -> None:
-    with pytest.raises(ValueError, match="sharpness must be without masked values"):
-        learning_rates.stability_limit(masked)
-    with pytest.raises(ValueError, match="z must be without masked values"):
-        rmt.Semicircle(sigma=0.1).stieltjes(masked)
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        *(
+            (x, "without masked")
+            for x in (MASKED, [MASKED, MASKED], (1.0, np.ma.masked), np.ma.masked, [[MASKED]])
+        ),
+        *((x, "real numbers") for x in ([True, 2.0], [[1.0, np.True_]], (2, False), ENDLESS)),
+        *((x, TOO_LARGE) for x in (10**400, -(10**5000), [1.0, 10**400], [1, 10**400])),
+    ],
+    ids=range(13),
+)
+def test_what_looks_like_numbers_is_refused(value: Any, rule: str) -> None:
+    with pytest.raises(ValueError, match=f"sharpness must be {rule}"):
+        learning_rates.stability_limit(value)
 
 
 def test_masked_indices_are_refused() -> None:
-    one = np.ones((3, 1, 1))
-    law = own_direction.own_directions(one, one, np.ones(3), np.zeros((3, 1)), background=0.0, spread=0.0)
     with pytest.raises(ValueError, match="batches must be without masked values"):
-        own_direction.batch_eigenvalues(law, np.ma.array([[0, 1]], mask=[[False, True]]))
+        own_direction.batch_eigenvalues(LAW, np.ma.array([[0, 1]], mask=[[False, True]]))
 
 
-def test_an_array_that_could_be_masked_but_is_not_has_its_values() -> None:
+def test_numbers_in_other_clothes_have_their_values() -> None:
     assert learning_rates.stability_limit(np.ma.array([4.0, 2.0])).tolist() == [0.5, 1.0]
-
-
-@pytest.mark.parametrize("mixed", [[True, 2.0], [[1.0, np.True_]], (2, False)])
-def test_truth_values_among_numbers_are_refused(mixed: Any) -> None:
-    with pytest.raises(ValueError, match="sharpness must be real numbers"):
-        learning_rates.stability_limit(mixed)
-
-
-def test_a_list_that_holds_itself_is_refused() -> None:
-    endless: list[Any] = [1.0]
-    endless += [endless, endless]
-    with pytest.raises(ValueError, match="sharpness must be real numbers"):
-        learning_rates.stability_limit(endless)
-
-
-def test_integers_beyond_64_bits_stand_beside_floats() -> None:
     assert learning_rates.stability_limit([2**100, 0.5]).tolist() == [2.0**-99, 4.0]
-
-
-@pytest.mark.parametrize("long", [10**400, -(10**5000), [1.0, 10**400], [1, 10**400]], ids=range(4))
-def test_integers_beyond_every_float_are_called_too_large(long: Any) -> None:
-    with pytest.raises(ValueError, match=r"sharpness must be real numbers, got .*; floats end at 1\.8e308"):
-        learning_rates.stability_limit(long)
 
 
 def test_parameters_are_counted_where_no_float_holds_their_number() -> None:

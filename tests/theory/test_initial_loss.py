@@ -13,13 +13,6 @@ from scipy import integrate, stats
 from theory import initial_loss
 
 
-def test_gap_between_the_bounds_is_the_divergence() -> None:
-    prior, predicted = np.random.default_rng(2).dirichlet(np.ones(4), size=2)
-    gap = initial_loss.jensen_bound(predicted, prior) - initial_loss.prior_entropy(prior)
-
-    assert_allclose(gap, (prior * np.log(prior / predicted)).sum(), rtol=1e-13)
-
-
 @pytest.mark.parametrize("tail", [1e-3, 1e-17, 1e-300])
 def test_keep_their_digits_near_one_hot(tail: float) -> None:
     with mpmath.workdps(700):

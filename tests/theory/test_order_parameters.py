@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from theory.activations import Activation, leaky_relu, resolve
+from theory.activations import Activation, resolve
+from theory.fisher import kappas
 from theory.order_parameters import (
     ConvergenceError,
     input_derivative,
@@ -37,6 +38,45 @@ def test_double_precision_agrees_with_mpmath(name: str, overlap: float) -> None:
         assert_allclose(x, y.astype(float), rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("activation", "depth", "weight", "bias", "digits", "overlap"),
+    [
+        ("erf", 100, 0.6, 0.3, 250, 0.0),  # ordered
+        ("erf", 100, 0.3, 1.0, 400, 0.0),
+        ("erf", 1000, 1.05, 0.35, 400, 0.0),
+        ("erf", 100, 3.0, 0.1, 60, 0.0),  # chaotic
+        ("erf", 30, 1.9, 0.0, 40, -1.0),
+        ("relu", 100, 1.0, 1.0, 150, 0.0),
+        ("relu", 20, 1e-3, 1.0, 200, 0.0),
+        ("relu", 1000, 2.0, 0.0, 60, 0.0),  # critical
+        ("relu", 100, 4.0, 1.0, 60, 0.0),  # growing
+        ("relu", 9, 1.8, 0.3, 40, 1.0),
+        ("leaky_relu", 100, 1.0, 1.0, 150, 0.0),
+        ("linear", 50, 1.3, 0.4, 60, 0.0),
+        ("linear", 5, 0.9, 0.0, 40, -1.0),
+        (("relu", "erf", "leaky_relu", "linear", "erf"), 6, 1.7, 0.3, 60, 0.0),
+    ],
+)
+def test_differences_keep_their_digits_in_every_phase(
+    activation: Any, depth: int, weight: float, bias: float, digits: int, overlap: float
+) -> None:
+    """With hundreds of digits the plain recursion can afford to subtract."""
+    known = {"depth": depth, "weight_variance": weight, "bias_variance": bias}
+    exact = order_parameters(activation, **known, input_overlap=overlap, digits=digits)
+    found = order_parameters(activation, **known, input_overlap=overlap)
+    for x, y in zip(found, exact, strict=True):
+        assert_allclose(x, y.astype(float), rtol=1e-12, atol=1e-16)
+    if overlap == 0:
+        ratios = np.array([0.7, 1.3, 2.1, 0.4, 0.9, 1.6])[:depth] if depth == 6 else np.ones(depth)
+        alpha = float(ratios[1:] @ ratios[:-1])
+        with mp.workdps(digits):
+            own, shared = (
+                r @ ratios for r in (exact.q_tilde_t * exact.q_hat_t, exact.q_tilde_st * exact.q_hat_st)
+            )
+            expected = [alpha, *(float(x / alpha) for x in (own, shared, own - shared))]
+        assert_allclose(kappas(activation, **known, width_ratios=ratios.tolist()), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("weight_variance", [0.0, 0.5])
 def test_a_saturated_erf_loses_no_digit(weight_variance: float) -> None:
     """Its slopes are those of 1 + 4 a, at a variance beside which a 1 is rounding."""
@@ -57,13 +97,6 @@ def test_coarse_digits_are_reported_when_not_reached(monkeypatch: pytest.MonkeyP
     assert caught.value.estimate is not None
 
 
-@pytest.mark.parametrize("name", ["relu", "tanh", "erf", "linear", "gelu"])
-def test_silent_network_has_zero_moments(name: str) -> None:
-    result = order_parameters(name, depth=3, weight_variance=0.0, bias_variance=0.0)
-    assert_allclose(result.q_hat_t, [1.0, 0.0, 0.0], atol=1e-300)
-    assert_allclose(result.q_tilde_t, [0.0, 0.0, 1.0], atol=1e-300)
-
-
 def test_weightless_network_forgets_its_input() -> None:
     result = order_parameters("relu", depth=3, weight_variance=0.0, bias_variance=0.7)
     assert_allclose(result.q_hat_t, [1.0, 0.35, 0.35])
@@ -80,14 +113,6 @@ def test_discontinuous_activation_does_not_converge() -> None:
     kink = Activation("abs", np.abs, np.sign)
     with pytest.raises(ConvergenceError, match="did not settle"):
         order_parameters(kink, depth=2, weight_variance=1.0, bias_variance=0.3)
-
-
-def test_extreme_but_finite_settings_stay_finite() -> None:
-    result = order_parameters("erf", depth=2, weight_variance=1e300, bias_variance=0.0)
-    assert all(np.isfinite(x).all() for x in result[:2])
-    assert np.isfinite(
-        order_parameters(leaky_relu(1e-3), depth=200, weight_variance=4, bias_variance=1).q_hat_t
-    ).all()
 
 
 @pytest.mark.parametrize("name", ["erf", "tanh", "relu"])

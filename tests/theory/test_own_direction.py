@@ -87,16 +87,6 @@ def test_the_whole_data_set_has_its_own_eigenvalue_in_any_unit(seed: int, k: int
     assert_allclose(own_direction.batch_eigenvalues(s, [range(7)]), top, rtol=1e-12)
 
 
-def test_single_samples_have_their_own_eigenvalue_in_a_large_data_set() -> None:
-    numbers = numbers_of(population(2), 2)
-    many = {
-        name: np.concatenate([value] * 4000) if np.ndim(value) else value for name, value in numbers.items()
-    }
-    s = own_direction.own_directions(**many)
-    found = own_direction.batch_eigenvalues(s, np.arange(7)[:, None])
-    assert_allclose(found, numbers["largest"], rtol=1e-3)
-
-
 @pytest.mark.parametrize(("background", "spread"), [(0.0, 0.0), (0.3, 20.0)])
 def test_a_heavy_sample_that_is_not_coupled_stands_alone(background: float, spread: float) -> None:
     s = OwnDirections(

@@ -176,6 +176,7 @@ class KinkedQuadrature(NumericalKernels):
     def _slope_overlap(self, a: float, b: float) -> float:
         return self._overlap_with_deltas(1, a, b, a - b)
 
+    @quiet
     def _overlap_with_deltas(self, order: int, a: float, b: float, d: float) -> float:
         """Overlap of a derivative in the sense of distributions: the one before it may jump at the kinks."""
         curve, jumps, kinks = self._curve(order), self._jumps[order - 1], np.array(self.kinks)

@@ -70,7 +70,7 @@ from theory._checks import (
 )
 from theory._roots import bracketed_root, special
 from theory.activations import Activation, gaussian_kernels
-from theory.activations.gaussian import Fluctuations, Kernels, Moments
+from theory.activations.gaussian import Kernels, Moments
 from theory.fisher._wide import Activations, Kappas, Network, Size, differentiable
 from theory.order_parameters import Initialisation
 
@@ -371,16 +371,6 @@ class _UnitVariance(Kernels):
     def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
         found = self.base.derivative(*_correlation(variance, covariance, gap))
         return Moments(*(x / variance for x in found))
-
-    def curvature(self, variance: float, covariance: float, gap: float) -> float:
-        return self.base.curvature(*_correlation(variance, covariance, gap)) / variance / variance
-
-    def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
-        q = covariance + gap
-        value, derivative, mixed, square, cross = self.base.fluctuations(
-            *_correlation(q, covariance, gap)[1:]
-        )
-        return Fluctuations(value, derivative / q / q, mixed / q / q, square / q / q, cross / q)
 
 
 def _correlation(variance: float, covariance: float, gap: float) -> tuple[float, float, float]:

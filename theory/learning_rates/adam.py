@@ -113,7 +113,8 @@ def square_root_rule(
         require(beta >= 0, name, "at least 1 - 1/growth", share)
         scaled.append(round(beta, 15))
     first, last = scaled
-    return AdamSetting(eta * k**0.5, first, last, eps / k**0.5)
+    rates = representable(np.array([eta * k**0.5, eps / k**0.5]), growth=growth, rate=rate, damping=damping)
+    return AdamSetting(float(rates[0]), first, last, float(rates[1]))
 
 
 def adam_moments(

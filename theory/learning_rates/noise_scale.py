@@ -42,6 +42,7 @@ from theory._checks import (
     quiet,
     representable,
     require,
+    scalar,
     together,
     whole,
 )
@@ -451,9 +452,8 @@ def mean_square_distances(
     skew = np.abs(matrices - matrices.swapaxes(1, 2)).max()
     require(skew <= _SYMMETRY * np.abs(matrices).max(), "curvatures", "symmetric", curvatures)
     require(weights.shape == matrices.shape[1:2], "start", f"of shape {matrices.shape[1:2]}", weights.shape)
-    require(np.ndim(rate) == 0, "rate", "a scalar", rate)
     share = mixture_share(integer("batch_size", batch_size, least=1), len(matrices))
-    each = np.eye(len(weights)) - positive("rate", rate) * matrices
+    each = np.eye(len(weights)) - scalar("rate", rate, positive) * matrices
     mean, moment = each.mean(axis=0), np.outer(weights, weights)
     found: list[float] = []
     for _ in range(integer("steps", steps, least=1)):

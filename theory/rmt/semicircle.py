@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, integer, quiet, representable, within
+from theory._checks import Floats, integer, quiet, representable
 from theory.rmt._laws import LARGEST_ORDER, TailLaw, line, log, off_the_cut, one_scale, plane
 
 
@@ -91,30 +91,14 @@ class Semicircle(TailLaw):
         below, above = self._gaps(x)
         return (math.log(2 / math.pi) - math.log(self.sigma) + (log(below) + log(above)) / 2)[()]
 
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Probability of values <= `x`; small values keep their relative accuracy."""
+    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
         below, above = self._gaps(x)
         # mirrored beyond the centre: only the smaller tail is computed
         tail = _kepler(4 * np.arctan2(np.sqrt(np.minimum(below, above)), np.sqrt(np.maximum(below, above))))
-        return np.where(below <= above, tail, 1 - tail)[()]
+        return np.where(below <= above, tail, 1 - tail), np.where(above <= below, tail, 1 - tail)
 
-    def sf(self, x: ArrayLike) -> Floats:
-        """Probability of values > `x`."""
-        return self.cdf(-line("x", x))
-
-    def ppf(self, u: ArrayLike) -> Floats:
-        """Quantile: the point below which a share `u` of the law lies.
-
-        >>> float(Semicircle(sigma=1.0).ppf(1.0))
-        2.0
-        """
-        u = within("u", u, 0.0, 1.0)
-        angle = _inverse_kepler(np.minimum(u, 1 - u)) / 2
-        return (np.where(u <= 0.5, -2.0, 2.0) * self.sigma * np.cos(angle))[()]
-
-    def isf(self, u: ArrayLike) -> Floats:
-        """Inverse of `sf`."""
-        return -self.ppf(u)
+    def _quantile(self, u: Floats, v: Floats) -> Floats:
+        return np.where(u <= v, -2.0, 2.0) * self.sigma * np.cos(_inverse_kepler(np.minimum(u, v)) / 2)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the branch that decays like 1/z.

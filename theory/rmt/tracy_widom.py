@@ -117,11 +117,6 @@ class TracyWidom(TailLaw):
         left = x <= SPLIT
         return np.where(left, small, rest), np.where(left, rest, small)
 
-    def _log_density(self, x: Floats) -> Floats:
-        """Logarithm of the density."""
-        x = np.clip(x, *_WIDEST)
-        return _log_tail(x, self.beta) + np.log(np.abs(_log_tail(x, self.beta, 1)))
-
     def _quantile(self, u: Floats, v: Floats) -> Floats:
         """The point with probability `u` below it and `v` above, by Newton's method on the logarithm of a tail."""
         left = u <= self._tails(np.array(SPLIT))[0]

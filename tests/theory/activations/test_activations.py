@@ -11,8 +11,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from theory import activations
-from theory.activations import gaussian_kernels, single
-from theory.activations.gaussian import Kernels, Moments, NumericalKernels, PiecewiseLinear
+from theory.activations import Activation, _quadrature, gaussian_kernels, leaky_relu, single
+from theory.activations.gaussian import (
+    ConvergenceError,
+    Kernels,
+    Moments,
+    NumericalKernels,
+    PiecewiseLinear,
+)
 
 NAMES = ["relu", "leaky_relu", "linear", "tanh", "erf", "sigmoid", "softplus", "gelu"]
 
@@ -178,11 +184,6 @@ def test_fluctuations_vanish_with_the_gap(name: str) -> None:
     assert small.value == pytest.approx(1e-28 * nothing.square, rel=1e-5)  # V = d phi'^2
 
 
-@pytest.mark.parametrize("name", ["tanh", "erf", "linear"])
-def test_odd_activation_of_independent_inputs_has_no_overlap(name: str) -> None:
-    assert kernel(name).value(2.0, 0.0, 2.0).overlap == 0.0
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_zero_variance_evaluates_at_zero(name: str) -> None:
     activation = single(name)
@@ -202,12 +203,41 @@ def test_derivatives_of_a_named_activation_are_looked_at_once_and_of_others_at_e
         gaussian_kernels(own)
 
 
-@pytest.mark.parametrize("name", [*EXACT, "relu", "leaky_relu", "linear"])
-def test_derivatives_are_the_derivatives_of_the_function(name: str) -> None:
-    x = np.array([-7.3, -2.1, -0.4, 0.3, 1.7, 5.9])
-    activation, h = single(name), 1e-5
-    assert activation.second_derivative is not None
-    slope = (activation.function(x + h) - activation.function(x - h)) / (2 * h)
-    turn = (activation.derivative(x + h) - activation.derivative(x - h)) / (2 * h)
-    assert_allclose(activation.derivative(x), slope, atol=1e-9)
-    assert_allclose(activation.second_derivative(x), turn, atol=1e-9)
+# ----- what cannot be averaged
+
+
+def test_wrong_derivatives_are_found_out() -> None:
+    with pytest.raises(ValueError, match=r"^derivative must be the derivative of what stands before it"):
+        gaussian_kernels(Activation("bad", np.tanh, np.cos))
+    with pytest.raises(ValueError, match=r"^second_derivative must be the derivative of what"):
+        gaussian_kernels(Activation("bad", np.sin, np.cos, np.sin))
+
+
+@pytest.mark.parametrize("arguments", [(1e13, 5e12, 5e12), (1e14, 1e14, 1e-9), (1e14, 0.0, 1e14)])
+def test_variance_beyond_the_rule_is_refused(arguments: tuple[float, float, float]) -> None:
+    with pytest.raises(ConvergenceError, match=r"activation 'tanh': variance 1e\+1. is too large"):
+        kernel("tanh").value(*arguments)
+
+
+@pytest.mark.parametrize("name", ["relu", "erf", "tanh"])
+def test_rounding_of_a_recursion_is_forgiven(name: str) -> None:
+    k = kernel(name)
+    assert k.value(2.0, 2.0 + 1e-12, 0.0) == k.value(2.0, 2.0, 0.0)
+    assert k.derivative(2.0, -2.0 - 1e-12, 4.0 + 1e-12) == k.derivative(2.0, -2.0, 4.0)
+
+
+def test_overflow_of_a_closed_form_is_infinite_and_of_a_quadrature_unsettled() -> None:
+    assert leaky_relu(-1e75).kernels is not None
+    assert leaky_relu(-1e75).kernels.value(1e200, 0.0, 1e200) == (math.inf, math.inf, math.inf)
+    with pytest.raises(ConvergenceError, match="did not settle"):
+        NumericalKernels("huge", lambda x: 1e300 * np.tanh(x), lambda x: 1e300 / np.cosh(x) ** 2).value(
+            1.0, 0.5, 0.5
+        )
+
+
+def test_a_small_share_of_a_variance_does_not_make_the_grid_long() -> None:
+    """One grid for both parts would take its step from the smaller part and its length from the larger one."""
+    for level in range(5):
+        grid = _quadrature._trapezoid(1e-8, 1.0, level)
+        assert isinstance(grid, _quadrature._Tensor)
+        assert len(grid.weights) * len(grid._zeta) < 1 << 21

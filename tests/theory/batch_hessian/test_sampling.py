@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -52,23 +51,6 @@ def test_a_fixed_data_set_fluctuates_with_its_own_variance(values: list[int], da
         variance=variance, batch_size=batch, dataset_size=total, replacement=True
     )
     assert_allclose(again, float(mean_power(lists, 2)), rtol=1e-13, atol=0.0)
-
-
-def test_replacement_allows_more_draws_than_samples() -> None:
-    assert_allclose(
-        finite_population_fluctuation(variance=3.0, batch_size=12, dataset_size=4, replacement=True), 0.25
-    )
-    with pytest.raises(ValueError, match="batch_size must be at most dataset_size"):
-        finite_population_fluctuation(variance=3.0, batch_size=12, dataset_size=4)
-
-
-def test_limits_of_the_data_set_size() -> None:
-    unbounded = finite_population_fluctuation(variance=3.0, batch_size=4, dataset_size=[1e15, math.inf])
-    assert_allclose(unbounded, 0.75, rtol=1e-14)
-    assert finite_population_fluctuation(variance=3.0, batch_size=1, dataset_size=1) == 0.0
-    assert_array_equal(
-        finite_population_fluctuation(variance=[3.0, 1e300], batch_size=9, dataset_size=9), 0.0
-    )
 
 
 @SETTINGS

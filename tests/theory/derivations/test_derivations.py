@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -10,10 +11,26 @@ import pytest
 import sympy
 from numpy.testing import assert_allclose
 
-from theory import derivations, gauss_newton, softmax, zone
+from theory import (
+    batch_hessian,
+    criticality,
+    derivations,
+    fisher,
+    gauss_newton,
+    learning_rates,
+    linear_network,
+    outliers,
+    rmt,
+    softmax,
+    zone,
+)
+from theory.activations import erf, gaussian_kernels, relu
 from theory.derivations import (
+    descent,
     descent as descent_derivations,
+    spectra as spectral,
     spectra as spectral_derivations,
+    wide,
     wide as wide_derivations,
     zone as zone_derivations,
 )
@@ -145,3 +162,163 @@ def test_import_leaves_sympy_alone() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "False"
+
+
+SIGMA, BETA = 0.7, np.array([0.13, 1.0, 3.7, 40.0])
+EXCESS = np.array([[1.003], [1.7], [30.0]])  # spike over threshold
+
+
+def test_wigner_outlier_and_its_inverse() -> None:
+    spike = np.array([0.71, 0.9, 5.3])
+    found = numeric(spectral.wigner_outlier(), spike, SIGMA)
+
+    assert_allclose(found, outliers.additive_wigner(spike, sigma=SIGMA).eigenvalue, rtol=1e-14)
+    assert_allclose(numeric(spectral.noise_free_spike(), found, SIGMA), spike, rtol=1e-7)
+    assert_allclose(
+        numeric(spectral.noise_free_spike(), found, SIGMA),
+        batch_hessian.noise_free_eigenvalue(found, sigma=SIGMA / 3, dim=90, dataset_size=10),
+        rtol=1e-7,
+    )
+
+
+def test_wishart_threshold_outlier_and_overlap() -> None:
+    threshold = numeric(spectral.wishart_threshold(), BETA, SIGMA)
+    spike = EXCESS * threshold
+    top = outliers.additive_wishart(spike, q=BETA, variance=SIGMA**2)
+
+    assert_allclose(top.threshold, np.broadcast_to(threshold, spike.shape), rtol=1e-14)
+    assert_allclose(top.eigenvalue, numeric(spectral.wishart_outlier(), spike, BETA, SIGMA), rtol=1e-12)
+    assert_allclose(top.overlap, numeric(spectral.additive_overlap(), spike, BETA, SIGMA), rtol=1e-9)
+
+
+def test_information_plus_noise_outlier_and_overlap() -> None:
+    spike = EXCESS * np.sqrt(BETA) * SIGMA**2
+    top = outliers.information_plus_noise(spike, q=BETA, variance=SIGMA**2)
+    overlap = numeric(spectral.information_plus_noise_overlap(), spike, BETA, SIGMA)
+
+    assert_allclose(
+        top.eigenvalue, numeric(spectral.information_plus_noise_outlier(), spike, BETA, SIGMA), rtol=1e-12
+    )
+    assert_allclose(top.overlap, overlap, rtol=1e-10)
+
+
+def test_gap_is_that_of_every_model() -> None:
+    t_c = np.sqrt(BETA) * SIGMA**2
+    t = EXCESS * t_c
+    gap = numeric(spectral.outlier_gap(), t, t_c)
+    for top in (
+        outliers.additive_wishart(t + BETA * SIGMA**2, q=BETA, variance=SIGMA**2),
+        outliers.information_plus_noise(t, q=BETA, variance=SIGMA**2),
+        outliers.additive_wigner(t, sigma=t_c),
+    ):
+        assert_allclose(top.eigenvalue - top.edge, gap, rtol=1e-9, atol=1e-14 * BETA.max())
+
+
+def test_marchenko_pastur_transform_and_density() -> None:
+    for beta in BETA:
+        law = rmt.MarchenkoPastur(q=beta, variance=SIGMA**2)
+        low, high = law.edges
+        x = np.linspace(low, high, 9)[1:-1]
+        z = high * np.array([1.001, 1.5, 40.0])
+        assert_allclose(
+            law.stieltjes(z), numeric(spectral.marchenko_pastur_transform(), z, beta, SIGMA), rtol=1e-11
+        )
+        assert_allclose(law.pdf(x), numeric(spectral.marchenko_pastur_density(), x, beta, SIGMA), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.03, 0.6, 1.0, 9.0])
+def test_symmetric_directions(rate: float) -> None:
+    law = rmt.CompoundFreePoisson(rate=rate, jumps=[1.3, -1.3])
+    threshold = float(numeric(spectral.symmetric_poisson_threshold(), rate, 1.3))
+    spike = threshold * np.array([1.001, 2.5])
+    top = outliers.additive(spike, law)
+
+    assert_allclose(top.threshold, threshold, rtol=1e-13)
+    assert_allclose(
+        top.eigenvalue, numeric(spectral.symmetric_poisson_outlier(), spike, rate, 1.3), rtol=1e-13
+    )
+
+
+def test_mean_without_replacement_is_the_fluctuation_of_a_data_set() -> None:
+    batch = np.arange(1, 6)
+    found = numeric(descent.mean_without_replacement(), 0.7, batch, 5)
+    exact = batch_hessian.finite_population_fluctuation(variance=0.49, batch_size=batch, dataset_size=5)
+    assert_allclose(exact, found, rtol=1e-13, atol=1e-30)
+
+
+def test_one_step_rate_is_the_mean_square_limit() -> None:
+    b = np.array([0.3, 7.0, 900.0])
+    found = numeric(descent.one_step_rate(), 1.7, 3.1, b)
+
+    assert_allclose(
+        found,
+        learning_rates.mean_square_limit(1.7, noise=3.1, batch_size=b, dataset_size=math.inf),
+        rtol=1e-14,
+    )
+    h = 0.5 + np.array([-1.0, 1.0]) * math.sqrt(3.1 / 7.0)  # two samples: mean square of one step by hand
+    rate = float(numeric(descent.one_step_rate(), 0.5, 3.1, 7.0))
+    assert_allclose(np.mean((1 - rate * h) ** 2), 1.0, rtol=1e-13)
+
+
+def test_rates_of_momentum_and_the_exponent_of_theorem_4() -> None:
+    ball, nesterov = (f(100.0, 1.3) for f in (learning_rates.heavy_ball, learning_rates.nesterov))
+    assert_allclose(ball.learning_rate, numeric(descent.heavy_ball_rate(), 100.0, 1.3), rtol=1e-14)
+    assert_allclose(nesterov.contraction, numeric(descent.slowest_nesterov_mode(), 100.0, 1.3), rtol=1e-13)
+    crossover = 300 * 0.2**2 / 1.7**2
+    b = crossover * np.array([1.01, 3.0, 200.0])
+    found = learning_rates.sgd_exponent(1.7, sigma=0.2, dim=300, batch_size=b, dataset_size=math.inf)
+    assert_allclose(found, numeric(descent.theorem_4_exponent(), b, crossover), rtol=1e-12)
+
+
+@pytest.mark.parametrize("angle", [0.03, 0.9, math.pi / 2, 2.8])
+def test_arccosine_kernels_are_those_of_relu(angle: float) -> None:
+    a = 1.7
+    kernels, pair = gaussian_kernels(relu), (a, a * math.cos(angle), a * (1 - math.cos(angle)))
+
+    assert_allclose(kernels.value(*pair).overlap, numeric(wide.arccosine_kernel(), a, angle), rtol=1e-11)
+    assert_allclose(
+        kernels.derivative(*pair).overlap, numeric(wide.arccosine_slope_kernel(), angle), rtol=1e-11
+    )
+
+
+def test_erf_kernel() -> None:
+    found = gaussian_kernels(erf).value(1.3, 0.4, 0.9).overlap
+    assert_allclose(found, sympy.lambdify(wide.erf_kernel().symbols, wide.erf_kernel().expression)(1.3, 0.4))
+
+
+def test_fixed_point_of_relu() -> None:
+    found = criticality.variance_fixed_point("relu", weight_variance=1.3, bias_variance=0.4)
+    assert_allclose(found, numeric(wide.relu_fixed_point(), 1.3, 0.4), rtol=1e-14)
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-3])
+def test_correlations_of_critical_relu_join_by_a_power(distance: float) -> None:
+    gap = gaussian_kernels(relu).value(2.0, 2.0 * (1 - distance), 2.0 * distance).gap
+    assert_allclose(gap, numeric(wide.relu_correlation_map(), distance), rtol=distance**1.5)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 9])
+def test_constant_of_critical_relu(depth: int) -> None:
+    kappas = fisher.kappas("relu", depth=depth, weight_variance=2.0, bias_variance=0.0)
+    assert_allclose(kappas.kappa1, numeric(wide.critical_relu_kappa(), depth), rtol=1e-14)
+
+
+def test_normalisation_leaves_two_directions_less() -> None:
+    rank = wide.normalisation_rank()
+    assert rank.expression.subs(rank.symbols[0], 6) == fisher.layer_norm_rank(6)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 9])
+def test_constants_of_linear_networks(depth: int) -> None:
+    found = fisher.fluctuation_constants(
+        "linear", depth=depth, outputs=1, weight_variance=1.3, bias_variance=0.4
+    )
+
+    assert_allclose(found.c1, numeric(wide.linear_lower_constant(), 1.3, depth), rtol=1e-13)
+    assert_allclose(found.c2, numeric(wide.linear_fluctuations(), 1.3, depth), rtol=1e-13)
+
+
+def test_edge_is_the_minimum_of_the_derived_function() -> None:
+    w = np.linspace(0.01, 1 / (1 + math.sqrt(0.6)), 20001)
+    edge = linear_network.linear_network_edge(0.8, weight_variance=1.0, width_ratios=[1.0, 0.6])
+    assert_allclose(edge, numeric(wide.linear_edge(), w, 0.8, 0.6).min(), rtol=1e-8)

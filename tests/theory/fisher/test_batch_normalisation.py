@@ -54,11 +54,6 @@ def test_output_variance_is_that_of_the_last_kernel(setting: dict[str, Any]) -> 
     assert output_variance(**setting, samples=1) == 0.0
 
 
-def test_linear_output_variance_needs_no_average() -> None:
-    found = output_variance("linear", depth=5, samples=4, weight_variance=1.3, bias_variance=0.7)
-    assert found == pytest.approx(0.75 * 1.3**5, rel=1e-14)
-
-
 # ------------------------------------------------------------------------------------------ statistics
 
 
@@ -124,11 +119,6 @@ def test_share_of_layers_of_different_widths() -> None:
     setting = {"depth": 3, "weight_variance": 1.0, "bias_variance": 0.3, "width_ratios": ratios.tolist()}
     share = deviation_share("linear", **setting, width=70, samples=9)
     assert 8 * share == pytest.approx(1 + (above / ratios).sum() / above[0] / 70 * 7, rel=1e-12)
-
-
-@pytest.mark.parametrize("setting", [RELU, TANH | {"depth": 3}], ids=["relu", "tanh"])
-def test_two_samples_lose_all(setting: dict[str, Any]) -> None:
-    assert deviation_share(**setting, width=50, samples=2) == 1.0
 
 
 def test_read_out_weights_are_in_the_outputs_and_in_the_backward_signal() -> None:

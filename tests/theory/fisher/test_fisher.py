@@ -19,24 +19,6 @@ from theory.order_parameters import order_parameters
 # ------------------------------------------------------------------------------------------- kappas
 
 
-def test_eq_11_has_the_backward_moment_not_the_forward_one_twice() -> None:
-    """One hidden linear layer, weights of variance w: Tr K / (C T M) = w + (w + b) exactly."""
-    result = kappas("linear", depth=2, weight_variance=3.0, bias_variance=0.5)
-    assert_allclose(result, [1.0, 3.0 + 3.5, 0.5, 6.0])
-
-
-@pytest.mark.parametrize("name", ["tanh", "erf", "linear"])
-@pytest.mark.parametrize("depth", [2, 5])
-def test_odd_activation_without_bias_is_centred(name: str, depth: int) -> None:
-    assert kappas(name, depth=depth, weight_variance=2.0, bias_variance=0.0).kappa2 == 0.0
-    assert kappas(name, depth=depth, weight_variance=2.0, bias_variance=1e-6).kappa2 > 0
-
-
-def test_without_weights_inputs_cannot_be_told_apart() -> None:
-    result = kappas("relu", depth=3, weight_variance=0.0, bias_variance=0.7)
-    assert_allclose(result, [2.0, 0.175, 0.175, 0.0])
-
-
 # --------------------------------------------------------------------------------------- statistics
 
 

@@ -9,11 +9,13 @@ import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import integrate
 
 from theory import fisher
-from theory.activations import Activation, gaussian_kernels, single
-from theory.fisher import layer_normalisation
+from theory.activations import Activation
 from theory.fisher.layer_normalisation import (
+    expected_etas,
+    inverse_variance_cdf,
     layer_norm_kappas,
     layer_norm_largest,
     layer_norm_rank,
@@ -82,13 +84,6 @@ def test_kappas_follow_the_recursion_of_unit_variance(depth: int, weight: float,
     assert_allclose(found[1:], naive_kappas(depth, weight, bias, 200), rtol=1e-12)
 
 
-def test_a_rectifier_without_biases_is_divided_by_the_variance_of_its_layers() -> None:
-    """A homogeneous network: every hidden layer is divided by sqrt(q), its moments and those below by q."""
-    plain = fisher.kappas("relu", depth=2, weight_variance=2.0, bias_variance=0.0)
-    found = layer_norm_kappas("relu", depth=2, weight_variance=2.0, bias_variance=0.0)
-    assert_allclose(found[1:], np.array(plain[1:]) / 2, rtol=1e-14)
-
-
 @pytest.mark.parametrize("factor", [1e-300, 0.3, 1e300])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_only_the_ratio_of_the_variances_matters(name: str, factor: float) -> None:
@@ -102,22 +97,6 @@ def test_only_the_ratio_of_the_variances_matters(name: str, factor: float) -> No
 def test_without_weights_all_inputs_look_alike() -> None:
     found = layer_norm_kappas("relu", depth=3, weight_variance=0.0, bias_variance=0.7)
     assert_allclose(found, [2.0, 0.25, 0.25, 0.0])
-
-
-@pytest.mark.parametrize("activation", ["tanh", "relu", "erf"])
-def test_normalised_kernels_are_those_of_the_rescaled_activation(activation: str) -> None:
-    q, share = 2.7, 0.4
-    base = single(activation)
-    kernels = layer_normalisation._UnitVariance(gaussian_kernels(base))
-    direct = gaussian_kernels(base)
-    pair, unit = (q, q * share, q * (1 - share)), (1.0, share, 1 - share)
-    assert_allclose(kernels.value(*pair), direct.value(*unit), rtol=1e-13)
-    assert_allclose(kernels.derivative(*pair), np.array(direct.derivative(*unit)) / q, rtol=1e-13)
-    assert_allclose(kernels.curvature(*pair), direct.curvature(*unit) / q**2, rtol=1e-13)
-    powers = np.array([0, 2, 2, 2, 1])
-    assert_allclose(
-        kernels.fluctuations(*pair[1:]), np.array(direct.fluctuations(*unit[1:])) / q**powers, rtol=1e-12
-    )
 
 
 # --------------------------------------------------------------------------------------- statistics
@@ -200,3 +179,67 @@ def test_the_rank_is_that_of_the_derivative_of_the_normalisation(outputs: int) -
     values = np.linalg.svd(np.array(columns) / (2 * step), compute_uv=False)
     assert (values > 1e-6).sum() == layer_norm_rank(outputs)
     assert layer_norm_rank(1) == 0
+
+
+def by_mixture(a: float, x: float) -> tuple[float, float]:
+    """Factors of pairs of samples, without and with their squared cosine, from independent chi-squares."""
+    k = np.arange(200_000)
+    weights = np.cumprod(np.append(1.0, x * (a + k[:-1]) / (1 + k[:-1]))) * (1 - x) ** a
+    pairs = weights * ((a - 1) / (1 - x) / (a + k - 1)) ** 2
+    return float(pairs.sum()), float((pairs * (k + 0.5) / (k + a)).sum())
+
+
+@pytest.mark.parametrize("outputs", [6, 7, 12, 40])
+@pytest.mark.parametrize("bias", [0.0, 0.4, 8.0])
+def test_expected_etas_are_those_of_correlated_chi_squares(outputs: int, bias: float) -> None:
+    """A linear network: its outputs have variance w + b and covariance b (w/(w + b) + 1)."""
+    w, samples = 1.5, 7
+    found = expected_etas(
+        "linear", depth=2, samples=samples, outputs=outputs, weight_variance=w, bias_variance=bias
+    )
+    q = w + bias
+    c = bias * (w / q + 1) / q
+    one = outputs / (outputs - 3) / q
+    own = one**2 * (outputs - 3) / (outputs - 5)
+    pairs = by_mixture((outputs - 1) / 2, c * c)
+    squares = [own / samples + (1 - 1 / samples) * one**2 * pair for pair in pairs]
+    assert_allclose(found, [one, own, *squares], rtol=1e-11)
+
+
+def test_expected_etas_of_identical_samples_are_those_of_one() -> None:
+    found = expected_etas("relu", depth=3, samples=9, outputs=8, weight_variance=0.0, bias_variance=0.5)
+    assert_allclose(found[1:], [found.eta2] * 3, rtol=1e-12)
+    single = expected_etas("relu", depth=3, samples=1, outputs=8, weight_variance=2.0, bias_variance=0.5)
+    assert_allclose(single[1:], [single.eta2] * 3, rtol=1e-12)
+
+
+def test_heavy_tails_have_no_expectation() -> None:
+    found = {c: expected_etas(**RELU, samples=50, outputs=c) for c in (1, 2, 3, 4, 5, 6)}
+    assert [math.isinf(found[c].eta1) for c in found] == [True] * 3 + [False] * 3
+    assert all(math.isinf(x) for c in (3, 4, 5) for x in found[c][1:])
+    assert all(map(math.isfinite, found[6]))
+
+
+@pytest.mark.parametrize("outputs", [2, 3, 6])
+def test_distribution_of_the_inverse_variance_by_drawing_outputs(outputs: int) -> None:
+    """Outputs less their mean, of variance w + b: the normalised units below them have mean square 1."""
+    w, b = 1.5, 0.4
+    drawn = math.sqrt(w + b) * np.random.default_rng(7).standard_normal((20_000, outputs))
+    inverse = 1 / drawn.var(axis=1)
+    at = np.quantile(inverse, [0.05, 0.3, 0.6, 0.9, 0.99])
+    found = inverse_variance_cdf(at, "linear", depth=2, outputs=outputs, weight_variance=w, bias_variance=b)
+    assert_allclose(found, [0.05, 0.3, 0.6, 0.9, 0.99], atol=0.012)
+
+
+def test_distribution_of_the_inverse_variance_has_the_expected_mean_and_tail() -> None:
+    def above(y: float, outputs: int) -> float:
+        return 1 - float(inverse_variance_cdf(y, **RELU, outputs=outputs))
+
+    mean = integrate.quad(above, 0, 1, args=(9,))[0] + integrate.quad(above, 1, np.inf, args=(9,))[0]
+    assert mean == pytest.approx(expected_etas(**RELU, samples=1, outputs=9).eta1, rel=1e-7)
+    for outputs in (2, 3, 5):
+        ratio = above(2e4, outputs) / above(1e4, outputs)
+        assert math.log2(ratio) == pytest.approx(-(outputs - 1) / 2, abs=1e-3)
+    assert_allclose(inverse_variance_cdf([-1.0, 0.0, np.inf], **RELU, outputs=4), [0, 0, 1])
+    tiny = {"depth": 2, "weight_variance": 1e-310, "bias_variance": 0.0}
+    assert inverse_variance_cdf(np.inf, "relu", **tiny, outputs=4) == 1

@@ -16,12 +16,6 @@ SETTING: dict[str, Any] = {"depth": 3, "weight_variance": 1.7, "bias_variance": 
 SIZES: dict[str, Any] = {"width": 50, "samples": 7, "outputs": 3}
 
 
-def test_linear_kernel_by_hand() -> None:
-    """Two layers: (w x.x' + b) w from below, w (w x.x' + b) + b on top."""
-    found = tangent_kernel("linear", depth=2, weight_variance=3.0, bias_variance=0.5)
-    assert_allclose(found, [3 * 3.5 + 3 * 3.5 + 0.5, 3 * 0.5 + 3 * 0.5 + 0.5, 18.0])
-
-
 @given(st.sampled_from(["relu", "erf", "linear"]), st.integers(2, 6), st.floats(0.05, 4), st.floats(0, 2))
 @settings(deadline=None, max_examples=40, derandomize=True)
 def test_kernel_is_that_of_kappas_with_weights_and_biases_scaled(
@@ -51,16 +45,6 @@ def test_statistics_are_those_of_the_block_matrix() -> None:
     p = parameter_count(depth=3, width=50, outputs=3)
     found = tangent_kernel_statistics("erf", **SETTING, **SIZES)
     assert_allclose(found, [values.sum() / p, (values**2).sum() / p, values.max()], rtol=1e-12)
-
-
-def test_widths_enter_through_the_number_of_parameters_alone() -> None:
-    ratios = [0.5, 1.0, 2.0]
-    one = tangent_kernel_statistics("erf", **SETTING, **SIZES)
-    two = tangent_kernel_statistics("erf", **SETTING, **SIZES, width_ratios=ratios)
-    share = parameter_count(depth=3, width=50, outputs=3) / parameter_count(
-        depth=3, width=50, outputs=3, width_ratios=ratios
-    )
-    assert_allclose(two, np.array(one) * [share, share, 1.0], rtol=1e-13)
 
 
 def test_edges_of_the_domain() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -59,3 +61,20 @@ def test_gradient_weights_and_their_norm() -> None:
 def test_scatter_is_that_of_chi_squared(dim: int) -> None:
     law = stats.chi2(dim)
     assert_allclose(gauss_newton.gradient_scatter(dim), law.var() / law.mean() ** 2, rtol=1e-13)
+
+
+MATRIX = np.array(
+    [[1.3, 0.4, -0.7, 0.2], [0.4, -0.6, 0.1, 0.9], [-0.7, 0.1, 2.1, -0.3], [0.2, 0.9, -0.3, 0.5]]
+)
+
+
+@pytest.mark.parametrize("matrix", [MATRIX, MATRIX @ MATRIX, np.diag([3.0, -1.0])])
+def test_variance_over_all_signs(matrix: np.ndarray) -> None:
+    signs = np.array(list(product((-1.0, 1.0), repeat=len(matrix))))
+    forms = ((signs @ matrix) * signs).sum(axis=1)
+    found = gauss_newton.sign_probe_variance(
+        np.square(matrix).sum(), squared_diagonal=np.square(np.diag(matrix)).sum()
+    )
+
+    assert_allclose(forms.mean(), np.trace(matrix), rtol=1e-13)
+    assert_allclose(found, forms.var(), rtol=1e-12, atol=1e-12)

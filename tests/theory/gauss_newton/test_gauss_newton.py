@@ -71,21 +71,6 @@ def test_excess_agrees_with_60_digits(g: float, d: int, c: float, e: float) -> N
     assert_allclose(gauss_newton.expected_excess(g, dim=d, sigma_c=c, sigma_e=e), expected, rtol=2e-15)
 
 
-@pytest.mark.parametrize("sigma_c", [0.1, 1.0, 3.0])
-def test_gradient_norm_is_that_of_the_sum_over_class_means(sigma_c: float) -> None:
-    rng = np.random.default_rng(1)
-    predicted, prior = rng.dirichlet(np.ones(7), size=2)
-    C = np.sqrt(30) * sigma_c * np.linalg.qr(rng.normal(size=(30, 30)))[0][:7]
-
-    found = gauss_newton.expected_gradient_norm(predicted, prior, dim=30, sigma_c=sigma_c)
-    assert_allclose(found, np.linalg.norm(C.T @ (predicted - prior)), rtol=1e-13)
-
-
-@pytest.mark.parametrize(("dim", "floor"), [(1, 1.0), (49, 0.2), (7, 0.5)])
-def test_noise_floor_values(dim: int, floor: float) -> None:
-    assert_allclose(gauss_newton.excess_noise_floor(dim), floor, rtol=1e-15)
-
-
 def test_hessian_excess_of_a_sum_with_traceless_orthogonal_part() -> None:
     """G diagonal and the rest off-diagonal: zero trace and zero inner product, so that it is exact."""
     rng = np.random.default_rng(0)

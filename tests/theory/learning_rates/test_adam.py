@@ -47,12 +47,6 @@ def step_by_step(
     return float(mean[0]), float(moment[0, 0])
 
 
-def test_moments_are_those_of_single_steps() -> None:
-    found = adam.adam_moments(**NOISY)
-    mean, square = step_by_step(**NOISY)
-    assert_allclose([found.mean, found.square], [mean, square], rtol=0.01)
-
-
 def test_the_limit_is_of_first_order() -> None:
     """With eta and 1 - beta a quarter as large, noise and steps to match, a quarter of the difference is left."""
     off = []
@@ -84,15 +78,6 @@ def test_half_life_is_kept_from_one_batch_size_to_another() -> None:
 
 
 GRADIENT, NOISE = np.array([0.3, -0.1, 0.05]), np.array([1.0, 0.6, 2.0])
-HESSIAN = np.array([[2.0, -0.3, 0.2], [-0.3, 1.0, 0.1], [0.2, 0.1, 0.5]])
-SIGNS: dict[str, Any] = {"gradient": GRADIENT, "hessian": HESSIAN, "noise": NOISE}
-
-
-def test_sign_rate_is_that_of_drawn_signs() -> None:
-    noise = NOISE / 3 * np.random.default_rng(3).standard_normal((400_000, 3))
-    signs = np.sign(GRADIENT + noise)
-    expected = (signs @ GRADIENT).mean() / np.einsum("di,ij,dj->d", signs, HESSIAN, signs).mean()
-    assert_allclose(adam.sign_rate(**SIGNS, batch_size=9), expected, rtol=0.01)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])

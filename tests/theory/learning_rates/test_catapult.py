@@ -47,10 +47,6 @@ def test_the_end_is_that_of_a_whole_run(product: float) -> None:
     assert said <= 2
 
 
-def test_the_end_does_not_know_the_sign() -> None:
-    assert catapult.final_product(-0.02, 3.3) == catapult.final_product(0.02, 3.3)
-
-
 @pytest.mark.parametrize("width", [8, 120])
 def test_the_mean_end_by_drawn_networks(width: int) -> None:
     rng = np.random.default_rng(3)

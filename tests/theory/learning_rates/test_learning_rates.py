@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
+from theory import learning_rates
 from theory.batch_hessian import batch_eigenvalue
 from theory.learning_rates import (
     heavy_ball,
@@ -16,21 +20,6 @@ from theory.learning_rates import (
     sgd_limit,
     stability_limit,
 )
-
-
-def test_gradient_descent_is_stable_below_its_limit_only() -> None:
-    sharpness = np.array([0.3, 2.0, 50.0])
-    limit = stability_limit(sharpness)
-
-    assert_allclose(np.abs(1 - limit * sharpness), 1.0, rtol=1e-15)
-    assert np.all(np.abs(1 - 0.999 * limit * sharpness) < 1) and np.all(
-        np.abs(1 - 1.001 * limit * sharpness) > 1
-    )
-
-
-def test_a_round_bowl_takes_one_step() -> None:
-    for method in (heavy_ball, nesterov):
-        assert method(4.0, 4.0) == (0.25, 0.0, 0.0)
 
 
 def test_sgd_limit_is_stable_for_the_batch_eigenvalue() -> None:
@@ -71,3 +60,67 @@ def test_mean_square_limit_survives_overflow_of_its_parts() -> None:
 def test_one_size_keeps_its_rate_however_small_it_is() -> None:
     size = {"known": 1e-307, "batch_size": [1e-307, 2e-307], "crossover": 200, "dataset_size": math.inf}
     assert linear_then_flat(3.0, **size).tolist() == [3.0, 6.0]
+
+
+METHODS = ["heavy_ball", "nesterov"]
+INTERVALS = [(10.0, 0.1), (100.0, 1.3), (0.9, 0.013), (7.0, 3.0), (1e-3, 1e-7)]
+
+
+def radius(method: str, rate: float, rho: float, eigenvalues: Any) -> float:
+    """Worst spectral radius of the companion matrix."""
+    worst = 0.0
+    for h in eigenvalues:
+        shrink = 1 - rate * h
+        row = [(1 + rho) * shrink, -rho * shrink] if method == "nesterov" else [shrink + rho, -rho]
+        worst = max(worst, float(np.abs(np.linalg.eigvals(np.array([row, [1.0, 0.0]]))).max()))
+    return worst
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    rate=st.floats(0.01, 3.0),
+    rho=st.floats(-1.5, 1.5),
+    largest=st.floats(-2.0, 4.0),
+    share=st.floats(0.0, 1.0),
+)
+def test_the_worst_eigenvalue_is_an_end_of_the_interval(
+    method: str, rate: float, rho: float, largest: float, share: float
+) -> None:
+    smallest = largest - 5 * share
+    found = getattr(learning_rates, f"{method}_contraction")(rate, rho, largest=largest, smallest=smallest)
+
+    inside = radius(method, rate, rho, np.linspace(smallest, largest, 31))
+    assert_allclose(found, inside, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
+def test_contractions_of_the_named_constants(largest: float, smallest: float) -> None:
+    ends = {"largest": largest, "smallest": smallest}
+    for name, method in (
+        ("heavy_ball", "heavy_ball"),
+        ("nesterov", "nesterov"),
+        ("best_nesterov", "nesterov"),
+    ):
+        constants = getattr(learning_rates, name)(largest, smallest)
+        found = getattr(learning_rates, f"{method}_contraction")(*constants[:2], **ends)
+        # double roots: the radius is good to the root of the rounding error
+        assert_allclose(found, constants.contraction, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
+def test_no_other_nesterov_is_faster(largest: float, smallest: float) -> None:
+    best = learning_rates.best_nesterov(largest, smallest)
+    for a in (0.95, 1.0, 1.05):
+        for m in (0.95, 1.0, 1.02):
+            found = learning_rates.nesterov_contraction(
+                a * best.learning_rate, m * best.momentum, largest=largest, smallest=smallest
+            )
+            assert found > best.contraction * (1 - 1e-6)
+
+
+def test_best_nesterov_at_its_ends() -> None:
+    assert learning_rates.best_nesterov(4.0, 4.0) == (0.25, 0.0, 0.0)
+    assert learning_rates.best_nesterov(1.0, 1e-308).contraction <= 1
+    nearly = learning_rates.best_nesterov(1.0, 1 - 1e-15)
+    assert_allclose(nearly.contraction, 3 * 1e-15 / 8, rtol=0.2)

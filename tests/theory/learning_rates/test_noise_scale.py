@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from theory import learning_rates
 from theory.learning_rates import noise_scale
 
 RNG = np.random.default_rng(7)
@@ -37,13 +36,6 @@ def test_best_rate_is_stationary_over_all_batches_and_its_decrease_is_reached(si
     assert_allclose(
         noise_scale.best_step_decrease(**STEP, batch_size=size), -mean_change(rate, size), rtol=1e-12
     )
-
-
-def test_simple_scale_is_the_noise_scale_of_a_multiple_of_the_identity() -> None:
-    covariance, g = np.cov(GRADIENTS.T), GRADIENTS.mean(0)
-    simple = noise_scale.simple_noise_scale(np.trace(covariance), squared_gradient=g @ g)
-    scale = noise_scale.gradient_noise_scale(np.trace(0.7 * covariance), curvature=0.7 * g @ g)
-    assert_allclose(simple, scale, rtol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1.0, 2.0, 5.0, 6.0, 40.0])
@@ -85,17 +77,3 @@ def test_distances_are_those_over_all_batches(size: int) -> None:
         expected.append(np.trace(moment))
     found = noise_scale.mean_square_distances(matrices, start, rate=0.2, batch_size=size, steps=3)
     assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_distance_stands_still_at_the_limit_of_one_weight() -> None:
-    """With one weight the second moment is kept at 2 h / E h_B^2, the mean-square limit of `learning_rates`."""
-    curvatures = np.array([4.0, 2.0, 1.0])
-    rate = float(
-        learning_rates.mean_square_limit(
-            curvatures.mean(), noise=curvatures.var(ddof=1), batch_size=2, dataset_size=3
-        )
-    )
-    found = noise_scale.mean_square_distances(
-        curvatures[:, None, None], [1.5], rate=rate, batch_size=2, steps=4
-    )
-    assert_allclose(found, 2.25, rtol=1e-12)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from theory import outliers
 from theory.outliers import (
     additive,
     additive_wigner,
@@ -17,12 +18,10 @@ from theory.outliers import (
     information_plus_noise,
     spiked_covariance,
 )
-from theory.rmt import MarchenkoPastur, Semicircle
+from theory.rmt import CompoundFreePoisson, MarchenkoPastur, Semicircle
 
-SETTINGS = settings(deadline=None, max_examples=50, derandomize=True)
+SETTINGS = settings(deadline=None, max_examples=30, derandomize=True)
 RECTANGULAR = [additive_wishart, information_plus_noise, spiked_covariance]
-ratios = st.floats(1e-4, 1e4)
-scales = st.floats(1e-3, 1e3)
 
 
 @pytest.mark.parametrize("spike", [0.8, 1.0, 2.5, -0.9])
@@ -31,16 +30,6 @@ def test_wigner_outlier_solves_the_secular_equation(spike: float) -> None:
     outlier = additive_wigner(spike, sigma=0.7).eigenvalue
 
     assert_allclose(spike * Semicircle(sigma=0.7).stieltjes(outlier), 1.0, rtol=1e-9)
-
-
-@SETTINGS
-@given(q=ratios, variance=scales, excess=st.floats(1.1, 100))
-def test_wishart_outlier_solves_the_secular_equation(q: float, variance: float, excess: float) -> None:
-    spike = excess * additive_wishart(0.0, q=q, variance=variance).threshold
-    top = additive_wishart(spike, q=q, variance=variance)
-
-    assert top.visible
-    assert_allclose(spike * MarchenkoPastur(q=q, variance=variance).stieltjes(top.eigenvalue), 1.0, rtol=1e-7)
 
 
 @pytest.mark.parametrize("q", [0.1, 1.0, 4.0, 20.0])
@@ -168,3 +157,58 @@ def test_the_overlap_of_tiny_noise_is_that_of_its_unit() -> None:
 def test_edges_of_wide_and_tiny_noise_are_in_range() -> None:
     assert_allclose(information_plus_noise(0.0, q=1e308, variance=1e-300).edge, 1e8, rtol=1e-12)
     assert_allclose(additive_wishart(0.0, q=1e308, variance=1e-300).edge, 1e8, rtol=1e-12)
+
+
+ratios = st.floats(-3, 3).map(lambda x: 10**x)
+scales = st.floats(-2, 2).map(lambda x: 10**x)
+beyond = st.floats(1.01, 100)
+jumps = st.lists(
+    st.builds(lambda s, x: s * 10**x, st.sampled_from([-1.0, 1.0]), st.floats(-1, 1)), min_size=1, max_size=3
+)
+compound = st.builds(lambda rate, sizes: CompoundFreePoisson(rate=rate, jumps=sizes), scales, jumps)
+laws = st.one_of(
+    compound,
+    scales.map(lambda v: Semicircle(variance=v)),
+    st.builds(lambda q, v: MarchenkoPastur(q=q, variance=v), ratios, scales),
+)
+
+
+@SETTINGS
+@given(law=laws, excess=beyond, sign=st.sampled_from([-1, 1]))
+def test_overlap_of_any_law_is_the_slope_of_its_outlier(law: Any, excess: float, sign: int) -> None:
+    threshold = float(outliers.additive(float(sign), law).threshold)
+    spike = excess * (threshold if threshold != 0 else sign * 1.0)
+    h = 1e-4 * abs(spike) * min(1.0, excess - 1)
+    f = [outliers.additive(spike + k * h, law).eigenvalue for k in (-2, -1, 1, 2)]
+    slope = (f[0] - 8 * f[1] + 8 * f[2] - f[3]) / (12 * h)
+    size = abs(float(outliers.additive(spike, law).eigenvalue))
+
+    assert_allclose(outliers.additive(spike, law).overlap, slope, rtol=1e-6, atol=1e-14 * size / h + 1e-8)
+
+
+@SETTINGS
+@given(law=laws)
+def test_outliers_of_any_law_leave_the_edge_smoothly(law: Any) -> None:
+    """Value and slope are continuous at the threshold, and no outlier lies inside its edge."""
+    at = outliers.additive(0.0, law)
+    threshold = float(at.threshold)
+    if threshold == 0:
+        return  # an atom or a hard edge at the end: any spike is seen
+    above = outliers.additive(threshold * (1 + 1e-6), law)
+    size = max(map(abs, law.edges))
+
+    assert not outliers.additive(threshold * (1 - 1e-9), law).visible
+    assert above.visible and 0 <= above.overlap < 1e-3
+    assert 0 <= above.eigenvalue - at.edge <= 1e-8 * size
+
+
+@SETTINGS
+@given(law=compound, spike=st.floats(0.01, 100), unit=st.sampled_from([0.25, 8.0]))
+def test_mirror_and_unit_of_any_jumps(law: CompoundFreePoisson, spike: float, unit: float) -> None:
+    mirrored = CompoundFreePoisson(rate=law.rate, jumps=-unit * np.array(law.jumps), weights=law.weights)
+    top, bottom = outliers.additive(spike, law), outliers.additive(-unit * spike, mirrored)
+    size = unit * max(spike, *map(abs, law.edges))
+
+    assert_allclose(bottom.eigenvalue, -unit * top.eigenvalue, rtol=1e-10, atol=1e-12 * size)
+    assert_allclose(bottom.threshold, -unit * top.threshold, rtol=1e-10, atol=1e-12 * size)
+    assert_allclose(bottom.overlap, top.overlap, rtol=0, atol=1e-7)

@@ -96,32 +96,6 @@ def test_a_spike_adds_its_square() -> None:
     assert_allclose(found, 0.49 * 6 / 5 + 9 / 5)
 
 
-def test_moments_tend_to_those_of_the_laws() -> None:
-    big = 10**7
-    semicircle = rmt.Semicircle(sigma=1.3)
-    assert_allclose(
-        rmt.profiled_fourth_moment(sigma=1.3, contrast=0, dim=big), semicircle.moment(4), rtol=1e-6
-    )
-    law = batch_hessian.low_rank_noise(rank=3, variance=0.2, dim=big, batch_size=big / 4)
-    exact = rmt.low_rank_fourth_moment(rank=3, variance=0.2, dim=big, batch_size=big / 4)
-    assert_allclose(exact, law.moment(4), rtol=1e-6)
-    wishart = rmt.MarchenkoPastur(q=2.0, variance=1.3)
-    third = wishart.moment(3) - 3 * wishart.mean() * wishart.moment(2) + 2 * wishart.mean() ** 3
-    assert_allclose(rmt.wishart_third_moment(variance=1.3, dim=2 * big, batch_size=big), third, rtol=1e-6)
-    assert_allclose(
-        rmt.alternating_moment(sigma_a=1.3, sigma_b=0.7, dim=big), 3 * (1.3 * 0.7) ** 4, rtol=1e-5
-    )
-
-
-def test_one_dimension() -> None:
-    """A chi-squared variable; a projection that is a sign; two normal variables of variance 2."""
-    found = rmt.wishart_third_moment(variance=0.7, dim=1, batch_size=5)
-    assert_allclose(found, stats.gamma(2.5, scale=0.7 * 2 / 5).stats("s") * (0.7**2 * 2 / 5) ** 1.5)
-    walk = 0.3**4 * (3 - 2 / 6) / 6**2 * 6**2 / 6**2  # fourth moment of the mean of six signs
-    assert_allclose(rmt.low_rank_fourth_moment(rank=2, variance=0.3, dim=1, batch_size=3), walk * 2**4)
-    assert_allclose(rmt.alternating_moment(sigma_a=1.0, sigma_b=1.0, dim=1), (3 * 2**2) ** 2)
-
-
 @pytest.mark.parametrize("u", [2.3, -0.4, 0.3 + 0.7j])
 def test_rank_one_transform_is_that_of_its_eigenvalues(u: complex) -> None:
     eigenvalues = np.array([1.7, 0, 0, 0, 0])

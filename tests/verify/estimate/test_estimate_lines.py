@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import shlex
 from itertools import groupby
 from typing import Any
 
@@ -12,13 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.theory.fuzz.check import check
-from tests.theory.fuzz.line import Line
 from tests.verify.estimate.calls import values
 from verify import estimate
 from verify.cli import main
 from verify.estimate import catalogue, output
-from verify.estimate.words import bind
 
 
 def test_every_topic_stands_together_and_is_on_the_map_of_theory() -> None:
@@ -195,30 +191,3 @@ def test_what_is_no_number_in_a_table_is_told_in_one_line() -> None:
         ValueError, match=r"bias_variance must be a scalar, got array\(\[\[1\.\], \[2\.\]\]\)"
     ):
         estimate.evaluate("criticality.critical_weight_variance", ["tanh", "1,;2"])
-
-
-EXTREMES = (5e-324, 1e-320, 1e-160, 1e160, 1.7e308, -5e-324, -0.0, 2**31, 2**63)
-
-
-SHAPES = ([1e-320, 1], [1, 1e-320], [5e-324] * 2, [1e308, 1e-320], [1e-320, 1e308], [1e-160] * 2)
-
-
-@pytest.mark.parametrize("name", estimate.FUNCTIONS)
-def test_extreme_numbers_are_answered_or_refused_without_a_warning(name: str) -> None:
-    """Each number in turn, and the ratios of a network of two layers."""
-    function = catalogue.theory_function(name)
-    parameters = inspect.signature(function).parameters
-    right = bind(name, parameters, shlex.split(estimate.FUNCTIONS[name]))
-    calls = [
-        right | {argument: value}
-        for argument in parameters
-        if type(right.get(argument)) in (int, float)
-        for value in EXTREMES
-    ]
-    if "width_ratios" in parameters:
-        depth = {"depth": 2} if "depth" in parameters else {}
-        calls += [right | depth | {"width_ratios": shape} for shape in SHAPES]
-    for call in calls:
-        check(
-            name, Line(function, {}, also=tuple(parameters), infinite=True, unsettled=True, pooled=True), call
-        )
