@@ -1,7 +1,5 @@
 """Small networks to be measured, and few probes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
