@@ -20,18 +20,15 @@ MODELS = {
     "needs": "must need no arguments, got width",
     "stops": r"must build without an error, got exit\(\): 3 \(user_net.py, line \d+\)",
     "word": "must give a torch.nn.Module, got str",
-    "number": "must be a function, a class or a module, got int",
     "absent": "must name what user_net.py holds, got 'absent'; it has build, drawn, Net",
     "infinite": "parameters must be finite, got NaN or infinity in 'layer.weight'",
     "Fails": r"run on inputs of shape \(2, 64\), got KeyError: 'no such thing' \(user_net.py, line 31\)",
     "Pair": "must return one tensor, or one as logits, got tuple",
-    "Few": r"got outputs \(\) for 2 samples",
     "Full": "memory must suffice",
     "Noisy": "the same loss twice",
     "Lazy": "got a lazy '1.weight'",
     "Cut": "look for no_grad and detach",
     "Uncopied": "can be copied, got TypeError",
-    "wide": "shapes cannot be multiplied",
     "empty": "got none",
     "one": "at least 2 for cross-entropy",
 }
@@ -76,9 +73,7 @@ X = np.ones((3, 64))
         (X, [0, 10, 1], "0..9 for 10 outputs, got 0..10"),
         (X, np.ones((3, 7)), r"of shape \(10,\) each for what the model returns, got \(7,\)$"),
         (X, [0.0, 1.0, 2.0], "if they are classes, save them as integers"),
-        (X.astype(int), np.arange(3), "of whole numbers, got"),
         (np.array(["a", "b"]), np.arange(2), "inputs must be tensors or arrays of real numbers"),
-        (X, np.array(1), "targets must be tensors or arrays of real numbers"),
         (np.array([{}, {}]), np.arange(2), "plain arrays, got pickled objects"),
     ],
 )
@@ -117,7 +112,6 @@ def test_a_file_that_is_none_is_told(data: str, line: str, monkeypatch: pytest.M
     [
         ({"loss": "hinge"}, "^loss must be cross-entropy, mse, bce or pkg.module:function, got 'hinge'"),
         ({"loss": "cross_entropy"}, r"; did you mean cross-entropy\?$"),
-        ({"loss": "user_net.py:number"}, "must be a function"),
         ({"loss": "user_net.py:rows"}, r"one number for a batch, got \(12,\)"),
         ({"loss": "user_net.py:nothing"}, "loss must be finite, got nan"),
         ({"loss": "user_net.py:summed"}, "a mean over the samples of a batch, got a sum"),
@@ -125,7 +119,6 @@ def test_a_file_that_is_none_is_told(data: str, line: str, monkeypatch: pytest.M
         ({"loss": "bce", "data": "values.npz"}, "0..1 for bce, got -"),
         ({"device": "tpu"}, "^device must be auto, cpu, .* got 'tpu'"),
         ({"samples": N + 1}, f"^samples must be 1 to the {N} there are"),
-        ({"parameters": ["head"]}, "^parameters must name"),
     ],
 )
 def test_bad_options_are_told(options: dict[str, Any], line: str) -> None:
@@ -180,18 +173,14 @@ PAIR = torch.ones(4, 3), torch.zeros(4, 2)
     [
         ("a model", PAIR, {}, "^model must be a torch.nn.Module, got str"),
         (NET, 7, {}, "^data must be batches"),
-        (NET, [], {}, "got no batch"),
         (NET, PAIR[:1], {}, "^data must give batches"),
         (NET, _breaks(), {}, "^data must give batches .*, got OSError: the disk is gone"),
-        (NET, PAIR, {"loss": 3}, "^loss must be a function of outputs"),
         (NET, PAIR, {"loss": "l1"}, "^loss must be one of cross-entropy"),
         (NET, PAIR, {"loss": lambda z, y: _Cut.apply(z - y).mean()}, "by functions with derivatives"),
         (NET, PAIR, {"loss": lambda z, y: z.detach().mean()}, "must depend on the parameters, got"),
-        # of the model that was given, of which a copy is measured
         (NET, PAIR, {"loss": lambda z, y: (z - y + NET.bias).square().mean()}, "alone, got 'bias'"),
         (nn.Sequential(nn.Dropout(0.5), NET), PAIR, {"training": True}, r"in training mode \('0'\)"),
         (_Bent(lambda x: x.detach() * x), PAIR, {}, "have the derivatives of their own values"),
-        # torch itself takes second derivatives for zero
         (_Bent(_Once.apply), PAIR, {}, "second derivatives, got a function of torch marked once_diff"),
     ],
 )

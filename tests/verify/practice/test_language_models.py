@@ -151,12 +151,10 @@ BYTES = {"tokenizer": "bytes"}
     [
         ("hf:words.txt", "words.txt", {}, "a configuration in JSON, got JSONDecodeError"),
         ("hf:list.json", "words.txt", {}, 'must say its "model_type"'),
-        ("hf:odd.json", "words.txt", {}, "architectures that transformers has, got 'Nothing'"),
         ("hf:config.json", "words.txt", {}, "^tokenizer must be a folder with one of tokenizer.json"),
         ("hf:config.json", "empty.txt", BYTES, "at least 2 tokens, got 0 tokens"),
         ("hf:config.json", "words.txt", BYTES | {"length": 13}, "the 12 positions that the model takes"),
         ("hf:small.json", "words.txt", BYTES, "tokens below the 3 of the model's vocabulary, got 117"),
-        ("hf:config.json", "digits", BYTES, "go with a text"),
         ("own_net.py:build", "words.txt", {}, "^tokenizer must be a folder or bytes where"),
         ("own_net.py:build", "own_data.py:pair", {"field": "logits"}, "^field must name a tensor"),
     ],
@@ -168,7 +166,6 @@ def test_what_is_none_is_told(
         "own_net.py": MODEL,
         "own_data.py": DATA,
         "list.json": "[]",
-        "odd.json": '{"model_type": "tiny", "architectures": ["Nothing"], "vocab_size": 3}',
         "small.json": json.dumps(CONFIGURATION | {"vocab_size": 3}),
         "empty.txt": "",
     }

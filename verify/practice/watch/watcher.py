@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from simulate._checks import at_least
 from simulate.objectives.batches import carries_labels, copied, pair, placed, rows
 from simulate.objectives.parameters import unwrapped
 from simulate.objectives.restoring import as_found
@@ -169,9 +170,7 @@ class _Options:
 
     def __post_init__(self) -> None:
         for name, least in (("every", 1), ("batches", 1), ("start", 0), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+            at_least(name, getattr(self, name), least)
         if isinstance(self.most, bool) or not isinstance(self.most, int | float) or not 0 < self.most < 1:
             raise ValueError(f"most must be a number between 0 and 1, got {self.most!r}")
         if self.training not in (None, True, False):

@@ -90,9 +90,8 @@ def test_batch_eigenvalues_are_those_of_all_batches_within_the_error_of_the_law(
     for at in made.rates[:2]:
         tops = np.linalg.eigvalsh(optimisers.all_batches(dense, at.batch_size))[:, -1]
         assert_allclose(at.batch.mean.value, tops.mean(), rtol=0.14)
-        assert_allclose([at.batch.low, at.batch.high], np.quantile(tops, [0.1, 0.9]), rtol=0.25)
         assert_allclose(at.sharpness.value, 2 / at.batch.mean.value)
-    assert made.rates[-1].batch.low == made.rates[-1].batch.high
+        assert at.sharpness.standard_error > 0
 
 
 def test_noise_scales_are_those_of_the_gradients_of_single_samples(made: Linearised, given: Problem) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from simulate.objectives.restoring import as_found
 from simulate.spectra import Estimate
+from tests.verify.practice.watch.small_watchers import top
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import plan_problem, words
 from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature
@@ -116,20 +117,8 @@ def test_each_state_is_said_with_what_it_means(changed: dict[str, Any], line: st
 
 
 def _dense(found: Problem, rows: Any) -> float:
-    """Largest eigenvalue of the Hessian of these samples in training mode, by torch alone."""
-    net, x, y = found.model, found.inputs[rows], found.targets[rows]
-    names, values = zip(*net.named_parameters(), strict=True)
-    flat = torch.cat([value.detach().flatten() for value in values])
-
-    def loss(vector: Tensor) -> Tensor:
-        parts = vector.split([value.numel() for value in values])
-        own = {n: p.view_as(v) for n, p, v in zip(names, parts, values, strict=True)}
-        return found.loss(torch.func.functional_call(net, own, (x,)), y)
-
-    with as_found(net, True):
-        matrix = torch.autograd.functional.hessian(loss, flat)
-    assert isinstance(matrix, Tensor)
-    return float(torch.linalg.eigvalsh(matrix)[-1])
+    """Largest eigenvalue of the Hessian of these samples in training mode."""
+    return top(found.model, (found.inputs[rows], found.targets[rows]), loss=found.loss, training=True)
 
 
 def test_curvature_of_batches_has_their_own_statistics() -> None:
