@@ -80,10 +80,6 @@ def test_the_batch_size_of_a_plan_is_that_of_the_loader() -> None:
         assert [at.batch_size for at in found.trials] == [size]
 
 
-def test_digits_are_measured_by_their_name() -> None:
-    assert losscurv.measure(nn.Linear(64, 10), "digits", samples=50, top=1, budget=0).samples == 50
-
-
 class Counted(Dataset[Any]):
     def __init__(self) -> None:
         self.read: list[int] = []

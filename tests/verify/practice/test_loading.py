@@ -109,17 +109,6 @@ def test_a_loss_of_one_s_own(loss: str) -> None:
     assert_allclose(found.objective.value(), np.mean(outputs ** (4 if loss == "cube" else 2)), rtol=1e-12)
 
 
-def test_samples_are_drawn_by_the_seed() -> None:
-    x, y = torch.arange(20.0)[:, None], torch.arange(20.0)[:, None]
-
-    found, again, other = (
-        problem(nn.Linear(1, 1), (x, y), samples=5, seed=seed).inputs.flatten().tolist() for seed in (1, 1, 2)
-    )
-
-    assert found == again == sorted(set(found))
-    assert len(found) == 5 and found != other
-
-
 def test_some_samples_are_taken_as_all_of_them_are() -> None:
     """By the same parameters, in the same mode, and so many in a pass."""
     sizes: list[int] = []

@@ -13,15 +13,15 @@ from torch import Tensor, nn
 
 from simulate.eigenvalues import extremes
 from simulate.lanczos import as_operator
-from simulate.objectives import Objective
 from simulate.operators import hessian
 from simulate.perceptrons import curvature
-from tests.simulate.models_and_data import dense_hessian, dense_jacobian
+from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import (
     SIGMAS,
     TOP,
     K,
     N,
+    gauss_newtons,
     small_data,
     small_problem,
     within,
@@ -36,20 +36,12 @@ pytestmark = pytest.mark.usefixtures("few_probes")
 Floats = NDArray[np.float64]
 
 
-def _dense_gauss_newton(objective: Objective, inputs: Tensor) -> Floats:
-    """J'(diag p - p p')J, mean over the samples."""
-    jacobian = dense_jacobian(objective, inputs).reshape(len(inputs), K, -1)
-    p = objective.outputs(objective.leaves(), inputs).detach().softmax(1)
-    bent = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
-    return torch.einsum("nkp,nkl,nlq->pq", jacobian, bent, jacobian).numpy() / len(inputs)
-
-
 class Dense:
     """The same by dense matrices."""
 
     def __init__(self, given: Problem) -> None:
         self.hessian = dense_hessian(given.objective).numpy()
-        self.gauss_newton = _dense_gauss_newton(given.objective, given.inputs)
+        self.gauss_newton = gauss_newtons(given).mean(0)
         self.samples = np.stack(
             [dense_hessian(given.batch_objective([i])).numpy() for i in range(given.samples)]
         )

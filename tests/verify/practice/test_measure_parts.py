@@ -100,13 +100,9 @@ def test_a_model_without_factors_is_refused_before_it_is_measured() -> None:
 
 def test_the_loss_is_followed_along_the_first_eigenvectors() -> None:
     given = small_problem(nn.Tanh())
-    vectors = np.zeros((0, 0))
-
-    def keep(_values: np.ndarray, found: np.ndarray) -> None:
-        nonlocal vectors
-        vectors = found
-
-    found = measure_problem(given, top=3, keep=keep)
+    kept: list[np.ndarray] = []
+    found = measure_problem(given, top=3, keep=lambda *both: kept.extend(both))
+    _, vectors = kept
 
     for k, line in enumerate(found.lines):
         moved = copy.deepcopy(given.model)

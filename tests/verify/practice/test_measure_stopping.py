@@ -130,18 +130,6 @@ def test_as_many_products_are_expected_as_are_spent(budget: int) -> None:
     assert max(expected) <= budget + matrices.DENSITY_STEPS * matrices.DENSITY_PROBES
 
 
-def test_the_share_that_is_done_goes_on_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a matrix takes more products than it was thought to."""
-    monkeypatch.setattr(matrices, "LARGEST_WHOLE", 0)
-    told: list[tuple[str, float]] = []
-    stopping = StoppingRule(probes=2, tolerance=1e-4, budget=2000)
-    measure_problem(small_problem(nn.Tanh()), top=1, stopping=stopping, tell=lambda *each: told.append(each))
-
-    shares = [share for what, share in told if what == "Hessian"]
-    assert len(shares) > 50 and len(set(shares)) > 0.9 * len(shares)
-    assert told[-1][1] <= 1.0
-
-
 def test_a_matrix_is_taken_whole_where_more_probes_cost_more() -> None:
     values = balanced(600)
     found, spent = judged(values, StoppingRule(tolerance=1e-3, budget=5000))

@@ -10,21 +10,13 @@ from numpy.testing import assert_allclose
 from torch import nn
 
 from simulate.training import optimisers
-from tests.simulate.models_and_data import dense_hessian, dense_jacobian
+from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.plan.small_plans import SIZES, N, curvature_of, halved_square, small_network
+from tests.verify.practice.small_measurements import gauss_newtons
 from theory import learning_rates
 from verify.practice.loading import Problem, problem
 from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.rate_bracket import MeasuredBracket, square_bound
-
-
-def _gauss_newtons(given: Problem) -> np.ndarray[Any, Any]:
-    """Every J' (diag p - p p') J, (N, P, P)."""
-    jacobians = dense_jacobian(given.objective, given.inputs).reshape(N, 3, -1)
-    outputs = given.objective.outputs(given.objective.leaves(), given.inputs)
-    p = outputs.detach().softmax(1)
-    middle = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
-    return (jacobians.mT @ middle @ jacobians).numpy()
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +26,7 @@ def given() -> Problem:
 
 @pytest.fixture(scope="module")
 def dense(given: Problem) -> np.ndarray[Any, Any]:
-    return _gauss_newtons(given)
+    return gauss_newtons(given)
 
 
 @pytest.fixture(scope="module")

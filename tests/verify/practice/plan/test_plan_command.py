@@ -51,16 +51,6 @@ def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
     assert other.trials[0].walked != first.trials[0].walked
 
 
-def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
-    told: list[tuple[str, float]] = []
-    few: dict[str, Any] = {"directions": 1, "heavy": 1, "batches": 2, "steps": 5}
-    plan_problem(given, [2, 7, 14], tell=lambda what, share: told.append((what, share)), **few)
-    shares = [share for _, share in told]
-    assert shares == sorted(shares)
-    assert 0 == shares[0] < shares[-1] <= 1
-    assert told[0][0] == "trial training" and told[-1][0] == "limits of the optimizer"
-
-
 def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "_EVERY", 0.0)
     with work.on_terminal("plan") as tell:

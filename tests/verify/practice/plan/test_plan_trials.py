@@ -64,30 +64,6 @@ def test_a_rung_is_told_by_a_tenth_of_its_steps_or_by_enough_samples(
     assert trials._last(steps, size) == last
 
 
-@pytest.mark.parametrize(
-    ("options", "name", "same"),
-    [
-        (
-            {"optimizer": "momentum", "weight_decay": 0.01},
-            "SGD, momentum 0.9, weight decay 0.01",
-            lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9, weight_decay=0.01),
-        ),
-        (
-            {"optimizer": "adam", "weight_decay": 0.1},
-            "Adam, weight decay 0.1",
-            lambda p, lr: torch.optim.Adam(p, lr=lr, weight_decay=0.1),
-        ),
-    ],
-)
-def test_names_stand_for_optimisers_of_torch(given: Problem, options: Any, name: str, same: Any) -> None:
-    """Rung for rung as a function that makes one."""
-    first, other = tried(given, [7], rate=0.01, **options), tried(given, [7], rate=0.01, optimizer=same)
-    assert first.optimizer == name
-    assert first.plain == (not options)
-    assert [at.walked for at in first.trials] == [at.walked for at in other.trials]
-    assert "optimizer <lambda>" in sentences(other)
-
-
 def test_rates_at_which_units_die_are_searched_below() -> None:
     """The network gives the best constant at first, and again after training at a rate that kills all units."""
     torch.manual_seed(10)

@@ -48,13 +48,13 @@ def test_lightning_measures_after_steps_and_not_between_accumulated_batches(befo
 def test_lightning_refuses_several_optimisers_and_is_silent_elsewhere() -> None:
     model, data = net(), batches(1)[0]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    callback = lightning_callback(make, base=dict)
-    other = SimpleNamespace(is_global_zero=False, global_step=1, optimizers=[optimizer])
-    callback.on_train_batch_end(other, model, None, data, 0)
+    callback = lightning_callback(make)
+    trainer = SimpleNamespace(is_global_zero=False, global_step=1, optimizers=[optimizer, optimizer])
+    callback.on_train_batch_end(trainer, model, None, data, 0)
     assert callback.records == ()
-    two = SimpleNamespace(is_global_zero=True, global_step=1, optimizers=[optimizer, optimizer])
+    trainer.is_global_zero = True
     with pytest.raises(ValueError, match="module must have one optimizer to be watched, got 2"):
-        callback.on_train_batch_end(two, model, None, data, 0)
+        callback.on_train_batch_end(trainer, model, None, data, 0)
 
 
 def test_transformers_measure_the_samples() -> None:
