@@ -297,6 +297,7 @@ def test_a_defect_of_ours_is_one_line_and_status_2(capsys: Any, monkeypatch: pyt
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "Traceback (most recent call last):" and told[-1] == expected
     error = MemoryError()  # is no defect
+    monkeypatch.delenv("LOSSCURV_TRACEBACK")
     assert cli.main([]) == 2 and capsys.readouterr().err.startswith("losscurv: memory must suffice")
 
 
@@ -304,7 +305,7 @@ def test_a_defect_in_the_middle_of_a_measurement_is_not_laid_to_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     line = problem(nn.Linear(1, 1), (torch.ones(2, 1), torch.ones(2, 1)))
-    monkeypatch.setattr(measure, "_traces", measure._count)
+    monkeypatch.setattr(measure, "_traces", measure._rate)
 
     with pytest.raises(TypeError, match="takes 1 positional argument"):
         measure.measure_problem(line)
