@@ -60,6 +60,13 @@ def test_the_best_rung_is_found_from_anywhere(steps_away: int, stride: int) -> N
     assert found.failed.loss is None
 
 
+def test_strides_of_four_are_filled_in() -> None:
+    """The best is a factor of 2 below the best of those."""
+    losses = {-4: 0.6, -3: 0.55, -2: 0.5, -1: 0.2, 0: 0.3, 1: 0.6, 2: 0.7}
+    found = go(lambda rate, _: losses.get(round(math.log2(rate / 0.1)), math.inf), stride=2)
+    assert found.start is not None and found.start.rate == pytest.approx(0.05)
+
+
 def test_a_rung_below_a_failed_one_is_stepped_back_from() -> None:
     found = go(valley(0.4, 0.5))
     assert found.best.rate == pytest.approx(0.4)
