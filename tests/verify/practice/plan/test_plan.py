@@ -180,6 +180,10 @@ def test_square_bound_is_attained_by_samples_that_do_not_meet(size: int) -> None
     matrices = np.einsum("ia,ib->iab", np.eye(5), np.eye(5))
     exact = optimisers.whitened_square(optimisers.population(matrices), size)
     assert_allclose(square_bound(0.2, 1.0, batch_size=size, dataset_size=5), exact, rtol=1e-12)
+    with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples"):
+        square_bound(0.2, 1.0, batch_size=[size, 6], dataset_size=5)
+    with pytest.raises(ValueError, match="heaviest must be at least largest, which is positive"):
+        square_bound(2.0, 1.0, batch_size=size, dataset_size=5)
 
 
 def test_gaussian_least_squares_lies_in_the_bracket() -> None:
