@@ -82,6 +82,13 @@ def natural_or_zero(name: str, value: Any) -> int:
     return 0 if _integral(value) and value == 0 else natural(name, value)
 
 
+def at_least(name: str, value: Any, least: int) -> int:
+    """`value` as an int of Python, if it is an integer of at least so much."""
+    if not _integral(value) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {_shown(value)}")
+    return int(value)
+
+
 def generator(seed: Seed) -> np.random.Generator:
     """The generator itself, or a new one from an integer."""
     if isinstance(seed, np.random.Generator):

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulate._checks import did_you_mean
+from simulate._checks import at_least, did_you_mean
 from simulate.monte_carlo import Point, open_executor
 from verify.checking.replicates import (
     Place,
@@ -247,8 +247,7 @@ class _Task:
             shape = predicted.shape
             if self.relative and not predicted.all():
                 raise ValueError(
-                    f"predict returns 0{place.at}, where a relative margin allows no difference: give relative=False "
-                    "and a margin in the unit of predict"
+                    f"predict returns 0{place.at}, where no margin is relative: give relative=False"
                 )
             for name, other in others.items():
                 if other.shape not in ((), shape):
@@ -294,9 +293,8 @@ class _Task:
             still = self.kind in (Kind.MEAN, *ONE_SIDED) and all(trial.still for trial in trials)
             if still and not drawn:
                 raise ValueError(
-                    f"simulate must vary, got {values.flat[0]:.6g} in all of {n} replicates{place.at}: either it does "
-                    "not use rng, or nothing is random and the two numbers can be compared as they are; for the rate "
-                    "of a rare event use kind='probability'"
+                    f"simulate must vary, got {values.flat[0]:.6g} in all of {n} replicates{place.at}: use rng, or "
+                    "kind='probability' for the rate of a rare event"
                 )
             # a component that never varies stays undecided, however many replicates the others take
             if still or all(trial.decided or trial.still for trial in trials):
@@ -528,10 +526,9 @@ def _require_numbers(
         if not (real and 0 < value < most):
             rule = "finite and positive" if most == math.inf else "greater than 0 and less than 1"
             raise ValueError(f"{name} must be {rule}, got {value!r}")
-    for name, value, least in (("budget", budget, FEWEST), ("workers", workers, 1), ("seed", seed, 0)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not (whole and value >= least) and not (name == "budget" and value is None):
-            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    at_least("budget", FEWEST if budget is None else budget, FEWEST)
+    at_least("workers", workers, 1)
+    at_least("seed", seed, 0)
 
 
 def _require_rivals_apart(questions: Sequence[_Question]) -> None:

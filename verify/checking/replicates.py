@@ -133,14 +133,13 @@ class Replicates:
         blocks = self.values.reshape(-1, BLOCK, *self.values.shape[1:])
         if len(blocks) > 1 and (blocks == blocks[0]).all() and (blocks[0] != blocks[0][0]).any():
             raise ValueError(
-                f"simulate must draw from rng, got the same {BLOCK} replicates for each rng{self._place.at}: look for "
-                "a seed or a generator of its own"
+                f"simulate must draw from rng, got the same {BLOCK} replicates for each rng{self._place.at}"
             )
 
 
 IMPORTABLE = (
-    "other processes must be able to import simulate, so define it at the top level of a module or script (not in a "
-    "notebook), and call check under if __name__ == '__main__' there; or leave workers at 1"
+    "other processes must be able to import simulate: define it at the top level of a module and call check under "
+    "if __name__ == '__main__' there, or leave workers at 1"
 )
 
 
@@ -287,6 +286,6 @@ def _listed(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise ValueError(
-        "points must hold numbers, strings, None, and arrays, lists and mappings of these, because they name the "
-        f"random streams; got {_short(value)}. Pass a name instead and look the object up in predict and simulate"
+        "points must hold numbers, strings, None, and arrays, lists and mappings of these, which name the random "
+        f"streams; got {_short(value)}. Pass a name instead"
     )

@@ -29,5 +29,5 @@ def full_gradient_lines(hessian: float, gauss_newton: float) -> Iterator[str]:
     if gauss_newton > 0:
         yield (
             f"2/λ₁(G) = {numeral(2 / gauss_newton, 3)}: G, the Gauss-Newton part of H, decides in the bracket of"
-            " batches, which needs matrices without negative eigenvalues; the two meet as outputs fit the targets"
+            " batches; the two meet as outputs fit the targets"
         )

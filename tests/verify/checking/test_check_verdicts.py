@@ -12,7 +12,7 @@ from scipy import stats
 
 from simulate.monte_carlo import BLOCK, Point, stream
 from tests.verify.checking.simulators import constant, harmonic, largest, logarithm, many_largest, normal
-from verify.checking import FIXED, KINDS, check
+from verify.checking import FIXED, check
 from verify.judging import judge as judging
 from verify.model import Verdict
 
@@ -36,39 +36,14 @@ def test_a_wrong_formula_disagrees_after_few_draws(factor: float) -> None:
     assert found.draws < 8000
 
 
-def test_one_wrong_point_is_enough() -> None:
-    found = check(lambda mean: abs(mean), normal, [{"mean": 1.0}, {"mean": -1.0}], margin=0.1)
-
-    assert [point.verdict for point in found.points] == ["agrees", "disagrees"]
-    assert found.verdict is Verdict.DISAGREES
-
-
 def test_undecided_says_how_many_replicates_it_would_take() -> None:
     found = check(harmonic, largest, POINTS, margin=0.02, budget=1000)
     needed = found.points[0].needed
 
     assert found.verdict is Verdict.UNDECIDED and needed > 1000
-    assert (
-        f"the budget of 1,008 replicates ended; it would take about {needed:,.0f} at the present estimate"
-        in repr(found)
-    )
+    assert f"it would take about {needed:,.0f} at the present estimate" in repr(found)
     more = check(harmonic, many_largest, POINTS[:1], margin=0.02, budget=int(3 * needed), vectorised=True)
     assert more.agrees
-
-
-def test_undecided_for_skewness_says_it_too() -> None:
-    found = check(harmonic, largest, POINTS, margin=0.05, budget=96).points[0]
-
-    assert found.reason == "outside the calibrated laws: too skewed"
-    assert found.why == f"{found.reason}; it would take about {found.needed:,.0f} at the present estimate"
-    assert 96 < found.needed < 100_000
-
-
-def test_a_value_at_the_edge_of_the_margin_is_out_of_reach() -> None:
-    found = check(lambda: 1.0, lambda rng: rng.choice([0.9, 1.3]), margin=0.1, budget=1600)
-
-    assert found.verdict is Verdict.UNDECIDED
-    assert found.points[0].needed > 1600
 
 
 def test_heavy_tails_come_out_undecided_with_the_reason() -> None:
@@ -78,7 +53,6 @@ def test_heavy_tails_come_out_undecided_with_the_reason() -> None:
 
     assert found.verdict is Verdict.UNDECIDED
     assert "outside the calibrated laws" in repr(found)
-    assert "what helps: " in found.summary()
 
 
 # --- arrays --------------------------------------------------------------------------------------------------
@@ -91,39 +65,27 @@ def test_every_component_is_judged() -> None:
     assert [(point.component, str(point.verdict)) for point in found.points] == [
         ((0,), "agrees"), ((1,), "agrees"), ((2,), "disagrees"),
     ]  # fmt: skip
-    assert "disagrees at 1 of 3 components" in repr(found)
 
 
-def test_a_number_is_the_prediction_for_every_component() -> None:
-    found = check(lambda: 1.0, lambda rng: rng.normal(1.0, 0.1, (2, 2)), margin=0.1)
-
-    assert [point.component for point in found.points] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-
-
-@pytest.mark.parametrize("constant", [2.0, 3.0])
-def test_a_component_that_never_varies_takes_no_more_draws_than_the_others(constant: float) -> None:
-    found = check(lambda: np.array([1.0, 2.0]), lambda rng: [rng.normal(1.0, 0.1), constant], margin=0.1)
+def test_a_component_that_never_varies_takes_no_more_draws_than_the_others() -> None:
+    found = check(lambda: 1.0, lambda rng: [rng.normal(1.0, 0.1), 1.0], margin=0.1)
 
     assert [str(point.verdict) for point in found.points] == ["agrees", "undecided"]
     assert found.points[1].reason == "zero variance" and found.draws == found.points[0].replicates == 96
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_tensors_are_as_good_as_arrays(vectorised: bool) -> None:
+    def simulate(*words: Any) -> torch.Tensor:
+        return torch.as_tensor(normal(*words, mean=[1.0, 1.0])).bfloat16().requires_grad_()
+
+    assert check(lambda: torch.ones(2).bfloat16(), simulate, margin=0.05, vectorised=vectorised).agrees
 
 
 def test_components_and_points_share_the_error() -> None:
     found = check(constant, normal, [{"mean": [1.0, 2.0]}, {"mean": 3.0}], margin=0.1, error=1e-2)
 
     assert [point.error for point in found.points] == [1e-2 / 4, 1e-2 / 4, 1e-2 / 2]
-
-
-@pytest.mark.parametrize("vectorised", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_tensors_are_as_good_as_arrays(dtype: torch.dtype, vectorised: bool) -> None:
-    def simulate(rng: np.random.Generator, size: int = 0) -> torch.Tensor:
-        return torch.from_numpy(rng.normal(1.0, 0.1, (size, 2) if size else 2)).to(dtype).requires_grad_()
-
-    def predict() -> torch.Tensor:
-        return torch.ones(2, dtype=dtype)
-
-    assert check(predict, simulate, margin=0.05, vectorised=vectorised).agrees
 
 
 # --- streams -------------------------------------------------------------------------------------------------
@@ -185,58 +147,26 @@ def growing(rng: np.random.Generator, sizes: tuple[int, ...]) -> np.ndarray:
     return m**1.5 * (1 + 1 / m) * (1 + 0.01 * rng.standard_normal(len(m)))
 
 
-CASES: dict[str, tuple[Any, Any, Any, Any, dict[str, Any]]] = {
-    "probability": (lambda: 0.3, lambda: 0.5, lambda rng: rng.random() < 0.3, [{}], {"margin": 0.2}),
-    "bound": (lambda: 1.5, lambda: 0.5, lambda rng: rng.exponential(), [{}], {"margin": 0.1}),
-    "upper bound": (lambda: 1.5, lambda: 0.5, lambda rng: rng.exponential(), [{}], {"margin": 0.1}),
-    "lower bound": (lambda: 0.5, lambda: 1.5, lambda rng: rng.exponential(), [{}], {"margin": 0.1}),
-    "upper bound on every replicate": (lambda: 1.0, lambda: 0.9, lambda rng: rng.random(), [{}], {"margin": 0.05}),
-    "lower bound on every replicate": (lambda: 0.0, lambda: 0.1, lambda rng: rng.random(), [{}], {"margin": 0.05}),
-    "distribution": (
-        lambda: stats.expon(), lambda: stats.norm().cdf, lambda rng: rng.exponential(), [{}], {"margin": 0.1},
-    ),
-    "exponent": (lambda sizes: 1.5, lambda sizes: 1.0, growing, SIZES, {"margin": 0.05}),
+CASES: dict[str, tuple[Any, Any, Any, Any, float]] = {
+    "probability": (lambda: 0.3, lambda: 0.5, lambda rng: rng.random() < 0.3, [{}], 0.2),
+    "upper bound": (lambda: 1.5, lambda: 0.5, lambda rng: rng.exponential(), [{}], 0.1),
+    "lower bound": (lambda: 0.5, lambda: 1.5, lambda rng: rng.exponential(), [{}], 0.1),
+    "upper bound on every replicate": (lambda: 1.0, lambda: 0.9, lambda rng: rng.random(), [{}], 0.05),
+    "lower bound on every replicate": (lambda: 0.0, lambda: 0.1, lambda rng: rng.random(), [{}], 0.05),
+    "distribution": (lambda: stats.expon(), lambda: stats.norm().cdf, lambda rng: rng.exponential(), [{}], 0.1),
+    "exponent": (lambda sizes: 1.5, lambda sizes: 1.0, growing, SIZES, 0.05),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_every_kind_tells_right_from_wrong(kind: str) -> None:
-    right, wrong, simulate, points, options = CASES[kind]
+    right, wrong, simulate, points, margin = CASES[kind]
 
-    assert check(right, simulate, points, kind=kind, **options).agrees
-    assert check(wrong, simulate, points, kind=kind, **options).verdict is Verdict.DISAGREES
-
-
-def test_the_names_of_the_suite_are_known() -> None:
-    assert {str(kind) for kind in KINDS.values()} <= set(KINDS)
-
-
-def test_an_exponent_is_judged_once_and_says_on_what_it_rests() -> None:
-    found = check(lambda sizes: 1.5, growing, SIZES, margin=0.05, kind="exponent")
-
-    assert found.draws == FIXED
-    assert "if its correction falls as 1/size" in repr(found)
-
-
-@pytest.mark.parametrize(
-    ("kind", "right", "rival", "simulate"),
-    [
-        ("probability", lambda: 0.3, lambda: 0.5, lambda rng: rng.random() < 0.3),
-        ("distribution", lambda: stats.expon(), lambda: stats.norm(), lambda rng: rng.exponential()),
-        ("upper bound", lambda: 1.2, lambda: 0.5, lambda rng: rng.exponential()),
-        ("upper bound on every replicate", lambda: 1.0, lambda: 0.9, lambda rng: rng.random()),
-    ],
-)
-def test_a_rival_of_every_kind_is_rejected(kind: str, right: Any, rival: Any, simulate: Any) -> None:
-    found = check(right, simulate, margin=0.1, kind=kind, rivals={"other": rival})
-
+    found = check(right, simulate, points, kind=kind, margin=margin, rivals={"other": wrong})
     assert found.agrees and found.rivals == {"other": True}
-
-
-def test_a_right_rival_is_not_rejected() -> None:
-    found = check(lambda: 1.5, lambda rng: rng.normal(1.0, 0.1), margin=0.1, rivals={"one": lambda: 1.0})
-
-    assert found.verdict is Verdict.DISAGREES and found.rivals == {"one": False}
+    if kind == "exponent":  # is judged once, and says on what it rests
+        assert found.draws == FIXED and "if its correction falls as 1/size" in repr(found)
+    assert check(wrong, simulate, points, kind=kind, margin=margin).verdict is Verdict.DISAGREES
 
 
 # --- the promise ---------------------------------------------------------------------------------------------
@@ -260,15 +190,8 @@ def test_torch_is_not_loaded_for_a_check() -> None:
 
 
 def test_a_corner_where_nothing_is_random_is_undecided_if_hypothesis_draws_it() -> None:
-    points = {"scale": st.just(0.0), "mean": st.just(1.0)}
-    found = check(lambda mean, scale: mean, scaled, points, margin=0.1)
+    found = check(constant, normal, {"sd": st.just(0.0), "mean": st.just(1.0)}, margin=0.1)
 
     assert found.verdict is Verdict.UNDECIDED and found.failing is None
-    assert [list(point.point) for point in found.points] == [["scale", "mean"]]
+    assert [list(point.point) for point in found.points] == [["sd", "mean"]]
     assert found.points[0].replicates == 96
-    with pytest.raises(ValueError, match="simulate must vary"):
-        check(lambda mean, scale: mean, scaled, {"scale": 0.0, "mean": 1.0}, margin=0.1)
-
-
-def scaled(rng: np.random.Generator, mean: float, scale: float) -> float:
-    return mean + scale * rng.standard_normal()

@@ -1,12 +1,12 @@
 """Small networks to be measured, and few probes."""
 
-from __future__ import annotations
-
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tests.simulate.models_and_data import dense_jacobian
 from verify.practice.loading import Problem, problem
 from verify.practice.measure.measurement import Number
 
@@ -32,6 +32,14 @@ def small_net(activation: nn.Module) -> nn.Module:
 
 def small_problem(activation: nn.Module | None = None, **options: Any) -> Problem:
     return problem(small_net(activation or nn.Tanh()), small_data(), dtype="float64", batch_size=5, **options)
+
+
+def gauss_newtons(given: Problem) -> np.ndarray:
+    """Of every sample J' (diag p - p p') J, (N, P, P)."""
+    objective, x = given.objective, given.inputs
+    jacobians = dense_jacobian(objective, x).reshape(len(x), K, -1)
+    p = objective.outputs(objective.leaves(), x).detach().softmax(1)
+    return (jacobians.mT @ (torch.diag_embed(p) - p[:, :, None] * p[:, None, :]) @ jacobians).numpy()
 
 
 def within(number: Number, expected: float) -> None:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import losscurv
 from verify.practice.plan.optimizers import chosen_optimizer
-from verify.practice.plan.trials import Trials
 
 SAMPLES, INPUTS, CLASSES = 40, 6, 3
 
@@ -35,60 +33,51 @@ def of_batch(model: Any, batch: Any) -> Tensor:
     return cross_entropy(model(x), y)
 
 
-def _file(folder: Path) -> Path:
+def _file() -> str:
     x, y = samples()
-    np.savez(folder / "data.npz", x_train=x.numpy(), y_train=y.numpy())
-    return folder / "data.npz"
+    np.savez("data.npz", x_train=x.numpy(), y_train=y.numpy())
+    return "data.npz"
 
 
-CALLS: dict[str, Callable[[Path], tuple[Any, ...]]] = {
-    "a pair": lambda _: (network(), samples()),
-    "a pair and a loss": lambda _: (network(), samples(), nn.CrossEntropyLoss()),
-    "a name of a loss": lambda _: (network(), samples(), "cross-entropy"),
-    "a loader": lambda _: (network(), DataLoader(TensorDataset(*samples()), 16)),
-    "a data set": lambda _: (network(), TensorDataset(*samples())),
-    "a file": lambda folder: (network(), str(_file(folder))),
-    "a loss of model and batch": lambda _: (network(), DataLoader(TensorDataset(*samples()), 16), of_batch),
-    "an Objective": lambda _: (losscurv.Objective(network(), samples()),),
-    "an Objective of batches": lambda _: (
-        losscurv.Objective(network(), DataLoader(TensorDataset(*samples()), 16)),
-    ),
+def loader(size: int | None = 16) -> DataLoader[Any]:
+    return DataLoader(TensorDataset(*samples()), size)
+
+
+CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
+    "a pair": lambda: (network(), samples()),
+    "a pair and a loss": lambda: (network(), samples(), nn.CrossEntropyLoss()),
+    "a name of a loss": lambda: (network(), samples(), "cross-entropy"),
+    "a loader": lambda: (network(), loader()),
+    "a data set": lambda: (network(), TensorDataset(*samples())),
+    "a file": lambda: (network(), _file()),
+    "a loss of model and batch": lambda: (network(), loader(), of_batch),
+    "an Objective": lambda: (losscurv.Objective(network(), samples()),),
+    "an Objective of batches": lambda: (losscurv.Objective(network(), loader()),),
 }
 
 
 @pytest.mark.parametrize("form", CALLS)
-def test_a_network_is_measured_however_its_data_come(form: str, tmp_path: Path) -> None:
-    found = losscurv.measure(*CALLS[form](tmp_path), top=1, budget=0)
-    (largest,) = torch.linalg.eigvalsh(losscurv.hessian(losscurv.Objective(network(), samples())).dense())[
-        -1:
-    ]
+def test_a_network_is_measured_however_its_data_come(form: str) -> None:
+    found = losscurv.measure(*CALLS[form](), top=1, budget=0)
+    matrix = losscurv.hessian(losscurv.Objective(network(), samples())).dense()
     assert found.samples == SAMPLES
-    assert found.hessian.top[0].value == pytest.approx(float(largest), rel=1e-6)
+    assert found.hessian.top[0].value == pytest.approx(float(torch.linalg.eigvalsh(matrix)[-1]), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "form", ["a pair", "a loader", "a loss of model and batch", "an Objective of batches"]
-)
-def test_a_rate_is_planned_however_the_data_come(form: str, tmp_path: Path) -> None:
-    model, *rest = CALLS[form](tmp_path)
+FEW: dict[str, Any] = {"batch_sizes": 8, "steps": 20, "linearised": False}
+
+
+@pytest.mark.parametrize("form", ["a pair", "a loss of model and batch", "an Objective of batches"])
+def test_a_rate_is_planned_however_the_data_come(form: str) -> None:
+    model, *rest = CALLS[form]()
     data, loss = (*rest, None, None)[:2]
-    found = losscurv.plan(model, data, loss=loss, steps=20, linearised=False, batch_sizes=8)
-    assert [at.batch_size for at in found.trials] == [8]
+    assert [at.batch_size for at in losscurv.plan(model, data, loss=loss, **FEW).trials] == [8]
 
 
 def test_the_batch_size_of_a_plan_is_that_of_the_loader() -> None:
-    loader = DataLoader(TensorDataset(*samples()), 16)
-    found = losscurv.plan(network(), loader, steps=20, linearised=False)
-    assert [at.batch_size for at in found.trials] == [16]
-    loader = DataLoader(TensorDataset(*samples()), 64)
-    found = losscurv.plan(network(), loader, steps=20, linearised=False)
-    assert [at.batch_size for at in found.trials] == [SAMPLES]
-    whole = losscurv.plan(network(), samples(), steps=20, linearised=False)
-    assert [at.batch_size for at in whole.trials] == [SAMPLES]
-
-
-def test_digits_are_measured_by_their_name() -> None:
-    assert losscurv.measure(nn.Linear(64, 10), "digits", samples=50, top=1, budget=0).samples == 50
+    for data, size in ((loader(16), 16), (loader(64), SAMPLES), (samples(), SAMPLES)):
+        found = losscurv.plan(network(), data, steps=20, linearised=False)
+        assert [at.batch_size for at in found.trials] == [size]
 
 
 class Counted(Dataset[Any]):
@@ -103,7 +92,7 @@ class Counted(Dataset[Any]):
         return torch.full((INPUTS,), float(place), dtype=torch.float64), place % CLASSES
 
 
-@pytest.mark.parametrize("shuffle", [None, False, True])
+@pytest.mark.parametrize("shuffle", [None, True])
 def test_samples_that_are_not_asked_for_are_not_read(shuffle: bool | None) -> None:
     data = Counted()
     given = data if shuffle is None else DataLoader(data, 32, shuffle=shuffle)
@@ -127,9 +116,8 @@ def test_samples_of_a_loader_are_as_that_loader_gives_them() -> None:
 
 
 def test_who_measures_in_single_precision_says_so() -> None:
-    assert losscurv.measure(network(), samples(), top=1, budget=0).dtype == "float64"
-    for dtype in ("float32", torch.float32):
-        assert losscurv.measure(network(), samples(), top=1, budget=0, dtype=dtype).dtype == "float32"
+    for dtype, found in ((None, "float64"), ("float32",) * 2, (torch.float32, "float32")):
+        assert losscurv.measure(network(), samples(), top=1, budget=0, dtype=dtype).dtype == found
     assert losscurv.measure(network().bfloat16(), samples(), top=1, budget=0).dtype == "float32"
 
 
@@ -145,13 +133,12 @@ def test_a_program_without_a_console_measures(monkeypatch: pytest.MonkeyPatch) -
     ("optimizer", "name"),
     [
         ("adamw", "AdamW, weight decay 0.01"),
-        (torch.optim.AdamW, "AdamW, weight decay 0.01"),
         (torch.optim.NAdam, "NAdam"),
         (lambda p, rate: torch.optim.RMSprop(p, lr=rate), "optimizer <lambda>"),
     ],
 )
 def test_an_optimizer_is_a_name_a_class_or_a_function(optimizer: Any, name: str) -> None:
-    found = losscurv.plan(network(), samples(), optimizer, batch_sizes=8, steps=20, linearised=False)
+    found = losscurv.plan(network(), samples(), optimizer, **FEW)
     assert found.optimizer == name
     assert found.trials[0].start is not None
 
@@ -171,8 +158,8 @@ def test_an_optimizer_in_use_gives_its_class_groups_and_settings() -> None:
     assert type(made) is torch.optim.AdamW
     settings = [(g["lr"], g["weight_decay"], g["betas"]) for g in made.param_groups]
     assert settings == [(1.0, 0.3, (0.8, 0.9)), (0.5, 0.0, (0.8, 0.9))]
-    assert [p is q for g in made.param_groups for p, q in zip(g["params"], copies, strict=False)]
-    assert [p for g in made.param_groups for p in g["params"]] == copies
+    held = [p for g in made.param_groups for p in g["params"]]
+    assert all(p is q for p, q in zip(held, copies, strict=True))
 
 
 class Handing(torch.optim.AdamW):
@@ -182,24 +169,12 @@ class Handing(torch.optim.AdamW):
         super().__init__(params, **{"eps": 1e-6, **settings})
 
 
-class Scaled(torch.optim.SGD):
-    """A class with a setting that is in no group."""
-
-    def __init__(self, params: Any, scale: float, lr: float = 0.1) -> None:
-        self.scale = scale
-        super().__init__(params, lr=lr)
-
-
-def test_settings_are_taken_that_a_class_hands_on_or_keeps_for_itself() -> None:
+def test_settings_are_taken_that_a_class_hands_on() -> None:
     model = network()
     places = {id(p): place for place, p in enumerate(model.parameters())}
     handing = Handing(model.parameters(), lr=1e-3, betas=(0.5, 0.6), weight_decay=0.3, amsgrad=True)
     made = chosen_optimizer(handing, places=places).make(list(model.parameters()), 1e-3)
     assert type(made) is Handing and made.state_dict() == handing.state_dict()
-    scaled: Any = chosen_optimizer(Scaled(model.parameters(), 3.0), places=places).make(
-        [*model.parameters()], 0.1
-    )
-    assert scaled.scale == 3.0
 
 
 def test_a_rate_of_zero_is_that_from_which_its_scheduler_starts() -> None:
@@ -213,28 +188,11 @@ def test_a_rate_of_zero_is_that_from_which_its_scheduler_starts() -> None:
     assert found.rate == 2e-3
     assert [g["lr"] for g in found.make([*model.parameters()], 1.0).param_groups] == [1.0, 0.5]
 
-    still = torch.optim.SGD(
-        [{"params": model[0].parameters(), "lr": 0.0}, {"params": model[2].parameters()}], lr=0.1
-    )
-    found = chosen_optimizer(still, places=places)
-    assert [g["lr"] for g in found.make([*model.parameters()], 1.0).param_groups] == [0.0, 1.0]
-
     none = torch.optim.SGD(model.parameters(), lr=0.0)
-    with pytest.raises(ValueError, match="optimizer must have a positive learning rate, got 0; give rate="):
+    with pytest.raises(ValueError, match="optimizer must have a positive learning rate, got 0"):
         chosen_optimizer(none, places=places)
-    assert (
-        chosen_optimizer(none, places=places, rate=0.1).make([*model.parameters()], 0.3).param_groups[0]["lr"]
-        == 0.3
-    )
-
-
-def test_an_optimizer_of_part_of_what_is_measured_is_refused() -> None:
-    model = network()
-    head = torch.optim.SGD(model[2].parameters(), lr=0.1)
-    with pytest.raises(
-        ValueError, match=r"optimizer must hold all parameters that are measured, got 2 of 4: .*"
-    ):
-        losscurv.plan(losscurv.Objective(model, samples()), optimizer=head, batch_sizes=8, steps=20)
+    made = chosen_optimizer(none, places=places, rate=0.1).make([*model.parameters()], 0.3)
+    assert made.param_groups[0]["lr"] == 0.3
 
 
 class Ignoring(torch.optim.SGD):
@@ -247,137 +205,45 @@ class Ignoring(torch.optim.SGD):
 def test_a_plan_with_an_optimizer_in_use_is_that_of_its_settings() -> None:
     model = network()
     own = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    options: dict[str, Any] = {"batch_sizes": 8, "steps": 20, "linearised": False}
-    found = losscurv.plan(model, samples(), own, **options)
-    named = losscurv.plan(model, samples(), "momentum", rate=0.05, **options)
-    assert found.optimizer == named.optimizer == "SGD, momentum 0.9"
-    rates = [(at.start, at.trains, at.fails) for at in named.trials]
-    assert [(at.start, at.trains, at.fails) for at in found.trials] == rates
-    objective = losscurv.plan(losscurv.Objective(model, samples()), None, own, **options)
-    assert [(at.start, at.trains, at.fails) for at in objective.trials] == rates
+    named = losscurv.plan(model, samples(), "momentum", rate=0.05, **FEW)
+    objective = losscurv.Objective(model, samples())
+    for found in (losscurv.plan(model, samples(), own, **FEW), losscurv.plan(objective, None, own, **FEW)):
+        assert found.optimizer == named.optimizer == "SGD, momentum 0.9"
+        rates = [(at.start, at.trains, at.fails) for made in (found, named) for at in made.trials]
+        assert rates[0] == rates[1]
 
 
 def test_a_plan_moves_the_parameters_that_the_optimizer_has() -> None:
     model = network()
     head = torch.optim.SGD(model[2].parameters(), lr=0.1)
-    found = losscurv.plan(model, samples(), head, batch_sizes=8, steps=20)
+    found = losscurv.plan(model, samples(), head, **FEW)
     assert found.parameters == 4 * CLASSES + CLASSES
-
-
-def test_trials_look_less_far_ahead_where_seconds_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Trials, "cost", lambda _: 100.0)
-    options: dict[str, Any] = {"batch_sizes": 8, "linearised": False, "steps": 40}
-    assert losscurv.plan(network(), samples(), seconds=50, **options).trials[0].ahead == 20
-    assert losscurv.plan(network(), samples(), seconds=100, **options).trials[0].ahead == 40
-    with pytest.raises(ValueError, match=r"seconds must be at least 25 for these batch sizes, got 5"):
-        losscurv.plan(network(), samples(), seconds=5, **options)
 
 
 # --- wrong calls -------------------------------------------------------------------------------------------------
 
 PLAN, MEASURE = losscurv.plan, losscurv.measure
+NET, PAIR = network(), samples()
+MADE = losscurv.Objective(NET, PAIR)
+OWN = torch.optim.SGD(nn.Linear(2, 2).parameters(), 0.1)
+HEAD = torch.optim.SGD(NET[2].parameters(), 0.1)
 
 
 @pytest.mark.parametrize(
     ("call", "arguments", "keywords", "message"),
     [
-        (PLAN, (network(), samples(), [64]), {}, r"got \[64\]; batch sizes go by name, batch_sizes=\[64\]"),
-        (
-            PLAN,
-            (network(), samples(), "adma"),
-            {},
-            "optimizer must be one of sgd, .* got 'adma'",
-        ),
-        (PLAN, (network(),), {}, r"data must be given, got none: call plan\(model, data\)"),
-        (
-            PLAN,
-            (network(), samples(), torch.optim.SGD(nn.Linear(2, 2).parameters(), 0.1)),
-            {},
-            "must hold parameters",
-        ),
-        (PLAN, (network(), samples()), {"seconds": 0}, "seconds must be positive and finite, got 0"),
-        (MEASURE, (network(),), {}, r"data must be given, got none: call measure\(model, data\)"),
-        (MEASURE, (network(), "nofile.npz"), {}, "nofile.npz"),
-        (
-            MEASURE,
-            (network(), nn.MSELoss(), samples()),
-            {},
-            r"got MSELoss: call measure\(model, data, loss\)",
-        ),
-        (
-            MEASURE,
-            (samples(), network()),
-            {},
-            r"model must come first, got tuple: call measure\(model, data, loss\)",
-        ),
-        (
-            MEASURE,
-            (losscurv.Objective(network(), samples()), samples()),
-            {},
-            r"data must be set where .*\(objective\)",
-        ),
-        (
-            MEASURE,
-            (losscurv.Objective(network(), samples()),),
-            {"dtype": "float32"},
-            "dtype must be set where the Obj",
-        ),
-        (
-            PLAN,
-            (network(), samples(), nn.CrossEntropyLoss()),
-            {},
-            r"got CrossEntropyLoss\(\); a loss goes by name, loss=CrossEntropyLoss\(\)",
-        ),
-        (
-            PLAN,
-            (network(), samples(), Ignoring),
-            {"batch_sizes": 8, "steps": 20},
-            "optimizer must call the closure that its step is given, got Ignoring that does not: begin step with",
-        ),
-        (
-            MEASURE,
-            (losscurv.Objective(network(), samples()), samples()[0]),
-            {},
-            r"data must be set where .*\(objective\)",
-        ),
-        (
-            MEASURE,
-            (losscurv.Objective(network(), samples()),),
-            {"field": 0},
-            "field must be set where the Objective is made",
-        ),
-        (
-            MEASURE,
-            (network(), dict(zip("xy", samples(), strict=True))),
-            {},
-            "data must give batches .*, or mappings with labels, got dict of x, y",
-        ),
-        (
-            MEASURE,
-            (network(), list(samples())),
-            {},
-            r"got Tensor; one pair is a tuple \(inputs, targets\); for batches",
-        ),
-        (
-            MEASURE,
-            (network(), DataLoader(TensorDataset(*samples()), None)),
-            {},
-            "samples first, got a single number; stack samples, as a DataLoader does",
-        ),
-        (MEASURE, (network(), samples()), {"samples": 9.0}, r"samples must be an integer, got 9\.0"),
-        (
-            MEASURE,
-            (network(), TensorDataset(*samples())),
-            {"samples": True},
-            "samples must be an integer, got True",
-        ),
-        (MEASURE, (network(), samples()), {"samples": 41}, "samples must be 1 to the 40 there are, got 41"),
-        (
-            MEASURE,
-            (network(), samples()),
-            {"dtype": "float16"},
-            "dtype must be one of float32, float64, got 'float16'",
-        ),
+        (PLAN, (NET, PAIR, [64]), {}, r"batch sizes go by name, batch_sizes=\[64\]"),
+        (PLAN, (NET, PAIR, "adma"), {}, "optimizer must be one of sgd, .* got 'adma'"),
+        (PLAN, (NET, PAIR, nn.MSELoss()), {}, r"a loss goes by name, loss=MSELoss\(\)"),
+        (PLAN, (NET,), {}, r"data must be given, got none: call plan\(model, data\)"),
+        (PLAN, (NET, PAIR, OWN), {}, "must hold parameters"),
+        (PLAN, (MADE, None, HEAD), {"batch_sizes": 8}, "hold all parameters that are measured, got 2 of 4"),
+        (PLAN, (NET, PAIR, Ignoring), FEW, "must call the closure that its step is given, got Ignoring"),
+        (MEASURE, (NET, nn.MSELoss(), PAIR), {}, r"got MSELoss: call measure\(model, data, loss\)"),
+        (MEASURE, (MADE, PAIR), {}, r"data must be set where .*\(objective\)"),
+        (MEASURE, (MADE,), {"dtype": "float32"}, "dtype must be set where the Obj"),
+        (MEASURE, (NET, loader(None)), {}, "got a single number; stack samples"),
+        (MEASURE, (NET, PAIR), {"samples": 9.0}, "samples must be an integer, got 9.0"),
     ],
 )
 def test_a_wrong_call_is_told_the_right_one(call: Any, arguments: Any, keywords: Any, message: str) -> None:
@@ -386,11 +252,8 @@ def test_a_wrong_call_is_told_the_right_one(call: Any, arguments: Any, keywords:
 
 
 def test_an_objective_of_a_function_is_measured_and_not_trained() -> None:
-    x, y = samples()
     weight = torch.zeros(CLASSES, INPUTS, dtype=torch.float64)
-    objective = losscurv.Objective(lambda p, x: x @ p[0].T, (x, y), parameters=[weight])
+    objective = losscurv.Objective(lambda p, x: x @ p[0].T, PAIR, parameters=[weight])
     assert losscurv.measure(objective, top=1, budget=0).name == "function"
-    with pytest.raises(
-        ValueError, match="model must be a module to be trained, got an Objective of a function"
-    ):
+    with pytest.raises(ValueError, match="got an Objective of a function"):
         losscurv.plan(objective, batch_sizes=8)

@@ -1,7 +1,5 @@
 """Checkpoints set the parameters of a model of one's own; what is none is told and never run."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -12,15 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.verify.practice.user_models import furnish, load
+from tests.verify.practice.user_models import load
 
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of a user, the current one, with models and data."""
-    monkeypatch.chdir(tmp_path)
-    furnish(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 WEIGHTS = {"layer.weight": torch.full((10, 64), 0.5), "layer.bias": torch.arange(10.0)}
@@ -35,11 +27,7 @@ def _prefixed(prefix: str, weights: dict[str, Tensor] = WEIGHTS) -> dict[str, Te
     [
         (lambda s: s, ""),
         (lambda s: {"state_dict": s, "epoch": 3}, " of state_dict"),
-        (lambda s: {"model": s}, " of model"),
-        (lambda s: {"epoch": 3, "model_state_dict": s, "loss": 0.1}, " of model_state_dict"),
         (lambda s: {"model": {"state_dict": s}}, " of model / state_dict"),
-        (lambda s: {"weights": s}, " of weights"),
-        (lambda s: {"model": s, "ema": _prefixed("", {"layer.bias": torch.zeros(10)})}, " of model"),
         (lambda s: {"model": s, "ema": {name: 0 * value for name, value in s.items()}}, " of model"),
         (
             lambda s: {
@@ -52,12 +40,8 @@ def _prefixed(prefix: str, weights: dict[str, Tensor] = WEIGHTS) -> dict[str, Te
         (lambda s: {"generator": s, "critic": {"first.weight": torch.ones(2)}}, " of generator"),
     ],
 )
-@pytest.mark.parametrize(
-    "prefix", ["", "module.", "_orig_mod.", "module._orig_mod.", "model.", "net.backbone."]
-)
-def test_a_checkpoint_sets_the_parameters(
-    folder: Path, wrap: Callable[[Any], Any], told: str, prefix: str
-) -> None:
+@pytest.mark.parametrize("prefix", ["", "_orig_mod.", "module._orig_mod.", "net.backbone."])
+def test_a_checkpoint_sets_the_parameters(wrap: Callable[[Any], Any], told: str, prefix: str) -> None:
     torch.save(wrap(_prefixed(prefix)), "net.pt")
     lines: list[str] = []
 
@@ -71,7 +55,7 @@ def test_a_checkpoint_sets_the_parameters(
     assert found.name == "user_net.py:Net from net.pt on data.npz"
 
 
-def test_what_stands_beside_the_model_is_left_out_and_told(folder: Path) -> None:
+def test_what_stands_beside_the_model_is_left_out_and_told() -> None:
     """As Lightning keeps the weights of a loss, and averaging the number of models."""
     torch.save({"state_dict": {**_prefixed("model."), "loss.weight": torch.ones(10)}}, "net.pt")
     lines: list[str] = []
@@ -83,7 +67,7 @@ def test_what_stands_beside_the_model_is_left_out_and_told(folder: Path) -> None
     ]
 
 
-def test_parts_that_were_compiled_are_found(folder: Path) -> None:
+def test_parts_that_were_compiled_are_found() -> None:
     torch.save(
         {"module.layer._orig_mod.weight": WEIGHTS["layer.weight"], "module.layer.bias": torch.ones(10)},
         "net.pt",
@@ -93,7 +77,7 @@ def test_parts_that_were_compiled_are_found(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("model", "name"), [("on_meta", "layer"), ("Lazy", "1")])
-def test_a_model_without_values_has_those_of_the_checkpoint(folder: Path, model: str, name: str) -> None:
+def test_a_model_without_values_has_those_of_the_checkpoint(model: str, name: str) -> None:
     torch.save(_prefixed("", {f"{name}.{n}": WEIGHTS[f"layer.{n}"] for n in ("weight", "bias")}), "net.pt")
     with pytest.raises(ValueError, match="model must have"):
         load(model)
@@ -113,11 +97,6 @@ class _Evil:
     ("state", "line"),
     [
         (nn.Linear(2, 2).state_dict(), "got none of layer.weight, layer.bias; too much: weight, bias"),
-        (
-            {"layer.weight": torch.zeros(10, 63), "layer.bias": torch.zeros(10)},
-            r"must hold layer.weight of shape \(10, 64\), got \(10, 63\)",
-        ),
-        ([1, 2], "must hold a state_dict, got list"),
         ({"model": {}, "epoch": {"a": 1}}, "must hold a state_dict, got a dictionary of model, epoch"),
         (
             {"model_state_dict": _prefixed("module.", {"layer.weight": torch.zeros(10, 64)})},
@@ -127,12 +106,10 @@ class _Evil:
             {**_prefixed("model."), "model.head.weight": torch.ones(1)},
             "must hold what the model has, got too much: head.weight$",
         ),
-        (_prefixed("", WEIGHTS) | {"head.weight": torch.ones(1)}, "got too much: head.weight$"),
         (
             _prefixed("student.") | _prefixed("teacher."),
             "must hold one state_dict that fits the model, got 'student.' and 'teacher.'",
         ),
-        ({"one": WEIGHTS, "two": WEIGHTS}, "that fits the model, got 'one' and 'two'"),
         (
             {"layer.weight": torch.zeros(9, 64), "layer.bias": torch.zeros(9)},
             r"layer.weight of shape \(10, 64\), got \(9, 64\), and 1 more of another shape",
@@ -142,25 +119,16 @@ class _Evil:
             r"got \(10,\) of complex numbers",
         ),
         ({"best": np.float64(3.0), "model": WEIGHTS}, "whose code is never run, got numpy"),
-        ({"epoch": 3}, "must hold a state_dict, got a dictionary of epoch"),
         (
             {"layer.weight": _Evil()},
             "must hold tensors by name and no other objects, whose code is never run",
         ),
     ],
 )
-def test_a_bad_checkpoint_is_told(folder: Path, state: Any, line: str) -> None:
+def test_a_bad_checkpoint_is_told(state: Any, line: str) -> None:
     torch.save(state, "bad.pt")
 
     with pytest.raises(ValueError, match=line):
-        load(checkpoint="bad.pt")
-    assert not Path("touched").exists()
-
-
-def test_a_pickle_of_code_is_told_and_not_run(folder: Path) -> None:
-    Path("bad.pt").write_bytes(pickle.dumps(_Evil()))
-
-    with pytest.raises(ValueError, match="no other objects, whose code is never run"):
         load(checkpoint="bad.pt")
     assert not Path("touched").exists()
 
@@ -169,12 +137,14 @@ def test_a_pickle_of_code_is_told_and_not_run(folder: Path) -> None:
     ("content", "line"),
     [
         (b"hello", "checkpoint bad.pt must be a file of torch.save that can be read, got"),
+        (pickle.dumps(_Evil()), "no other objects, whose code is never run"),
         (None, "^file not found: bad.pt$"),
     ],
 )
-def test_a_file_that_is_no_checkpoint_is_told(folder: Path, content: bytes | None, line: str) -> None:
+def test_a_file_that_is_no_checkpoint_is_told(content: bytes | None, line: str) -> None:
     if content is not None:
         Path("bad.pt").write_bytes(content)
 
     with pytest.raises(ValueError, match=line):
         load(checkpoint="bad.pt")
+    assert not Path("touched").exists()

@@ -3,8 +3,6 @@
 Each case is a process of its own, forked off one that has loaded the libraries.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -20,14 +18,11 @@ import pytest
 import torch
 from torch import nn
 
-from tests.verify.command_line import ROOT, elsewhere
+from tests.verify.command_line import ROOT
 from verify import cli, signals
 from verify.practice import measure
 from verify.practice.loading import foreign, problem
 from verify.practice.measure import pages as measure_pages
-from verify.practice.plan import pages as plan_pages
-
-__all__ = ["elsewhere"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
@@ -43,9 +38,6 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.layer(x)
-
-class Own(BaseException):
-    pass
 
 def then(act):
     def build():
@@ -92,10 +84,6 @@ def closed():
     sys.stderr.close()
     sys.__stdout__.close()
 
-def closed_numbers():
-    os.close(1)
-
-builds, early, late = then(lambda: None), 1, 20
 exits = lambda: sys.exit(0)
 leaves = lambda: os._exit(0)
 """
@@ -103,10 +91,7 @@ leaves = lambda: os._exit(0)
 PLAIN = {
     "prints": "then(printed)",
     "prints in forward": "in_forward(printed, 1)",
-    "closes": "then(closed)",
     "closes in forward": "in_forward(closed, 20)",
-    "closes 1": "then(closed_numbers)",
-    "forks": "then(forked)",
     "forks in forward": "in_forward(lambda: forked() if os.getpid() == here else None, 10**9)",
     "forks a child that leaves": "then(forked_child_leaves)",
     "forks a child that raises": "then(forked_child_raises)",
@@ -115,34 +100,15 @@ PLAIN = {
 
 ENDS = {
     "exits": ("then(exits)", "must build without an error, got exit(): 0 (net.py, line "),
-    "exits in forward": ("in_forward(exits, 20)", "must run on all samples, got exit(): 0 (net.py, line "),
     "leaves": ("then(leaves)", "must build without an error, got exit(): os._exit(0) (net.py, line "),
     "leaves in forward": (
         "in_forward(leaves, 20)",
         "must run on all samples, got exit(): os._exit(0) (net.py",
     ),
-    "interrupts": (
-        "then(raised(KeyboardInterrupt))",
-        "must build without an error, got KeyboardInterrupt (net",
-    ),
     "interrupts in forward": ("in_forward(raised(KeyboardInterrupt), 20)", "got KeyboardInterrupt (net.py"),
-    "own error": ("then(raised(Own('odd')))", "must build without an error, got Own: odd (net.py"),
-    "own error at once": (
-        "in_forward(raised(Own('odd')), 1)",
-        "must run on inputs of shape (2, 3), got Own: odd",
-    ),
-    "own error in forward": (
-        "in_forward(raised(Own('odd')), 20)",
-        "must run on all samples, got Own: odd (net",
-    ),
-    "recursion": ("then(deep)", "got RecursionError: maximum recursion depth exceeded (net.py"),
-    "recursion in forward": ("in_forward(deep, 20)", "must run on all samples, got RecursionError"),
-    "value error": (
-        "in_forward(raised(ValueError('bad')), 20)",
-        "must run on all samples, got ValueError: bad (net",
-    ),
+    "recursion": ("in_forward(deep, 20)", "must run on all samples, got RecursionError"),
     "exit on import": ("sys.exit(0)", "must import without an error, got exit(): 0 (net.py"),
-    "meta": ("lambda: Net().to('meta')", "model must have values, got 'layer.weight' on the meta device"),
+    "meta": ("lambda: Net().to('meta')", "got 'layer.weight' on the meta device"),
 }
 """What no results can come of, and the line."""
 
@@ -232,12 +198,12 @@ def ended(losscurv: Losscurv, folder: Path, builds: dict[str, str], words: list[
         (place / "net.py").write_text(f"{SOURCE}\nhere = os.getpid()\nbuild = {build}\n")
         np.savez(place / "data.npz", x=np.eye(6, 3) + 1, y=np.arange(6) % 2)
         status = losscurv(place, [*words, "--model", "net.py:build", "--data", "data.npz", "--json"])
-        found[name] = Ended(status, (place / "out").read_text(), _lines(place / "err"))
+        found[name] = Ended(
+            status,
+            (place / "out").read_text(),
+            [line for line in (place / "err").read_text().splitlines() if " s left" not in line],
+        )
     return found
-
-
-def _lines(path: Path) -> list[str]:
-    return [line for line in path.read_text().splitlines() if " s left" not in line]
 
 
 @pytest.fixture(scope="module")
@@ -254,15 +220,8 @@ def test_standard_output_is_json_and_nothing_else(measured: dict[str, Ended], na
     assert json.loads(out)["samples"] == 6
     assert "printed" not in out
     if name == "prints":
-        words = {
-            "printed",
-            "bytes",
-            "written",
-            "by a child",
-        }  # in the order in which their buffers are emptied
-        assert all(any(word in line for line in err) for word in words) and len("".join(err)) == len(
-            "".join(words)
-        )
+        words = ["printed", "bytes", "written", "by a child"]  # in the order in which buffers are emptied
+        assert sorted("".join(err)) == sorted("".join(words))
 
 
 @pytest.mark.parametrize("name", ENDS)
@@ -274,20 +233,16 @@ def test_an_end_of_others_is_one_line_and_status_2(measured: dict[str, Ended], n
 
 
 def test_a_plan_keeps_the_same_rules(losscurv: Losscurv, tmp_path: Path) -> None:
-    builds = {name: PLAIN[name] for name in ("prints in forward", "forks")}
-    builds |= {name: ENDS[name][0] for name in ("exits in forward", "leaves in forward")}
+    builds = {"prints": PLAIN["prints in forward"], "leaves": ENDS["leaves in forward"][0]}
 
     found = ended(losscurv, tmp_path, builds, ["plan", "--batch-sizes", "2", "--steps", "10"])
 
-    assert [found[name].status for name in builds] == [0, 0, 2, 2]
-    assert all(json.loads(found[name].out)["samples"] == 6 for name in list(builds)[:2])
-    assert all("model and loss must " in found[name].err[-1] for name in list(builds)[2:])
-    assert all(", got exit()" in found[name].err[-1] for name in list(builds)[2:])
+    assert found["prints"].status == 0 and json.loads(found["prints"].out)["samples"] == 6
+    assert found["leaves"].status == 2 and ", got exit()" in found["leaves"].err[-1]
 
 
-@pytest.mark.parametrize("command", ["measure", "plan"])
 def test_results_are_whole_even_if_something_prints_to_the_last(
-    command: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    net: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a thread of the model may."""
 
@@ -297,30 +252,10 @@ def test_results_are_whole_even_if_something_prints_to_the_last(
         return "a page"
 
     monkeypatch.setattr(measure_pages, "measurement_page", page)
-    monkeypatch.setattr(plan_pages, "plan_page", page)
-    monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
-    Path("net.py").write_text("from torch import nn\nnet = nn.Linear(3, 2)\n")
-    np.savez("data.npz", x=np.eye(6, 3) + 1, y=np.arange(6) % 2)
-    more = ["--top", "1"] if command == "measure" else ["--batch-sizes", "2"]
-
-    assert cli.main([command, "--model", "net.py:net", "--data", "data.npz", "--json", *more]) == 0
+    assert cli.main(["measure", *net, "--json", "--top", "1"]) == 0
     out, err = capfd.readouterr()
-    assert json.loads(out)["samples"] == 6
+    assert json.loads(out)["samples"] == 8
     assert "late" in err
-
-
-def test_memory_that_runs_out_is_no_defect(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run(_: list[str]) -> int:
-        raise MemoryError
-
-    monkeypatch.setattr(cli, "_run", run)
-
-    assert cli.main([]) == 2
-    assert capsys.readouterr().err == (
-        "losscurv: memory must suffice, got none left; use smaller sizes or fewer workers\n"
-    )
 
 
 # --- what a signal does is another matter
@@ -343,20 +278,14 @@ def test_an_interruption_from_outside_is_none_of_the_code(capsys: pytest.Capture
     assert signal.getsignal(signal.SIGINT) is not signals.interrupt
 
 
-def test_what_is_ignored_stays_ignored() -> None:
-    """As of a command that nohup has started."""
-    with signals.handling(signal.SIGINT, signal.SIG_IGN), signals.interruptible():
-        signal.raise_signal(signal.SIGINT)
-
-
 # --- our own defects
 
 
-def test_a_defect_of_ours_is_one_line_and_status_2(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_defect_of_ours_is_one_line_and_status_2(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    error: Exception = TypeError("no such\nthing")
+
     def run(_: list[str]) -> int:
-        raise TypeError("no such\nthing")
+        raise error
 
     monkeypatch.setattr(cli, "_run", run)
     expected = "losscurv: stopped by a defect, TypeError: no such thing; LOSSCURV_TRACEBACK=1 losscurv ... shows where"
@@ -367,40 +296,19 @@ def test_a_defect_of_ours_is_one_line_and_status_2(
     assert cli.main(["claims"]) == 2
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "Traceback (most recent call last):" and told[-1] == expected
+    error = MemoryError()  # is no defect
+    monkeypatch.delenv("LOSSCURV_TRACEBACK")
+    assert cli.main([]) == 2 and capsys.readouterr().err.startswith("losscurv: memory must suffice")
 
 
 def test_a_defect_in_the_middle_of_a_measurement_is_not_laid_to_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     line = problem(nn.Linear(1, 1), (torch.ones(2, 1), torch.ones(2, 1)))
-    monkeypatch.setattr(measure, "_traces", measure._count)
+    monkeypatch.setattr(measure, "_traces", measure._rate)
 
     with pytest.raises(TypeError, match="takes 1 positional argument"):
         measure.measure_problem(line)
-
-
-@pytest.mark.parametrize("closing", ["<&- >&-", "2>&-"])
-def test_a_stream_that_is_closed_leads_nowhere(closing: str) -> None:
-    command = f"'{sys.executable}' -m verify.cli claims --status open {closing}; echo $? > status"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    run = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
-
-    assert Path("status").read_text() == "0\n"
-    assert run.stderr == "" and ("statement" in run.stdout) == (closing == "2>&-")
-
-
-@pytest.mark.parametrize("where", ["/dev/full", ">(true)"])
-def test_who_does_not_listen_to_messages_still_gets_the_status(where: str) -> None:
-    command = f"""
-        losscurv() {{ '{sys.executable}' -m verify.cli "$@"; }}
-        losscurv claims --status nonsense 2> {where}; echo $?
-        losscurv report --tier nonsense 2> {where}; echo $?
-        losscurv plot nowhere 2> {where}; echo $?
-    """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
-
-    assert run.stdout.split() == ["2", "2", "2"] and run.stderr == ""
 
 
 @pytest.mark.parametrize("where", ["err", "/dev/full", "pipe"])

@@ -1,8 +1,5 @@
 """The largest stable eigenvalue of each optimiser, against its own steps on a quadratic."""
 
-from __future__ import annotations
-
-import math
 from typing import Any
 
 import pytest
@@ -78,24 +75,22 @@ def test_limit_of_adam_is_of_the_preconditioned_eigenvalue_alone(kind: Any, amsg
 
 def test_groups_of_different_rates_are_scaled() -> None:
     model, data = net(), batches(1)[0]
-    optimizer = SGD(
-        [
-            {"params": list(model[0].parameters()), "lr": 0.05},
-            {"params": list(model[2].parameters()), "lr": 0.5},
-        ]
-    )
+    parts = {model[0]: 0.05, model[2]: 0.5}
+    optimizer = SGD([{"params": part.parameters(), "lr": rate} for part, rate in parts.items()])
 
-    found = losscurv.watch(optimizer, model, LOSS).step(*data)
+    watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=lambda: 0.0)
+    found = watcher.step(*data)
 
     assert found is not None and found.limit == 4.0 and found.limit_of == "preconditioned"
-    sizes = [
-        0.1 if name.startswith("0") else 1.0 for name, p in model.named_parameters() for _ in range(p.numel())
-    ]
-    root = torch.tensor(sizes, dtype=torch.float64).sqrt()
+    each = [torch.full((p.numel(),), 2 * rate) for part, rate in parts.items() for p in part.parameters()]
+    root = torch.cat(each).double().sqrt()
     dense = hessian(Objective(model, [data], LOSS)).dense()
     exact = torch.linalg.eigvalsh(root[:, None] * dense * root)[-1].item()
     require_top(found.preconditioned, found.preconditioned_error, exact)
     assert found.rates == (0.05, 0.5)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.25
+    assert watcher.step(*data).limit == 8.0
 
 
 @pytest.mark.parametrize(
@@ -103,8 +98,6 @@ def test_groups_of_different_rates_are_scaled() -> None:
     [
         (lambda p: RMSprop(p, lr=0.1), "no limit is known here for RMSprop"),
         (lambda p: SGD(p, lr=0.0), "no limit: the rate is 0"),
-        (lambda p: SGD(p, lr=0.1, maximize=True), "no limit: the optimiser maximises the loss"),
-        (lambda p: SGD(p, lr=0.1, momentum=0.5, dampening=1.0), "no limit: dampening leaves no gradient"),
         (lambda p: Adam(p, lr=0.1), "no limit: Adam has taken no step yet"),
         (
             lambda p: SGD([{"params": p[:1], "momentum": 0.9}, {"params": p[1:]}], lr=0.1),
@@ -118,15 +111,3 @@ def test_where_there_is_no_limit_it_is_said_why(optimiser: Any, note: str) -> No
     found = losscurv.watch(optimizer, model, LOSS).step(*batches(1)[0])
     assert found is not None and found.outcome == "measured"
     assert found.limit is None and found.limit_of is None and found.limit_note == note
-
-
-def test_a_rate_that_changes_changes_the_limit() -> None:
-    model, data = net(), batches(2)
-    optimizer = SGD(model.parameters(), lr=0.5)
-    watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=lambda: 0.0)
-    one = watcher.step(*data[0])
-    optimizer.param_groups[0]["lr"] = 0.25
-    other = watcher.step(*data[1])
-    assert one is not None and other is not None
-    assert (one.limit, other.limit) == (4.0, 8.0)
-    assert math.isclose(other.rates[0], 0.25)

@@ -1,7 +1,5 @@
 """`losscurv measure` on small networks: every number agrees with dense matrices in float64, within its error."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any
@@ -15,17 +13,16 @@ from torch import Tensor, nn
 
 from simulate.eigenvalues import extremes
 from simulate.lanczos import as_operator
-from simulate.objectives import Objective
 from simulate.operators import hessian
 from simulate.perceptrons import curvature
-from tests.simulate.models_and_data import dense_hessian, dense_jacobian
+from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import (
     SIGMAS,
     TOP,
     K,
     N,
+    gauss_newtons,
     small_data,
-    small_net,
     small_problem,
     within,
 )
@@ -35,15 +32,8 @@ from verify.practice.loading import Problem, problem
 from verify.practice.measure import StoppingRule, matrices, measure_problem, pages, zone
 from verify.practice.measure.measurement import Eigenvalue, Measurement, Number, SmearedDensity
 
+pytestmark = pytest.mark.usefixtures("few_probes")
 Floats = NDArray[np.float64]
-
-
-def _dense_gauss_newton(objective: Objective, inputs: Tensor) -> Floats:
-    """J'(diag p - p p')J, mean over the samples."""
-    jacobian = dense_jacobian(objective, inputs).reshape(len(inputs), K, -1)
-    p = objective.outputs(objective.leaves(), inputs).detach().softmax(1)
-    bent = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
-    return torch.einsum("nkp,nkl,nlq->pq", jacobian, bent, jacobian).numpy() / len(inputs)
 
 
 class Dense:
@@ -51,7 +41,7 @@ class Dense:
 
     def __init__(self, given: Problem) -> None:
         self.hessian = dense_hessian(given.objective).numpy()
-        self.gauss_newton = _dense_gauss_newton(given.objective, given.inputs)
+        self.gauss_newton = gauss_newtons(given).mean(0)
         self.samples = np.stack(
             [dense_hessian(given.batch_objective([i])).numpy() for i in range(given.samples)]
         )
@@ -62,17 +52,13 @@ PRODUCTS = StoppingRule(budget=0)
 """No matrix is taken whole, and no probe is added."""
 
 
+Case = tuple[Problem, Measurement, Dense]
+
+
 @pytest.fixture(scope="module", params=["tanh", "relu"])
-def case(request: pytest.FixtureRequest) -> tuple[Problem, Measurement, Dense]:
+def case(request: pytest.FixtureRequest) -> Case:
     given = small_problem(nn.Tanh() if request.param == "tanh" else nn.ReLU())
     return given, measure_problem(given, top=TOP, seed=1, stopping=PRODUCTS), Dense(given)
-
-
-@pytest.fixture(autouse=True)
-def _few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where numbers are compared they come from `case`, which was measured before this."""
-    monkeypatch.setattr(matrices, "DENSITY_STEPS", 4)
-    monkeypatch.setattr(measuring, "VARIANCE_PROBES", 2)
 
 
 def _excess(matrix: Floats) -> float:
@@ -83,7 +69,7 @@ def _excess(matrix: Floats) -> float:
 
 
 @pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
-def test_eigenvalues_lie_within_their_bounds(case: tuple[Problem, Measurement, Dense], name: str) -> None:
+def test_eigenvalues_lie_within_their_bounds(case: Case, name: str) -> None:
     _, found, dense = case
     matrix, values = getattr(found, name), np.linalg.eigvalsh(getattr(dense, name))[::-1]
 
@@ -96,32 +82,20 @@ def test_eigenvalues_lie_within_their_bounds(case: tuple[Problem, Measurement, D
 
 
 @pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
-def test_traces_norms_and_excess_lie_within_their_errors(
-    case: tuple[Problem, Measurement, Dense], name: str
-) -> None:
-    _, found, dense = case
+def test_traces_norms_and_excess_lie_within_their_errors(case: Case, name: str) -> None:
+    given, found, dense = case
     matrix, truth = getattr(found, name), getattr(dense, name)
 
     within(matrix.trace, float(np.trace(truth)))
     within(matrix.frobenius, float(np.linalg.norm(truth)))
     within(matrix.excess, _excess(truth))
-
-
-def test_traces_are_exact_where_a_few_passes_give_them(case: tuple[Problem, Measurement, Dense]) -> None:
-    given, found, _ = case
-    smooth = isinstance(given.model[1], nn.Tanh)  # type: ignore[index]
-
-    assert found.gauss_newton.trace.kind == "exact"
-    assert found.hessian.trace.kind == ("standard error" if smooth else "exact")
-
-
-def test_the_h_term_has_the_norm_of_the_difference(case: tuple[Problem, Measurement, Dense]) -> None:
-    _, found, dense = case
-
     within(found.h_term_frobenius, float(np.linalg.norm(dense.hessian - dense.gauss_newton)))
+    smooth = isinstance(given.model[1], nn.Tanh)  # type: ignore[index]
+    exact = not (smooth and name == "hessian")  # where a few passes give it
+    assert matrix.trace.kind == ("exact" if exact else "standard error")
 
 
-def test_noise_is_that_of_the_hessians_of_single_samples(case: tuple[Problem, Measurement, Dense]) -> None:
+def test_noise_is_that_of_the_hessians_of_single_samples(case: Case) -> None:
     given, found, dense = case
     noise, off = found.noise, dense.samples - dense.hessian
     assert noise is not None
@@ -137,7 +111,7 @@ def test_noise_is_that_of_the_hessians_of_single_samples(case: tuple[Problem, Me
     assert sum(noise.counts) == N
 
 
-def test_loss_gradient_and_rate(case: tuple[Problem, Measurement, Dense]) -> None:
+def test_loss_gradient_and_rate(case: Case) -> None:
     given, found, dense = case
     x, y = small_data()
     loss = nn.functional.cross_entropy(given.model(x), y)
@@ -159,7 +133,7 @@ def test_the_rate_has_the_error_that_the_eigenvalue_leaves() -> None:
     assert measuring._rate(Eigenvalue(value=1e-9, bound=1e-6, converged=True)) is None
 
 
-def test_the_zone_rests_on_theory_and_on_the_softmax(case: tuple[Problem, Measurement, Dense]) -> None:
+def test_the_zone_rests_on_theory_and_on_the_softmax(case: Case) -> None:
     given, found, dense = case
     seen, p = found.zone, given.model(given.inputs).softmax(1).detach().numpy()
     assert seen is not None and seen.softmax is not None and found.hessian.excess is not None
@@ -180,19 +154,6 @@ def test_the_zone_rests_on_theory_and_on_the_softmax(case: tuple[Problem, Measur
 def _smeared(values: Floats, seen: SmearedDensity) -> Floats:
     off = (np.array(seen.x)[:, None] - values) / seen.width
     return np.exp(-(off**2) / 2).mean(1) / (math.sqrt(2 * math.pi) * seen.width)
-
-
-@pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
-def test_densities_are_near_the_smeared_eigenvalues(
-    case: tuple[Problem, Measurement, Dense], name: str
-) -> None:
-    _, found, dense = case
-    seen, values = getattr(found, name).density, np.linalg.eigvalsh(getattr(dense, name))
-    x = np.array(seen.x)
-
-    assert_allclose(np.trapezoid(seen.value, x), 1.0, rtol=1e-3)
-    assert np.trapezoid(np.abs(np.array(seen.value) - _smeared(values, seen)), x) < 0.5
-    assert x[0] < values[0] and values[-1] < x[-1]
 
 
 def test_densities_converge_to_the_smeared_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,22 +180,6 @@ def test_the_projected_excess_is_that_of_the_projected_hessian() -> None:
     assert_allclose(measure_problem(given, top=1, seed=7).projected_excess, expected, rtol=1e-9)
 
 
-def test_the_result_does_not_hang_on_the_batches() -> None:
-    data = small_data()
-    whole, cut = (
-        measure_problem(
-            problem(small_net(nn.ReLU()), data, dtype="float64", batch_size=size), top=2, stopping=PRODUCTS
-        )
-        for size in (N, 5)
-    )
-
-    for name in ("hessian", "gauss_newton"):
-        pairs = zip(getattr(whole, name).top, getattr(cut, name).top, strict=True)
-        assert all(abs(a.value - b.value) <= a.bound + b.bound + 1e-12 for a, b in pairs)
-    assert whole.noise is not None and cut.noise is not None
-    assert_allclose(whole.noise.total.value, cut.noise.total.value, rtol=1e-9)
-
-
 class _Centred(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
         return super().forward(input) - super().forward(input).mean(0)
@@ -246,16 +191,7 @@ _WEIGHT = torch.tensor([0.2, 1.0, 5.0], dtype=torch.float64)
 @pytest.mark.parametrize(
     ("net", "loss", "words"),
     [
-        (
-            nn.Linear(5, K),
-            lambda z, y: nn.functional.cross_entropy(z, y, weight=_WEIGHT),
-            "no noise of single samples: the loss of a batch is not the mean of those of its parts; all are one",
-        ),
-        (
-            nn.Linear(5, K),
-            lambda z, y: nn.functional.cross_entropy(z, y).sqrt(),
-            "the loss of a batch is not",
-        ),
+        (nn.Linear(5, K), nn.CrossEntropyLoss(_WEIGHT).forward, "the loss of a batch is not the mean of"),
         (_Centred(5, K), None, "the model gives a sample other outputs beside other samples"),
     ],
 )
@@ -266,11 +202,11 @@ def test_what_is_no_mean_over_samples_does_not_hang_on_the_batches_either(
     x, y = small_data()
     found = [
         measure_problem(problem(net, (x, y), loss=loss, dtype="float64", batch_size=size), top=1)
-        for size in (2, 5, N)
+        for size in (2, N)
     ]
     model = copy.deepcopy(net).double()
     expected = (loss or nn.CrossEntropyLoss())(model(x), y).item()
     assert_allclose([each.loss.value for each in found], expected, rtol=1e-14)
-    assert found[0].hessian == found[1].hessian == found[2].hessian
+    assert found[0].hessian == found[1].hessian
     assert all(each.noise is None and each.coupling in pages.measurement_text(each) for each in found)
     assert words in pages.measurement_text(found[0]) and found[0].coupling in pages.measurement_page(found[0])

@@ -1,11 +1,8 @@
 """The verdict on the Goldilocks zone, and networks of every other kind."""
 
-from __future__ import annotations
-
-import copy
 import json
 import math
-import re
+import random
 from typing import Any
 
 import numpy as np
@@ -21,7 +18,6 @@ from tests.verify.practice.small_measurements import (
     N,
     no_constant,
     small_data,
-    small_net,
     small_problem,
     within,
 )
@@ -29,13 +25,7 @@ from verify.practice import measure as measuring
 from verify.practice.loading import problem
 from verify.practice.measure import StoppingRule, matrices, measure_problem, pages, zone
 
-
-@pytest.fixture(autouse=True)
-def _few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where numbers are compared they come from `case`, which was measured before this."""
-    monkeypatch.setattr(matrices, "DENSITY_STEPS", 4)
-    monkeypatch.setattr(measuring, "VARIANCE_PROBES", 2)
-
+pytestmark = pytest.mark.usefixtures("few_probes")
 
 # --- the verdict ----------------------------------------------------------------------------------------------------
 
@@ -46,15 +36,12 @@ FLOOR = math.sqrt(2 / 51)
 @pytest.mark.parametrize(
     ("excess", "error", "verdict"),
     [
-        (3.0, 0.1, "inside"),
         (5.1 * FLOOR, 0.0, "inside"),
         (4.9 * FLOOR, 0.0, "at the edge"),
         (2.1 * FLOOR, 0.0, "at the edge"),
         (1.9 * FLOOR, 0.0, "outside"),
-        (0.2, 0.01, "outside"),
         (-3.0, 0.1, "outside"),
         (5 * FLOOR, 0.2, "at the edge or inside"),
-        (5.5 * FLOOR, 0.08, "at the edge or inside"),
         (2 * FLOOR, 0.1, "outside or at the edge"),
         (3 * FLOOR, 1.0, "outside or at the edge or inside"),
     ],
@@ -76,20 +63,6 @@ def test_the_error_of_the_projected_excess_follows_the_law() -> None:
     assert_allclose(values[0].standard_error, (values[1].value - values[0].value) / step, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("ratio", "softmax", "words"),
-    [
-        (None, None, "the Gauss-Newton matrix is zero"),
-        (0.5, None, "few directions are curved, or the Gauss-Newton matrix too has negative curvature"),
-        (8.0, zone.Softmax(confidence=0.12, entropy=0.99), "8 times: outputs are near uniform"),
-        (8.0, zone.Softmax(confidence=0.99, entropy=0.01), "8 times: the softmax is saturated"),
-        (8.0, zone.Softmax(confidence=0.6, entropy=0.5), "outweighs the Gauss-Newton matrix 8 times$"),
-    ],
-)
-def test_the_reason_names_the_cause(ratio: float | None, softmax: zone.Softmax | None, words: str) -> None:
-    assert re.search(words, zone.zone_of(Estimate(0.1, 0.0), None, ratio, softmax).reason)
-
-
 @pytest.mark.parametrize(("scale", "cause"), [(0.03, "near uniform"), (60.0, "saturated")])
 def test_small_and_large_weights_leave_the_zone(scale: float, cause: str) -> None:
     draw = torch.Generator().manual_seed(0)
@@ -107,26 +80,6 @@ def test_small_and_large_weights_leave_the_zone(scale: float, cause: str) -> Non
 # --- other problems -------------------------------------------------------------------------------------------------
 
 
-def test_regression_has_no_softmax() -> None:
-    x, y = small_data()
-    found = measure_problem(problem(nn.Linear(5, 1), (x, y.double()), dtype="float64"), top=3)
-    design = torch.cat([x, torch.ones(N, 1)], 1).numpy()
-
-    assert found.classes is None
-    assert found.zone is not None and found.zone.softmax is None
-    values = np.linalg.eigvalsh(2 * design.T @ design / N)[::-1]
-    assert_allclose([each.value for each in found.hessian.top], values[:3], rtol=1e-3)
-
-
-def test_all_eigenvalues_of_a_tiny_model() -> None:
-    x = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
-    found = measure_problem(problem(nn.Linear(2, 1, bias=False), (x, x[:, :1])), top=10)
-
-    assert_allclose([each.value for each in found.hessian.top], [9.0, 1.0], rtol=1e-5)
-    assert found.hessian.lowest is not None
-    assert_allclose(found.hessian.lowest.value, 1.0, rtol=1e-5)
-
-
 class _Negative(nn.Module):
     def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return -nn.functional.mse_loss(outputs, targets)
@@ -135,22 +88,15 @@ class _Negative(nn.Module):
 @pytest.mark.parametrize("loss", [nn.L1Loss(), _Negative()])
 def test_without_positive_curvature_there_is_no_largest_rate(loss: nn.Module) -> None:
     x, _ = small_data()
-    found = measure_problem(problem(nn.Linear(5, 3), (x, x[:, :3]), loss=loss), top=2)
+    named = problem(nn.Linear(5, 3), (x, x[:, :3]), loss=loss, name="<script>alert(1)</script>")
+    found = measure_problem(named, top=2)
 
     assert found.largest_rate is None
     assert (found.hessian.excess is None) == isinstance(loss, nn.L1Loss)
     json.loads(pages.measurement_json(found), parse_constant=no_constant)
-    assert "Goldilocks zone" in pages.measurement_text(found)
-
-
-def test_a_page_without_curvature_and_with_a_name_that_is_code() -> None:
-    x, _ = small_data()
-    named = problem(nn.Linear(5, 3), (x, x[:, :3]), loss=nn.L1Loss(), name="<script>alert(1)</script>")
-
-    page = pages.measurement_page(measure_problem(named, top=1))
-
-    assert "The Hessian is zero" in page and "Curvature of &lt;script&gt;" in page
-    assert "<script" not in page
+    page = pages.measurement_page(found)
+    assert "Curvature of &lt;script&gt;" in page and "<script" not in page
+    assert ("The Hessian is zero" in page) == isinstance(loss, nn.L1Loss)
 
 
 class _Last(nn.Module):
@@ -166,30 +112,25 @@ def test_noise_is_on_the_scale_of_the_hessian_whatever_the_loss_divides_by(
     monkeypatch.setattr(measuring, "VARIANCE_PROBES", 20)
     x, y = small_data()
     weight = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
-    losses = {"weights": {"weight": weight}, "sum": {"reduction": "sum"}}
-    net, targets = nn.Sequential(nn.Linear(5, 6), _Last()), torch.stack([y, 2 - y], 1)
-    if kind != "positions":
-        net, targets = nn.Linear(5, 3), y
-    given = problem(net, (x, targets), loss=nn.CrossEntropyLoss(**losses.get(kind, {})), dtype="float64")
+    net, targets, loss, shares = {
+        "positions": (nn.Sequential(nn.Linear(5, 6), _Last()), torch.stack([y, 2 - y], 1), {}, torch.ones(N)),
+        "weights": (nn.Linear(5, 3), y, {"weight": weight}, N * weight[y] / weight[y].sum()),
+        "sum": (nn.Linear(5, 3), y, {"reduction": "sum"}, N * torch.ones(N)),
+    }[kind]
+    given = problem(net, (x, targets), loss=nn.CrossEntropyLoss(**loss), dtype="float64")
     matrix = dense_hessian(given.objective).numpy()
     own = np.stack([dense_hessian(given.batch_objective([i])).numpy() for i in range(N)])
-    shares = {"positions": np.ones(N), "weights": N * weight[y].numpy() / float(weight[y].sum())}
-    samples = own * shares.get(kind, N * np.ones(N))[:, None, None]
+    samples = own * shares.numpy()[:, None, None]
     assert_allclose(samples.mean(0), matrix, atol=1e-12 * np.abs(matrix).max())
 
     found = measure_problem(given, top=1)
 
     noise = found.noise
-    assert noise is not None and found.zone is not None and found.zone.softmax is not None
-    p = given.model(given.inputs).softmax(1)
-    assert_allclose(found.zone.softmax.confidence, p.amax(1).mean().item(), rtol=1e-12)
+    assert noise
     first, off = np.linalg.eigh(matrix)[1][:, -1], samples - matrix
     along = np.einsum("i,nij,j->n", first, samples, first)
     assert_allclose(noise.along_top.value, along.var(ddof=1), rtol=1e-4)
-    assert_allclose(noise.row.value, ((off @ first) ** 2).sum() / (N - 1), rtol=1e-4)
-    assert_allclose([noise.edges[0], noise.edges[-1]], [along.min(), along.max()], rtol=1e-4)
     within(noise.total, (off**2).sum() / (N - 1))
-    assert_allclose(noise.element.value, math.sqrt(noise.total.value) / given.objective.dim, rtol=1e-12)
 
 
 class _One(nn.Module):
@@ -213,13 +154,6 @@ def test_few_parameters_have_exact_traces_and_no_theory_of_balanced_terms(net: n
     assert found.zone is not None and found.zone.predicted is None
 
 
-def test_one_sample_has_no_noise() -> None:
-    found = measure_problem(problem(nn.Linear(5, 3), (torch.ones(1, 5), torch.tensor([1]))), top=1)
-
-    assert found.noise is None
-    assert "Hessian variance" not in pages.measurement_text(found)
-
-
 def test_in_training_mode_samples_see_each_other() -> None:
     net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, K)).double()
     given = problem(net, small_data(), dtype="float64", training=True)
@@ -234,15 +168,38 @@ def test_in_training_mode_samples_see_each_other() -> None:
 
 
 def test_measuring_changes_nothing_of_the_user() -> None:
-    net = small_net(nn.Tanh())
-    before, state = copy.deepcopy(net.state_dict()), torch.get_rng_state()
+    def seen() -> list[Any]:
+        modes = [part.training for part in net.modules()]
+        return [*(v.clone() for v in net.state_dict().values()), torch.get_rng_state(), torch.tensor(modes)]
+
+    net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, K)).double()
+    net[1].eval()
+    before, states = seen(), (str(np.random.get_state()), random.getstate())  # noqa: NPY002 (looked at)
 
     first, again = (measure_problem(problem(net, small_data(), dtype="float64"), top=2) for _ in range(2))
 
     assert first.hessian == again.hessian and first.noise == again.noise
-    assert torch.equal(state, torch.get_rng_state())
-    assert net.training and all(p.grad is None for p in net.parameters())
-    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+    assert all(map(torch.equal, before, seen())) and all(p.grad is None for p in net.parameters())
+    assert states == (str(np.random.get_state()), random.getstate())  # noqa: NPY002 (looked at)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (NotImplementedError("the derivative of 'f'"), "second derivatives, got NotImplementedError: the"),
+        (MemoryError(), "memory must suffice, got none left; use a smaller batch size"),
+    ],
+)
+def test_what_torch_refuses_is_told(error: Exception, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise error
+
+    given = small_problem()
+    monkeypatch.setattr(matrices, "extremes", refuse)
+    with pytest.raises(ValueError, match=line):
+        measure_problem(given, stopping=StoppingRule(budget=0))
+    with pytest.raises(ValueError, match="top must be a positive integer, got True"):
+        measure_problem(given, top=True)
 
 
 def test_progress_is_told_and_never_goes_back() -> None:
@@ -254,33 +211,3 @@ def test_progress_is_told_and_never_goes_back() -> None:
     assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
     assert [*dict(told)] == ["traces", "Hessian", "Gauss-Newton matrix", "H-term", "loss along eigenvectors",
                              "random subspace", "noise of the samples"]  # fmt: skip
-
-
-def test_what_torch_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise NotImplementedError("the derivative of 'f' is not implemented")
-
-    given = small_problem()
-    monkeypatch.setattr(matrices, "extremes", refuse)
-
-    with pytest.raises(
-        ValueError, match="must have second derivatives, got NotImplementedError: the derivative of"
-    ):
-        measure_problem(given, stopping=StoppingRule(budget=0))
-
-
-@pytest.mark.parametrize("top", [0, 1.5, True])
-def test_top_is_a_count(top: Any) -> None:
-    with pytest.raises(ValueError, match=f"top must be a positive integer, got {top!r}"):
-        measure_problem(small_problem(), top=top)
-
-
-def test_memory_that_runs_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> Any:
-        raise MemoryError
-
-    given = small_problem()
-    monkeypatch.setattr(matrices, "extremes", full)
-
-    with pytest.raises(ValueError, match="memory must suffice, got none left; use a smaller batch size"):
-        measure_problem(given, stopping=StoppingRule(budget=0))

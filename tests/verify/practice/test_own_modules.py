@@ -1,7 +1,5 @@
 """A user's modules named like our packages: theirs get theirs, ours get ours, in any order and however late."""
 
-from __future__ import annotations
-
 import builtins
 import importlib
 import json
@@ -9,18 +7,15 @@ import os
 import pickle
 import subprocess
 import sys
-import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.verify.command_line import ROOT, elsewhere
+from tests.verify.command_line import ROOT
 from verify.practice.loading import load_problem, own_modules
 from verify.practice.loading.foreign import build, function
-
-__all__ = ["elsewhere"]
 
 NET = """
 from torch import nn
@@ -69,7 +64,7 @@ def write(folder: Path, **files: str) -> None:
     np.savez(folder / "data.npz", x=np.eye(6, 3) + 1, y=np.arange(6) % 2)
 
 
-@pytest.mark.parametrize("name", ["theory", "simulate", "verify"])
+@pytest.mark.parametrize("name", ["theory", "verify"])
 @pytest.mark.parametrize("package", [False, True], ids=["module", "package"])
 @pytest.mark.parametrize("model", ["net.py:Net", "net:Net", "folder/net.py:Net"])
 def test_a_model_imports_its_own_and_we_ours(name: str, package: bool, model: str) -> None:
@@ -126,9 +121,7 @@ class Small(Base, nn.Linear):
     assert type(pickle.loads(pickle.dumps(made))) is type(made)
 
 
-@pytest.mark.parametrize(
-    "words", ["theory.py:Net", "theory:Net", "verify.py:Net", "verify:Net", "simulate:Net"]
-)
+@pytest.mark.parametrize("words", ["theory.py:Net", "verify:Net", "simulate:Net"])
 def test_the_model_itself_may_have_such_a_name(words: str) -> None:
     write(Path(), **{words.partition(":")[0].removesuffix(".py"): NET.format(name="helper")})
     write(Path(), helper=OWN.replace("helper.FACTOR", "3.0").replace("import helper", ""))
@@ -199,27 +192,8 @@ def test_what_is_imported_late_need_not_be_named_like_ours() -> None:
     assert sys.path == path
 
 
-def test_python_is_left_alone_where_no_name_is_shared() -> None:
-    write(Path(), net="from torch import nn\nnet = nn.Linear(2, 2)")
-    before = builtins.__import__
-
-    build("net.py:net")
-
-    assert builtins.__import__ is before and isinstance(before, types.BuiltinFunctionType)
-
-
-BOTH = """
-import json, sys
-from verify import cli
-
-for words in json.loads(sys.argv[1]):
-    print(f"{chr(0)}{cli.main(words)}", end=chr(0))
-"""
-"""In one process, where such names come first on the path: each would load the libraries anew."""
-
-
 @pytest.mark.slow
-def test_the_commands_run_where_such_names_come_first_on_the_path() -> None:
+def test_a_command_runs_where_such_names_come_first_on_the_path() -> None:
     write(
         Path(),
         net=NET.format(name="theory") + "import simulate",
@@ -227,16 +201,11 @@ def test_the_commands_run_where_such_names_come_first_on_the_path() -> None:
         theory=OWN,
         simulate="",
     )
-    given = ["--model", "net.py:Net", "--data", "data.npz", "--json"]
-    few = ["--top", "1", "--probes", "2", "--tolerance", "1"]
-    commands = [["measure", *few, *given], ["plan", "--batch-sizes", "2", "--steps", "4", *given]]
+    words = "measure --top 1 --probes 2 --tolerance 1 --model net.py:Net --data data.npz --json"
     run = subprocess.run(
-        [sys.executable, "-c", BOTH, json.dumps(commands)],
+        [sys.executable, "-m", "verify.cli", *words.split()],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
     )
-
-    measured, first, planned, second, _ = run.stdout.split("\0")
-    assert (run.returncode, first, second) == (0, "0", "0"), run.stderr
-    assert json.loads(measured)["samples"] == json.loads(planned)["samples"] == 6
+    assert run.returncode == 0 and json.loads(run.stdout)["samples"] == 6, run.stderr

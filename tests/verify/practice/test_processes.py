@@ -1,11 +1,10 @@
 """`losscurv measure` and `losscurv plan` in the processes that torchrun starts, beside one process."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,22 +36,16 @@ COMMANDS = {
     "plan": [*PLAN, "--model", "my_net.py:build", "--optimizer", "adam", "--drop-last", *COMMON],
 }
 
-_SMALLEST = 1e-6
-"""Of all numbers, and of their differences."""
 
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_net.py").write_text(SOURCE)
-    rng = np.random.default_rng(0)
-    np.savez("data.npz", x_train=rng.standard_normal((15, 4)), y_train=np.arange(15) % 2)
-    return tmp_path
+@pytest.fixture(autouse=True)
+def _own() -> None:
+    Path("my_net.py").write_text(SOURCE)
+    np.savez("data.npz", x_train=np.random.default_rng(0).standard_normal((15, 4)), y_train=np.arange(15) % 2)
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_two_processes_print_and_write_what_one_does(
-    words: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
+    words: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Seven samples in one and eight in the other; numbers within 1e-6, words the same."""
     assert cli.main([*words, "--output", "one"]) == 0
@@ -69,8 +62,8 @@ def test_two_processes_print_and_write_what_one_does(
 
     assert done.returncode == 0, done.stderr
     together = json.loads(done.stdout)  # of one process alone
-    assert _names(folder / "two") == _names(folder / "one")
-    _require_alike(alone, together, "")
+    assert _names("two") == _names("one")
+    _require_alike(alone, together)
 
 
 class _Failing(nn.Linear):
@@ -119,7 +112,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[dict[str, An
 
 def test_batch_statistics_are_those_of_one_process(planned: list[tuple[dict[str, Any], str]]) -> None:
     for made, _ in planned:
-        _require_alike(_normed_plan(), made, "")
+        _require_alike(_normed_plan(), made)
 
 
 def test_a_plan_that_fails_in_one_process_ends_in_all_with_its_words(
@@ -130,22 +123,21 @@ def test_a_plan_that_fails_in_one_process_ends_in_all_with_its_words(
     assert second.startswith("ValueError: model and loss must train on batches of 3 samples")
 
 
-def _names(folder: Path) -> list[str]:
-    return sorted(file.name for file in folder.iterdir())
+def _names(folder: str) -> list[str]:
+    return sorted(file.name for file in Path(folder).iterdir())
 
 
-def _require_alike(one: Any, other: Any, where: str) -> None:
-    if where in ("/seconds",):
-        return
-    if isinstance(one, dict):
-        assert one.keys() == other.keys(), where
-        for name in one:
-            _require_alike(one[name], other[name], f"{where}/{name}")
-    elif isinstance(one, list):
-        assert len(one) == len(other), where
-        for place, pair in enumerate(zip(one, other, strict=True)):
-            _require_alike(*pair, f"{where}/{place}")
-    elif isinstance(one, float):
-        assert other == pytest.approx(one, rel=_SMALLEST, abs=_SMALLEST), where
-    else:
-        assert one == other, where
+def _leaves(part: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(part, dict | list):
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from _leaves(value, f"{where}/{key}")
+    elif where != "/seconds":
+        yield where, part
+
+
+def _require_alike(one: Any, other: Any) -> None:
+    expected = {
+        where: pytest.approx(x, rel=1e-6, abs=1e-6) if isinstance(x, float) else x
+        for where, x in _leaves(one)
+    }
+    assert dict(_leaves(other)) == expected

@@ -1,7 +1,5 @@
 """Models and data in the folder of a user."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -241,13 +241,7 @@ def problem(
         )
         objective.disown(model)
         objective.value()
-    with measured():
-        objective.require_sound()
-        require_deterministic(objective)
-        if objective.sums():
-            raise ValueError(
-                "loss must be a mean over the samples of a batch, got a sum: divide it by their number"
-            )
+    _require_mean(objective, "divide it by their number")
     return Problem(
         name=name or type(model).__name__,
         model=own,
@@ -310,13 +304,7 @@ def problem_of(objective: Objective) -> Problem:
         batches = list(objective.batches(empty=True))
         inputs = joined([batch.inputs for batch in batches])
         targets = joined([batch.targets for batch in batches])
-    with measured():
-        objective.require_sound()
-        require_deterministic(objective)
-        if objective.sums():
-            raise ValueError(
-                "loss must be a mean over the samples of a batch, got a sum: say reduction='sum'"
-            )
+    _require_mean(objective, "say reduction='sum'")
     with (
         objective.ranks.together("a problem"),
         as_found(objective.model, objective.training),
@@ -336,6 +324,14 @@ def problem_of(objective: Objective) -> Problem:
         batch_size=objective.chunk,
         shifted=objective.shifted,
     )
+
+
+def _require_mean(objective: Objective, advice: str) -> None:
+    with measured():
+        objective.require_sound()
+        require_deterministic(objective)
+        if objective.sums():
+            raise ValueError(f"loss must be a mean over the samples of a batch, got a sum: {advice}")
 
 
 def _first_call(model: nn.Module, free: Parametric, inputs: Tensor, *, training: bool) -> None:

@@ -139,8 +139,7 @@ def _require_known(tokens: Tensor, place: str | Path, config: Any) -> None:
     size = getattr(config, "vocab_size", None)
     if isinstance(size, int) and len(tokens) and (largest := int(tokens.max())) >= size:
         raise ValueError(
-            f"tokenizer {place} must give tokens below the {size} of the model's vocabulary, got {largest}; name the"
-            " tokenizer that belongs to the model, or set a larger vocab_size in its configuration"
+            f"tokenizer {place} must give tokens below the {size} of the model's vocabulary, got {largest}"
         )
 
 
@@ -168,8 +167,8 @@ def _place(model: str, tokenizer: str | None) -> str | Path:
     folder = Path(tokenizer) if tokenizer is not None else _file(model).parent
     if not any((folder / name).is_file() for name in _TOKENIZERS):
         raise ValueError(
-            f"tokenizer must be a folder with one of {', '.join(_TOKENIZERS)}, got {folder}; put its files beside the"
-            " configuration, name their folder by --tokenizer, or take --tokenizer bytes"
+            f"tokenizer must be a folder with one of {', '.join(_TOKENIZERS)}, got {folder};"
+            " name one by --tokenizer, or take --tokenizer bytes"
         )
     return folder
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from simulate._checks import natural
 from simulate.lanczos import Operator
 from simulate.modules import sites
 from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
@@ -197,7 +198,7 @@ def measure_problem(
         derivatives, or `factors` are asked for and the model has none.
     """
     started, objective, stopping = time.monotonic(), problem.objective, stopping or StoppingRule()
-    count = min(_count(top), objective.dim)
+    count = min(natural("top", top), objective.dim)
     streams = np.random.default_rng(require_seed(seed)).spawn(8)
     costs = _costs(problem, count, stopping.probes, layers=layers, factors=factors)
     spent = _Spent(Work(costs, tell), _aside(costs, count, stopping.probes))
@@ -254,8 +255,8 @@ def measure_problem(
         dtype=str(objective.dtype).removeprefix("torch."),
         device=str(objective.device),
         seed=seed,
-        loss=_exact(loss),
-        gradient_norm=_exact(float(gradient.double().norm())),
+        loss=Number.exact(loss),
+        gradient_norm=Number.exact(float(gradient.double().norm())),
         hessian=first.matrix,
         gauss_newton=second.matrix,
         h_term_frobenius=remainder,
@@ -304,12 +305,6 @@ def _aside(costs: Mapping[str, float], count: int, probes: int) -> dict[str, flo
     few = costs[_HESSIAN] < cost(count, probes)  # of which all rows are taken
     whole = costs[_HESSIAN] if few else least(count, probes)
     return {**costs, _HESSIAN: whole, _GAUSS_NEWTON: whole, _LINES: 0}
-
-
-def _count(top: Any) -> int:
-    if not isinstance(top, int) or isinstance(top, bool) or top < 1:
-        raise ValueError(f"top must be a positive integer, got {top!r}")
-    return top
 
 
 def _values(found: MeasuredMatrix) -> np.ndarray:
@@ -364,36 +359,18 @@ class _Spent:
             self._done((self.products - self._start) / self._work.cost(self._name))
             return found
 
-        return Operator(
-            product=product,
-            dim=operator.dim,
-            dtype=operator.dtype,
-            device=operator.device,
-            places=operator.places,
-        )
+        return replace(operator, product=product)
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------
-
-
-def _exact(value: float) -> Number:
-    return Number(value=value, error=0.0, kind="exact")
-
-
-def _estimated(found: Estimate) -> Number:
-    return Number(value=found.value, error=found.standard_error, kind="standard error")
-
-
-def _estimate(number: Number) -> Estimate:
-    return Estimate(number.value, number.error)
 
 
 def _require_size(matrix: Matrix) -> None:
     size = max((abs(each.value) for each in matrix.top), default=0.0)
     if size and not 1 / _LARGEST < size < _LARGEST:
         raise ValueError(
-            f"loss must have a curvature between {1 / _LARGEST:g} and {_LARGEST:g} to be measured, got {size:g}:"
-            " squares of it are no numbers; multiply the loss by a constant"
+            f"loss must have a curvature between {1 / _LARGEST:g} and {_LARGEST:g}, got {size:g}: squares of it are no"
+            " numbers; multiply the loss by a constant"
         )
 
 
@@ -437,8 +414,8 @@ def _norm_of_rest(operator: Operator, rng: np.random.Generator, probes: int, *, 
     """Frobenius norm of the H-term: from all its rows where the Hessian was had whole."""
     if exact:
         rows = operator.product(torch.eye(operator.dim, dtype=operator.dtype, device=operator.device))
-        return _exact(float(rows.double().norm()))
-    return _estimated(frobenius_norm(operator, rng, probes=probes))
+        return Number.exact(float(rows.double().norm()))
+    return Number.estimated(frobenius_norm(operator, rng, probes=probes))
 
 
 def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> float | None:
@@ -470,9 +447,9 @@ def _zone(problem: Problem, whole: Matrix, part: Matrix, rest: float) -> zones.Z
     if whole.excess is None:
         return None
     ratio = rest / part.frobenius.value if part.frobenius.value else None
-    below = None if part.excess is None else _estimate(part.excess)
+    below = part.excess and part.excess.estimate
     return zones.zone_of(
-        _estimate(whole.excess), below if _balanced(whole, part) else None, ratio, zones.softmax(problem)
+        whole.excess.estimate, below if _balanced(whole, part) else None, ratio, zones.softmax(problem)
     )
 
 
@@ -497,10 +474,10 @@ def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> Sa
     forms = unit * quadratic_forms(objective, vector[:, None])[:, 0]
     counts, edges = np.histogram(forms, bins=BINS)
     return SampleNoise(
-        total=_estimated(total),
-        element=_estimated(Estimate(*(part / objective.dim for part in element))),
-        along_top=_exact(float(forms.var(ddof=1))),
-        row=_exact(unit**2 * variance_along(objective, vector)),
+        total=Number.estimated(total),
+        element=Number.estimated(Estimate(*(part / objective.dim for part in element))),
+        along_top=Number.exact(float(forms.var(ddof=1))),
+        row=Number.exact(unit**2 * variance_along(objective, vector)),
         edges=tuple(edges.tolist()),
         counts=tuple(counts.tolist()),
     )

@@ -66,7 +66,7 @@ def layered(
     Examples
     --------
     >>> from simulate.lanczos import as_operator
-    >>> matrix, norm = as_operator(np.diag([4.0, 3.0, 0.0])), Number(value=5.0, error=0.0, kind="exact")
+    >>> matrix, norm = as_operator(np.diag([4.0, 3.0, 0.0])), Number.exact(5.0)
     >>> blocks = {"a.weight": slice(0, 1), "b.weight": slice(1, 3)}
     >>> for layer in layered(matrix, blocks, norm, np.random.default_rng(0), StoppingRule(), lambda: 0):
     ...     print(layer.name, layer.largest.value, layer.trace.value, round(layer.share.value, 9))
@@ -99,7 +99,7 @@ def layered(
 def _share(part: Number, whole: Number) -> Number:
     """Of the square of the norm."""
     if not whole.value:
-        return Number(value=0.0, error=0.0, kind="exact")
+        return Number.exact(0.0)
     share = (part.value / whole.value) ** 2
     relative = np.hypot(part.error / part.value if part.value else 0.0, whole.error / whole.value)
     exact = part.kind == whole.kind == "exact"

@@ -171,8 +171,8 @@ class _Search:
             lowest=values[-1] if asked.lowest else None,
             stopped=seen.stopped,
             trace=trace,
-            frobenius=_estimated(estimate),
-            excess=_excess(trace, _estimated(estimate)),
+            frobenius=Number.estimated(estimate),
+            excess=_excess(trace, Number.estimated(estimate)),
             density=_estimated_density(self.operator, seen.values, self.rng) if asked.dense else None,
         )
         short = self._short(trace, estimate) if needed else ""
@@ -198,7 +198,7 @@ class _Search:
 
     def _off_place(self, trace: Number, norm: Estimate) -> float:
         """By how much errors must shrink, squared, until one place in the zone is left; 0 if one is, or none asked."""
-        excess = zone.excess_ratio(Estimate(trace.value, trace.error), norm) if self.asked.placed else None
+        excess = zone.excess_ratio(trace.estimate, norm) if self.asked.placed else None
         return 0.0 if excess is None else zone.off_place(excess)
 
     def _needed(self, norm: GrowingNorm) -> int:
@@ -236,7 +236,7 @@ class _Search:
         eps = torch.finfo(self.operator.dtype).eps
         bound = float((rows - rows.mT).norm()) / 2 + eps * float(np.abs(values).max(initial=0.0))
         each = [Eigenvalue(value=float(v), bound=bound, converged=True) for v in values]
-        trace, norm = _exact(float(values.sum())), _exact(float(np.linalg.norm(values)))
+        trace, norm = Number.exact(float(values.sum())), Number.exact(float(np.linalg.norm(values)))
         matrix = Matrix(
             top=tuple(each[: asked.count]),
             lowest=each[-1] if asked.lowest else None,
@@ -257,19 +257,11 @@ def _more(probes: int, factor: float, most: int) -> int:
 # --- numbers -----------------------------------------------------------------------------------------------------
 
 
-def _exact(value: float) -> Number:
-    return Number(value=value, error=0.0, kind="exact")
-
-
-def _estimated(found: Estimate) -> Number:
-    return Number(value=found.value, error=found.standard_error, kind="standard error")
-
-
 def _excess(trace: Number, norm: Number) -> Number | None:
-    ratio = zone.excess_ratio(Estimate(trace.value, trace.error), Estimate(norm.value, norm.error))
+    ratio = zone.excess_ratio(trace.estimate, norm.estimate)
     if ratio is None:
         return None
-    return _exact(ratio.value) if trace.kind == norm.kind == "exact" else _estimated(ratio)
+    return Number.exact(ratio.value) if trace.kind == norm.kind == "exact" else Number.estimated(ratio)
 
 
 # --- densities ---------------------------------------------------------------------------------------------------

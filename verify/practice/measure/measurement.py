@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from simulate.results import Columns, Result
+from simulate.spectra import Estimate
 from verify.practice.measure.zone import Zone
 
 if TYPE_CHECKING:
@@ -22,6 +23,21 @@ class Number:
     value: float
     error: float
     kind: Kind
+
+    @classmethod
+    def exact(cls, value: float) -> Number:
+        """One without an error."""
+        return cls(value=value, error=0.0, kind="exact")
+
+    @classmethod
+    def estimated(cls, found: Estimate) -> Number:
+        """One with a standard error."""
+        return cls(value=found.value, error=found.standard_error, kind="standard error")
+
+    @property
+    def estimate(self) -> Estimate:
+        """Without its kind."""
+        return Estimate(self.value, self.error)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -45,11 +46,8 @@ class GrowingNorm:
 
     def __init__(self, operator: Operator, found: Extremes, rng: np.random.Generator) -> None:
         known = torch.as_tensor(found.vectors, dtype=operator.dtype, device=operator.device)
-        self._beyond = Operator(
-            product=lambda rows: operator.product(rows - (rows @ known) @ known.mT),
-            dim=operator.dim,
-            dtype=operator.dtype,
-            device=operator.device,
+        self._beyond = replace(
+            operator, product=lambda rows: operator.product(rows - (rows @ known) @ known.mT)
         )
         self._along = float((found.values**2 + found.residuals**2).sum())
         self._rng = rng

@@ -51,17 +51,18 @@ def write_measurement(found: Measurement, folder: Path) -> Path:
     ValueError
         If the folder cannot be written.
     """
-    page = folder / "measure.html"
-    texts: dict[Path, str | bytes] = {
-        folder / "measure.json": measurement_json(found),
-        page: measurement_page(found),
-    }
+    return write_both(folder, measurement_json(found), measurement_page(found))
+
+
+def write_both(folder: Path, text: str, page: str) -> Path:
+    """The same of JSON and page that are made."""
+    place = folder / "measure.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        replace_files(texts)
+        replace_files({folder / "measure.json": text, place: page})
     except OSError as error:
         raise ValueError(f"page cannot be written to {folder}: {error.strerror or error}") from None
-    return page
+    return place
 
 
 def measurement_text(found: Measurement) -> str:
@@ -182,7 +183,7 @@ def value(number: Number | None) -> str:
     """A number with its error, for a terminal.
 
     >>> from verify.practice.measure.measurement import Number
-    >>> value(Number(value=1.23456, error=0.0123, kind="bound")), value(Number(value=2.0, error=0.0, kind="exact"))
+    >>> value(Number(value=1.23456, error=0.0123, kind="bound")), value(Number.exact(2.0))
     ('1.23456 ± 0.012', '2 exact')
     """
     if number is None:

@@ -23,6 +23,7 @@ from verify.practice.measure.measurement import (
     LossLine,
     Matrix,
     Measurement,
+    Number,
     SampleNoise,
     SmearedDensity,
 )
@@ -88,60 +89,52 @@ def layer_figure(found: Measurement) -> Figure | None:
 
 def series_figure(found: Sequence[tuple[float, Measurement]]) -> Figure:
     """Curvature through training: loss, first eigenvalues, excess of positive curvature."""
-    at = np.array([place for place, _ in found])
+    at, made = zip(*found, strict=True)
+    firsts = [
+        (name, [m.top[0].value for m in matrices], [m.top[0].bound for m in matrices])
+        for name, matrices in (("Hessian", [m.hessian for m in made]),
+                               ("Gauss-Newton matrix", [m.gauss_newton for m in made]))
+    ]  # fmt: skip
+    each, none = [m.hessian.excess or _NONE for m in made], [0.0] * len(made)
     panels = [
-        _panel(1.7, partial(_through, at=at, rows=_losses(found), title="loss"), ""),
-        _panel(2.1, partial(_through, at=at, rows=_firsts(found), title="first eigenvalue; 2 over it is the rate "
-               "at which full gradients turn unstable"), ""),
-        _panel(1.7, partial(_through, at=at, rows=_excesses(found), title="trace over Frobenius norm of the Hessian"),
-               "bars: standard error"),
+        _panel(1.7, partial(_through, at=at, rows=[("", [m.loss.value for m in made], none)], title="loss"), ""),
+        _panel(2.1, partial(_through, at=at, rows=firsts, title="first eigenvalue; 2 over it is the rate at which"
+               " full gradients turn unstable"), ""),
+        _panel(1.7, partial(_through, at=at, rows=[("", [e.value for e in each], [e.error for e in each])],
+               title="trace over Frobenius norm of the Hessian"), "bars: standard error"),
     ]  # fmt: skip
     return _figure(panels, "Curvature through training")
 
 
-Rows = list[tuple[str, list[float], list[float]]]
+_NONE = Number.exact(math.nan)
+"""Of a matrix that is zero."""
+
+Rows = Sequence[tuple[str, list[float], list[float]]]
 """Name, values, errors."""
 
 
-def _losses(found: Sequence[tuple[float, Measurement]]) -> Rows:
-    return [("", [m.loss.value for _, m in found], [0.0] * len(found))]
-
-
-def _firsts(found: Sequence[tuple[float, Measurement]]) -> Rows:
-    return [
-        (name, [m.top[0].value for m in matrices], [m.top[0].bound for m in matrices])
-        for name, matrices in (
-            ("Hessian", [m.hessian for _, m in found]),
-            ("Gauss-Newton matrix", [m.gauss_newton for _, m in found]),
-        )
-    ]
-
-
-def _excesses(found: Sequence[tuple[float, Measurement]]) -> Rows:
-    each = [m.hessian.excess for _, m in found]
-    values = [math.nan if e is None else e.value for e in each]
-    return [("", values, [0.0 if e is None else e.error for e in each])]
-
-
-def _through(axes: Axes, *, at: NDArray[Any], rows: Rows, title: str) -> None:
+def _through(axes: Axes, *, at: Sequence[float], rows: Rows, title: str) -> None:
     for name, values, errors in rows:
         colour = _COLOURS.get(name, PALETTE["theory"])
         axes.errorbar(
             at, values, yerr=errors, color=colour, lw=1.3, marker=_MARKS.get(name, "o"), ms=4, capsize=2,
             label=name or None,
         )  # fmt: skip
-    if spans_decades([value for _, values, _ in rows for value in values if value > 0]) and all(
-        value > 0 for _, values, _ in rows for value in values
-    ):
-        axes.set_yscale("log")
-        decades(axes.yaxis, *axes.get_ylim())
-    else:
-        plain_ticks(axes.yaxis)
+    shown = [value for _, values, _ in rows for value in values]
+    _heights(axes, all(value > 0 for value in shown) and spans_decades(shown))
     plain_ticks(axes.xaxis)
     axes.set_title(title)
     axes.set_xlabel("checkpoint, by the number in its name")
     if len(rows) > 1:
         axes.legend(frameon=False, fontsize=8.0, labelcolor=PALETTE["muted"])
+
+
+def _heights(axes: Axes, logarithmic: bool) -> None:
+    if logarithmic:
+        axes.set_yscale("log")
+        decades(axes.yaxis, *axes.get_ylim())
+    else:
+        plain_ticks(axes.yaxis)
 
 
 def _figure(panels: list[Panel], label: str) -> Figure:
@@ -225,11 +218,7 @@ def draw_eigenvalues(axes: Axes, found: Measurement) -> None:
     for place, (name, matrix) in enumerate(_matrices(found)):
         ranks = np.arange(1.0, len(matrix.top) + 1) + 0.14 * (place - 0.5)
         _bars(axes, ranks, matrix.top, name)
-    if spans_decades(shown):
-        axes.set_yscale("log")
-        decades(axes.yaxis, *axes.get_ylim())
-    else:
-        plain_ticks(axes.yaxis)
+    _heights(axes, spans_decades(shown))
     axes.set_xlim(0.4, len(found.hessian.top) + 0.6)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("rank")
@@ -257,11 +246,8 @@ def _histogram(axes: Axes, noise: SampleNoise, first: Eigenvalue) -> None:
     )
     axes.axvline(first.value, color=PALETTE["ink"], lw=1.2)
     if counts.max() > 30:
-        axes.set_yscale("log")
         axes.set_ylim(0.5, 2.0 * counts.max())
-        decades(axes.yaxis, *axes.get_ylim())
-    else:
-        plain_ticks(axes.yaxis)
+    _heights(axes, counts.max() > 30)
     plain_ticks(axes.xaxis)
     axes.set_xlabel("v₁′ Hᵢ v₁")
     axes.set_title("number of samples by their curvature along v₁")

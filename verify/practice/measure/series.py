@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from verify.escapes import escaped
-from verify.files import replace_files
 from verify.page import terminal, wording
 from verify.page.markup import template, themed
 from verify.practice.measure import plots
 from verify.practice.measure.measurement import Measurement
-from verify.practice.measure.pages import VERSION, value
+from verify.practice.measure.pages import VERSION, value, write_both
 
 _WILD = set("*?[")
 
@@ -124,7 +123,6 @@ def write_series(found: Sequence[Checkpoint], folder: Path) -> Path:
     ValueError
         If the folder cannot be written.
     """
-    page = folder / "measure.html"
     html = template("series.html.j2").render(
         name=escaped(found[0].found.name.replace(f" from {found[0].file}", "")),
         count=len(found),
@@ -132,9 +130,4 @@ def write_series(found: Sequence[Checkpoint], folder: Path) -> Path:
         rows=[(escaped(each.file), list(_cells(each.found))) for each in found],
         figure=themed(plots.series_figure([(each.at, each.found) for each in found])),
     )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_files({folder / "measure.json": series_json(found), page: html})
-    except OSError as error:
-        raise ValueError(f"page cannot be written to {folder}: {error.strerror or error}") from None
-    return page
+    return write_both(folder, series_json(found), html)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
+from simulate._checks import at_least
 from simulate.lanczos import Operator
 from simulate.spectra import Estimate, xtrace
 from verify.practice.measure.measurement import Number
@@ -42,15 +42,10 @@ class StoppingRule:
     budget: int = 3000
 
     def __post_init__(self) -> None:
-        _require_whole("probes", self.probes, 2)
-        _require_whole("budget", self.budget, 0)
+        at_least("probes", self.probes, 2)
+        at_least("budget", self.budget, 0)
         if not (isinstance(self.tolerance, int | float) and 0 < self.tolerance < math.inf):
             raise ValueError(f"tolerance must be a positive number, got {self.tolerance!r}")
-
-
-def _require_whole(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 
 class GrowingTrace:
@@ -100,7 +95,7 @@ class GrowingTrace:
     def number(self) -> Number:
         """As it is known now."""
         if self._rest is None:
-            return Number(value=self._known, error=0.0, kind="exact")
+            return Number.exact(self._known)
         value = sum(n * each.value for n, each in self._rounds) / self.probes
         error = math.sqrt(sum((n * each.standard_error) ** 2 for n, each in self._rounds)) / self.probes
         return Number(value=self._known + value, error=error, kind="standard error")

@@ -47,8 +47,7 @@ class Journal:
             if not self._warned:
                 self._warned = True
                 warnings.warn(
-                    f"records cannot be written to {self.path}: {_cause(error)}; training goes on, they are kept in"
-                    " memory and written once there is room",
+                    f"records cannot be written to {self.path}: {_cause(error)}; training goes on, they are kept",
                     stacklevel=2,
                 )
             return

@@ -62,7 +62,7 @@ class LabelledPairs:
             return {**named, "labels": targets}
         raise ValueError(
             "targets must be what the loss takes, got labels of a model that moves them by one position itself; give a"
-            " cross-entropy of torch and the whole batch with its labels: samples=batch, step(batch)"
+            " cross-entropy of torch and the whole batch with its labels"
         )
 
     def _moves(self, named: dict[str, Any], targets: Tensor, in_place: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -19,7 +20,6 @@ from verify.results.lines import spans_decades
 _WIDTH = 6.2
 
 Records = Sequence[CurvatureRecord]
-Value = Callable[[CurvatureRecord], float | None]
 
 
 def watch_figure(records: Records) -> Figure:
@@ -42,14 +42,8 @@ def watch_figure(records: Records) -> Figure:
         panels.append(_panel(1.5, lambda axes: _noise(axes, records)))
     last = records[-1]
     with mpl.rc_context(STYLE):
-        return stack(
-            panels,
-            "Curvature through training",
-            f"losscurv · measuring took {100 * last.share:.1f} % of the time"
-            if len(records) > 1
-            else "losscurv",
-            _WIDTH,
-        )
+        took = f" · measuring took {100 * last.share:.1f} % of the time" if len(records) > 1 else ""
+        return stack(panels, "Curvature through training", f"losscurv{took}", _WIDTH)
 
 
 def _panel(height: float, draw: Callable[[Axes], None], more: float = 0.0) -> Panel:
@@ -57,75 +51,62 @@ def _panel(height: float, draw: Callable[[Axes], None], more: float = 0.0) -> Pa
 
 
 def _loss(axes: Axes, records: Records) -> None:
-    _line(axes, records, lambda r: r.loss, "", marker="o", ms=2.5)
+    _line(axes, records, "loss")
     _finish(axes, records, "loss of the batch, after its step")
 
 
 def draw_top_eigenvalues(axes: Axes, records: Records) -> None:
     """Largest eigenvalues of the Hessian beside their limit."""
-    _line(
-        axes,
-        records,
-        lambda r: r.eigenvalue,
-        "λ₁(H), fixed samples",
-        marker="o",
-        ms=2.5,
-        error=lambda r: r.error,
-    )
-    _line(
-        axes, records, lambda r: r.mean_batch_eigenvalue, "E λ₁(H_B), batches", colour="disagrees", marker="s", ms=2.5,
-        error=lambda r: r.mean_batch_error,
-    )  # fmt: skip
-    _line(axes, records, lambda r: r.batch_eigenvalue, "", colour="disagrees", ls="", marker=".", ms=3.0)
+    _line(axes, records, "eigenvalue", "λ₁(H), fixed samples", error="error")
+    batches = {"colour": "disagrees", "error": "mean_batch_error"}
+    _line(axes, records, "mean_batch_eigenvalue", "E λ₁(H_B), batches", marker="s", **batches)
+    _line(axes, records, "batch_eigenvalue", colour="disagrees", ls="", marker=".")
     _limit(axes, records, "eigenvalue")
     _finish(axes, records, "largest eigenvalue of the Hessian")
 
 
 def _preconditioned(axes: Axes, records: Records) -> None:
-    _line(
-        axes, records, lambda r: r.preconditioned, "fixed samples", marker="o", ms=2.5,
-        error=lambda r: r.preconditioned_error,
-    )  # fmt: skip
+    _line(axes, records, "preconditioned", "fixed samples", error="preconditioned_error")
     _limit(axes, records, "preconditioned")
     _finish(axes, records, "largest eigenvalue, scaled as the steps of the optimiser")
 
 
 def _noise(axes: Axes, records: Records) -> None:
-    _line(axes, records, lambda r: r.noise_scale, "", marker="o", ms=2.5)
+    _line(axes, records, "noise_scale")
     _finish(axes, records, "gradient noise scale, in samples")
 
 
 def _limit(axes: Axes, records: Records, of: str) -> None:
     notes = {each.limit_note for each in records if each.limit_of == of}
     label = notes.pop() if len(notes) == 1 else "limit of the rate"
-    _line(axes, records, lambda r: r.limit if r.limit_of == of else None, label, colour="ink", ls="--")
+    own = [each if each.limit_of == of else replace(each, limit=None) for each in records]
+    _line(axes, own, "limit", label, colour="ink", ls="--", marker="")
 
 
 def _line(
     axes: Axes,
     records: Records,
-    value: Value,
-    label: str,
+    name: str,
+    label: str = "",
     *,
     colour: str = "theory",
     ls: str = "-",
-    marker: str = "",
-    ms: float = 0.0,
-    error: Value | None = None,
+    marker: str = "o",
+    error: str = "",
 ) -> None:
     """A curve with gaps where there is nothing, and the band of its error."""
     at = np.array([float(each.step) for each in records])
-    values = _numbers(records, value)
+    values = _numbers(records, name)
     if np.isnan(values).all():
         return
-    if error is not None:
+    if error:
         errors = np.nan_to_num(_numbers(records, error))
         axes.fill_between(at, values - errors, values + errors, color=PALETTE[colour], alpha=0.2, lw=0)
-    axes.plot(at, values, color=PALETTE[colour], lw=1.3, ls=ls, marker=marker, ms=ms, label=label or None)
+    axes.plot(at, values, color=PALETTE[colour], lw=1.3, ls=ls, marker=marker, ms=2.5, label=label or None)
 
 
-def _numbers(records: Records, value: Value) -> np.ndarray:
-    found = [value(each) for each in records]
+def _numbers(records: Records, name: str) -> np.ndarray:
+    found = [getattr(each, name) for each in records]
     return np.array([math.nan if each is None or not math.isfinite(each) else each for each in found])
 
 

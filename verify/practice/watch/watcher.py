@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from simulate._checks import at_least
 from simulate.objectives.batches import carries_labels, copied, pair, placed, rows
 from simulate.objectives.parameters import unwrapped
 from simulate.objectives.restoring import as_found
@@ -132,9 +133,9 @@ def watch(
     >>> watcher.step(inputs, targets) is None
     True
     """
-    options = _Options(
-        every=every, most=most, batches=batches, training=training, start=start, seed=seed
-    )  # fmt: skip
+    whole = {"every": (every, 1), "batches": (batches, 1), "start": (start, 0), "seed": (seed, 0)}
+    counts = {name: at_least(name, *given) for name, given in whole.items()}
+    options = _Options(most=most, training=training, **counts)
     _require_step_alone(optimizer)
     model = unwrapped(model)
     if isinstance(model, nn.parallel.DistributedDataParallel):
@@ -168,10 +169,6 @@ class _Options:
     seed: int
 
     def __post_init__(self) -> None:
-        for name, least in (("every", 1), ("batches", 1), ("start", 0), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         if isinstance(self.most, bool) or not isinstance(self.most, int | float) or not 0 < self.most < 1:
             raise ValueError(f"most must be a number between 0 and 1, got {self.most!r}")
         if self.training not in (None, True, False):

@@ -1,7 +1,5 @@
 """A network whose samples differ in weight, and plans of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Largest eigenvalues of batches by the own-direction law: beside all batches of dense matrices, and in any unit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """Learning rates against batch sizes: dense references of every number, the bracket around the exact limit."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -11,24 +9,14 @@ import torch
 from numpy.testing import assert_allclose
 from torch import nn
 
-from simulate.spectra import Estimate
 from simulate.training import optimisers
-from tests.simulate.models_and_data import dense_hessian, dense_jacobian
+from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.plan.small_plans import SIZES, N, curvature_of, halved_square, small_network
+from tests.verify.practice.small_measurements import gauss_newtons
 from theory import learning_rates
 from verify.practice.loading import Problem, problem
-from verify.practice.plan import linearised as linearising
 from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.rate_bracket import MeasuredBracket, square_bound
-
-
-def _gauss_newtons(given: Problem) -> np.ndarray[Any, Any]:
-    """Every J' (diag p - p p') J, (N, P, P)."""
-    jacobians = dense_jacobian(given.objective, given.inputs).reshape(N, 3, -1)
-    outputs = given.objective.outputs(given.objective.leaves(), given.inputs)
-    p = outputs.detach().softmax(1)
-    middle = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
-    return (jacobians.mT @ middle @ jacobians).numpy()
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +26,7 @@ def given() -> Problem:
 
 @pytest.fixture(scope="module")
 def dense(given: Problem) -> np.ndarray[Any, Any]:
-    return _gauss_newtons(given)
+    return gauss_newtons(given)
 
 
 @pytest.fixture(scope="module")
@@ -62,19 +50,11 @@ def test_statistics_of_the_samples_are_those_of_dense_matrices(made: Linearised,
     assert_allclose(found.heaviest, own[order[0]][0][-1], rtol=1e-9)
     kept = [k for k, name in enumerate(found.directions) if name.startswith("sample") or name in ("v1", "v2")]
     expected = [*range(2), *range(10, 15)]
+    total = ((dense - dense.mean(0)) ** 2).sum() / (N - 1)
+    assert abs(made.variance.value - total) <= 3 * made.variance.standard_error + 1e-9 * total
     assert [found.directions[k] for k in kept[2:]] == [f"sample {i}" for i in order[:5]]
     assert_allclose(np.array(found.curvatures)[kept], forms.mean(0)[expected], rtol=1e-2)
     assert_allclose(np.array(found.variances)[kept], forms.var(0, ddof=1)[expected], rtol=1e-2)
-
-
-def test_top_of_the_hessian_is_that_of_the_dense_one(made: Linearised, given: Problem) -> None:
-    top = float(torch.linalg.eigvalsh(dense_hessian(given.objective))[-1])
-    assert abs(made.hessian - top) <= made.hessian_bound + 1e-9
-
-
-def test_variance_over_the_samples_is_the_dense_one_within_its_error(made: Linearised, dense: Any) -> None:
-    total = ((dense - dense.mean(0)) ** 2).sum() / (N - 1)
-    assert abs(made.variance.value - total) <= 3 * made.variance.standard_error + 1e-9 * total
 
 
 def test_the_bracket_holds_the_exact_limit(made: Linearised, dense: Any) -> None:
@@ -102,15 +82,8 @@ def test_batch_eigenvalues_are_those_of_all_batches_within_the_error_of_the_law(
     for at in made.rates[:2]:
         tops = np.linalg.eigvalsh(optimisers.all_batches(dense, at.batch_size))[:, -1]
         assert_allclose(at.batch.mean.value, tops.mean(), rtol=0.14)
-        assert_allclose([at.batch.low, at.batch.high], np.quantile(tops, [0.1, 0.9]), rtol=0.25)
         assert_allclose(at.sharpness.value, 2 / at.batch.mean.value)
-        errors = (
-            at.sharpness.standard_error / at.sharpness.value,
-            at.batch.mean.standard_error / at.batch.mean.value,
-        )
-        assert errors[0] > 0
-        assert_allclose(*errors)
-    assert made.rates[-1].batch.low == made.rates[-1].batch.high
+        assert at.sharpness.standard_error > 0
 
 
 def test_noise_scales_are_those_of_the_gradients_of_single_samples(made: Linearised, given: Problem) -> None:
@@ -128,13 +101,16 @@ def test_noise_scales_are_those_of_the_gradients_of_single_samples(made: Lineari
 # --- the limits of one's own optimizer -------------------------------------------------------------------------
 
 
-def test_momentum_and_decay_have_the_limit_of_their_recursion(given: Problem) -> None:
+def test_momentum_and_decay_have_the_limit_of_their_recursion(given: Problem, made: Linearised) -> None:
     top = float(torch.linalg.eigvalsh(dense_hessian(given.objective))[-1])
+    assert abs(made.hessian - top) <= made.hessian_bound + 1e-9
+    assert_allclose([at.adam or 0.0 for at in made.rates], 1e-3 * np.sqrt(np.array(sorted(SIZES)) / 4))
     found = curvature_of(given, [1, 2], heavy=1, optimizer="momentum", weight_decay=0.3).own
     assert not found.scaled
     assert_allclose(np.array(found.rates, dtype=float), 2 * 1.9 / (top + 0.3), rtol=1e-2)
-    plain = curvature_of(given, [1, 2], heavy=1).own
-    assert_allclose(np.array(plain.rates, dtype=float), 2 / top, rtol=1e-2)
+    assert_allclose(np.array(made.own.rates, dtype=float), 2 / top, rtol=1e-2)
+    unknown = curvature_of(given, [1], heavy=1, optimizer=lambda p, lr: torch.optim.RMSprop(p, lr=lr)).own
+    assert unknown.rates == (None,) and "RMSprop" in unknown.rule
 
 
 def test_adam_has_the_limit_of_the_preconditioned_hessian(given: Problem) -> None:
@@ -151,12 +127,6 @@ def test_adam_has_the_limit_of_the_preconditioned_hessian(given: Problem) -> Non
         assert_allclose(rate, exact, rtol=0.05 if size == N else 0.5)  # at B = 1 the variances are measured
 
 
-def test_an_optimizer_that_nothing_is_known_of_has_no_limit(given: Problem) -> None:
-    found = curvature_of(given, [1, 2], heavy=1, optimizer=lambda p, lr: torch.optim.RMSprop(p, lr=lr)).own
-    assert found.rates == (None, None)
-    assert "RMSprop" in found.rule
-
-
 def test_theorem_4_is_fed_with_what_was_measured(made: Linearised, given: Problem) -> None:
     """Below its threshold its edge is 2 sqrt(total / (P b)), above it lambda_1 + total / (P b lambda_1)."""
     top, share = made.bracket.largest, made.variance.value / given.objective.dim
@@ -166,10 +136,6 @@ def test_theorem_4_is_fed_with_what_was_measured(made: Linearised, given: Proble
         edge = top + noise / top if noise < top**2 else 2 * math.sqrt(noise)
         assert_allclose(at.theorem_4.value, 2 / edge, rtol=1e-9)
         assert at.theorem_4.standard_error > 0
-
-
-def test_adam_goes_with_the_root_of_the_batch_size(made: Linearised) -> None:
-    assert_allclose([at.adam or 0.0 for at in made.rates], 1e-3 * np.sqrt(np.array(sorted(SIZES)) / 4))
 
 
 def test_a_mean_over_positions_is_one_over_samples_too() -> None:
@@ -183,32 +149,9 @@ def test_a_mean_over_positions_is_one_over_samples_too() -> None:
     own = [dense_hessian(given.batch_objective([i])) for i in range(6)]  # linear in the parameters: H = G
 
     assert_allclose(whole.heaviest, max(float(torch.linalg.eigvalsh(g)[-1]) for g in own), rtol=1e-6)
-    assert_allclose(whole.curvatures[0], whole.largest, rtol=1e-3)
-    assert_allclose(found.rates[-1].batch.mean.value, whole.largest, rtol=1e-3)
-    singles = np.mean([float(torch.linalg.eigvalsh(g)[-1]) for g in own])
-    assert_allclose(found.rates[0].batch.mean.value, singles, rtol=0.1)
     spread = float(sum((g - sum(own) / 6).square().sum() for g in own)) / 5
     assert_allclose(found.variance.value, spread, rtol=0, atol=3 * found.variance.standard_error + 1e-9)
     assert_allclose(whole.largest, float(torch.linalg.eigvalsh(torch.stack(own).mean(0))[-1]), rtol=1e-3)
-
-
-def test_variance_has_the_error_that_the_norm_of_the_mean_leaves(
-    given: Problem, dense: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(linearising, "frobenius", lambda *_, **__: Estimate(0.3, 0.01))
-    found = curvature_of(given, [N], directions=1, heavy=0).variance
-    spread = (dense**2).sum((1, 2)).mean() - 0.3**2
-    assert_allclose(found, np.array([spread, 2 * 0.3 * 0.01]) * N / (N - 1))
-
-
-def test_variance_over_the_samples_is_exact_where_the_probes_are() -> None:
-    """Inputs along the axes have a diagonal G, which signs see without an error."""
-    x = torch.diag(torch.tensor([1.0, 2.0, 3.0]))
-    found = curvature_of(
-        problem(nn.Linear(3, 1, bias=False), (x, x[:, :1]), loss=halved_square), [1]
-    ).variance
-    squares = np.array([1.0, 4.0, 9.0])
-    assert_allclose(found, (((squares**2).sum() - (squares**2).sum() / 3) / 2, 0.0), rtol=1e-5, atol=1e-9)
 
 
 # --- the lower side --------------------------------------------------------------------------------------------
@@ -237,22 +180,10 @@ def test_square_bound_is_attained_by_samples_that_do_not_meet(size: int) -> None
     matrices = np.einsum("ia,ib->iab", np.eye(5), np.eye(5))
     exact = optimisers.whitened_square(optimisers.population(matrices), size)
     assert_allclose(square_bound(0.2, 1.0, batch_size=size, dataset_size=5), exact, rtol=1e-12)
-
-
-def test_a_single_sample_has_one_rate() -> None:
-    assert_allclose(square_bound(2.0, 2.0, batch_size=1, dataset_size=1), 2.0)
-
-
-@pytest.mark.parametrize("size", [0, 6, 0.5])
-def test_square_bound_needs_a_batch_of_the_samples(size: float) -> None:
     with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples"):
-        square_bound(1.0, 2.0, batch_size=size, dataset_size=5)
-
-
-@pytest.mark.parametrize(("largest", "heaviest"), [(2.0, 1.0), (0.0, 1.0)])
-def test_square_bound_needs_a_sample_as_heavy_as_the_mean(largest: float, heaviest: float) -> None:
+        square_bound(0.2, 1.0, batch_size=[size, 6], dataset_size=5)
     with pytest.raises(ValueError, match="heaviest must be at least largest, which is positive"):
-        square_bound(largest, heaviest, batch_size=1, dataset_size=5)
+        square_bound(2.0, 1.0, batch_size=size, dataset_size=5)
 
 
 def test_gaussian_least_squares_lies_in_the_bracket() -> None:
@@ -287,24 +218,14 @@ def _by_hand(**changes: Any) -> MeasuredBracket:
     return MeasuredBracket(**parts | changes)
 
 
-def test_crossover_is_where_each_side_is_half_of_the_flat_rate() -> None:
+def test_sides_of_a_bracket_by_hand() -> None:
     found = _by_hand()
     first, last = found.crossover()
     assert_allclose(found.rates(first).upper, 1 / found.largest)
     assert_allclose(found.rates(last).lower, 1 / found.largest)
     assert first <= last
     assert_allclose(found.crossover_along_top(), 1 / (4 / 12 + 1 / 100))
-
-
-def test_the_lower_side_allows_for_the_error_of_the_eigenvalue() -> None:
-    assert_allclose(_by_hand(bound=0.5).rates(100).lower, 2 / 2.5)
-
-
-def test_even_samples_have_no_crossover() -> None:
-    found = _by_hand(heaviest=2.0, curvatures=(2.0,), variances=(0.0,), directions=("v1",))
-    assert found.crossover() == (0.0, 0.0)
-
-
-def test_the_upper_side_names_its_direction() -> None:
-    found = _by_hand()
     assert (found.deciding(1), found.deciding(100)) == ("sample 7", "v1")
+    assert_allclose(_by_hand(bound=0.5).rates(100).lower, 2 / 2.5)  # the error of the eigenvalue
+    even = _by_hand(heaviest=2.0, curvatures=(2.0,), variances=(0.0,), directions=("v1",))
+    assert even.crossover() == (0.0, 0.0)

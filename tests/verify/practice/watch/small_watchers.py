@@ -1,7 +1,5 @@
 """Small networks in training, and clocks that go as they are told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+import losscurv
 from simulate.objectives import Objective
 from simulate.operators import hessian
 from verify.practice.watch import CurvatureRecord, Watcher
@@ -36,6 +35,12 @@ def net(*, seed: int = 0, mixing: bool = False) -> nn.Module:
     torch.manual_seed(seed)
     inner = [nn.BatchNorm1d(5), nn.Tanh(), nn.Dropout(0.3)] if mixing else [nn.Tanh()]
     return nn.Sequential(nn.Linear(4, 5), *inner, nn.Linear(5, 3)).double()
+
+
+def watched(model: nn.Module, loss: Any = LOSS, *, rate: float = 0.1, **options: Any) -> Any:
+    """A watcher of plain descent that measures at every step it is told of."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    return losscurv.watch(optimizer, model, loss, **{"every": 1, "clock": free, **options})
 
 
 def images(count: int = 96, seed: int = 1) -> tuple[Tensor, Tensor]:
@@ -66,6 +71,13 @@ def train(
         found = None if watcher is None else watcher.step(inputs, targets)
         if found is not None:
             look(found)
+
+
+def trained(model: nn.Module, data: Any, *, rate: float = 0.1, **options: Any) -> Any:
+    """A watcher of a training on these batches."""
+    watcher = watched(model, rate=rate, **options)
+    train(watcher, model, watcher._optimizer, data)
+    return watcher
 
 
 def spectrum(

@@ -1,37 +1,22 @@
 """When a watcher measures, and the file that it leaves, whatever becomes of process and disk."""
 
-from __future__ import annotations
-
 import errno
 import itertools
 import json
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
-import losscurv
-from tests.verify.practice.watch.small_watchers import LOSS, Clock, batches, free, net
-from verify.practice.watch import CurvatureRecord, Watcher, read_records
+from tests.verify.practice.watch.small_watchers import Clock, batches, net, watched
+from verify.practice.watch import CurvatureRecord, read_records
 from verify.practice.watch.journal import Journal
 from verify.practice.watch.pace import Pace
 from verify.practice.watch.record import record_line
 
 CPU = torch.device("cpu")
-
-
-def watched(**options: Any) -> tuple[Watcher, nn.Module]:
-    model = net()
-    return losscurv.watch(torch.optim.SGD(model.parameters(), lr=0.1), model, LOSS, **options), model
-
-
-def train_on(watcher: Watcher, data: Any) -> None:
-    for batch in data:
-        watcher.step(*batch)
 
 
 @pytest.mark.parametrize(("cost", "rarely"), [(0.0, 10), (0.4, 10), (2.0, 39)])
@@ -66,26 +51,27 @@ def test_time_of_the_file_counts_too() -> None:
 
 
 def test_without_cost_every_hundredth_step_is_measured() -> None:
-    watcher, _ = watched(every=3, clock=free)
+    watcher = watched(net(), every=3, start=500)
     data = batches(10)
     found = [watcher.step(*batch) is not None for batch in data]
     assert found == [True, False, False] * 3 + [True]
-    assert [each.interval for each in watcher.records] == [0, 3, 3, 3]
-
-
-def test_steps_go_on_from_where_a_training_was() -> None:
-    watcher, _ = watched(start=500)
-    found = watcher.step(*batches(1)[0])
-    assert found is not None and found.step == 501
+    assert [(each.step, each.interval) for each in watcher.records] == [
+        (501, 0),
+        (504, 3),
+        (507, 3),
+        (510, 3),
+    ]
 
 
 def test_records_can_be_read_while_training_runs_and_runs_follow_each_other(tmp_path: Path) -> None:
     file = tmp_path / "new" / "curvature.jsonl"
     for run in range(2):
-        watcher, _ = watched(every=1, clock=free, file=file, seed=run)
+        watcher = watched(net(), file=file, seed=run)
         for count, batch in enumerate(batches(3), start=1):
             watcher.step(*batch)
             assert read_records(file) == watcher.records and len(watcher.records) == count
+    infinite = record_line(CurvatureRecord(step=2, outcome="diverged: the loss is inf", loss=float("inf")))
+    assert json.loads(infinite)["loss"] is None and "Infinity" not in infinite
     assert len(read_records(file, run=0)) == 3 and read_records(file, run=0) != read_records(file)
     heads = [json.loads(line) for line in file.read_text().splitlines() if "watch" in json.loads(line)]
     assert [head["seed"] for head in heads] == [0, 1] and heads[0]["parameters"] == 43
@@ -97,7 +83,7 @@ def test_records_can_be_read_while_training_runs_and_runs_follow_each_other(tmp_
 
 def test_a_line_that_was_cut_off_costs_itself_alone(tmp_path: Path) -> None:
     file = tmp_path / "curvature.jsonl"
-    watcher, _ = watched(every=1, clock=free, file=file)
+    watcher = watched(net(), file=file)
     data = batches(3)
     for batch in data[:2]:
         watcher.step(*batch)
@@ -110,7 +96,7 @@ def test_a_full_disk_is_one_warning_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "curvature.jsonl"
-    watcher, _ = watched(every=1, clock=free, file=file)
+    watcher = watched(net(), file=file)
     data = batches(4)
     watcher.step(*data[0])
     held = file.read_bytes()
@@ -121,27 +107,12 @@ def test_a_full_disk_is_one_warning_and_nothing_is_lost(
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "_append", full)
         with pytest.warns(UserWarning, match=r"No space left on device; training goes on") as caught:
-            train_on(watcher, data[1:3])
+            [watcher.step(*batch) for batch in data[1:3]]
         assert len(caught) == 1 and file.read_bytes() == held
     watcher.step(*data[3])
     assert [each.step for each in read_records(file)] == [1, 2, 3, 4]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
-def test_a_device_that_is_full_indeed() -> None:
-    journal = Journal("/dev/full")
-    with pytest.warns(UserWarning, match="cannot be written to /dev/full"):
-        journal.write("{}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        journal.write("{}")
-
-
 def test_a_file_that_cannot_be_written_is_refused_before_training(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=re.escape(f"file must be one that can be written, got {tmp_path}")):
-        watched(file=tmp_path)
-
-
-def test_numbers_that_are_not_finite_are_valid_json() -> None:
-    line = record_line(CurvatureRecord(step=2, outcome="diverged: the loss is inf", loss=float("inf")))
-    assert json.loads(line)["loss"] is None and "Infinity" not in line
+        watched(net(), file=tmp_path)

@@ -1,25 +1,19 @@
 """The picture: what is drawn, where there are gaps, and what a file can be."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
 import pytest
-import torch
 from matplotlib.image import imread
 from numpy.testing import assert_allclose
 
-import losscurv
-from tests.verify.practice.watch.small_watchers import LOSS, batches, free, net, train
+from tests.verify.practice.watch.small_watchers import batches, net, trained
 from verify.practice.watch import CurvatureRecord, watch_figure
 
 
 def test_picture_shows_what_was_measured_and_is_written(tmp_path: Path) -> None:
     model, data = net(), batches(6)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=free)
-    train(watcher, model, optimizer, data)
+    watcher = trained(model, data, rate=0.5)
 
     axes = watcher.figure().axes
     middle = next(each for each in axes if "eigenvalue" in each.get_title("left"))
@@ -42,8 +36,5 @@ def test_what_is_missing_is_a_gap_and_divergence_a_line() -> None:
     axes = watch_figure(records).axes
     assert not any("noise" in each.get_title("left") for each in axes)
     assert any(line.get_label() == "diverged" for each in axes for line in each.get_lines())
-
-
-def test_nothing_is_no_picture() -> None:
     with pytest.raises(ValueError, match="records must hold at least one measurement, got none"):
         watch_figure([])

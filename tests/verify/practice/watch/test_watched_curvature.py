@@ -1,7 +1,5 @@
 """What a watcher measures: against dense Hessians and gradients of single samples."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Any
 
@@ -25,17 +23,18 @@ from tests.verify.practice.watch.small_watchers import (
     spectrum,
     top,
     train,
+    trained,
+    watched,
 )
 from verify.practice.watch import CurvatureRecord, moving
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.2])
-def test_eigenvalues_are_those_of_the_dense_hessians_at_every_step(decay: float) -> None:
+def test_eigenvalues_are_those_of_the_dense_hessians_at_every_step() -> None:
     """Of the fixed samples and of the batch, with the decay that is part of the gradient.
 
     A residual bounds the distance to an eigenvalue, which is a neighbour of the largest now and then, never above it.
     """
-    model, data = net(), batches(23)
+    model, data, decay = net(), batches(23), 0.2
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5, weight_decay=decay)
     watcher = losscurv.watch(optimizer, model, LOSS, every=1, samples=images(), clock=free)
     largest, apart = [], []
@@ -57,13 +56,10 @@ def test_eigenvalues_are_those_of_the_dense_hessians_at_every_step(decay: float)
 
 def test_batch_statistics_are_those_of_training_and_dropout_is_on() -> None:
     model, data = net(mixing=True), batches(4)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=free)
-    train(watcher, model, optimizer, data)
+    watcher = trained(model, data, rate=0.5)
     model[3].p = 0.0
-    without = losscurv.watch(optimizer, model, LOSS, every=1, samples=data[0], clock=free)
 
-    found, on = without.step(*data[3]), watcher.records[-1]
+    found, on = watched(model, samples=data[0]).step(*data[3]), watcher.records[-1]
 
     require_top(found.eigenvalue, found.error, top(model, data[0], training=True))
     require_top(found.batch_eigenvalue, found.batch_error, top(model, data[3], training=True))
@@ -74,11 +70,10 @@ def test_batch_statistics_are_those_of_training_and_dropout_is_on() -> None:
 def test_mode_can_be_chosen() -> None:
     model, data = net(mixing=True), batches(1)[0]
     model[1].eval()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    found = losscurv.watch(optimizer, model, LOSS, training=False).step(*data)
+    found = watched(model, training=False).step(*data)
     require_top(found.eigenvalue, found.error, top(model, data))
     with pytest.raises(ValueError, match="model must be in one mode, got '1' in another than the whole"):
-        losscurv.watch(optimizer, model, LOSS).step(*data)
+        watched(model).step(*data)
 
 
 def test_frozen_parameters_are_left_out() -> None:
@@ -86,21 +81,14 @@ def test_frozen_parameters_are_left_out() -> None:
     model[0].weight.requires_grad_(False)
     optimizer = torch.optim.SGD([model[0].weight, model[0].bias], lr=0.5)
 
-    found = losscurv.watch(optimizer, model, LOSS).step(*data)
-
-    matrix = hessian(Objective(model, [data], LOSS, parameters=["0.bias"])).dense()
-    require_top(found.eigenvalue, found.error, float(torch.linalg.eigvalsh(matrix)[-1]))
-    assert not model[0].weight.requires_grad and model[2].weight.requires_grad
-
-
-def test_parameters_that_begin_to_train_are_followed() -> None:
-    model, data = net(), batches(2)
-    optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
-    watcher = losscurv.watch(optimizer, model, LOSS, every=1, samples=images(), clock=free)
-    watcher.step(*data[0])
-    optimizer.add_param_group({"params": list(model[2].parameters())})
-    found = watcher.step(*data[1])
-    require_top(found.eigenvalue, found.error, top(model, images()))
+    watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=free)
+    for names in (["0.bias"], ["0.bias", "2"]):  # what begins to train is followed
+        found = watcher.step(*data)
+        matrix = hessian(Objective(model, [data], LOSS, parameters=names)).dense()
+        require_top(found.eigenvalue, found.error, float(torch.linalg.eigvalsh(matrix)[-1]))
+        assert not model[0].weight.requires_grad
+        if len(names) == 1:
+            optimizer.add_param_group({"params": list(model[2].parameters())})
 
 
 def test_an_eigenvalue_that_overtakes_is_found_by_the_next_fresh_start() -> None:
@@ -114,8 +102,7 @@ def test_an_eigenvalue_that_overtakes_is_found_by_the_next_fresh_start() -> None
         return (scales * outputs[:, 0].square()).sum() / 2
 
     inputs = torch.eye(400, dtype=torch.float64)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    watcher = losscurv.watch(optimizer, model, loss, every=1, samples=(inputs, inputs), clock=free)
+    watcher = watched(model, loss, rate=0.0, samples=(inputs, inputs))
     for _ in range(3):
         require_top(watcher.step().eigenvalue, 0.05, 4.0)
     scales[1] = 4.4
@@ -125,9 +112,7 @@ def test_an_eigenvalue_that_overtakes_is_found_by_the_next_fresh_start() -> None
 
 def test_mean_over_batches_is_that_of_the_latest() -> None:
     model, data = net(), batches(7)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    watcher = losscurv.watch(optimizer, model, LOSS, every=1, batches=3, clock=free)
-    train(watcher, model, optimizer, data)
+    watcher = trained(model, data, batches=3)
 
     latest: deque[float] = deque(maxlen=3)
     for found in watcher.records:
@@ -145,25 +130,20 @@ def flat_gradient(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
 
 def test_noise_of_a_batch_is_told_by_its_halves() -> None:
     model, (inputs, targets) = net(), batches(1, size=11)[0]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-    found = losscurv.watch(optimizer, model, LOSS).step(inputs, targets)
+    found = watched(model).step(inputs, targets)
 
     one, other = flat_gradient(model, inputs[:6], targets[:6]), flat_gradient(model, inputs[6:], targets[6:])
     assert_allclose(found.gradient_square, one @ other, rtol=1e-9)
     assert_allclose(found.gradient_variance, (one - other).square().sum() / (1 / 6 + 1 / 5), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_noise_scale_is_that_of_the_gradients_of_single_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parameters that stand still, and batches with replacement: the means are those of the population."""
-    monkeypatch.setattr(
-        moving, "_LEAST", 1
-    )  # eigenvalues, of which nothing is asked here, take longer than all else
+    monkeypatch.setattr(moving, "_LEAST", 1)  # eigenvalues, of which nothing is asked, take longest
     monkeypatch.setattr(moving, "_ACCURACY", 1e9)
     model, (inputs, targets), count = net(), images(), 200
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    watcher = losscurv.watch(optimizer, model, LOSS, every=1, batches=count, clock=free)
-    train(watcher, model, optimizer, batches(count, size=64))
+    watcher = trained(model, batches(count, size=64), rate=0.0, batches=count)
 
     each = torch.stack([flat_gradient(model, inputs[[i]], targets[[i]]) for i in range(len(inputs))])
     square, variance = float(each.mean(0).square().sum()), float(each.var(0, correction=0).sum())
@@ -174,17 +154,9 @@ def test_noise_scale_is_that_of_the_gradients_of_single_samples(monkeypatch: pyt
     assert_allclose(watcher.records[-1].noise_scale, variance / square, rtol=0.25)
 
 
-def test_few_samples_have_no_halves() -> None:
-    model = net()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    found = losscurv.watch(optimizer, model, LOSS).step(*batches(1, size=3)[0])
-    assert found.outcome == "measured" and found.gradient_square is None and found.noise_scale is None
-
-
 def test_without_batches_the_samples_are_measured_alone() -> None:
     model, data = net(), images(24)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    found = losscurv.watch(optimizer, model, LOSS, samples=data).step()
+    found = watched(model, samples=data).step()
     require_top(found.eigenvalue, found.error, top(model, data))
     assert_allclose(found.loss, LOSS(model(data[0]), data[1]).item(), rtol=1e-12)
     assert found.samples == 24 and found.batch_eigenvalue is None and found.noise_scale is None
@@ -194,14 +166,9 @@ def test_without_batches_the_samples_are_measured_alone() -> None:
 def test_the_first_batch_is_followed_if_nothing_else_is() -> None:
     model, data = net(), batches(3)
     held = [(inputs.clone(), targets.clone()) for inputs, targets in data]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
-    watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=free)
-    train(watcher, model, optimizer, data)
+    watcher = trained(model, data, rate=0.3)
     data[0][0].zero_()  # what a loader writes over
     require_top(watcher.records[-1].eigenvalue, watcher.records[-1].error, top(model, held[0]))
-    optimizer.param_groups[0]["lr"] = 0.0
-    found = watcher.step(*held[1])
-    require_top(found.eigenvalue, found.error, top(model, held[0]))
 
 
 class Answer(nn.Module):
@@ -217,16 +184,13 @@ class Answer(nn.Module):
 
 def test_outputs_can_be_picked_from_what_a_model_returns() -> None:
     model, (inputs, targets) = Answer(), batches(1)[0]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    watcher = losscurv.watch(optimizer, model, LOSS, outputs=lambda answer: answer["logits"])
-    found = watcher.step({"x": inputs}, targets)
+    found = watched(model, outputs=lambda answer: answer["logits"]).step({"x": inputs}, targets)
     require_top(found.eigenvalue, found.error, top(model.inner, (inputs, targets)))
 
 
 def test_arrays_of_numpy_and_single_precision() -> None:
     model, (inputs, targets) = net().float(), batches(1)[0]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    found = losscurv.watch(optimizer, model, LOSS).step(inputs.numpy(), targets.numpy().astype(np.int32))
+    found = watched(model).step(inputs.numpy(), targets.numpy().astype(np.int32))
     exact = top(model.double(), (inputs, targets))
     assert abs(found.eigenvalue - exact) <= found.error + 1e-5 * exact
 
@@ -246,21 +210,11 @@ def test_a_loss_between_samples_has_a_curvature_and_no_noise_of_its_halves() -> 
     """Its targets are the samples themselves: half of a batch has outputs for the first half alone."""
     model, (inputs, _) = Alike(), batches(1)[0]
     targets = torch.arange(len(inputs))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    found = losscurv.watch(optimizer, model, LOSS).step(inputs, targets)
-    require_top(found.eigenvalue, found.error, top(model, (inputs, targets)))
+    found, exact = watched(model).step(inputs, targets), top(model, (inputs, targets))
+    require_top(found.eigenvalue, found.error, exact)
+    whole = losscurv.measure(model, (inputs, targets), top=1)
+    assert abs(whole.hessian.top[0].value - exact) < 1e-6 and whole.noise is None and whole.coupling
     assert found.gradient_variance is None and found.noise_scale is None
-
-
-def test_a_loss_between_samples_is_measured_whole_and_has_no_plan() -> None:
-    model, (inputs, _) = Alike(), batches(1)[0]
-    targets = torch.arange(len(inputs))
-    found = losscurv.measure(model, (inputs, targets), top=1)
-    assert abs(found.hessian.top[0].value - top(model, (inputs, targets))) < 1e-6
-    assert found.noise is None and found.coupling
-    for loss in (None, nn.functional.cross_entropy):
-        with pytest.raises(ValueError, match=r"got shape \(3, 3\) and \(2, 2\): it compares samples"):
-            losscurv.plan(model, (inputs, targets), loss=loss, batch_sizes=2, steps=5, linearised=False)
 
 
 def test_samples_that_come_in_fours_are_measured() -> None:
