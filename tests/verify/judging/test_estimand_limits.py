@@ -8,7 +8,16 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import linalg, stats
 
-from tests.verify.judging.kinds_of_claims import SIZES, M, claim, covers, most, noisy, recorded, spread_evenly
+from tests.verify.judging.by_hand import (
+    SIZES,
+    M,
+    covers,
+    most,
+    noisy,
+    recorded,
+    spread_evenly,
+    tight as claim,
+)
 from verify.judging import estimands, sizes
 from verify.judging.guards import MISFIT, UNTRUSTED
 from verify.judging.intervals import mean_interval

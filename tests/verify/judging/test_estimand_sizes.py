@@ -8,17 +8,17 @@ import pytest
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Point
-from tests.verify.judging.kinds_of_claims import (
+from tests.verify.judging.by_hand import (
     PAIR,
     SIZES,
     M,
-    claim,
     covers,
     judged,
     most,
     noisy,
     recorded,
     spread_evenly,
+    tight as claim,
 )
 from verify.judging.guards import REFUTED
 from verify.judging.intervals import mean_interval

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
-from tests.verify.judging.kinds_of_claims import (
+from tests.verify.judging.by_hand import (
     POINT,
     SIZES,
-    claim,
     exponential,
     grouped,
     judged,
     law,
     spread_evenly,
+    tight as claim,
 )
 from tests.verify.running.engine_runs import judge_claim
 from verify.judging import estimands
@@ -185,14 +185,7 @@ STEADY = Experiment(id="paper/steady", replicate="one y", simulate=steady, point
             {"r": 5.0},
             " It holds, loose by a factor of 2.",
         ),
-        (
-            Kind.NEVER_BELOW,
-            0.75,
-            {"r": 1.0},
-            " It holds, loose by a factor of 2.",
-        ),
-        (Kind.NEVER_ABOVE, 6.0, {"r": 2.0}, " It holds, loose by a factor of 2."),
-        (Kind.AT_MOST, 9.0, {"r": 8.0}, " It holds, loose by a factor of 4.1."),
+        (Kind.NEVER_BELOW, 0.75, {"r": 1.0}, " It holds, loose by a factor of 2."),
         (
             Kind.AT_LEAST,
             0.75,

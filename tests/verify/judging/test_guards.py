@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from simulate.monte_carlo import BLOCK
-from tests.verify.judging.one_claim import ALPHA as LOOSE, claim, outcome_of, scores
+from tests.verify.judging.by_hand import LOOSE, claim, outcome_of, scores
 from verify.judging import guards
 from verify.judging.guards import (
     FAR,
