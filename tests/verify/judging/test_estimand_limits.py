@@ -18,7 +18,7 @@ from tests.verify.judging.by_hand import (
     spread_evenly,
     tight as claim,
 )
-from verify.judging import estimands, sizes
+from verify.judging import sizes
 from verify.judging.guards import MISFIT, UNTRUSTED
 from verify.judging.intervals import mean_interval
 from verify.judging.sizes import extrapolated
@@ -47,18 +47,6 @@ def test_the_limit_is_that_of_least_squares(terms: tuple[float, ...]) -> None:
     limit, fewer = by_elimination(y.mean(0), M, terms), by_elimination(y[:, 1:].mean(0), M[1:], terms)
     assert_allclose(found.estimate, limit, rtol=1e-6)
     assert_allclose(found.size_model, next_term(terms) * abs(fewer - limit), rtol=1e-5)
-
-
-@pytest.mark.parametrize(("terms", "inflation"), [((1, 2), 1.04), ((2 / 3, 4 / 3), 1.71), ((0.5, 1), 2.67)])
-def test_the_limit_costs_a_known_factor_in_standard_errors(
-    terms: tuple[float, ...], inflation: float
-) -> None:
-    """Against sizes of independent noise: the square root of the first entry of (X'X)^-1."""
-    y = noisy(np.zeros(5), 1.0, n=100_000)
-    found, one = extrapolated(y, M, terms, alpha=0.05), mean_interval(y[:, 0], alpha=0.05)
-    assert_allclose(found.statistical / one.half_width, inflation, atol=0.02)
-    columns = np.stack([M**-p for p in (0, *terms)])
-    assert_allclose(math.sqrt(linalg.inv(columns @ columns.T)[0, 0]), inflation, atol=0.01)
 
 
 def test_a_curve_of_the_declared_terms_is_extrapolated_exactly() -> None:
@@ -143,13 +131,6 @@ def test_a_strange_order_is_not_trusted_once_it_is_resolved(name: str) -> None:
             found = recorded(dataclasses.replace(tested, predict=lambda p, t=theory: t), y)
             assert (found.verdict, found.reason) == ("undecided", MISFIT)
             assert found.lower == -math.inf and found.needed is None
-
-
-def test_a_strange_order_below_the_noise_is_not_seen() -> None:
-    """The limit of the method, as the module says: whoever declares an order has to show it."""
-    found = extrapolated(noisy(STRANGE["fourth root"], 0.3), M, (1, 2), alpha=ALPHA)
-    assert not found.obstacle and not covers(found, 3.0)
-    assert "so the order is a claim of its own" in " ".join(estimands.__doc__.split())
 
 
 # --- whether the terms fit

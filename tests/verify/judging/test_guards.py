@@ -95,11 +95,6 @@ def test_what_the_guard_on_blocks_misses_is_what_the_calibration_says(
     assert missed[0] <= unseen <= missed[1]
 
 
-def test_what_moves_together_is_said_to_go_unseen_in_few_blocks() -> None:
-    assert "640" in REMEDIES[TOGETHER]
-    assert "benchmarks.blocks" in REMEDIES[TOGETHER]
-
-
 def test_independent_replicates_hardly_ever_seem_to_move_together() -> None:
     """Neither Gaussian ones nor those of a long tail that the other guards let pass: one in a million is promised."""
     rng = np.random.default_rng(3)
