@@ -15,10 +15,9 @@ from verify.claims import registry
 from verify.claims.granziol2022.outliers import rectangular
 from verify.claims.registry import entry_of, select
 from verify.judging.estimands import components
-from verify.judging.judge import SEPARATION, applies, labels, passage, readings, separation
+from verify.judging.judge import applies, labels, passage, readings
 from verify.model import (
     ABSOLUTE,
-    BOUNDS_EVERY_REPLICATE,
     FAMILY_SIZE,
     MODEL_BASED,
     Claim,
@@ -121,15 +120,11 @@ STATISTICAL = [
 ]
 
 
-@pytest.mark.parametrize("tested", STATISTICAL, ids=lambda c: c.id)
-def test_every_rival_lies_two_margins_away_at_some_point(tested: Claim) -> None:
-    """A rival of an inequality that must always hold is a stronger one: whether it is broken only a run can tell."""
-    points = [at for point in tested.experiment.points for at in components(tested, point)]
-    assert tested.rivals
-    for formula in tested.rivals.values() if tested.kind not in BOUNDS_EVERY_REPLICATE else ():
-        assert max(separation(tested, point, formula) for point in points) >= SEPARATION
-    assert all(any(applies(tested, r, point) for point in points) for r in readings(tested))
-    assert tested.expected is Verdict.AGREES or tested.finding
+def test_every_reading_is_judged_somewhere_and_a_claim_that_should_disagree_has_a_finding() -> None:
+    for tested in STATISTICAL:
+        points = [at for point in tested.experiment.points for at in components(tested, point)]
+        assert all(any(applies(tested, r, point) for point in points) for r in readings(tested)), tested.id
+        assert tested.expected is Verdict.AGREES or tested.finding, tested.id
 
 
 # --- selection
@@ -218,10 +213,6 @@ def test_every_experiment_can_be_sent_to_a_worker() -> None:
             assert pickle.loads(pickle.dumps(tested.routes)) is tested.routes
 
 
-def test_public_names_exist() -> None:
-    assert all(hasattr(registry, name) for name in registry.__all__)
-
-
 CONSISTENT = (
     "granziol2022/theorem-7-ratios",
     "granziol2022/theorem-7-edge",
@@ -248,19 +239,6 @@ def test_the_edge_in_eq_26_is_a_misprint_since_theorem_4_has_twice_as_much() -> 
     edge = outliers.additive_wigner(threshold / 2, sigma=threshold).eigenvalue
     assert passage(claim, labels(claim)[-1]).standing is Standing.MISPRINT
     assert claim.printed(at) / claim.predict(at) == pytest.approx(float(edge) / threshold)
-
-
-NETWORKS = ("LeNet-5", "LeNet-300-100", "VGG")
-MEASURED = re.compile(r"\d(\.\d+)? ?(%|times|deviations)")
-
-
-def test_findings_give_numbers_of_no_network_but_their_own() -> None:
-    for tested in registry.claims():
-        drawn = getattr(tested, "experiment", tested)
-        own = " ".join((getattr(drawn, "replicate", ""), str(getattr(drawn, "points", "")), tested.says))
-        for sentence in re.split(r"(?<=[.:;]) ", tested.finding):
-            others = [name for name in NETWORKS if name in sentence and name not in own]
-            assert not (others and MEASURED.search(sentence)), (tested.id, sentence)
 
 
 def test_what_is_tried_outside_a_condition_quotes_the_condition_and_not_the_statement() -> None:
