@@ -14,7 +14,7 @@ from theory import fisher, order_parameters, outliers, rmt
 from theory.rmt import semicircle
 from verify.claims import registry
 from verify.claims.places import UNREAD, Reads, reading, reason, theory_outputs
-from verify.model import NoTheory, Tier
+from verify.model import Tier
 
 CLAIM = toy_claims.RIGHT
 
@@ -167,10 +167,3 @@ def test_nothing_is_left_behind() -> None:
         found(lambda p: p.scale / 0)
     records = {record for record in theory_outputs().values() if isinstance(record, type)}
     assert not [r for r in records if {"__getattribute__", "__iter__"} & set(vars(r))]
-
-
-def test_reasons_are_two() -> None:
-    assert [reason.value for reason in NoTheory] == [
-        "an identity or inequality between measured quantities",
-        "a constant of the statement itself",
-    ]

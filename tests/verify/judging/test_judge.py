@@ -80,10 +80,6 @@ def test_a_mean_is_judged_within_its_relative_margin(mean: float, spread: float,
     assert_allclose(judged.interval.half_width, half(spread), rtol=1e-6)
 
 
-def test_an_absolute_margin_is_in_the_unit_of_the_prediction() -> None:
-    assert_allclose(verdict_of(claim(relative=False), scores()).margin, 0.1)
-
-
 def test_numerical_error_widens_the_interval() -> None:
     found = outcome_of(claim(numerical=0.05), scores())
     assert_allclose(found.upper - found.measured, half(0.3) + 0.05, rtol=1e-6)
