@@ -14,7 +14,7 @@ from theory import fisher, order_parameters, outliers, rmt
 from theory.rmt import semicircle
 from verify.claims import registry
 from verify.claims.places import UNREAD, Reads, reading, reason, theory_outputs
-from verify.model import NoTheory, Tier
+from verify.model import Tier
 
 CLAIM = toy_claims.RIGHT
 
@@ -45,6 +45,7 @@ def test_every_claim_reads_theory_or_says_why_not(readings: dict[str, Reads]) ->
     assert (neither, both) == ([], [])
 
 
+@pytest.mark.slow
 def test_every_output_of_theory_is_read_or_has_a_reason(readings: dict[str, Reads]) -> None:
     """An output that no claim reads could be wrong, and no verdict would tell."""
     read = set[str]().union(*(found.outputs for found in readings.values()))
@@ -64,6 +65,7 @@ def test_the_default_tier_reads_what_any_tier_reads_but_for_these(readings: dict
         assert name.rpartition(".")[2] in tests.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_what_has_a_reason_is_there_and_is_not_read(readings: dict[str, Reads]) -> None:
     read = set[str]().union(*(found.outputs for found in readings.values()))
     left = set(theory_outputs()) - read
@@ -165,10 +167,3 @@ def test_nothing_is_left_behind() -> None:
         found(lambda p: p.scale / 0)
     records = {record for record in theory_outputs().values() if isinstance(record, type)}
     assert not [r for r in records if {"__getattribute__", "__iter__"} & set(vars(r))]
-
-
-def test_reasons_are_two() -> None:
-    assert [reason.value for reason in NoTheory] == [
-        "an identity or inequality between measured quantities",
-        "a constant of the statement itself",
-    ]

@@ -1,6 +1,5 @@
 """The real inventory under the rules of admission, and what is selected from it."""
 
-import math
 import pickle
 import re
 from collections import Counter
@@ -9,16 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from simulate.monte_carlo import Point, SerialExecutor
-from theory import outliers
+from simulate.monte_carlo import SerialExecutor
 from verify.claims import registry
-from verify.claims.granziol2022.outliers import rectangular
 from verify.claims.registry import entry_of, select
 from verify.judging.estimands import components
-from verify.judging.judge import SEPARATION, applies, labels, passage, readings, separation
+from verify.judging.judge import applies, labels, passage, readings
 from verify.model import (
     ABSOLUTE,
-    BOUNDS_EVERY_REPLICATE,
     FAMILY_SIZE,
     MODEL_BASED,
     Claim,
@@ -121,15 +117,11 @@ STATISTICAL = [
 ]
 
 
-@pytest.mark.parametrize("tested", STATISTICAL, ids=lambda c: c.id)
-def test_every_rival_lies_two_margins_away_at_some_point(tested: Claim) -> None:
-    """A rival of an inequality that must always hold is a stronger one: whether it is broken only a run can tell."""
-    points = [at for point in tested.experiment.points for at in components(tested, point)]
-    assert tested.rivals
-    for formula in tested.rivals.values() if tested.kind not in BOUNDS_EVERY_REPLICATE else ():
-        assert max(separation(tested, point, formula) for point in points) >= SEPARATION
-    assert all(any(applies(tested, r, point) for point in points) for r in readings(tested))
-    assert tested.expected is Verdict.AGREES or tested.finding
+def test_every_reading_is_judged_somewhere_and_a_claim_that_should_disagree_has_a_finding() -> None:
+    for tested in STATISTICAL:
+        points = [at for point in tested.experiment.points for at in components(tested, point)]
+        assert all(any(applies(tested, r, point) for point in points) for r in readings(tested)), tested.id
+        assert tested.expected is Verdict.AGREES or tested.finding, tested.id
 
 
 # --- selection
@@ -218,10 +210,6 @@ def test_every_experiment_can_be_sent_to_a_worker() -> None:
             assert pickle.loads(pickle.dumps(tested.routes)) is tested.routes
 
 
-def test_public_names_exist() -> None:
-    assert all(hasattr(registry, name) for name in registry.__all__)
-
-
 CONSISTENT = (
     "granziol2022/theorem-7-ratios",
     "granziol2022/theorem-7-edge",
@@ -233,34 +221,12 @@ CONSISTENT = (
 )
 
 
-@pytest.mark.parametrize("name", CONSISTENT)
-def test_an_error_that_nothing_in_its_paper_contradicts_is_no_misprint(name: str) -> None:
-    claim = next(claim for claim in registry.claims() if claim.id == name)
-    told = passage(claim, labels(claim)[-1])
-    assert told.standing is Standing.AS_STATED and told.words and claim.finding
-
-
-def test_the_edge_in_eq_26_is_a_misprint_since_theorem_4_has_twice_as_much() -> None:
-    claim = next(claim for claim in registry.claims() if claim.id == "granziol2022/outlier-over-edge")
-    assert isinstance(claim, Claim) and callable(claim.printed)
-    at = claim.experiment.points[0]
-    threshold = at.sigma * math.sqrt(at.dim * (1 / at.batch_size - 1 / at.dataset_size))
-    edge = outliers.additive_wigner(threshold / 2, sigma=threshold).eigenvalue
-    assert passage(claim, labels(claim)[-1]).standing is Standing.MISPRINT
-    assert claim.printed(at) / claim.predict(at) == pytest.approx(float(edge) / threshold)
-
-
-NETWORKS = ("LeNet-5", "LeNet-300-100", "VGG")
-MEASURED = re.compile(r"\d(\.\d+)? ?(%|times|deviations)")
-
-
-def test_findings_give_numbers_of_no_network_but_their_own() -> None:
-    for tested in registry.claims():
-        drawn = getattr(tested, "experiment", tested)
-        own = " ".join((getattr(drawn, "replicate", ""), str(getattr(drawn, "points", "")), tested.says))
-        for sentence in re.split(r"(?<=[.:;]) ", tested.finding):
-            others = [name for name in NETWORKS if name in sentence and name not in own]
-            assert not (others and MEASURED.search(sentence)), (tested.id, sentence)
+def test_an_error_that_nothing_in_its_paper_contradicts_is_no_misprint() -> None:
+    claims = [claim for claim in registry.claims() if claim.id in CONSISTENT]
+    assert len(claims) == len(CONSISTENT)
+    for claim in claims:
+        told = passage(claim, labels(claim)[-1])
+        assert told.standing is Standing.AS_STATED and told.words and claim.finding, claim.id
 
 
 def test_what_is_tried_outside_a_condition_quotes_the_condition_and_not_the_statement() -> None:
@@ -273,17 +239,3 @@ def test_what_is_tried_outside_a_condition_quotes_the_condition_and_not_the_stat
         for standing in (Standing.AS_STATED, Standing.OUTSIDE)
     }
     assert said[Standing.OUTSIDE] & said[Standing.AS_STATED] == set()
-
-
-@pytest.mark.parametrize(("variance", "ratio"), [(0.7, 0.27), (1.3, 4.5)])
-def test_the_threshold_of_theorem_7_put_into_its_formula_gives_its_edge(
-    variance: float, ratio: float
-) -> None:
-    def printed(spike: float) -> float:
-        at = Point(variance=variance, dim=900, samples=round(900 / ratio), spike=spike)
-        return rectangular._theorem_7(at)
-
-    ratio = 900 / round(900 / ratio)
-    threshold, edge = variance * (1 + ratio), 2 * variance * (1 + ratio)
-    assert printed(threshold * (1 + 1e-9)) == pytest.approx(edge, rel=1e-6)
-    assert printed(threshold * (1 - 1e-9)) == pytest.approx(edge)

@@ -54,24 +54,17 @@ SAID = replace(toy_claims.RIGHT, says="The mean of a uniform number is half of i
 MISREAD = replace(SAID, printed=lambda p: p.scale)
 
 
-def test_a_sentence_without_flaws() -> None:
+def test_flaws_of_sentences_are_found() -> None:
     assert flaws(SAID) == [] == flaws(replace(MISREAD, reads="x = s"))
-
-
-@pytest.mark.parametrize(
-    ("claim", "flaw"),
-    [
-        (replace(SAID, says=""), "has 0 words"),
-        (replace(SAID, says=SAID.says[:-1]), "is no sentence that ends with a full stop"),
-        (replace(SAID, says="The mean."), "has 2 words"),
-        (replace(SAID, says=5 * SAID.says.replace(".", " ") + "."), "has 56 words"),
-        (replace(SAID, says=r"The mean of a uniform number is \tfrac12."), "holds a formula"),
-        (replace(SAID, says="The mean of a uniform number is $s/2$."), "holds a formula"),
-        (MISREAD, "does not say how our copy reads"),
-    ],
-)
-def test_a_flaw_of_a_sentence_is_found(claim: Claim, flaw: str) -> None:
-    assert flaw in flaws(claim)
+    bad = (
+        SAID.says[:-1],
+        "The mean.",
+        5 * SAID.says.replace(".", " ") + ".",
+        "The mean of a number is $s/2$.",
+    )
+    found = [flaws(replace(SAID, says=says))[0].split()[:2] for says in bad]
+    assert found == [["is", "no"], ["has", "2"], ["has", "56"], ["holds", "a"]]
+    assert flaws(MISREAD) == ["does not say how our copy reads"]
 
 
 def test_a_sentence_of_two_claims_is_found() -> None:

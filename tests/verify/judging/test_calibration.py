@@ -84,10 +84,6 @@ def test_many_verdicts_at_once_are_those_of_decide() -> None:
     assert_array_equal(verdicts.decided(ends[0], ends[1], low, high), single)
 
 
-def test_the_error_of_the_suite_is_meant() -> None:
-    assert misses.SUITE == ALPHA
-
-
 @pytest.mark.parametrize("last", [50, LAST, 8192])
 def test_the_looks_of_the_suite_are_those_from_its_own_first_one(last: int) -> None:
     assert misses.looks_from(FEWEST, last) == looks(last)

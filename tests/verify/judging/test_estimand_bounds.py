@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import BLOCK
-from tests.verify.judging.kinds_of_claims import POINT, claim, judged, recorded, spread_evenly
+from tests.verify.judging.by_hand import POINT, judged, recorded, spread_evenly, tight as claim
 from verify.judging.estimands import Estimand, excesses
 from verify.judging.intervals import FEWEST
 from verify.model import ALPHA, Claim, Kind, Verdict

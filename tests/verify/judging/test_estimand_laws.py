@@ -8,16 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from tests.verify.judging.kinds_of_claims import (
-    POINT,
-    covers,
-    exponential,
-    grouped,
-    judged,
-    law,
-    most,
-    recorded,
-)
+from tests.verify.judging.by_hand import POINT, covers, exponential, grouped, judged, law, most, recorded
 from verify.judging.estimands import formula_distance, kurtosis, variance
 from verify.judging.intervals import FEWEST, distance_interval, doublings, largest_distance, mean_interval
 from verify.model import ALPHA, Verdict

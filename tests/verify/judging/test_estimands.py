@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
-from tests.verify.judging.kinds_of_claims import (
+from tests.verify.judging.by_hand import (
     POINT,
     SIZES,
-    claim,
     exponential,
     grouped,
     judged,
     law,
     spread_evenly,
+    tight as claim,
 )
 from tests.verify.running.engine_runs import judge_claim
 from verify.judging import estimands
@@ -117,10 +117,8 @@ def rows(claims: tuple[Claim, ...], executor=None, **settings) -> list[Row]:
     ("settings", "at"),
     [
         ({}, 112),
-        ({"tier": Tier.SMOKE}, 112),
         ({"tier": Tier.FULL}, 112),
         ({"replicates": 70}, 80),
-        ({"replicates": 300}, 112),
     ],
     ids=str,
 )
@@ -134,7 +132,7 @@ def test_a_model_based_claim_is_judged_once_and_after_its_own_budget(settings: d
         assert repr(row.points) == repr(rows((CLAIM_OF[row.claim],), **settings)[0].points)
     assert others == [row for c in TOGETHER[2:] for row in rows((c,), **settings)]
     hard = others[-1].points[0]
-    assert (hard.replicates > 112) == (settings in ({"tier": Tier.FULL}, {"replicates": 300}))
+    assert (hard.replicates > 112) == (settings == {"tier": Tier.FULL})
     default = rows((LIMIT,))[0].points
     assert (limit.points == default) == (at == 112)
 
@@ -185,14 +183,7 @@ STEADY = Experiment(id="paper/steady", replicate="one y", simulate=steady, point
             {"r": 5.0},
             " It holds, loose by a factor of 2.",
         ),
-        (
-            Kind.NEVER_BELOW,
-            0.75,
-            {"r": 1.0},
-            " It holds, loose by a factor of 2.",
-        ),
-        (Kind.NEVER_ABOVE, 6.0, {"r": 2.0}, " It holds, loose by a factor of 2."),
-        (Kind.AT_MOST, 9.0, {"r": 8.0}, " It holds, loose by a factor of 4.1."),
+        (Kind.NEVER_BELOW, 0.75, {"r": 1.0}, " It holds, loose by a factor of 2."),
         (
             Kind.AT_LEAST,
             0.75,

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from simulate.monte_carlo import BLOCK
-from tests.verify.judging.one_claim import ALPHA as LOOSE, claim, outcome_of, scores
+from tests.verify.judging.by_hand import LOOSE, claim, outcome_of, scores
 from verify.judging import guards
 from verify.judging.guards import (
     FAR,
@@ -93,11 +93,6 @@ def test_what_the_guard_on_blocks_misses_is_what_the_calibration_says(
     between = BLOCK * x.mean(2).var(1, ddof=1) / x.var(2, ddof=1).mean(1)
     unseen = float((between <= guards.untrusted_share(n)).mean())
     assert missed[0] <= unseen <= missed[1]
-
-
-def test_what_moves_together_is_said_to_go_unseen_in_few_blocks() -> None:
-    assert "640" in REMEDIES[TOGETHER]
-    assert "benchmarks.blocks" in REMEDIES[TOGETHER]
 
 
 def test_independent_replicates_hardly_ever_seem_to_move_together() -> None:

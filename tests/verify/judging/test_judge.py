@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import BLOCK
-from tests.verify.judging.one_claim import ALPHA, N, claim, half, outcome_of, quick, scores, verdict_of
+from tests.verify.judging.by_hand import LOOSE, N, claim, half, outcome_of, quick, scores, verdict_of
 from verify.judging.intervals import FEWEST, Interval, mean_interval
 from verify.judging.judge import (
     decide,
@@ -44,37 +44,19 @@ def test_verdict_compares_the_interval_with_the_band(lower: float, upper: float,
     )
 
 
-numbers = st.floats(-10, 10)
-
-
-@quick
-@given(numbers, numbers, numbers, numbers)
-def test_verdict_is_the_set_relation_and_turns_with_the_sign(a: float, b: float, c: float, d: float) -> None:
-    (lower, upper), (low, high) = sorted((a, b)), sorted((c, d))
-    found = decide(Interval(estimate=lower, lower=lower, upper=upper), low, high)
-    assert (found is Verdict.AGREES) == (low < lower and upper < high)
-    assert (found is Verdict.DISAGREES) == (upper < low or high < lower)
-    assert decide(Interval(estimate=-lower, lower=-upper, upper=-lower), -high, -low) is found
-
-
 # --- looks
 
 
 @quick
-@given(st.integers(1, 10**5))
-def test_looks_are_whole_blocks_from_sixty_four_to_the_budget(budget: int) -> None:
+@given(st.integers(1, 10**5), st.integers(0, 5000))
+def test_looks_are_whole_blocks_from_the_first_to_the_budget(budget: int, more: int) -> None:
     steps = looks(budget)
     assert all(n % BLOCK == 0 for n in steps)
     assert steps[0] == min(FEWEST, steps[-1]) and budget <= steps[-1] < budget + BLOCK
     for one, after in itertools.pairwise(steps[:-1]):
         assert 1.25 * one <= after < 1.25 * one + BLOCK
     assert steps == sorted(set(steps))
-
-
-@quick
-@given(st.integers(1, 5000), st.integers(0, 5000))
-def test_a_larger_budget_only_appends_looks(budget: int, more: int) -> None:
-    assert looks(budget)[:-1] == looks(budget + more)[: len(looks(budget)) - 1]
+    assert steps[:-1] == looks(budget + more)[: len(steps) - 1]  # a larger budget only appends
 
 
 # --- kinds
@@ -96,10 +78,6 @@ def test_a_mean_is_judged_within_its_relative_margin(mean: float, spread: float,
     assert judged.verdict is verdict and judged.predicted == 3.0 and judged.replicates == N
     assert_allclose(judged.margin, 0.3)
     assert_allclose(judged.interval.half_width, half(spread), rtol=1e-6)
-
-
-def test_an_absolute_margin_is_in_the_unit_of_the_prediction() -> None:
-    assert_allclose(verdict_of(claim(relative=False), scores()).margin, 0.1)
 
 
 def test_numerical_error_widens_the_interval() -> None:
@@ -172,12 +150,12 @@ def test_measured_inputs_are_subtracted_replicate_by_replicate() -> None:
     assert_allclose([found.predicted, found.measured], [3 * y.mean(), 3 * y.mean() * ratio.mean()])
     assert_allclose(found.margin, 0.1 * found.predicted)  # relative on every replicate, like the residual
     assert found.inputs == {"y": pytest.approx(y.mean())}
-    paired = mean_interval(ratio - 1, alpha=ALPHA).scaled(3 * y.mean()).shifted(3 * y.mean())
+    paired = mean_interval(ratio - 1, alpha=LOOSE).scaled(3 * y.mean()).shifted(3 * y.mean())
     assert_allclose([found.lower, found.upper], [paired.lower, paired.upper])
     assert [(r.name, r.rejected) for r in found.rivals] == [("twice", True), ("itself", True)]
     assert_allclose(found.rivals[0].value, 6 * y.mean())
 
-    unpaired = mean_interval(drawn["x"], alpha=ALPHA)
+    unpaired = mean_interval(drawn["x"], alpha=LOOSE)
     assert unpaired.half_width > found.margin
 
 

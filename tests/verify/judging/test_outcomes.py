@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import BLOCK
-from tests.verify.judging.one_claim import ALPHA, POINT, N, claim, half, outcome_of, scores, verdict_of
+from tests.verify.judging.by_hand import LOOSE, POINT, N, claim, half, outcome_of, scores, verdict_of
 from verify.judging.guards import SKEWED
 from verify.judging.judge import (
     outcome,
@@ -47,7 +47,7 @@ def test_an_outcome_uses_the_replicates_of_its_verdict_and_no_later_ones() -> No
     drawn = {"x": 3 * y + scores(0.0, 0.01)["x"][::-1], "y": y}
     judged = verdict_of(tested, drawn)
     later = {name: np.append(column, np.full(64, 1e6)) for name, column in drawn.items()}
-    found = outcome(tested, readings(tested)[0], POINT, judged, later, [], ALPHA)
+    found = outcome(tested, readings(tested)[0], POINT, judged, later, [], LOOSE)
     assert found == outcome_of(tested, drawn) and found.replicates == N
 
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Point
-from tests.verify.judging.one_claim import POINT, claim, scores, verdict_of
+from tests.verify.judging.by_hand import POINT, claim, scores, verdict_of
 from verify.judging.judge import (
     PRINTED,
     applies,
@@ -98,7 +98,7 @@ def test_a_claim_with_one_reading_stands_as_its_passage_says(told: Passage | Non
 
 
 def test_a_reading_that_coincides_with_the_theory_is_not_judged_there() -> None:
-    tested = claim(printed=lambda p: p.scale if p.scale < 5 else 2 * p.scale)
+    tested = claim(predict=lambda p: p.scale, printed=lambda p: p.scale if p.scale < 5 else 2 * p.scale)
     corrected, printed = readings(tested)
     assert [applies(tested, printed, Point(scale=s)) for s in (3.0, 6.0)] == [False, True]
     assert [applies(tested, corrected, Point(scale=s)) for s in (3.0, 6.0)] == [True, True]

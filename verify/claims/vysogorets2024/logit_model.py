@@ -272,7 +272,6 @@ FINITE = Experiment(
         _model(UNSURE, 7, 1.1, 0.6, copies=1, draws=48, orthogonal=False),
         _model(BEFORE_COLLAPSE, 50, 1.1, 2.3, copies=10, draws=4, orthogonal=False),
     ),
-    budget=4096,
     seconds=0.31,
 )
 
@@ -285,7 +284,6 @@ FINITE_ORTHOGONAL = Experiment(
         _model(MIXED, 8, 0.7, 0.9, copies=2, draws=48, orthogonal=True),
         _model(BEFORE_COLLAPSE, 50, 1.1, 2.3, copies=10, draws=4, orthogonal=True),
     ),
-    budget=4096,
     seconds=0.15,
 )
 
@@ -297,7 +295,6 @@ BATCH = Experiment(
         _model(MIXED, 31, 1.1, 0.6, copies=6, draws=4, orthogonal=True),
         _model(UNSURE, 11, 0.9, 1.3, copies=4, draws=8, orthogonal=True),
     ),
-    budget=4096,
     seconds=0.072,
 )
 
@@ -442,7 +439,6 @@ GRADIENTS = Experiment(
             orthogonal=False,
         ),
     ),
-    budget=4096,
     seconds=1.1,
 )
 
@@ -453,7 +449,6 @@ BALANCED = Experiment(
     points=(
         _model(((0.2,) * 5,) * 5, 100, 1.7, 0.4, labels=(0, 1, 2, 3, 4), copies=3, draws=8, orthogonal=True),
     ),
-    budget=4096,
     seconds=0.74,
 )
 

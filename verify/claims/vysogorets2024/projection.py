@@ -162,7 +162,6 @@ ZERO_TRACE = Experiment(
         Point(eigenvalues=(2.7, -0.9), multiplicities=(9, 27), dim=5, frames=64),
         Point(eigenvalues=(1.2, -0.6), multiplicities=(1, 2), dim=2, frames=64),
     ),
-    budget=4096,
     seconds=0.19,
 )
 

@@ -436,7 +436,6 @@ PAIRS = Experiment(
     simulate=pairs_of_distributions,
     on_host="all of it, in numpy",
     points=(Point(classes=4, draws=64), Point(classes=10, draws=64)),
-    budget=4096,
     seconds=0.051,
     tier=Tier.SMOKE,
 )

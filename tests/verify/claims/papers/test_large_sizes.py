@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -132,29 +132,6 @@ def test_without_a_crossing_there_is_no_upper_edge() -> None:
     assert math.isfinite(found["low"]) and math.isnan(found["middle"]) and math.isfinite(found["drawn"])
 
 
-def test_the_page_has_what_the_costs_say() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "devices.md").read_text(encoding="utf-8")
-    table = page.partition("| observation | sizes for a GPU |")[2].partition("\n\n")[0]
-    rows = {
-        cells[0]: [cells[place] for place in (2, 4, 6, 7)]  # but what an H200 took and held
-        for line in table.splitlines()[2:]
-        if (cells := line.strip("| ").split(" | "))
-    }
-    assert {f"{name}-on-a-gpu" for name in rows} == {o.id for o in LARGE}
-    for o in LARGE:
-        costs = [o.cost(point) for point in o.points if o.cost]
-        parts = (
-            (cost.seconds for cost in costs),
-            (cost.flops for cost in costs),
-            (cost.launches for cost in costs),
-        )
-        seconds, flops, launches = (o.replicates * math.fsum(part) for part in parts)
-        said = (seconds, max(cost.memory for cost in costs) / 2**30, flops, launches)
-        for text, number in zip(rows[o.id.removesuffix("-on-a-gpu")], said, strict=True):
-            digits = len(text.partition("e")[0].replace(".", "").lstrip("0"))
-            assert float(text) == float(f"{number:.{digits}g}"), (o.id, text, number)
-
-
 def test_edges_of_other_counts_of_classes_take_their_memory() -> None:
     point = next(o.points[0] for o in LARGE if o.id.endswith("edges-by-samples-on-a-gpu"))
     gib = [edges_observed.cost_by_samples(point | {"classes": count}).memory / 2**30 for count in (10, 100)]
@@ -177,35 +154,32 @@ def killed(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
     monkeypatch.setattr(Classifier, "moved", moved)
 
 
-@pytest.mark.parametrize(("value", "loss"), [(0.0, math.log(10)), (math.nan, math.nan)])
-def test_a_network_that_is_lost_has_no_edges_and_the_start_keeps_its_own(
-    monkeypatch: pytest.MonkeyPatch, value: float, loss: float
-) -> None:
-    killed(monkeypatch, value)
-    found = edges_observed.edges_of_vgg(block(), Point(**TINY | SHORT, bias=False, dim=3, rate=0.01))
-    assert_allclose(found["loss"][0, 1], loss, rtol=1e-6)
-    for name, values in found.items():
-        assert np.isfinite(values[0, 0]) and (name == "loss" or np.isnan(values[0, 1])), name
-
-
-@pytest.mark.parametrize(("value", "loss"), [(0.0, math.log(10)), (math.nan, math.nan)])
-def test_a_network_that_is_lost_has_no_batches_and_the_start_keeps_its_own(
-    monkeypatch: pytest.MonkeyPatch, value: float, loss: float
-) -> None:
+def batches_of_vgg(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Any:
     for name, count in (("BATCHES", 2), ("DIRECTIONS", 1), ("TOLERANCE", 0.1)):
         monkeypatch.setattr(through_training, name, count)
+    smaller = {**TINY, **SHORT, "stages": ((2,), (2,)), "head": (4,), "probes": 2, "batch_sizes": (8,)}
+    point = through_training.VGG.points[0] | smaller | changes
+    return through_training.batches_through_training(block(), point)
+
+
+def edges_of_vgg(_: pytest.MonkeyPatch, rate: float = 0.01) -> Any:
+    return edges_observed.edges_of_vgg(block(), Point(**TINY | SHORT, bias=False, dim=3, rate=rate))
+
+
+@pytest.mark.parametrize("measured", [edges_of_vgg, batches_of_vgg])
+@pytest.mark.parametrize(("value", "loss"), [(0.0, math.log(10)), (math.nan, math.nan)])
+def test_a_network_that_is_lost_has_no_numbers_and_the_start_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch, value: float, loss: float, measured: Callable[..., Any]
+) -> None:
     killed(monkeypatch, value)
-    point = (
-        through_training.VGG.points[0] | TINY | SHORT | {"stages": ((2,), (2,)), "head": (4,), "probes": 2}
-    )
-    found = through_training.batches_through_training(block(), point | {"batch_sizes": (8,)})
+    found = measured(monkeypatch)
     assert_allclose(found["loss"][0, 1], loss, rtol=1e-6)
     for name, values in found.items():
         assert np.isfinite(values[0, 0]) and (name == "loss" or np.isnan(values[0, 1])), name
 
 
-def test_a_training_that_diverges_is_lost() -> None:
-    found = edges_observed.edges_of_vgg(block(), Point(**TINY | SHORT, bias=False, dim=3, rate=1e12))
+def test_a_training_that_diverges_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = edges_of_vgg(monkeypatch, rate=1e12)
     assert np.isfinite(found["low"][0, 0]) and np.isnan(found["low"][0, 1])
 
 
@@ -239,14 +213,6 @@ def test_rates_of_a_convolutional_network(rule: str) -> None:
 
 
 def test_batches_of_a_convolutional_network_through_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("BATCHES", 2), ("DIRECTIONS", 1), ("TOLERANCE", 0.1)):
-        monkeypatch.setattr(through_training, name, value)
-    smaller = {**TINY, "samples": 16, "chunk": 9, "batch_sizes": (8,), "epochs": 1, "training_batch": 8}
-    point = (
-        through_training.VGG.points[0]
-        | smaller
-        | {"stages": ((2,), (2,)), "head": (4,), "done": (1.0,), "probes": 2}
-    )
-    found = through_training.batches_through_training(block(), point)
+    found = batches_of_vgg(monkeypatch, done=(1.0,))
     assert all(values.shape == (1, 1) and np.isfinite(values).all() for values in found.values())
     assert_allclose(found["own 8"], 1.0, atol=0.15)
