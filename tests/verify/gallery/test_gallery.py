@@ -195,7 +195,6 @@ def test_gradients_of_the_random_model_are_as_predicted() -> None:
     [
         (["nothing"], "picture must be one of semicircle, .*, got 'nothing'"),
         (["semicircle", "--output", "/proc/none"], "--output must be a folder that can be written"),
-        (["semicircle", "--seed", "-1"], "--seed must be at least 0, got -1"),
         (["network", "--data", "missing.npz"], "file not found: missing.npz"),
         (
             ["network", "--data", "few.npz"],

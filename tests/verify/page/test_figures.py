@@ -238,19 +238,6 @@ def test_the_key_has_the_marks_that_are_drawn(deviation: float) -> None:
     assert len(inside) == (3 if verdict == "disagrees" else 0)
 
 
-def test_the_frame_holds_points_at_the_ends_of_a_curve_and_the_margin_of_a_flat_one() -> None:
-    at = [dataclasses.replace(off_by(0.1, x=x, law=f"law {k}"), lower=0.93, upper=1.07)
-          for k, x in enumerate((1.0, 5.0))]  # fmt: skip
-    for panel in row_panels(on_curves(*at, curves=2))[:2]:
-        axes = Figure(figsize=(4, 2)).add_axes((0, 0, 1, 1))
-        panel.draw(axes)
-        low, high = axes.get_xlim()
-        marks = [np.asarray(line.get_xdata())[0] for line in axes.lines if line.get_marker() in ("o", "s")]
-        assert len(marks) == 2 and all(low < x < high for x in marks)
-    low, high = axes_of(row_panels(on_curves(*at, curves=2))[0]).get_ylim()
-    assert low < 0.93 and high > 1.07
-
-
 def lines(axes: Axes) -> list[tuple[str, list[float], list[float]]]:
     """Colour and places of all that is drawn as a line or a mark."""
     return [

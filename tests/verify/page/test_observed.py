@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.verify.page.test_pages import NOTHING
 from tests.verify.results.drawn_rows import axes_of
 from tests.verify.results.sample_observations import observations, observed, spread
 from tests.verify.results.sample_results import sample
@@ -144,5 +143,3 @@ def test_what_does_not_change_along_the_lines_is_told_above_them() -> None:
         groups=[ObservedGroup(parameters={"state": state}, rows=rows) for state in ("new", "trained")],
     )
     assert ratios.constant(made) == [1]
-    page = report.document(dataclasses.replace(sample(), **NOTHING | {"observations": [made]}))
-    assert page.count("c1: 7.25") == 2 and ">c1</th>" not in page and ">c0</th>" in page

@@ -177,12 +177,3 @@ def test_findings_of_every_paper_and_seconds_are_there() -> None:
     assert all(f"\n{paper}: " in text for paper in {item.paper for item in results.rows})
     assert "judged in 435 s on 2 workers, 755 CPU seconds, 40 of them in the main process" in text
     assert "judged in" not in "\n".join(screen(results, cpu_seconds=None))
-
-
-def test_the_table_is_printed_where_it_is_short_asked_for_or_of_named_claims() -> None:
-    long, short = surprises(0), dataclasses.replace(sample(), rows=sample().rows[: summary.FEW])
-    census = dataclasses.replace(long.suite.census, left_out={"--claim": 400})
-    named = dataclasses.replace(long, suite=dataclasses.replace(long.suite, census=census))
-
-    assert all(summary.tabled(made, asked) for made, asked in ((short, False), (long, True), (named, False)))
-    assert not summary.tabled(long, asked=False)

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from simulate.monte_carlo import Point
 from tests.verify.results.drawn_rows import WITH_AXIS, axes_of, rows_of
 from tests.verify.results.sample_results import sample, sample_of_kinds
-from verify.judging.judge import PRINTED, readings
+from verify.judging.judge import readings
 from verify.model import Kind
 from verify.page.drawing import DASHES
 from verify.page.panels import curve_panel
@@ -29,7 +29,6 @@ from verify.running.settings import Settings
 INPUTS = [name for name, claim in WITH_AXIS.items() if claim.inputs]
 FORMULAS = [name for name in WITH_AXIS if name not in INPUTS]
 SAMPLES = {item.id: item for item in (*sample().rows, *sample_of_kinds().rows) if item.curves}
-ON_NETWORKS = "granziol2022/theorem-7-on-networks"
 
 STEEPEST, MISSED = 3, 0.02
 """Pieces of each line that are compared with the formula in between, and by what share of its span it may miss."""
@@ -149,20 +148,6 @@ def pieces(line: Line2D) -> list[list[tuple[float, float]]]:
 
 def side_by_side(item: Row) -> list[tuple[PointOutcome, int | None]]:
     return sorted(lines.on_axis(item), key=lambda at: (place_of(at[0], item), at[1]))
-
-
-def test_the_other_reading_of_measured_inputs_is_that_of_its_own_row() -> None:
-    corrected, printed = rows_of(ON_NETWORKS)
-    for mine, other, label in ((corrected, printed, PRINTED), (printed, corrected, corrected.reading)):
-        said = {tuple(at.parameters.items()): at.predicted for at in other.points}
-        drawn = [
-            (curve.rivals[label][curve.x.index(x)], said.get(tuple(at.parameters.items()), math.nan))
-            for at, curve, x in on_curves(mine)
-        ]
-        assert any(math.isfinite(value) for value, _ in drawn)
-        np.testing.assert_equal(
-            [value for value, _ in drawn], [rows._as_drawn(stated) for _, stated in drawn]
-        )
 
 
 def test_a_curve_that_leaves_its_table_is_no_row() -> None:
