@@ -14,7 +14,6 @@ from matplotlib.text import Text
 from numpy.testing import assert_allclose
 
 from simulate.modules.logit_kernel import Kernel
-from simulate.training import rules
 from verify import cli, files, gallery
 from verify.gallery import networks, spectra, zone
 
@@ -108,19 +107,6 @@ def test_pictures_are_the_same_whoever_draws_them_and_the_seed_is_all_that_chanc
     first, again, other = drawn(2, 1), drawn(1, 1), drawn(1, 2)
     assert first == again and {*first} == {"semicircle", "transition"}
     assert all(first[name] != other[name] for name in first)
-
-
-def test_each_rule_trains_its_own_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
-    plain = networks.tried
-
-    def watched(*given: Any, **options: Any) -> Any:
-        seen.append((options["rule"], options["size"]))
-        return plain(*given, **options)
-
-    monkeypatch.setattr(networks, "tried", watched)
-    networks.rates_in_training(gallery.Setting())
-    assert seen == [(rule, size) for rule in (rules.SGD, rules.ADAM) for size in (1, 4, 16)]
 
 
 def test_a_spike_is_followed_to_the_eigenvalue_of_its_rank() -> None:

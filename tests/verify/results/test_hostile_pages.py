@@ -192,10 +192,6 @@ def test_a_formula_stays_a_formula(latex: str) -> None:
     assert time.process_time() - started < 1.0
 
 
-def test_a_formula_keeps_its_harmless_attributes() -> None:
-    assert "<math" in formula(r"\color{red}{\tfrac{1}{2}} \left( x \right)")
-
-
 # --- names of files
 
 
@@ -205,32 +201,15 @@ NAMES = (
 )  # fmt: skip
 
 
-def test_names_of_figures_stay_in_their_folder() -> None:
+def test_names_of_figures_stay_in_their_folder_and_equal_ones_are_told_apart_at_once() -> None:
     slugs = wording.slugs(NAMES)
     assert len({slug.lower() for slug in slugs.values()}) == len(NAMES)
     for slug in slugs.values():
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]{0,150}", slug)
         assert not re.match(r"(con|nul|aux|prn)(\.|$)", slug.lower())
-
-
-def test_many_equal_names_are_told_apart_at_once() -> None:
     started = time.process_time()
-    slugs = wording.slugs("!" * k for k in range(1, 5000))
-    assert len(set(slugs.values())) == 4999 and time.process_time() - started < 1.0
-
-
-def test_plots_of_any_names_are_written_once_and_below_the_folder(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(plots, "save_figure", lambda figure, stem: [stem])
-    monkeypatch.setattr(plots, "agreement", lambda row, mark: None)
-    monkeypatch.setattr(plots, "observation", lambda table, mark: "a figure")
-    row = sample().rows[0]
-    rows = [dataclasses.replace(row, id=name) for name in NAMES]
-    table = sample().observations[1]
-    tables = [dataclasses.replace(table, id=f"{name}/o") for name in NAMES]
-    made = dataclasses.replace(sample(), rows=rows, observations=tables)
-    written = plots.save_all(made, tmp_path / "plots")
-    assert len({str(path).lower() for path in written}) == 2 * len(NAMES) + 1
-    assert {path.parent for path in written} == {tmp_path / "plots"}
+    assert len({*wording.slugs("!" * k for k in range(1, 5000)).values()}) == 4999
+    assert time.process_time() - started < 1.0
 
 
 # --- as a user meets it

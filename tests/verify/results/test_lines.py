@@ -119,25 +119,18 @@ def passes(line: Line2D, item: Row, curve: Curve, rival: str) -> bool:
 
 
 def require_bars(item: Row, axes: Axes) -> None:
-    """A piece of the prediction, of its band and of each rival at each point, the points side by side."""
+    """A piece of the prediction and of its band at each point, the points side by side."""
     (line,) = coloured(axes, "theory")
-    bars, low, high = pieces(line), *axes.get_ylim()
-    rivals = [piece for line in coloured(axes, "rival") for piece in pieces(line)]
+    bars = pieces(line)
 
     if item.claim in FORMULAS:
         claim = WITH_AXIS[item.claim]
         assert {x for c in item.curves for x in c.x} <= {p[claim.axis] for p in claim.experiment.points}
     assert len(bars) == len(side_by_side(item))
-    for k, (at, place) in enumerate(side_by_side(item)):
+    for k, (at, _) in enumerate(side_by_side(item)):
         assert [y for _, y in bars[k]] == [at.predicted] * 2 and bars[k][0][0] < k < bars[k][1][0]
         band = [y for x, y in bands(axes) if bars[k][0][0] <= x <= bars[k][1][0]]
         assert all(any(math.isclose(edge, y) for y in band) for edge in edges(at, item.kind))
-        known = item.curves[place].rivals if place is not None else {}
-        near = 0.004 * (high - low)  # rivals that are one to the eye share a piece
-        for value in (rival.value for rival in at.rivals if rival.name in known and low < rival.value < high):
-            assert any(
-                x < k < z and math.isclose(y, value, rel_tol=0.05, abs_tol=near) for (x, y), (z, _) in rivals
-            )
 
 
 def pieces(line: Line2D) -> list[list[tuple[float, float]]]:

@@ -158,21 +158,6 @@ def test_a_row_is_a_line() -> None:
     assert judged == [row.id for row in (*sample().rows, *sample().planted)]
 
 
-def test_a_file_is_small(planted: Results) -> None:
-    """Bytes of a row without its points and curves, and of a point, at most; what a file adds to them is little."""
-    rows = [row for made in (planted, sample()) for row in json.loads(dumps(made))["rows"]]
-    points = [point for row in rows for point in row.get("points", [])]
-    assert len(rows) > 30 and len(points) > 80
-    assert size([{**row, "points": [], "curves": []} for row in rows]) < 850 * len(rows)
-    assert size(points) < 740 * len(points)
-    whole = json.loads(dumps(planted))
-    assert len(dumps(planted)) < 1.01 * size(whole) + 10
-
-
-def size(raw: Any) -> int:
-    return len(json.dumps(raw, separators=(",", ":")))
-
-
 # --- the digest
 
 
