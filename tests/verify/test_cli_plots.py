@@ -38,18 +38,11 @@ def test_a_figure_is_written_in_the_format_that_was_asked_for(stored: str, form:
     assert Path(f"again.{form}").read_bytes() == first
 
 
-def test_a_claim_without_results_is_judged_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plot", "--claim", CLAIM, "--out", "rank.svg"]) == 0
-    said = capsys.readouterr()
-    assert said.err == f"losscurv: no results in losscurv-report: judging {CLAIM} first\n"
-    assert said.out == "figure: rank.svg\n"
-    assert f'aria-label="{CLAIM}: agrees"' in Path("rank.svg").read_text(encoding="utf-8")
-
-
 def test_a_claim_that_the_last_report_does_not_hold_is_judged_first(
     stored: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As README has it: the report of one claim, then the figure of another."""
+    """As README has it: the report of one claim, then the figure of another; without any report too."""
+    assert reporting.plot(None, CLAIM).get_label() == f"{CLAIM}: agrees"
     Path("run").rename("losscurv-report")
     before = Path("losscurv-report/results.json").read_bytes()
     assert main(["plot", "--claim", CLAIM, "--out", "rank.svg"]) == 0
@@ -59,14 +52,6 @@ def test_a_claim_that_the_last_report_does_not_hold_is_judged_first(
     assert Path("losscurv-report/results.json").read_bytes() == before
     assert main(["plot", "--claim", stored, "--out", "stored.svg"]) == 0
     assert capsys.readouterr().err == ""
-
-
-def test_the_help_of_plot_says_when_something_is_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plot", "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert (
-        "without a rerun" not in said and "it is judged first where losscurv-report does not hold it" in said
-    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +83,3 @@ def test_an_id_that_a_long_file_lacks_is_told_its_neighbours() -> None:
 
     with pytest.raises(ValueError, match=r"these results do not hold .* 300 ids; did you mean a/law-17"):
         reporting.plot(many, "a/law-17x")
-
-
-def test_a_figure_of_a_claim_without_results_is_that_of_a_run() -> None:
-    assert reporting.plot(None, CLAIM).get_label() == f"{CLAIM}: agrees"

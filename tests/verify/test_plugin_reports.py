@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.verify import toy_claims
-from tests.verify.pytest_runs import CLAIMS, COMMON, FOLDER, Planter, Run, everything_loaded, last_line, run
+from tests.verify.pytest_runs import CLAIMS, COMMON, FOLDER, Planter, Run, everything_loaded, run
 from tests.verify.toy_claims import plant
 from verify import results
 from verify.judging.intervals import FEWEST
@@ -76,14 +76,6 @@ def test_a_long_run_ends_on_one_screen_and_the_table_comes_where_asked(plant: Pl
     assert any(line.startswith("beyond: 20 readings hold") for line in short)
     assert not any("predicted" in line and "rivals" in line for line in short)
     assert any("predicted" in line and "rivals" in line for line in long)
-
-
-def test_one_reading_can_be_named(plant: Planter, run: Run) -> None:
-    plant(toy_claims.RIGHT, toy_claims.MISPRINT)
-
-    result = run(f"{CLAIMS}::test_claim[beyond/misprint [as our copy reads]]")
-    assert result.ret == pytest.ExitCode.OK
-    assert last_line(result).startswith("1 disagrees (expected) in ")
 
 
 def test_a_run_that_stops_early_says_so(plant: Planter, run: Run, pytester: pytest.Pytester) -> None:

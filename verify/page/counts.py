@@ -35,12 +35,13 @@ def census_line(census: Census) -> str:
 def promise_lines(promises: Sequence[Promise]) -> list[str]:
     """A line for each family, but one for all papers that have one of their own; first what they add up to, if several.
 
-    >>> own = [Promise(paper=name, error=1e-3, decided=n, undecided=0) for name, n in (("edge", 7), ("width", 4))]
-    >>> for line in promise_lines([Promise(paper="", error=1e-3, decided=18, undecided=0), *own]):
-    ...     print(line.partition(" chance")[0])
-    of all 29 verdicts decided by sampling, at most 0.3 % (one run in 333)
-    papers that share one promise: of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000)
-    edge, width: of the 11 verdicts decided by sampling, at most 0.2 % (one run in 500)
+    >>> told = (("", 1e-3, 18, 3), ("edge", 2e-3, 7, 1), ("width", 1e-3, 4, 2))
+    >>> families = [Promise(paper=p, error=e, decided=d, undecided=u) for p, e, d, u in told]
+    >>> for line in promise_lines(families):
+    ...     print(line.replace(" decided by sampling", "").replace(" chance that any is wrong", ""))
+    of all 29 verdicts, at most 0.4 % (one run in 250)
+    papers that share one promise: of the 18 verdicts, at most 0.1 % (one run in 1000); 3 undecided
+    edge, width: of the 11 verdicts, at most 0.3 % (one run in 333); 3 undecided
     """
     shared, own = [p for p in promises if not p.paper], [p for p in promises if p.paper]
     families = [*shared, _together(own)] if len(own) > 1 else [*shared, *own]

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from verify.model import Standing, Verdict
 from verify.page import counts, terminal
-from verify.page.report.queries import Finding, PaperFindings, distinct_statements, paper_findings
+from verify.page.report.findings import Finding, PaperFindings, paper_findings
+from verify.page.report.statements import distinct_statements
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 

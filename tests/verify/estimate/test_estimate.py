@@ -1,4 +1,4 @@
-"""Every function of the theory, from the shell and from Python."""
+"""Every function of the theory, from the shell and from Python; what is no call is one line."""
 
 from __future__ import annotations
 
@@ -6,218 +6,38 @@ import importlib
 import inspect
 import json
 import math
+import shlex
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from tests.verify.estimate.calls import call, values
+from tests.theory.fuzz.check import check
+from tests.theory.fuzz.line import Line
 from verify import estimate
 from verify.cli import main
 from verify.estimate import catalogue, output
-
-BATCH = "sigma=0.06, dim=226, batch_size=64, dataset_size=1797"
-
+from verify.estimate.words import bind
 
 NETWORK = "'relu', depth=3, weight_variance=2, bias_variance=0.1"
-
-STEP = "curvature=2, noise=12, batch_size=[2, 6, 18], dataset_size=math.inf"
-
-
+GGN = "variance=0.3, dim=226, batch_size=64, dataset_size=math.inf"
 PYTHON = {
-    "softmax.eigenvalues": "[0.7, 0.2, 0.1]",
-    "softmax.gamma": "[0.7, 0.2, 0.1]",
-    "softmax.gamma_from_logits": "[3.1, -0.4, -1.2], temperature=0.5",
-    "softmax.collapse_limit": "[3, 2, 1]",
     "softmax.batch_gammas": "[[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]",
-    "softmax.batch_gammas_from_logits": "[[3.1, -0.4], [1.2, 0.9]], temperature=0.5",
-    "softmax.equal_tail_gamma": "[0.01, 0.2], members=5",
-    "softmax.equal_tail_eigenvalues": "0.01, members=5, classes=10",
-    "softmax.rounded_gamma": "3",
-    "softmax.gamma_of_pairs": "[0.7, 0.2, 0.1]",
-    "softmax.ray_slope": "[3.1, -0.4, -1.2], temperature=0.5",
-    "softmax.entropy_discordance": "4",
-    "gauss_newton.expected_eigenvalues": "[0.7, 0.2, 0.1], dim=6, sigma_c=1.1, sigma_e=0.7",
-    "gauss_newton.expected_excess": "1.3, dim=50, sigma_c=1.1, sigma_e=0.7",
     "gauss_newton.expected_gradient_norm": "[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], dim=50, sigma_c=1.1",
-    "gauss_newton.expected_gradient_weights": "[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]",
-    "gauss_newton.gradient_scatter": "50",
-    "gauss_newton.spectrum_excess": "[4.2, 1.1, -0.3]",
-    "gauss_newton.largest_excess": "9",
-    "gauss_newton.excess_ceiling": "1.3, dim=50, sigma_c=1.1, sigma_e=0.7",
-    "gauss_newton.sign_probe_variance": "2, squared_diagonal=0.5",
-    "gauss_newton.normal_probe_variance": "2",
     "gauss_newton.projected_excess": "-12.5, dim=50",
-    "gauss_newton.hessian_excess": "3.1, frobenius_ratio=0.7",
-    "gauss_newton.excess_noise_floor": "50",
-    "gauss_newton.finite_sample_excess": "1.3, 4.2, dim=50, sigma_c=1.1, sigma_e=0.7",
-    "gauss_newton.squared_gradient_norm": (
-        "[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], squared_error=0.5, dim=50, sigma_c=1.1, sigma_e=0.7, samples=100"
-    ),
-    "gauss_newton.haar_moments": "3, 2, dim=50, parameters=1000",
-    "gauss_newton.sparse_moments": "3, 2, squared_diagonal=0.5, dim=50, parameters=1000",
-    "gauss_newton.frame_overlap": "50, parameters=1000",
-    "zone.curvature_factors": "[0.5, 2], depth=3",
-    "zone.reduced_temperature": "[0.5, 2], depth=3",
-    "zone.matched_rate": "0.02, alpha=[0.5, 2], depth=3",
-    "zone.lower_edge": "0.3, 0.05, depth=3",
-    "zone.upper_edge": "1797, gap_density=0.4, depth=3",
-    "zone.near_tie_weight": "6, gap_density=0.4, depth=3",
-    "zone.largest_base_rate": "[0.5, 2], sharpness=4.2, depth=5",
-    "zone.homogeneous_factor": "[0.5, 2], depth=3, order=1",
-    "zone.euler_factor": "3, order=2",
-    "zone.confident_log_trace": "[0.3, 0.1], [2.5, 1.7], alpha=9, depth=3",
-    "zone.bulk_outlier": "1.7, bulk_norm=1.2",
-    "zone.spiked_excess": "1.7, rank=9, bulk_norm=1.2, dim=[50, 5000]",
-    "initial_loss.jensen_bound": "[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]",
-    "initial_loss.prior_entropy": "[0.5, 0.3, 0.2]",
-    "initial_loss.gaussian_loss": "[0.3, -0.2, 0], [0.5, 0.3, 0.2], spread=0.7",
-    "outliers.additive_wigner": "[1.7, -1.7], sigma=0.6",
-    "outliers.additive_wishart": "1.7, q=0.4, variance=0.6",
-    "outliers.information_plus_noise": "1.7, q=0.4, variance=0.6",
-    "outliers.spiked_covariance": "1.7, q=0.4, variance=0.6",
-    "finite_size.wigner_edge": "226, sigma=0.6",
-    "finite_size.wishart_edge": "120, 300, variance=0.6, lower=True",
-    "finite_size.additive_wigner_sd": "1.7, sigma=0.6, dim=226",
-    "finite_size.additive_wishart_sd": "1.7, dim=120, samples=300, variance=0.6",
-    "finite_size.information_plus_noise_sd": "1.7, dim=120, samples=300, variance=0.6",
-    "finite_size.spiked_covariance_sd": "1.7, dim=120, samples=300, variance=0.6",
-    "batch_hessian.effective_batch_size": "64, 1797",
-    "batch_hessian.batch_eigenvalue": f"0.56, {BATCH}",
-    "batch_hessian.batch_overlap": f"0.56, {BATCH}",
-    "batch_hessian.batch_ggn_eigenvalue": "1.4, variance=0.3, dim=226, batch_size=64, dataset_size=math.inf",
-    "batch_hessian.second_order_eigenvalue": "0.56, coefficient=2.4, batch_size=64, dataset_size=1797",
-    "batch_hessian.element_variance": "0.81, dim=226",
-    "batch_hessian.element_fluctuation": "variance=0.0036, batch_size=64, dataset_size=1797",
-    "batch_hessian.batch_ggn_factor_eigenvalue": (
-        "1.4, variance=0.3, dim=226, batch_size=64, dataset_size=math.inf"
-    ),
-    "batch_hessian.noise_free_eigenvalue": "0.56, sigma=0.06, dim=226, dataset_size=1797",
-    "batch_hessian.composed_batch_eigenvalue": f"0.56, {BATCH}",
-    "batch_hessian.second_order_coefficient": "[2.0, 0.5, -1.0], [0.3, 0.6, 0.9]",
-    "batch_hessian.finite_population_fluctuation": (
-        "variance=0.0036, batch_size=64, dataset_size=1797, replacement=True"
-    ),
-    "batch_hessian.element_skewness": "2.0, batch_size=64, dataset_size=1797",
-    "batch_hessian.noise_bound": "1.2, batch_size=64, dataset_size=1797",
-    "batch_hessian.ggn_rank_bound": "64, 10, 226",
-    "batch_hessian.sample_rank_bound": "[24, 2], biases=False",
-    "batch_hessian.sample_rank_bound_of_paths": "24, [24, 2]",
-    "batch_hessian.dataset_rank_bound": "48, samples=1797, dim=624, symmetries=24",
-    "batch_hessian.crossover_batch_size": "0.56, sigma=0.06, dim=226, dataset_size=1797",
-    "lanczos_bounds.ritz_value_bound": "2.0, 1.0, -1.0, angle=1.3, steps=8",
-    "learning_rates.stability_limit": "4.2",
-    "learning_rates.sgd_limit": f"0.56, {BATCH}",
-    "learning_rates.mean_square_limit": "0.56, noise=0.3, batch_size=64, dataset_size=1797",
-    "learning_rates.heavy_ball": "4.2, 0.3",
-    "learning_rates.nesterov": "4.2, 0.3",
-    "learning_rates.best_nesterov": "4.2, 0.3",
-    "learning_rates.heavy_ball_contraction": "0.3, 0.5, largest=4.2, smallest=0.3",
-    "learning_rates.nesterov_contraction": "0.3, 0.5, largest=4.2, smallest=0.3",
-    "learning_rates.sgd_exponent": f"0.56, {BATCH}",
-    "learning_rates.marchenko_pastur_exponent": "3.5",
-    "learning_rates.linear_then_flat": "0.02, known=32, batch_size=[8, 64, 512], crossover=40, dataset_size=1797",
-    "learning_rates.square_root": "0.02, known=32, batch_size=[8, 64, 512], dataset_size=1797",
-    "learning_rates.mean_square_exponent": "0.56, noise=0.3, batch_size=64, dataset_size=1797",
-    "learning_rates.mean_square_crossover": "0.56, noise=0.3, dataset_size=1797",
-    "learning_rates.mean_square_bracket": "[0.5, 0.4], [0.3, 0.9], square=3.1, batch_size=4, dataset_size=1797",
-    "learning_rates.gaussian_least_squares_limit": "4, 20",
-    "learning_rates.gaussian_least_squares_growth": "0.2, batch_size=4, dim=20",
-    "adaptive_rates.outlier_over_edge": f"0.56, {BATCH}",
-    "adaptive_rates.adaptive_limit": f"0.7, {BATCH}",
-    "loss_change.quadratic_change": "0.1, [1, 2], [[4, 1], [1, 3]], preconditioner=[[2, 0], [0, 5]]",
-    "loss_change.sign_averaged_change": "0.1, [1, 2], [[4, 1], [1, 3]], preconditioner=[[2, 0], [0, 5]]",
-    "loss_change.descent_bound": "0.1, squared_gradient=5, sharpness=4.2",
-    "loss_change.squared_gradient_mean": "5, trace=3.1, batch_size=4",
-    "loss_change.squared_gradient_variance": "3.1, trace_of_square=8, batch_size=4",
-    "order_parameters.order_parameters": f"{NETWORK}, input_overlap=-0.3",
-    "rmt.wigner_second_moment": "sigma=0.6, dim=226, diagonal=2, spike=1.7",
-    "rmt.profiled_fourth_moment": "sigma=0.6, contrast=0.4, dim=226",
-    "rmt.sparse_fourth_moment": "sigma=0.6, per_row=7, dim=226",
-    "rmt.low_rank_fourth_moment": "rank=3, variance=0.3, dim=226, batch_size=64",
-    "rmt.wishart_third_moment": "variance=0.3, dim=226, batch_size=64",
-    "rmt.alternating_moment": "sigma_a=0.6, sigma_b=1.2, dim=226",
-    "rmt.rank_one_stieltjes": "2.1, spike=1.7, dim=226",
-    "rmt.rank_one_inverse": "-0.3, spike=1.7, dim=226",
-    "rmt.rank_one_expansion": "-0.3, spike=1.7, dim=226",
-    "rmt.overlap_cdf": "[0.4, 1.7], dim=226",
-    "rmt.subspace_share": "12, dim=226",
-    "finite_size.axis_wigner_sd": "1.7, sigma=0.6, dim=226, diagonal=1, fourth_cumulant=-2",
-    "batch_hessian.two_layer_rank_bound": "64, 24, 10",
-    "learning_rates.mean_square_descent": "[0.1, 0.7], limit=0.4",
-    "loss_change.mean_descent_limit": "[1, 3], [2, 5]",
-    "order_parameters.preactivation_moment": "[0.7, 0.3], weight_variance=2, bias_variance=0.1",
-    "order_parameters.input_derivative": NETWORK,
-    "fisher.gram_entry_variances": NETWORK,
-    "fisher.loss_floor": "[[0.3, -1.2], [0.8, 0.2], [0.9, 0.4]]",
-    "fisher.layer_norm_rank": "10",
-    "fisher.rank_bound": "depth=3, width=100, samples=60, outputs=10, width_ratios=[7.84, 1, 1]",
-    "fisher.kappas": NETWORK,
-    "fisher.eigenvalue_statistics": f"{NETWORK}, width=1000, samples=100, outputs=10",
-    "fisher.mean_subtracted_statistics": f"{NETWORK}, width=1000, samples=1000, outputs=10",
-    "fisher.fluctuation_constants": f"{NETWORK}, outputs=10",
-    "fisher.mean_subtracted_largest": f"{NETWORK}, width=1000, samples=4",
-    "fisher.output_variance": f"{NETWORK}, samples=100",
-    "fisher.batch_normalised_statistics": (f"{NETWORK}, width=1000, samples=1000, outputs=3, q1=2.9, q2=2.9"),
-    "fisher.batch_normalised_constants": f"{NETWORK}, outputs=3, q1=2.9, q2=2.9",
-    "fisher.deviation_share": f"{NETWORK}, width=1000, samples=1000",
-    "fisher.batch_norm_moments": "'relu', samples=10",
-    "fisher.batch_norm_bound": "'relu', width=1000, samples=100, width_ratio=1.5",
-    "fisher.batch_norm_largest": "'relu', width=1000, samples=1000",
-    "fisher.batch_norm_largest_odd": "'tanh', width=1000, samples=1000",
-    "fisher.layer_norm_kappas": NETWORK,
-    "fisher.layer_norm_statistics": (
-        f"{NETWORK}, width=1000, samples=100, outputs=10, eta1=1.1, eta2=2.1, eta3=0.8"
-    ),
-    "fisher.layer_norm_rayleigh": f"{NETWORK}, width=1000, samples=100, outputs=10, eta1=1.1, overlap=7.6",
-    "fisher.layer_norm_largest": (
-        "'relu', [[0.3, -1.2, 0.4], [-0.8, 0.2, 0.9]], depth=3, width=1000, weight_variance=2, bias_variance=0.1"
-    ),
-    "fisher.realised_etas": "[[0.3, -1.2, 0.4], [-0.8, 0.2, 0.9]]",
-    "fisher.expected_etas": f"{NETWORK}, samples=100, outputs=10",
-    "fisher.inverse_variance_cdf": ("2.5, 'relu', depth=3, outputs=10, weight_variance=2, bias_variance=0.1"),
-    "fisher.tangent_kernel": f"{NETWORK}, input_overlap=-0.3",
-    "fisher.tangent_kernel_statistics": f"{NETWORK}, width=1000, samples=100, outputs=10",
-    "fisher.cross_entropy_statistics": (
-        f"{NETWORK}, width=1000, probabilities=[[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]"
-    ),
-    "fisher.cross_entropy_outliers": f"{NETWORK}, width=1000, probabilities=[[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]",
-    "criticality.variance_fixed_point": "'tanh', weight_variance=1.5, bias_variance=0.1",
-    "criticality.depth_scales": "'tanh', weight_variance=1.5, bias_variance=0.1",
-    "criticality.critical_weight_variance": "'tanh', 0.05",
-    "linear_network.linear_network_edge": "0.5, weight_variance=1.3",
-    "linear_network.linear_network_largest": "width=1000, samples=500, weight_variance=1.3",
-    "fisher.parameter_count": "depth=3, width=100, outputs=10, width_ratios=[7.84, 1, 1]",
-    "gauss_newton.class_blocks.uniform_ratio": "10",
-    "gauss_newton.class_blocks.output_ratio": "10, logit_std=1.3, dim=50, samples=100",
     "gauss_newton.class_blocks.hidden_ratio": "10, dim=50, samples=100, centred=True",
-    "learning_rates.edge_of_stability.edge": "0.1",
-    "learning_rates.edge_of_stability.oscillation": "sharpening=0.5, stabilisation=8.1",
-    "learning_rates.edge_of_stability.sharpness_gap": "0.25, noise=0.02, sharpening=0.1, stabilisation=40",
-    "learning_rates.catapult.step": "2.1, 3, rate=0.5, width=4",
+    "outliers.additive_wigner": "[1.7, -1.7], sigma=0.6",
+    "finite_size.wishart_edge": "120, 300, variance=0.6, lower=True",
+    "batch_hessian.batch_ggn_eigenvalue": f"1.4, {GGN}",
+    "batch_hessian.sample_rank_bound": "[24, 2], biases=False",
     "learning_rates.catapult.largest_product": "",
-    "learning_rates.catapult.growth_steps": "3, ratio=16",
-    "learning_rates.catapult.curvature_drop": "0.1, 1",
-    "learning_rates.catapult.final_product": "0.0013, 3",
-    "learning_rates.catapult.mean_final_product": "3, width=100",
-    "learning_rates.noise_scale.gradient_noise_scale": "24, curvature=0.5",
-    "learning_rates.noise_scale.simple_noise_scale": "6, squared_gradient=0.25",
-    "learning_rates.noise_scale.best_step_rate": f"1.2, {STEP}",
-    "learning_rates.noise_scale.best_step_decrease": f"1.2, {STEP}",
-    "learning_rates.noise_scale.critical_batch_size": "6, largest=2, smallest=0.5",
-    "learning_rates.noise_scale.interpolating_rate": "[1, 5, 17], squared_norm=6, largest=2, smallest=0.5",
-    "learning_rates.noise_scale.mean_square_factor": "[0.25, 0.5], eigenvalue=2, squared_norm=6, batch_size=4",
-    "learning_rates.noise_scale.mixture_share": "[1, 4, 16], 16",
-    "learning_rates.adam.square_root_rule": "4, rate=0.001, momentum=0.9, second=0.99, damping=1e-8",
-    "learning_rates.adam.half_life": "0.99, batch_size=8",
-    "learning_rates.adam.same_half_life": "0.999, known=8, batch_size=[4, 16]",
     "learning_rates.adam.sign_rate": "[0.1, 0.2], hessian=[[2, 1], [1, 2]], noise=[1, 1], batch_size=[1, 100]",
-    "learning_rates.adam.surge_scale": "[0.1, 0.2], hessian=[[2, 1], [1, 2]], noise=[1, 1]",
-    "learning_rates.adam.surge_rate": "[0.1, 0.2], hessian=[[2, 1], [1, 2]], noise=[1, 1], batch_size=[1, 100]",
-    "learning_rates.adam.adaptive_edge": "0.001, momentum=0.9",
+    "order_parameters.order_parameters": f"{NETWORK}, input_overlap=-0.3",
+    "fisher.cross_entropy_statistics": f"{NETWORK}, width=1000, probabilities=[[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]",
 }
-
+"""A call of each sort, as a user of Python would write it."""
 
 NOT_FOR_A_SHELL = {
     "batch_hessian.low_rank_noise": "returns a law",
@@ -233,7 +53,20 @@ NOT_FOR_A_SHELL = {
 }
 
 
-def test_every_function_of_its_modules_is_offered() -> None:
+def values(result: Any) -> list[Any]:
+    fields = output.fields_of(result)
+    return list(fields.values()) if fields else [result]
+
+
+def same(one: Any, other: Any) -> None:
+    for mine, its in zip(values(one), values(other), strict=True):
+        assert_array_equal(mine, its)
+
+
+# --- what is offered
+
+
+def test_every_function_of_its_modules_is_offered_by_topic() -> None:
     names = {name.rpartition(".")[0] for name in estimate.FUNCTIONS}
     modules = {name: importlib.import_module(f"theory.{name}") for name in names}
     public = {
@@ -242,68 +75,82 @@ def test_every_function_of_its_modules_is_offered() -> None:
         for function in module.__all__
         if inspect.isfunction(getattr(module, function))
     }
-    assert public - set(NOT_FOR_A_SHELL) == set(estimate.FUNCTIONS)
+    assert public - {*NOT_FOR_A_SHELL} == {*estimate.FUNCTIONS}
+    topics = [name.partition(".")[0] for name in estimate.FUNCTIONS]
+    assert [topic for topic, _ in groupby(topics)] == list(catalogue.topics())
+    assert all(catalogue.topics().values())
 
 
-def test_every_function_has_its_python_call_here() -> None:
-    assert PYTHON.keys() == estimate.FUNCTIONS.keys()
-
-
-@pytest.mark.parametrize("name", estimate.FUNCTIONS)
+@pytest.mark.parametrize("name", PYTHON)
 def test_the_example_of_the_help_gives_what_python_gives(name: str) -> None:
-    found = estimate.evaluate(name, estimate.FUNCTIONS[name].split())
-
-    for one, other in zip(values(found), values(call(name, PYTHON[name])), strict=True):
-        assert_array_equal(one, other)
-
-
-def test_a_truth_value_without_a_default_is_read_as_one(capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "estimate",
-        "gauss_newton.class_blocks.hidden_ratio",
-        "10",
-        "--dim",
-        "50",
-        "--samples",
-        "100",
-        "--centred",
-    ]
-    said = []
-    for value in ("true", "false"):
-        assert main([*words, value]) == 0
-        said.append(float(capsys.readouterr().out.split()[-1]))
-    assert said[0] == pytest.approx(said[1] * (12 / 11) ** 0.5, rel=1e-4)
-    assert main([*words, "maybe"]) == 2
+    module, _, function = name.rpartition(".")
+    told = {"function": getattr(importlib.import_module(f"theory.{module}"), function), "math": math}
+    same(estimate.evaluate(name, estimate.FUNCTIONS[name].split()), eval(f"function({PYTHON[name]})", told))
 
 
 @pytest.mark.parametrize("name", estimate.FUNCTIONS)
-def test_json_holds_every_digit(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert estimate.run([name, *estimate.FUNCTIONS[name].split(), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+def test_json_holds_every_digit_and_help_every_argument(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = estimate.FUNCTIONS[name].split()
+    assert estimate.run([name, *words, "--json"]) == 0
+    same(json.loads(capsys.readouterr().out), output.as_json(estimate.evaluate(name, words)))
 
-    found = printed.values() if isinstance(printed, dict) else [printed]
-    for one, other in zip(found, values(call(name, PYTHON[name])), strict=True):
-        assert_array_equal(one, np.asarray(other).tolist())
-
-
-@pytest.mark.parametrize("name", estimate.FUNCTIONS)
-def test_help_explains_every_argument(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert estimate.run([name, "--help"]) == 0
     text = capsys.readouterr().out
-
-    function = catalogue.theory_function(name)
-    for parameter in inspect.signature(function).parameters:
-        assert parameter.upper() in text or f"--{parameter.replace('_', '-')}" in text
+    for parameter in inspect.signature(catalogue.theory_function(name)).parameters:
         assert parameter in text
-    assert estimate.FUNCTIONS[name] in text
-    assert ":math:" not in text
-    assert "`" not in text
-    assert "\\" not in text
+        assert parameter.upper() in text or f"--{parameter.replace('_', '-')}" in text
+    assert estimate.FUNCTIONS[name] in text and not [mark for mark in (":math:", "`", "\\") if mark in text]
+
+
+EXTREMES = (5e-324, 1e-320, 1e-160, 1e160, 1.7e308, -5e-324, -0.0, 2**31, 2**63)
+SHAPES = ([1e-320, 1], [1, 1e-320], [5e-324] * 2, [1e308, 1e-320], [1e-320, 1e308], [1e-160] * 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", estimate.FUNCTIONS)
+def test_extreme_numbers_are_answered_or_refused_without_a_warning(name: str) -> None:
+    """Each number in turn, and the ratios of a network of two layers."""
+    function = catalogue.theory_function(name)
+    parameters = inspect.signature(function).parameters
+    right = bind(name, parameters, shlex.split(estimate.FUNCTIONS[name]))
+    numbers = [argument for argument in parameters if type(right.get(argument)) in (int, float)]
+    calls = [right | {argument: value} for argument in numbers for value in EXTREMES]
+    if "width_ratios" in parameters:
+        depth = {"depth": 2} if "depth" in parameters else {}
+        calls += [right | depth | {"width_ratios": shape} for shape in SHAPES]
+    line = Line(function, {}, also=tuple(parameters), infinite=True, unsettled=True, pooled=True)
+    for call in calls:
+        check(name, line, call)
+
+
+def test_functions_are_listed_by_topic(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(*words: str) -> str:
+        assert estimate.run(words) == 0
+        return capsys.readouterr().out
+
+    listed = said()
+    assert listed == said("--list") and all(name in listed for name in estimate.FUNCTIONS)
+    assert "\nzone: edges of the Goldilocks zone, training inside it (vysogorets2024)\n  zone.curv" in listed
+    assert said("--list", "zone") == said("zone") and said("zone").partition("Arguments")[0] in listed
+    assert json.loads(said("--json")).keys() == estimate.FUNCTIONS.keys()
+    assert "softmax" not in said("outliers") and "usage: losscurv estimate" in said("--help")
+    with pytest.raises(ValueError, match=r"topic must be one of softmax, .*, got 'nothing'"):
+        estimate.run(["--list", "nothing"])
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "70")
+    lines = said("zone").splitlines()
+    assert max(map(len, lines)) <= 70 and any(line.endswith("…") for line in lines)
+
+
+# --- what words mean
 
 
 def test_named_and_ordered_arguments_mean_the_same() -> None:
     ordered = estimate.evaluate("batch_hessian.effective_batch_size", ["64", "1797"])
-
     for words in ("--dataset-size 1797 64", "64 --dataset-size=1797", "--dataset_size 1797 --batch-size 64"):
         assert estimate.evaluate("effective_batch_size", words.split()) == ordered
 
@@ -318,6 +165,7 @@ def test_named_and_ordered_arguments_mean_the_same() -> None:
         ("--spike -2,2 --sigma 1", [-2.5, 2.5]),
         ("-2, --sigma 1", [-2.5]),
         ("2,4 --sigma 1;2", [[2.5, 4.25], [4.0, 5.0]]),
+        ("0.30000000000000004,1e-300 --sigma 0", [0.30000000000000004, 1e-300]),
     ],
 )
 def test_negative_numbers_lists_and_matrices_are_values(words: str, eigenvalue: Any) -> None:
@@ -325,35 +173,81 @@ def test_negative_numbers_lists_and_matrices_are_values(words: str, eigenvalue: 
 
 
 def test_a_switch_stands_alone_or_takes_a_word() -> None:
-    batch = "0.7,0.3;0.2,0.5".replace("0.5", "0.8")
+    batch = "0.7,0.3;0.2,0.8"
     mean = estimate.evaluate("softmax.gamma", [batch, "--average"])
-
-    assert np.shape(mean) == ()
-    assert estimate.evaluate("softmax.gamma", ["--average=true", batch]) == mean
+    assert np.shape(mean) == () and estimate.evaluate("softmax.gamma", ["--average=true", batch]) == mean
     assert np.shape(estimate.evaluate("softmax.gamma", [batch, "--average=false"])) == (2,)
+    # one without a default takes a word
+    words = ["10", "--dim", "50", "--samples", "100", "--centred"]
+    yes, no = (estimate.evaluate("class_blocks.hidden_ratio", [*words, word]) for word in ("true", "false"))
+    assert yes == pytest.approx(no * (12 / 11) ** 0.5, rel=1e-4)
 
 
 def test_digits_beyond_a_float_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["relu", "--depth", "2", "--weight-variance", "2", "--bias-variance", "0", "--digits", "30"]
-
     assert estimate.run(["order_parameters", *words]) == 0
     assert "0.318309886183790671537767526745" in capsys.readouterr().out  # 1/pi
     assert estimate.run(["order_parameters", *words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["q_hat_st"][1] == "0.318309886183790671537767526745"
 
 
-def test_infinity_and_nan_are_strings_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_infinity_and_nan_are_strings_in_json_and_plain_output_is_one_line_per_field(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert estimate.run(["--json", "effective_batch_size", "64", "64"]) == 0
     assert json.loads(capsys.readouterr().out) == "inf"
     assert output.as_json(np.array([math.nan, -math.inf, 1.0])) == ["nan", "-inf", 1.0]
-
-
-def test_plain_output_is_one_line_per_field(capsys: pytest.CaptureFixture[str]) -> None:
     assert estimate.run(["outliers.additive_wigner", "-2", "--sigma", "1"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "eigenvalue  -2.5",
-        "overlap     0.75",
-        "threshold   -1",
-        "edge        -2",
-        "visible     True",
-    ]
+    lines = ["eigenvalue  -2.5", "overlap     0.75", "threshold   -1", "edge        -2", "visible     True"]
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+# --- what is no call
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("additive_wiger 2", r"no function 'additive_wiger'; did you mean outliers\.additive_wigner"),
+        ("frobnicate 2", r"no function 'frobnicate'; losscurv estimate lists all"),
+        ("additive_wigner 2", r"outliers\.additive_wigner needs --sigma; see losscurv estimate outliers"),
+        ("additive_wigner 2 --sgima 1", r"no option --sgima; did you mean --sigma\?"),
+        ("additive_wigner 2 --frob 1", r"no option --frob; there are --spike, --sigma"),
+        ("additive_wigner 2 --sigma", r"--sigma needs a value"),
+        ("additive_wigner 2 --sigma 1 --sigma 2", r"--sigma must be given once"),
+        ("additive_wigner 2 3 --sigma 1", r"no place for '3': only SPIKE may stand without an option"),
+        ("parameter_count 3", r"no place for '3': nothing may stand without an option, see --depth, --width"),
+        ("additive_wigner 1,2;3 --sigma 1", r"--spike must have rows of one length, got '1,2;3'"),
+        ("additive_wigner two --sigma 1", r"spike must be real numbers, got 'two'; see losscurv estimate"),
+        ("softmax.gamma 0.5,0.5 --average=perhaps", r"--average must stand alone or be true or false"),
+        ("critical_weight_variance tanh 1,;2", r"bias_variance must be a scalar, got array\(\[\[1\.\], "),
+        # a number that no float holds is not infinity
+        *((f"effective_batch_size 64 {word}", r"dataset_size must be") for word in (
+            "1e400", "-1e400", "9" * 5000, "nan", "9" * 5000 + ",1",
+        )),
+        *((f"stability_limit {word}", ".") for word in (
+            "a" * 3000, "--" + "a" * 3000, "--shar\u2028ness 4", "--sharpness \ud800", "--sharpness 1,\u202e12",
+        )),
+    ],
+)  # fmt: skip
+def test_wrong_words_are_refused_in_one_short_line(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        estimate.run(words.split(" "))
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 600
+
+    assert main(["estimate", *words.split(" ")]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.startswith("losscurv: ") and printed.err.count("\n") == 1
+
+
+def test_what_a_function_cannot_compute_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (OverflowError("too large"), TypeError("no"), MemoryError()):
+
+        def failing(sharpness: Any, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(estimate, "theory_function", lambda _, failing=failing: failing)
+        with pytest.raises(ValueError, match=r"learning_rates\.stability_limit cannot be computed: "):
+            estimate.evaluate("learning_rates.stability_limit", ["2"])

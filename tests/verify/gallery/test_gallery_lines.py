@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
-from verify.gallery import Setting, spectra, zone
+from verify.gallery import Setting, spectra
 
 Lines = dict[str, tuple[np.ndarray, np.ndarray]]
 
@@ -69,15 +67,3 @@ def test_transition() -> None:
     assert_allclose((t * stieltjes)[out], 1, rtol=1e-8)
     # the overlap is the derivative of the eigenvalue in the strength of the spike
     assert_allclose(np.gradient(at, t)[out][3:-3], overlap[name][1][out][3:-3], atol=2e-3)
-
-
-def test_powers_start_from_the_norms_at_uniform_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zone.curvature, "spectral_norm", lambda _: torch.ones(len(zone.ALPHAS)))
-    axes = Figure().add_axes((0, 0, 1, 1))
-    net: Any = SimpleNamespace(depth=3)
-    term: Any = SimpleNamespace(g_term=None, h_term=None)
-    zone._norms(axes, nets=[net] * 2, terms=[term] * 2, uniform=[(0.3, 0.02)] * 2)
-    found = lines(axes)
-    for name, level, power in (("α²ᴸ⁻²", 0.3, 4), ("αᴸ⁻²", 0.02, 1)):
-        x, y = found[name]
-        assert_allclose(y, level * x**power, rtol=1e-10)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-import pytest
 from markupsafe import Markup
 
 from tests.verify.results.sample_results import sample
@@ -21,7 +20,6 @@ from verify.judging.judge import labels, passage
 from verify.model import AnyClaim, Claim, Identity
 from verify.page import plots
 from verify.page.markup import themed
-from verify.page.report import pages
 from verify.results import PointOutcome, Results, Row
 from verify.running.rows import row_of
 from verify.running.settings import Settings
@@ -89,11 +87,3 @@ def like_figures(_: Callable[[Row], Markup], rows: Sequence[Row]) -> list[Markup
     shown = _figure()
     (own,) = set(re.findall(r'id="(f[0-9a-f]{10})-', shown))
     return [Markup(shown.replace(own, f"f{k:010x}")) for k in itertools.islice(itertools.count(), len(rows))]
-
-
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For pages of which words are read: without what is drawn beside the cards, which takes longer than all else."""
-    for name in ("overview", "observation"):
-        monkeypatch.setattr(plots, name, lambda *_: None)
-    monkeypatch.setattr(pages, "themed", lambda _: Markup("<svg></svg>"))

@@ -1,31 +1,24 @@
-"""Rows and tables of the real inventory without a simulation, and what a figure of one holds."""
+"""Rows of the real inventory without a simulation, and what a figure of one holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from simulate.monte_carlo import Point
 from verify.claims import registry
 from verify.judging.estimands import components
 from verify.judging.judge import Reading, applies, judge, outcome, readings
 from verify.model import Claim, Kind
-from verify.model.observation import Observation
 from verify.page.drawing import Panel
-from verify.page.theme import PALETTE
-from verify.results import Observed, PointOutcome, Row
+from verify.results import PointOutcome, Row
 from verify.running import rows
-from verify.running.observe import tabulated
 from verify.running.settings import Settings
-
-__all__ = ["WITH_AXIS", "axes_of", "coloured", "rows_of", "table_of"]
 
 REPLICATES = 96
 ALPHA = 1e-3
@@ -41,27 +34,11 @@ def rows_of(name: str) -> tuple[Row, ...]:
     return tuple(rows.claim_row(claim, reading, found, 0.0, Settings()) for reading in found)
 
 
-def table_of(observation: Observation) -> Observed:
-    """The table of an observation whose scores are spread over two decades."""
-    rng, scores = np.random.default_rng(11), {column.score for column in observation.columns}
-    runs: list[Any] = []
-    for point in observation.points:
-        shape = (3, len(point[observation.along])) if observation.along else (3,)
-        drawn = {name: rng.lognormal(sigma=1.0, size=shape) for name in sorted(scores)}
-        runs.append(SimpleNamespace(point=point, seconds=0.0, error="", scores=drawn))
-    return tabulated(observation, runs, Settings())
-
-
 def axes_of(panel: Panel) -> Axes:
     """What a panel draws."""
     axes = Figure().add_axes((0, 0, 1, 1))
     panel.draw(axes)
     return axes
-
-
-def coloured(axes: Axes, name: str) -> list[Line2D]:
-    """The lines of one colour of the palette."""
-    return [line for line in axes.get_lines() if line.get_color() == PALETTE[name]]
 
 
 def _outcomes(claim: Claim, reading: Reading) -> Iterator[PointOutcome]:

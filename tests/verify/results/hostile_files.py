@@ -40,11 +40,18 @@ def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
             yield from leaves(value, (*path, key))
 
 
-def place(raw: Any, path: tuple[Any, ...], value: Any) -> None:
-    *way, last = path
+def found(raw: Any, path: str | tuple[Any, ...]) -> tuple[Any, Any]:
+    """What holds the last part of a path, words with dots between or a tuple, and that part."""
+    words = path.split(".") if isinstance(path, str) else path
+    *way, last = [int(word) if isinstance(word, str) and word.isdigit() else word for word in words]
     for step in way:
         raw = raw[step]
-    raw[last] = value
+    return raw, last
+
+
+def place(raw: Any, path: str | tuple[Any, ...], value: Any) -> None:
+    node, last = found(raw, path)
+    node[last] = value
 
 
 def read(folder: Path, content: Any) -> Results:

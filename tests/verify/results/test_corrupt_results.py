@@ -1,145 +1,199 @@
-"""Files that are no results: each is one clear error."""
+"""Files that are no results, or are made to crash or to stall: each is one clear error."""
 
 import contextlib
+import itertools
 import json
+import math
+import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from tests.verify.results.hostile_files import place, refused
-from tests.verify.results.sample_results import outcome, sample, with_point
-from verify.results import (
-    SCHEMA,
-    Results,
-    dumps,
-    load,
-)
+from tests.verify.results.hostile_files import RAW, found, leaves, place, read, refused, small, text_of
+from tests.verify.results.sample_results import outcome, with_point
+from verify.cli import main
+from verify.results import SCHEMA, Results, dumps, load
 from verify.results.layout import FULL
 
+AGAIN = "; run losscurv report again"
+
+# --- what is no results file
+
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "match"),
     [
-        b"",
-        b"{",
-        b"not json",
-        b"\xff\xfe\x00",
-        dumps(sample())[: len(dumps(sample())) // 2].encode(),
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b"1" * 5000,
+        *((content, f"is corrupt: not JSON{AGAIN}") for content in (
+            b"", b"{", b"not json", b"\xff\xfe\x00", b"\xef\xbb\xbf{}", b'{"schema": "\xc0\xaf"}', b"\x00" * 1000,
+            b"[" * 10**6, b'{"a":' * 10**5, b"9" * 10**6, b'{"schema": ' + b"9" * 10**6 + b"}",
+        )),
+        *((content, f"must have schema {FULL} or {SCHEMA}{AGAIN}") for content in (
+            b"[]", b"null", b"3", b'"text"', b"{}", b'{"schema": 0}', b'{"schema": "3"}', b'{"schema": 3}',
+            b'{"schema":99}', b'{"schema":NaN}',
+        )),
+        (b'{"schema":4,"schema":4}', "a name stands twice among schema"),
+        (b'{"rows":[{"id":1,"id":2}]}', "a name stands twice among id"),
     ],
-)
-def test_what_is_no_json_is_corrupt(tmp_path: Path, content: bytes) -> None:
-    refused(tmp_path, content, "is corrupt: not JSON; run losscurv report again")
+)  # fmt: skip
+def test_what_is_no_results_file_is_refused(tmp_path: Path, content: bytes, match: str) -> None:
+    refused(tmp_path, content, match)
 
 
-@pytest.mark.parametrize(
-    "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "3"}', '{"schema": 3}']
-)
-def test_another_layout_is_named(tmp_path: Path, content: str) -> None:
-    refused(tmp_path, content.encode(), f"must have schema {FULL} or {SCHEMA}; run losscurv report again")
+def test_a_cut_anywhere_is_refused(tmp_path: Path) -> None:
+    text = text_of(small()).encode()
+    for at in range(0, len(text), len(text) // 150):
+        refused(tmp_path, text[:at], f"is corrupt: not JSON{AGAIN}")
+    read(tmp_path, text)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"schema": 6}', b"[" * 10**5])
+def test_a_corrupt_file_is_one_line(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "results.json").write_bytes(content)
+    for words in (["plot"], ["replay"], ["report", "--replay"]):
+        assert main([*words, str(tmp_path)]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == "" and len(printed.err.splitlines()) == 1
+        assert printed.err.startswith("losscurv: results file") and AGAIN in printed.err
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^file not found: .*nowhere\.json$"):
+        load(tmp_path / "nowhere.json")
+    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
+        load(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
+        with pytest.raises(ValueError, match="must be a plain file, got a pipe or a device"):
+            load(path)
+
+
+def test_a_file_of_many_megabytes_is_not_read(tmp_path: Path) -> None:
+    path, started = tmp_path / "results.json", time.process_time()
+    with path.open("wb") as file:
+        file.truncate(700 << 20)
+    with pytest.raises(ValueError, match="must have at most 64 MiB, got 700 MiB"):
+        load(path)
+    assert time.process_time() - started < 0.5
+
+
+# --- a place with something else in it
+
+FAR = "have places on its axis, all of a size that can be drawn"
 
 
 @pytest.mark.parametrize(
     ("path", "value", "complaint"),
     [
-        (("schema",), float(SCHEMA), "results.schema must be a int, got a float"),
-        (("extra",), 1, "results must have the fields suite, rows"),
-        (("rows",), {}, "results.rows must be a list, got a dict"),
-        (("rows",), None, "results.rows must be a list"),
-        (("rows", 0), [], r"results.rows\[0\] must have the fields id, claim"),
-        (("rows", 0, "verdict"), 3, r"results.rows\[0\].verdict must be a str, got a int"),
-        (("rows", 0, "surprise"), 0, r"results.rows\[0\].surprise must be a bool"),
-        (("rows", 0, "points", 0, "lower"), "low", r"points\[0\].lower must be a float, got a str"),
-        (("rows", 0, "points", 0, "lower"), None, r"points\[0\].lower must be a float"),
-        (("rows", 0, "points", 0, "lower"), True, r"points\[0\].lower must be a float, got a bool"),
-        (("rows", 0, "points", 0, "lower"), [1.0], r"points\[0\].lower must be a float, got a list"),
-        (("rows", 0, "points", 0, "lower"), 10**400, "too large"),
-        (("rows", 0, "points", 0, "needed"), "many", r"points\[0\].needed must be a float"),
-        (("rows", 0, "points", 0, "replicates"), 1.5, r"points\[0\].replicates must be a int"),
-        (("rows", 0, "points", 0, "parameters"), [], r"points\[0\].parameters must be a dict"),
-        (("rows", 0, "points", 0, "inputs"), {"y": "z"}, r"points\[0\].inputs.y must be a float"),
-        (
-            ("rows", 0, "points", 0, "looks"),
-            {"measured": []},
-            "looks must have the fields replicates, measured",
-        ),
-        (("rows", 0, "points", 0, "looks", "upper"), 3, "looks.upper must be a list, got a int"),
-        (("rows", 0, "points", 0, "looks", "upper"), [1.0], "looks must have as many values of each field"),
-        (("rows", 0, "points", 0, "looks", "replicates", 1), "x", r"looks\[1\].replicates must be a int"),
-        (("rows", 0, "curves"), [{"axis": "x"}], r"curves\[0\] must have the fields axis"),
-        (("suite", "seed"), "7", "results.suite.seed must be a int"),
-        (("suite", "replicates"), "7", "results.suite.replicates must be a int"),
-        (("derivations",), [{"name": 3}], r"results.derivations\[0\].name must be a str"),
-        (("runs", 0, "parameters"), None, r"runs\[0\].parameters must be a dict"),
+        ("schema", float(SCHEMA), "results.schema must be a int, got a float"),
+        ("extra", 1, "results must have the fields suite, rows"),
+        ("rows", {}, "results.rows must be a list, got a dict"),
+        ("rows", [RAW["rows"][0]] * 2, "results must have rows with different ids"),
+        ("rows", [{}] * 10**6, "results.rows must have at most 10000 items, got 1000000"),
+        ("rows.0", [], r"results.rows\[0\] must have the fields id, claim"),
+        ("rows.0.verdict", 3, r"results.rows\[0\].verdict must be a str, got a int"),
+        ("rows.0.surprise", 0, r"results.rows\[0\].surprise must be a bool"),
+        *(("rows.0.points.0.lower", value, r"points\[0\].lower must be a float") for value in ("low", None, True, [1])),
+        ("rows.0.points.0.lower", 10**400, "too large"),
+        ("rows.0.points.0.needed", "many", r"points\[0\].needed must be a float"),
+        ("rows.0.points.0.replicates", 1.5, r"points\[0\].replicates must be a int"),
+        ("rows.0.points.0.parameters", [], r"points\[0\].parameters must be a dict"),
+        ("rows.0.points.0.inputs", {"y": "z"}, r"points\[0\].inputs.y must be a float"),
+        ("rows.0.points.0.looks", {"measured": []}, "looks must have the fields replicates, measured"),
+        ("rows.0.points.0.looks.upper", 3, "looks.upper must be a list, got a int"),
+        ("rows.0.points.0.looks.upper", [1.0], "looks must have as many values of each field"),
+        ("rows.0.points.0.looks.replicates.1", "x", r"looks\[1\].replicates must be a int"),
+        ("rows.0.curves", [{"axis": "x"}], r"curves\[0\] must have the fields axis"),
+        ("rows.0.curves.0.x", [], "have places on its axis"),
+        *(("rows.0.curves.0.x.3", value, FAR) for value in ("nan", "inf", 5e-324, -1e300)),
+        *(("rows.0.curves.0.predicted", value, "have one value for each place") for value in ([1.0], [])),
+        ("rows.0.curves.0.rivals", {"r": [1.0] * 200}, "have one value for each place"),
+        ("suite.seed", "7", "results.suite.seed must be a int"),
+        ("suite.replicates", "7", "results.suite.replicates must be a int"),
+        ("suite.host", {"wall_seconds": "long"}, "have a host with another sort of wall_seconds"),
+        ("suite.host", {"packages": ["numpy"]}, "another sort of packages"),
+        ("suite.host", {"commit": 7}, "another sort of commit"),
+        *(("suite.host", {"deep": json.loads("[" * n + "]" * n)}, "nested at most 16 deep") for n in (18, 900)),
+        ("derivations", [{"name": 3}], r"results.derivations\[0\].name must be a str"),
+        ("derivations", [{"name": "x"}], "have a name and a statement in each of its derivations"),
+        ("runs.0.parameters", None, r"runs\[0\].parameters must be a dict"),
+        ("observations", {}, "results.observations must be a list"),
+        ("observations", RAW["observations"][:1] * 2, "observations with ids of their own"),
+        ("observations.0.id", RAW["rows"][0]["id"], "observations with ids of their own"),
+        ("observations.0.replicates", -1, "replicates must be at least 0"),
+        ("observations.0.columns", [], "have one cell for each of its columns"),
+        ("observations.0.groups.0.rows.0.cells", [], "have one cell for each of its columns in every row"),
+        ("observations.0.groups.0.rows.0.cells.mean.0", "high", "mean must be a float"),
+        *(("observations.0.groups.0.rows.0.at", value, "a place for each of its rows or") for value in (None, "nan")),
+        ("observations.0.groups.0.rows.0.at", 1e200, "all of a size that can be drawn"),
+        ("inventory.0.observations", [3], r"observations\[0\] must be a str"),
     ],
-)
-def test_a_field_of_the_wrong_kind_is_named(tmp_path: Path, path: tuple, value: Any, complaint: str) -> None:
-    raw = json.loads(dumps(sample()))
+)  # fmt: skip
+def test_what_does_not_fit_is_named(tmp_path: Path, path: str, value: Any, complaint: str) -> None:
+    raw = small()
     place(raw, path, value)
-    refused(tmp_path, raw, rf"is corrupt: .*{complaint}.*; run losscurv report again")
+    refused(tmp_path, raw, rf"is corrupt: .*{complaint}")
 
 
-def test_a_missing_field_is_corrupt(tmp_path: Path) -> None:
-    for part in ("suite", "rows", "planted"):
-        raw = json.loads(dumps(sample()))
-        del raw[part]
-        refused(tmp_path, raw, "is corrupt: results must have the fields")
-    for part in ("verdict", "measured", "lower"):
-        raw = json.loads(dumps(sample()))
-        del raw["rows"][0]["points"][0][part]
-        refused(tmp_path, raw, r"is corrupt: .*points\[0\] must have the fields")
+@pytest.mark.parametrize(
+    "path", ["suite", "rows", "planted", "observations.0.note",
+             *(f"rows.0.points.0.{name}" for name in ("verdict", "measured", "lower"))]
+)  # fmt: skip
+def test_a_missing_field_is_corrupt(tmp_path: Path, path: str) -> None:
+    raw = small()
+    node, last = found(raw, path)
+    del node[last]
+    refused(tmp_path, raw, "is corrupt: results.* must have the fields")
 
 
-def test_nesting_in_a_free_field_is_no_crash(tmp_path: Path) -> None:
-    raw = json.loads(dumps(sample()))
-    raw["suite"]["host"] = {"deep": "HERE"}
-    text = json.dumps(raw).replace('"HERE"', "[" * 700 + "]" * 700)
-    path = tmp_path / "results.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="is corrupt"):
-        load(path)
+WILD = (None, True, -1, 2**70, math.nan, "x", [], [[0.0], "y"], {}, {"id": None, "points": [{}]})
+SPOILT = """suite rows runs inventory planted derivations schema rows.0 rows.0.points rows.0.curves
+rows.0.points.0.looks rows.0.points.0.rivals"""
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
-    max_leaves=4,
-)
+def test_any_json_in_any_place_loads_or_is_one_error(tmp_path: Path) -> None:
+    for path, value in itertools.product(SPOILT.split(), WILD):
+        raw = json.loads(dumps(with_point(outcome())))
+        place(raw, path, value)
+        with contextlib.suppress(ValueError):
+            assert isinstance(read(tmp_path, raw), Results)
 
 
-PLACES = [
-    ("suite",),
-    ("rows",),
-    ("rows", 0),
-    ("rows", 0, "points"),
-    ("rows", 0, "points", 0, "looks"),
-    ("rows", 0, "points", 0, "rivals"),
-    ("rows", 0, "curves"),
-    ("runs",),
-    ("inventory",),
-    ("planted",),
-    ("derivations",),
-    ("schema",),
-]
+# --- counts
 
 
-@settings(deadline=None, max_examples=30, derandomize=True)
-@given(st.sampled_from(PLACES), JSON)
-def test_any_json_in_any_place_loads_or_is_one_error(tmp_path_factory, place_: tuple, value: Any) -> None:
-    raw = json.loads(dumps(with_point(outcome())))
-    place(raw, place_, value)
-    path = tmp_path_factory.getbasetemp() / "hostile.json"
-    path.write_text(json.dumps(raw))
-    with contextlib.suppress(ValueError):
-        assert isinstance(load(path), Results)
+def lists(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+        if isinstance(value, list):
+            yield (*path, key)
+        if isinstance(value, list | dict):
+            yield from lists(value, (*path, key))
 
 
-def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^file not found: .*nowhere\.json$"):
-        load(tmp_path / "nowhere.json")
-    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
-        load(tmp_path)
+def alike(paths: Iterator[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """One of those that differ only by their place in a list."""
+    return list({tuple(k for k in way if not isinstance(k, int)): way for way in paths}.values())
+
+
+def test_no_list_may_be_absurdly_long(tmp_path: Path) -> None:
+    started = time.process_time()
+    for path in [*alike(lists(small())), "suite.host.deep"]:
+        raw = small()
+        place(raw, path, [0] * 10_001)
+        refused(tmp_path, raw, "at most 10000 items, got 10001")
+    assert time.process_time() - started < 5.0
+
+
+@pytest.mark.parametrize("value", [-1, 2**128, 10**400, -(10**400), 10**4000])
+def test_every_integer_is_a_count(tmp_path: Path, value: int) -> None:
+    places = alike(path for path, leaf in leaves(small()) if type(leaf) is int and path != ("schema",))
+    assert len(places) > 5
+    for path in places:
+        raw = small()
+        place(raw, path, value)
+        if value != -1 or not {*path} & {"parameters", "at", "host"}:
+            refused(tmp_path, raw, r"below 2\*\*128")

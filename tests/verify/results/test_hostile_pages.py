@@ -111,44 +111,33 @@ def replaced(record: Any, change: Callable[[str], str]) -> Any:
     return [replaced(item, change) for item in record] if isinstance(record, list) else record
 
 
-KEPT = ("axis",)
-"""Decides which figure is drawn: it is changed too, after the others."""
-
-
 def poisoned(payload: str, *, all_fields: bool) -> Results:
-    """The sample with the payload at the end of every text."""
+    """Some of the sample with the payload at the end of every text; `curves` decide which figure is drawn."""
     few = sample()
     rows = [few.rows[i] for i in (0, 1, 4, len(few.rows) - 1)]
     rows = [dataclasses.replace(row, points=row.points[:2]) for row in rows]
-    few = dataclasses.replace(few, observations=few.observations[1:])  # one with a table, one that crashed
     few = dataclasses.replace(
-        few, rows=rows, runs=few.runs[:2], inventory=few.inventory[:3], planted=few.planted[:1]
-    )
-    count = iter(range(10**6))
+        few, observations=few.observations[1:],  # one with a table, one that crashed
+        rows=rows, runs=few.runs[:2], inventory=few.inventory[:3], planted=few.planted[:1],
+    )  # fmt: skip
     made = dataclasses.replace(replaced(few, lambda text: f"{text}{payload}"), sha256="")
     if all_fields:
-        return dataclasses.replace(
-            made, rows=[dataclasses.replace(row, id=f"{row.id}{next(count)}") for row in made.rows]
-        )
-    kept = [
-        dataclasses.replace(
-            row, **{name: getattr(old, name) for name in KEPT if hasattr(old, name)}, curves=old.curves
-        )
-        for row, old in zip(made.rows, rows, strict=True)
-    ]
-    return dataclasses.replace(made, rows=kept)
+        ids = {"rows": [dataclasses.replace(row, id=f"{row.id}{k}") for k, row in enumerate(made.rows)]}
+    else:
+        ids = {
+            "rows": [
+                dataclasses.replace(row, curves=old.curves) for row, old in zip(made.rows, rows, strict=True)
+            ]
+        }
+    return dataclasses.replace(made, **ids)
 
 
-@pytest.mark.parametrize(
-    "payload", [*PAYLOADS[:3], "\\href{javascript:alert(1)}{x}" + PAYLOADS[9] + PAYLOADS[10]]
-)
-def test_no_text_of_a_results_file_acts_on_the_page(tmp_path: Path, payload: str) -> None:
-    made = poisoned(payload, all_fields=payload == PAYLOADS[0])
-    read_back = read(tmp_path, dumps(made).encode())
-    page = report.document(read_back)
+@pytest.mark.parametrize("all_fields", [True, False])
+def test_no_text_of_a_results_file_acts_on_the_page(tmp_path: Path, all_fields: bool) -> None:
+    made = poisoned("".join(PAYLOADS[:11]), all_fields=all_fields)
+    page = report.document(read(tmp_path, dumps(made).encode()))
     text = without_own_script(page)
-    assert Page(text).found == []
-    assert "<script" not in text.lower()
+    assert Page(text).found == [] and "<script" not in text.lower()
     assert page.encode("utf-8") and not re.search("[\x00-\x08\x0e-\x1f\ud800-\udfff]", page)
 
 
@@ -171,11 +160,8 @@ def test_no_text_of_a_results_file_acts_on_any_page(tmp_path: Path) -> None:
     assert len(pages) > 3
     for name, page in pages.items():
         assert re.fullmatch(r"report\.html|about\.html|cards/[A-Za-z0-9][A-Za-z0-9.-]*\.html", name)
-        text = (
-            without_own_script(page)
-            if name == "report.html"
-            else OWN_FORM.sub("", page).replace("</form>", "")
-        )
+        bare = OWN_FORM.sub("", page).replace("</form>", "")
+        text = without_own_script(page) if name == "report.html" else bare
         assert Page(text, OWN_LINKS).found == [] and "<script" not in text.lower()
 
 
@@ -206,10 +192,6 @@ def test_a_formula_stays_a_formula(latex: str) -> None:
     assert time.process_time() - started < 1.0
 
 
-def test_a_formula_keeps_its_harmless_attributes() -> None:
-    assert "<math" in formula(r"\color{red}{\tfrac{1}{2}} \left( x \right)")
-
-
 # --- names of files
 
 
@@ -219,32 +201,15 @@ NAMES = (
 )  # fmt: skip
 
 
-def test_names_of_figures_stay_in_their_folder() -> None:
+def test_names_of_figures_stay_in_their_folder_and_equal_ones_are_told_apart_at_once() -> None:
     slugs = wording.slugs(NAMES)
     assert len({slug.lower() for slug in slugs.values()}) == len(NAMES)
     for slug in slugs.values():
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]{0,150}", slug)
         assert not re.match(r"(con|nul|aux|prn)(\.|$)", slug.lower())
-
-
-def test_many_equal_names_are_told_apart_at_once() -> None:
     started = time.process_time()
-    slugs = wording.slugs("!" * k for k in range(1, 5000))
-    assert len(set(slugs.values())) == 4999 and time.process_time() - started < 1.0
-
-
-def test_plots_of_any_names_are_written_once_and_below_the_folder(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(plots, "save_figure", lambda figure, stem: [stem])
-    monkeypatch.setattr(plots, "agreement", lambda row, mark: None)
-    monkeypatch.setattr(plots, "observation", lambda table, mark: "a figure")
-    row = sample().rows[0]
-    rows = [dataclasses.replace(row, id=name) for name in NAMES]
-    table = sample().observations[1]
-    tables = [dataclasses.replace(table, id=f"{name}/o") for name in NAMES]
-    made = dataclasses.replace(sample(), rows=rows, observations=tables)
-    written = plots.save_all(made, tmp_path / "plots")
-    assert len({str(path).lower() for path in written}) == 2 * len(NAMES) + 1
-    assert {path.parent for path in written} == {tmp_path / "plots"}
+    assert len({*wording.slugs("!" * k for k in range(1, 5000)).values()}) == 4999
+    assert time.process_time() - started < 1.0
 
 
 # --- as a user meets it

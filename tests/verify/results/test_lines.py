@@ -1,10 +1,11 @@
-"""What is drawn as the prediction is the prediction of the table, and marks are those of the key."""
+"""What is drawn as the prediction is the prediction: of the table at its points, of the formula between them."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 
-from tests.verify.results.drawn_rows import WITH_AXIS, axes_of, coloured, rows_of, table_of
+from simulate.monte_carlo import Point
+from tests.verify.results.drawn_rows import WITH_AXIS, axes_of, rows_of
 from tests.verify.results.sample_results import sample, sample_of_kinds
-from verify.claims import registry
-from verify.judging.judge import PRINTED, readings
+from verify.judging.judge import readings
 from verify.model import Kind
-from verify.model.observation import Observation
-from verify.page.drawing import CURVE_MARKS, DASHES, OFF_CURVES
-from verify.page.observed_panels import LINES, MOST_PANELS, observed_panels
-from verify.page.panels import curve_panel, residual_panel
+from verify.page.drawing import DASHES
+from verify.page.panels import curve_panel
 from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome, Row, lines
 from verify.running import rows
@@ -30,29 +29,23 @@ from verify.running.settings import Settings
 INPUTS = [name for name, claim in WITH_AXIS.items() if claim.inputs]
 FORMULAS = [name for name in WITH_AXIS if name not in INPUTS]
 SAMPLES = {item.id: item for item in (*sample().rows, *sample_of_kinds().rows) if item.curves}
-ON_NETWORKS = "granziol2022/theorem-7-on-networks"
+
+STEEPEST, MISSED = 3, 0.02
+"""Pieces of each line that are compared with the formula in between, and by what share of its span it may miss."""
+
+PLACES = 350
+"""Of a line with five steps, each as steep as it is drawn."""
 
 
-@pytest.fixture(autouse=True)
-def few_places_between_the_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The places of the points are always on a curve; the others, of a grid or of a step, cost a formula each."""
-    monkeypatch.setattr(rows, "CURVE_POINTS", 5)
-    monkeypatch.setattr(rows, "BISECTIONS", 0)
+@cache
+def drawn_of(name: str) -> list[tuple[Row, Axes]]:
+    """Rows with what their panels draw: once for all tests, which only read it."""
+    found = rows_of(name) if name in WITH_AXIS else (SAMPLES[name],)
+    return [(item, axes_of(curve_panel(item))) for item in found]
 
 
-def rows_named(name: str) -> tuple[Row, ...]:
-    return rows_of(name) if name in WITH_AXIS else (SAMPLES[name],)
-
-
-DRAWN = dict[int, tuple[Row, Axes]]()
-"""By the identity of a row, which is kept with it."""
-
-
-def curve_axes(item: Row) -> Axes:
-    """What the panel of a row draws: once for all tests, which only read it."""
-    if id(item) not in DRAWN:
-        DRAWN[id(item)] = item, axes_of(curve_panel(item))
-    return DRAWN[id(item)][1]
+def coloured(axes: Axes, name: str) -> list[Line2D]:
+    return [line for line in axes.get_lines() if line.get_color() == PALETTE[name]]
 
 
 def on_curves(item: Row) -> Iterator[tuple[PointOutcome, Curve, float]]:
@@ -87,38 +80,36 @@ def edges(at: PointOutcome, kind: str) -> list[float]:
     return [edge for edge in (at.predicted + side * at.margin for side in sides) if math.isfinite(edge)]
 
 
-@pytest.mark.parametrize("name", [*FORMULAS, *SAMPLES])
-def test_line_and_band_pass_through_the_table(name: str) -> None:
-    for item in rows_named(name):
+@pytest.mark.parametrize("name", [*WITH_AXIS, *SAMPLES])
+def test_line_band_and_rivals_pass_through_the_table(name: str) -> None:
+    """A prediction from measured inputs is a bar at its point, and nowhere else."""
+    for item, axes in drawn_of(name):
         if lines.drawn_at_points_only(item):
-            require_bars(item)
+            require_bars(item, axes)
             continue
-        axes = curve_axes(item)
+        assert name not in INPUTS
         theory, band = corners(coloured(axes, "theory")), bands(axes)
         for at, _, x in on_curves(item):
             assert is_among(x, at.predicted, theory) or not math.isfinite(at.predicted)
             assert all(is_among(x, edge, band) for edge in edges(at, item.kind)), (item.id, x)
+        if name in FORMULAS:
+            require_rivals(item, axes)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-def test_rivals_pass_through_the_table_in_dashes_of_their_own(name: str) -> None:
-    for item in rows_of(name):
-        if lines.drawn_at_points_only(item):
-            continue  # pieces at the points: see `require_bars`
-        axes = curve_axes(item)
-        # beside the curves their names stand with a piece of the line
-        drawn = [line for line in coloured(axes, "rival") if line.get_transform() == axes.transData]
-        curves = [line for line in drawn if line.get_marker() == "None"]
-        names = list(dict.fromkeys(rival for curve in item.curves for rival in curve.rivals))
-        assert set(WITH_AXIS[name].rivals) >= {r.name for r in item.points[0].rivals}
-        unseen = [(curve, rival) for curve in item.curves for rival in curve.rivals]
-        told = len(unseen) - len(curves)  # rivals that are one to the eye share a line
-        assert 0 <= told < len(unseen) or not unseen
-        for line in curves:
-            assert dashes_of(line) in DASHES[: len(names)]
-            mine = next(pair for pair in unseen if passes(line, item, *pair))
-            unseen.remove(mine)
-        assert len(unseen) == told
+def require_rivals(item: Row, axes: Axes) -> None:
+    """In dashes of their own; rivals that are one to the eye share a line."""
+    # beside the curves their names stand with a piece of the line
+    drawn = [line for line in coloured(axes, "rival") if line.get_transform() == axes.transData]
+    curves = [line for line in drawn if line.get_marker() == "None"]
+    names = list(dict.fromkeys(rival for curve in item.curves for rival in curve.rivals))
+    unseen = [(curve, rival) for curve in item.curves for rival in curve.rivals]
+    told = len(unseen) - len(curves)
+    assert 0 <= told < len(unseen) or not unseen
+    for line in curves:
+        pattern: Any = vars(line)["_unscaled_dash_pattern"][1]
+        assert (None if pattern is None else tuple(pattern)) in DASHES[: len(names)]
+        unseen.remove(next(pair for pair in unseen if passes(line, item, *pair)))
+    assert len(unseen) == told
 
 
 def passes(line: Line2D, item: Row, curve: Curve, rival: str) -> bool:
@@ -127,36 +118,19 @@ def passes(line: Line2D, item: Row, curve: Curve, rival: str) -> bool:
     return all(is_among(x, value, corners([line])) or not math.isfinite(value) for x, value in at)
 
 
-def dashes_of(line: Line2D) -> Any:
-    pattern: Any = vars(line)["_unscaled_dash_pattern"][1]
-    return None if pattern is None else tuple(pattern)
-
-
-@pytest.mark.parametrize("name", INPUTS)
-def test_a_prediction_from_measured_inputs_is_a_bar_at_its_point_and_nowhere_else(name: str) -> None:
-    for item in rows_of(name):
-        require_bars(item)
-        assert "bars: prediction, from what was measured" in "".join(curve_panel(item).notes)
-
-
-def require_bars(item: Row) -> None:
-    """A piece of the prediction, of its band and of each rival at each point, the points side by side."""
-    axes = curve_axes(item)
+def require_bars(item: Row, axes: Axes) -> None:
+    """A piece of the prediction and of its band at each point, the points side by side."""
     (line,) = coloured(axes, "theory")
-    bars, low, high = pieces(line), *axes.get_ylim()
-    rivals = [piece for line in coloured(axes, "rival") for piece in pieces(line)]
+    bars = pieces(line)
 
+    if item.claim in FORMULAS:
+        claim = WITH_AXIS[item.claim]
+        assert {x for c in item.curves for x in c.x} <= {p[claim.axis] for p in claim.experiment.points}
     assert len(bars) == len(side_by_side(item))
-    for k, (at, place) in enumerate(side_by_side(item)):
+    for k, (at, _) in enumerate(side_by_side(item)):
         assert [y for _, y in bars[k]] == [at.predicted] * 2 and bars[k][0][0] < k < bars[k][1][0]
         band = [y for x, y in bands(axes) if bars[k][0][0] <= x <= bars[k][1][0]]
         assert all(any(math.isclose(edge, y) for y in band) for edge in edges(at, item.kind))
-        known = item.curves[place].rivals if place is not None else {}
-        near = 0.004 * (high - low)  # rivals that are one to the eye share a piece
-        for value in (rival.value for rival in at.rivals if rival.name in known and low < rival.value < high):
-            assert any(
-                x < k < z and math.isclose(y, value, rel_tol=0.05, abs_tol=near) for (x, y), (z, _) in rivals
-            )
 
 
 def pieces(line: Line2D) -> list[list[tuple[float, float]]]:
@@ -167,54 +141,6 @@ def pieces(line: Line2D) -> list[list[tuple[float, float]]]:
 
 def side_by_side(item: Row) -> list[tuple[PointOutcome, int | None]]:
     return sorted(lines.on_axis(item), key=lambda at: (place_of(at[0], item), at[1]))
-
-
-def test_the_other_reading_of_measured_inputs_is_that_of_its_own_row() -> None:
-    corrected, printed = rows_of(ON_NETWORKS)
-    for mine, other, label in ((corrected, printed, PRINTED), (printed, corrected, corrected.reading)):
-        said = {tuple(at.parameters.items()): at.predicted for at in other.points}
-        drawn = [
-            (curve.rivals[label][curve.x.index(x)], said.get(tuple(at.parameters.items()), math.nan))
-            for at, curve, x in on_curves(mine)
-        ]
-        assert any(math.isfinite(value) for value, _ in drawn)
-        as_stated = [rows._as_drawn(stated) for _, stated in drawn]
-        np.testing.assert_equal([mine for mine, _ in drawn], as_stated)
-
-
-@pytest.mark.parametrize("name", [*WITH_AXIS, *SAMPLES])
-def test_marks_of_points_are_those_of_the_key(name: str) -> None:
-    """Where a row has several curves the shape tells which, in both panels; colour and filling tell the verdict."""
-    for item in rows_named(name):
-        key = "\n".join(curve_panel(item).notes)
-        above, below = marks(curve_axes(item)), marks(axes_of(residual_panel(item)))
-        for at, place in lines.on_axis(item):
-            shape, sign = expected_mark(item, at, place)
-            assert sign in key
-            assert (shape, PALETTE[at.verdict]) in [mark for mark, _ in below]
-            if place is not None and math.isfinite(at.measured):
-                bars = lines.drawn_at_points_only(item)
-                x = side_by_side(item).index((at, place)) if bars else place_of(at, item)
-                here = [mark for mark, corner in above if is_among(*corner, [(x, at.measured)])]
-                assert (shape, PALETTE[at.verdict]) in here
-        assert len(below) == sum(not math.isnan(at.measured) for at, _ in lines.on_axis(item))
-
-
-def marks(axes: Axes) -> list[tuple[tuple[str, str], tuple[float, float]]]:
-    """Shape, colour and place of the marks of measured points."""
-    return [
-        ((str(line.get_marker()), str(line.get_markeredgecolor())), corners([line])[0])
-        for line in axes.get_lines()
-        if line.get_zorder() == 4
-    ]
-
-
-def expected_mark(item: Row, at: PointOutcome, place: int | None) -> tuple[str, str]:
-    if place is None:
-        return OFF_CURVES
-    if len(item.curves) == 1:
-        return "D" if at.verdict == "disagrees" else "o", ""
-    return list(CURVE_MARKS.items())[place]
 
 
 def test_a_curve_that_leaves_its_table_is_no_row() -> None:
@@ -245,39 +171,40 @@ def test_a_table_that_its_formula_does_not_give_is_an_error() -> None:
     (reading,) = readings(claim)
     off = [dataclasses.replace(at, predicted=1.01 * at.predicted + 0.01) for at in item.points]
 
-    with pytest.raises(
-        ValueError, match=r"curves of granziol2022/semicircle must pass through its table, got pred"
-    ):
+    with pytest.raises(ValueError, match=r"curves of granziol2022/semicircle must pass through its table"):
         rows.claim_row(claim, reading, {reading: off}, 0.0, Settings())
 
 
-@pytest.mark.parametrize("observation", registry.observations(), ids=lambda o: o.id)
-def test_ratios_of_a_table_are_drawn_where_it_has_them(observation: Observation) -> None:
-    """Every mean, with the mark, the filling and the colour that the key gives its column."""
-    made = table_of(observation)
-    ratios = [place for place, column in enumerate(made.columns) if column.ratio]
-    panels = observed_panels(made)
-    assert bool(panels) == bool(ratios and made.along)
-    key = [line for line in "\n".join(panels[-1].notes).splitlines() if line[0] != "\u2002"] if panels else []
-    assert len({line[0] for line in key}) == len(key)
-    groups = [g.rows for g in made.groups[:MOST_PANELS]]
-    for panel, table in zip(panels, groups if panels else [], strict=True):
-        drawn = [line for line in axes_of(panel).get_lines() if line.get_marker() != "None"]
-        for k, place in enumerate(ratios):
-            letter, (marker, glyphs, colour) = key[k][0], LINES[k % len(LINES)]
-            hollow = letter == glyphs[1]
-            mine = [line for line in drawn if look(line) == (marker, PALETTE[colour], hollow)]
-            means = sorted(row.cells[place].mean for row in table)
-            found = sorted(v for line in mine for v in np.ravel(line.get_ydata()))
-            assert letter in glyphs and found == pytest.approx(means)
+@pytest.mark.parametrize("name", FORMULAS)
+def test_between_the_points_a_line_is_the_formula_at_as_many_places_as_a_picture_shows(name: str) -> None:
+    """Where it is steepest it follows the formula, or is as steep as a step can be drawn."""
+    claim = WITH_AXIS[name]
+    for row, reading in zip(rows_of(name), readings(claim), strict=True):
+        whole = all(isinstance(at.parameters[claim.axis], int) for at in row.points)
+        for curve in row.curves:
+            assert len(curve.x) <= PLACES and (all(x == round(x) for x in curve.x) or not whole)
+            between = {*curve.x} - {place_of(point, row) for point in row.points}
+            numbers = [*between, *curve.predicted, *(y for values in curve.rivals.values() for y in values)]
+            assert all(float(f"{y:.7g}") == y for y in numbers if math.isfinite(y)), row.id
+            if lines.drawn_at_points_only(row) or claim.along:
+                continue
+            at = next(p for p in claim.experiment.points if Point(**curve.at).items() <= p.items())
+            for x, y, off in steepest(curve):
+                said = rows._value(claim, reading.predict, at, x)
+                assert not math.isfinite(said) or abs(said - y) <= off, (row.id, x, y, said)
 
 
-def look(line: Line2D) -> tuple[str, str, bool]:
-    return str(line.get_marker()), str(line.get_color()), line.get_markerfacecolor() == PALETTE["paper"]
-
-
-def test_whole_numbers_on_an_axis_have_nothing_between_two_of_them() -> None:
-    for name, claim in WITH_AXIS.items():
-        for item in rows_of(name) if name not in INPUTS else ():
-            whole = all(isinstance(at.parameters[claim.axis], int) for at in item.points)
-            assert all(x == round(x) for curve in item.curves for x in curve.x) or not whole
+def steepest(curve: Curve) -> list[tuple[float, float, float]]:
+    """Middles of the steepest pieces that are wider than a pixel, with the largest distance from the formula."""
+    x, y = np.asarray(curve.x), np.asarray(curve.predicted)
+    logarithmic = lines.spans_decades([x[0], x[-1]])
+    u = np.log(x) if logarithmic else x
+    whole = all(float(value).is_integer() for value in x)
+    wide = (np.diff(u) > (u[-1] - u[0]) / 1500) & np.isfinite(np.diff(y)) & (~whole | (np.diff(x) > 1))
+    scale = np.nanmax(y) - np.nanmin(y) or np.nanmax(np.abs(y))
+    found: list[tuple[float, float, float]] = []
+    for k in [k for k in np.argsort(-np.abs(np.diff(y))) if wide[k]][:STEEPEST]:
+        middle = float(math.sqrt(x[k] * x[k + 1]) if logarithmic else (x[k] + x[k + 1]) / 2)
+        middle = float(round(middle)) if whole else middle
+        found.append((middle, float(np.interp(middle, x, y)), MISSED * float(scale)))
+    return found

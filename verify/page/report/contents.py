@@ -17,7 +17,7 @@ from verify.page import plots, wording
 from verify.page.cards import Card, EntryLead, ReadRow
 from verify.page.markup import themed
 from verify.page.report import paper_pages
-from verify.page.report.queries import left_to_a_fuller, misprinted, upshot
+from verify.page.report.statements import left_to_a_fuller, misprinted, upshot
 from verify.results import InventoryRow, Observed, Results, Row
 
 __all__ = [

@@ -18,7 +18,7 @@ from verify.page.cards import Card, centre, span
 from verify.page.counts import census_line, percent, promise_lines
 from verify.page.formulas import formula, lettered
 from verify.page.markup import template, themed
-from verify.page.report import queries
+from verify.page.report import findings, statements, tables
 from verify.page.report.contents import (
     ABOUT,
     CARDS,
@@ -95,18 +95,18 @@ def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, st
 def _first(contents: Contents, links: Links, changed: bool) -> Markup:
     """Headline, findings and index."""
     results, suite = contents.results, contents.results.suite
-    misprints = queries.misprint_table(results)
+    misprints = tables.misprint_table(results)
     told = _part(
         "headline",
         contents,
         links,
         edited=changed,
-        headline=queries.headline(results.rows),
+        headline=tables.headline(results.rows),
         misprints=misprints,
         crashed=[made for made in results.observations if made.error],
         observations=len(results.observations),
         coverage=count_statements(results.inventory),
-        fuller=[entry for entry in queries.left_to_a_fuller(results) if not entry.ours],
+        fuller=[entry for entry in statements.left_to_a_fuller(results) if not entry.ours],
         census=census_line(suite.census),
         promises=[f"{line[:1].upper()}{line[1:]}." for line in promise_lines(suite.promises)],
         pilots=len({row.claim for row in results.rows if row.pilot}),
@@ -116,8 +116,8 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         "findings",
         contents,
         links,
-        glances=queries.glances(results),
-        found=queries.paper_findings(results),
+        glances=findings.glances(results),
+        found=findings.paper_findings(results),
         misprints=misprints,
         entries=contents.entries,
         names=contents.names,
@@ -155,8 +155,8 @@ def _about(contents: Contents, links: Links) -> Markup:
         contents,
         links,
         overview=themed(plots.overview(results.rows, plots.stamp(results))) if results.rows else None,
-        margins=queries.margins(results.rows),
-        changed=queries.histories(results.rows),
+        margins=tables.margins(results.rows),
+        changed=tables.histories(results.rows),
         unread=results.unread,
         planted=results.planted,
         derivations=results.derivations,
@@ -233,6 +233,6 @@ _FILTERS: dict[str, Any] = {
     "span": span,
     "centre": centre,
     "standing": wording.standing_name,
-    "outcome": queries.upshot,
+    "outcome": statements.upshot,
     "topic": topic_name,
 }

@@ -1,0 +1,340 @@
+"""Figures: what is drawn of any numbers, where, and what an eye finds wrong: names that collide or are cut."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from tests.verify.results.drawn_rows import axes_of
+from tests.verify.results.sample_results import sample, sample_of_kinds
+from tests.verify.results.sample_rows import looks, point, row
+from verify.page import drawing, plots, theme
+from verify.page.drawing import CURVE_MARKS
+from verify.page.panels import local_slopes, row_panels
+from verify.results import Curve, PointOutcome, Row
+
+KINDS = {item.id: item for item in sample_of_kinds().rows}
+LONG = tuple(round(0.31 / (k + 1), 4) for k in range(12))
+LAYERS = {"activation": "hard_tanh", "weight_variance": 0.8, "bias_variance": 0.45}
+EXTREMES = (math.nan, math.inf, -math.inf, 0.0, 1e300, -1e-300)
+
+
+def off_by(margins: float, **parameters: object) -> PointOutcome:
+    return point(parameters, 1.0, 0.1, 1.0 + 0.1 * margins, 0.02)
+
+
+def on_curves(*points: PointOutcome, names: dict[str, float] | None = None, curves: int = 1) -> Row:
+    """A row whose prediction is 1 along x, as are lines of rivals at other levels."""
+    x = np.linspace(1.0, 5.0, 41).tolist()
+    lines = {name: [level] * len(x) for name, level in (names or {}).items()}
+    found = [
+        Curve(axis="x", at={"x": 0, "law": f"law {k}"}, x=x, predicted=[1.0] * len(x), rivals=lines)
+        for k in range(curves)
+    ]
+    return row("a/b", points=list(points), curves=found)
+
+
+HARD = [
+    row("a/far", points=[off_by(d, p=(*LONG, d), sigma=0.3, dim=40, samples=24) for d in (0.3, 2.9, 14.0)]),
+    row("a/layers", points=[off_by(0.2, **LAYERS, layers=k, first_layer_of_the_network=k) for k in (1, 2, 3)]),
+    *(
+        dataclasses.replace(on_curves(off_by(d, x=1.0, law="law 0"), off_by(-d, x=5.0, law="law 0")), id=f"a/{d}")
+        for d in (6.0, 8.0, 40.0, 2e4)
+    ),
+]  # fmt: skip
+ROWS = {r.id: r for r in [*sample().rows, *KINDS.values(), *HARD] if r.points}
+every_row = pytest.mark.parametrize("name", ROWS)
+
+
+def drawn(item: Row) -> Figure:
+    figure = plots.agreement(item, "stamp")
+    figure.draw_without_rendering()
+    return figure
+
+
+@cache
+def figure_of(name: str) -> Figure:
+    """A row drawn once for all that is read of it."""
+    return drawn(ROWS[name])
+
+
+@cache
+def svg_of(name: str) -> str:
+    return plots.to_svg(figure_of(name))
+
+
+# --- every figure
+
+
+@every_row
+def test_a_figure_is_one_svg_element_that_refers_only_to_itself_and_has_no_long_numbers(name: str) -> None:
+    text = svg_of(name)
+    root = ElementTree.fromstring(text)
+    own = {node.get("id") for node in root.iter() if node.get("id")}
+
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and root.get("role") == "img"
+    assert ROWS[name].id in (root.get("aria-label") or "") and ">stamp<" in text
+    assert {*re.findall(r'href="#([^"]*)"', text), *re.findall(r"url\(#([^)]*)\)", text)} <= own
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg\")", text)
+    assert not re.search(r'(?: d| x| y)="[^"]*\.\d{3}', text) and len(text) < 60_000
+
+
+def test_figures_on_one_page_share_no_id() -> None:
+    ids = [match for name in ROWS for match in re.findall(r'\bid="([^"]*)"', svg_of(name))]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    "name", ["granziol2022/theorem-10", "granziol2022/edge", "vysogorets2024/law", "karakida2019/eq-4"]
+)
+def test_the_same_row_gives_the_same_bytes(name: str) -> None:
+    assert plots.to_svg(plots.agreement(ROWS[name], "stamp")) == svg_of(name)
+
+
+def boxes(texts: list[Text]) -> list[Bbox]:
+    return [text.get_window_extent() for text in texts if text.get_text() and text.get_visible()]
+
+
+def collisions(found: list[Bbox]) -> list[tuple[Bbox, Bbox]]:
+    return [(a, b) for k, a in enumerate(found) for b in found[:k] if a.overlaps(b)]
+
+
+@every_row
+def test_nothing_that_is_written_is_cut_and_no_two_names_of_ticks_overlap(name: str) -> None:
+    figure, texts = figure_of(name), [*figure_of(name).texts]
+    for axes in figure.axes:
+        named: set[Any] = set()
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            assert not collisions(
+                boxes([t.label1 for t in axis.get_major_ticks() if low <= t.get_loc() <= high])
+            )
+            named |= {*axis.get_majorticklabels()}
+        texts += [found for found in axes.findobj(Text) if isinstance(found, Text) and found not in named]
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes(texts))
+    assert not any(text.get_text().endswith("…") for text in texts)
+
+
+# --- any numbers
+
+
+@pytest.mark.parametrize("kind", ["mean", "identity", "exact property", "property", "lower bound on a mean"])
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_any_number_can_be_drawn(kind: str, extreme: float) -> None:
+    """NaN, infinity and the ends of the range, in every field, with and without company."""
+    fields = ("measured", "predicted", "margin", "lower", "upper")
+    good = point({"k": 0}, 1.0, 0.1, 1.01, 0.02)
+    bad = [dataclasses.replace(good, parameters={"k": k}, **{name: extreme}) for k, name in enumerate(fields)]
+    wild = [dataclasses.replace(good, looks=looks(extreme, 0.1))]
+
+    for points in ([good, *bad], bad[:1], wild):
+        plots.agreement(row("a/b", kind=kind, points=points)).draw_without_rendering()
+
+
+@pytest.mark.parametrize("name", ["granziol2022/edge", "karakida2019/order", "vysogorets2024/law"])
+def test_any_profile_can_be_drawn_and_one_size_alone_is_not(name: str) -> None:
+    """One odd number in every field of what an estimand was made of, the estimand and its size model."""
+    good = dataclasses.replace(KINDS[name].points[0], looks=[])
+    short = dataclasses.replace(good, profile=good.profile[:1])
+    assert len(row_panels(dataclasses.replace(KINDS[name], points=[short]))) == 1
+    for extreme in EXTREMES:
+        fields = ("x", "measured", "lower", "upper", "predicted")
+        odd = [dataclasses.replace(good.profile[k], **{field: extreme}) for k, field in enumerate(fields)]
+        bad = dataclasses.replace(
+            good, profile=[*odd, *good.profile[3:]], measured=extreme, size_model=extreme
+        )
+        plots.agreement(dataclasses.replace(KINDS[name], points=[bad])).draw_without_rendering()
+
+
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_any_curve_can_be_drawn(extreme: float) -> None:
+    item = next(item for item in ROWS.values() if item.curves)
+    curve = item.curves[0]
+    broken = [extreme if k % 3 == 0 else v for k, v in enumerate(curve.predicted)]
+    changes: tuple[dict[str, Any], ...] = ({"predicted": broken}, {"rivals": {"wild": broken}})
+    curves = [dataclasses.replace(curve, **change) for change in changes]
+    plots.agreement(dataclasses.replace(item, curves=curves)).draw_without_rendering()
+
+
+# --- words in figures
+
+
+def test_a_figure_is_stamped_with_what_is_known_of_its_run() -> None:
+    results = sample()
+    bare = dataclasses.replace(results, suite=dataclasses.replace(results.suite, host={}))
+    assert plots.stamp(results) == "losscurv 0.1.0 · 0123456789ab · seed 20240501"
+    assert plots.stamp(bare) == "losscurv 0.1.0 · seed 20240501"
+    with pytest.raises(ValueError, match="row must have points, karakida2019/crash has none"):
+        plots.agreement(row("karakida2019/crash", kind="check", verdict="broken"))
+
+
+def test_words_of_a_figure_are_text_and_far_rivals_are_named_with_their_distance() -> None:
+    item = dataclasses.replace(ROWS["vysogorets2024/eq-12"], quantity="cost in $ and $\\frac{$")
+    text = plots.to_svg(plots.agreement(item))
+    assert "$\\frac{$" in text and "a −21" in text and "rival: κ₂" in text
+    at = off_by(0.1, weight_variance=2.0, law="law 0")
+    curve = dataclasses.replace(on_curves(at).curves[0], axis="weight_variance")
+    text = plots.to_svg(plots.agreement(row("a/b", points=[at], curves=[curve])))
+    assert ">weight variance<" in text and ">weight_variance<" not in text
+
+
+def test_rivals_with_one_line_share_it_and_names_at_the_ends_of_lines_stand_apart() -> None:
+    names = {"half": 0.5, "one over two": 0.5, "double": 2.0}
+    names |= {f"a rival of some length {k}": 1.5 + 0.001 * k for k in range(7)}
+    axes = drawn(on_curves(off_by(0.1, x=2.0, law="law 0"), names=names)).axes[0]
+    levels = [np.asarray(line.get_ydata())[0] for line in axes.lines if np.size(line.get_ydata()) == 41]
+    found = boxes([t for t in axes.texts if t.get_text()])
+
+    assert "half = one over two" in " ".join(text.get_text() for text in axes.texts)
+    assert sorted(levels)[:2] == [0.5, 1.0] and max(levels) == 2.0
+    assert len(found) >= 7 and not collisions([box.shrunk(0.97, 0.9) for box in found])
+    assert all(box.y1 <= axes.bbox.y1 + 6 for box in found)
+
+
+# --- marks, lines and frames
+
+
+def test_verdicts_differ_in_shape() -> None:
+    """A deviation of the same size is drawn with a different path for each verdict."""
+    base = point({"k": 0}, 1.0, 0.1, 1.0, 0.02, looks=[])
+    shapes = set()
+    for verdict in ("agrees", "disagrees", "undecided"):
+        text = plots.to_svg(plots.agreement(row("a/b", points=[dataclasses.replace(base, verdict=verdict)])))
+        used = re.findall(r'<use href="#([^"]*)"[^>]*style="fill:([^;"]*)', text)
+        strokes = dict(re.findall(r'<path id="([^"]*)"[^>]*style="stroke:([^;"]*)', text))
+        marker, fill = [(ref, fill) for ref, fill in used if strokes[ref] == theme.PALETTE[verdict]][-1]
+        outline = re.search(rf'<path id="{marker}" d="([^"]*)"', text)
+        assert outline is not None
+        shapes.add((outline[1], fill == theme.PALETTE["paper"]))
+    assert len(shapes) == 3
+
+
+@pytest.mark.parametrize("deviation", [0.1, 8.0])
+def test_the_key_has_the_marks_that_are_drawn(deviation: float) -> None:
+    """Also where they disagree: a cross goes behind a mark and leaves its shape."""
+    verdict = "agrees" if deviation < 1 else "disagrees"
+    found = [off_by(deviation, x=2.0 + k, law=f"law {k}") for k in (0, 1, 2)]
+    figure = drawn(on_curves(*(dataclasses.replace(p, verdict=verdict) for p in found), curves=3))
+    signs = {sign: mark for mark, sign in CURVE_MARKS.items()}
+    lines: list[Line2D] = list(figure.axes[1].lines)
+
+    assert {signs[text.get_text()] for text in figure.texts if text.get_text() in signs} == {"o", "s", "^"}
+    assert {str(line.get_marker()) for line in lines} & set(CURVE_MARKS) == {"o", "s", "^"}
+    inside = [line for line in lines if line.get_marker() == "x"]
+    assert all(line.get_zorder() < 4 and line.get_markersize() > 8 for line in inside)
+    assert len(inside) == (3 if verdict == "disagrees" else 0)
+
+
+def lines(axes: Axes) -> list[tuple[str, list[float], list[float]]]:
+    """Colour and places of all that is drawn as a line or a mark."""
+    return [
+        (str(line.get_color()), *np.asarray(line.get_xydata(), float).T.tolist()) for line in axes.get_lines()
+    ]
+
+
+def test_a_limit_is_drawn_beyond_all_sizes_and_a_settled_mean_has_no_infinity() -> None:
+    limit, (settled, *_) = row_panels(KINDS["granziol2022/edge"])[0], row_panels(KINDS["beyond/settled"])
+    at = [(x[0], y) for _, x, y in lines(axes_of(limit)) if len(x) == 2 and x[0] == x[1]]
+
+    assert list(dict.fromkeys(x for x, _ in at if x <= 1024)) == pytest.approx([64, 128, 256, 512, 1024])
+    assert next(y for x, y in at if x > 1024) == pytest.approx([1.9972, 2.0052])
+    assert max(x[0] for _, x, _ in lines(axes_of(settled))) <= 800
+    assert "∞" not in "".join(settled.notes) and "∞" in "".join(limit.notes)
+
+
+def test_an_exponent_has_those_between_sizes_beside_it_and_those_of_the_rivals_as_lines() -> None:
+    item = KINDS["karakida2019/order"]
+    shown = lines(axes_of(row_panels(item)[0]))
+    flat = {(colour, y[0]) for colour, x, y in shown if len(x) == 2 and x[0] < x[1] and y[0] == y[1]}
+    marks = [(x[0], y[0]) for _, x, y in shown if len(x) == 1]
+
+    assert (theme.PALETTE["theory"], 1.5) in flat
+    assert {v for colour, v in flat if colour == theme.PALETTE["rival"]} >= {1.0, 2.0}
+    for x, slope in local_slopes(item.points[0].profile):
+        assert any(math.isclose(a, x) and math.isclose(b, slope) for a, b in marks)
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "outside"),
+    [
+        ("karakida2019/upper", -7.0, 2.0),
+        ("karakida2019/always", 0.5, 1.5),
+        ("granziol2022/edge", 0.5, 1.5),
+        ("granziol2022/edge", -0.5, -1.5),
+    ],
+)
+def test_the_band_covers_what_agrees_and_nothing_else(name: str, inside: float, outside: float) -> None:
+    axes = next(a for p in row_panels(KINDS[name]) if (a := axes_of(p)).get_xlabel().endswith("/ margin"))
+    box = axes.patches[0].get_extents().transformed(axes.transData.inverted())
+    assert box.x0 <= inside <= box.x1 and not box.x0 <= outside <= box.x1
+
+
+# --- the overview
+
+
+def test_overview_names_every_row_and_ends_just_below_the_last() -> None:
+    rows = [*sample().rows, *KINDS.values(), *(dataclasses.replace(r, paper="another") for r in HARD[:3])]
+    axes = Figure().add_subplot()
+    plots.draw_deviations(axes, rows)
+    named = {label.get_text() for label in axes.get_yticklabels()}
+    assert named == {r.id.removeprefix(f"{r.paper}/") + " (model-based)" * r.model_based for r in rows}
+    assert axes.get_ylim() == pytest.approx((min(axes.get_yticks()) - 0.6, -0.4))
+    texts = re.findall(r">([^<>]+)</text>", plots.to_svg(plots.overview(rows)))
+    assert {"beyond", "granziol2022", "karakida2019", "vysogorets2024", "another", "broken"} <= {*texts}
+    assert plots.to_svg(plots.overview([]))
+
+
+def test_every_point_of_the_overview_has_its_mark_at_its_deviation() -> None:
+    """Points far outside at the edge, with an arrow; those of one row are told apart by verdict and arrow."""
+    places = [(0.2, "agrees"), (-0.4, "agrees"), (7.0, "disagrees"), (1e9, "disagrees"), (0.5, "agrees")]
+    points = [dataclasses.replace(off_by(x), measured=1 + 0.1 * x, verdict=verdict) for x, verdict in places]
+    axes = Figure().add_subplot()
+    plots.draw_deviations(axes, [row("a/b", points=points)])
+    marks: list[Any] = [line for line in axes.get_lines() if line.get_zorder() == 4]
+    told = [(x, m.get_marker(), m.get_markeredgecolor()) for m in marks for x in np.ravel(m.get_xdata())]
+    edge = axes.get_xlim()[1] / 1.3
+    assert [x for x, *_ in told] == pytest.approx([0.2, -0.4, 7.0, edge, 0.5])
+    assert [(mark, colour) for _, mark, colour in told] == [
+        (drawing.MARKERS[verdict] if x < 1e9 else ">", theme.PALETTE[verdict]) for x, verdict in places
+    ]
+
+
+# --- files
+
+
+def test_save_all_writes_two_files_per_row_and_table_that_measured_something(tmp_path: Path) -> None:
+    made = sample()
+    rows = [r for r in made.rows if r.claim == "granziol2022/theorem-4" or not r.points]
+    rows = [dataclasses.replace(r, points=r.points[:1], curves=[]) for r in rows]
+    made = dataclasses.replace(made, rows=rows, observations=[made.observations[0], made.observations[-1]])
+
+    written = plots.save_all(made, tmp_path / "plots")
+    stems = {
+        "granziol2022-theorem-4",
+        "granziol2022-theorem-4-as-our-copy-reads",
+        "granziol2022-batches",
+        "overview",
+    }
+    assert sorted(path.name for path in written) == sorted(
+        f"{s}.{end}" for s in stems for end in ("svg", "png")
+    )
+    assert all(plots.stamp(made) in path.read_text() for path in written if path.suffix == ".svg")
+    before = {path: path.read_bytes() for path in written}
+    plots.save_all(made, tmp_path / "plots")
+    assert all(path.read_bytes() == content for path, content in before.items())
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ValueError, match=r"plots cannot be written to .*file"):
+        plots.save_all(sample(), tmp_path / "file")

@@ -1,0 +1,269 @@
+"""Statements and their readings: where they stand in a paper, what came of them, how closely they hold, how far off.
+
+Every number is drawn from the results.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from verify.judging.power import factor
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Tier, Verdict, raised
+from verify.page import ratios, wording
+from verify.page.counts import percent
+from verify.page.vocabulary import EXACT
+from verify.results import OTHER_IMAGES, InventoryRow, PointOutcome, Results, Row
+
+TIMES = 2.0
+"""From here on a ratio reads better as a factor than in percent."""
+
+_LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
+_NUMBERED = re.compile(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", re.IGNORECASE)
+_NEAR = re.compile(r"\b(before|after) (?=eq|theorem|lemma)")
+"""A sentence near a numbered statement is another one."""
+
+
+def place(row: Row, results: Results) -> str:
+    """Where a statement stands in its paper, without the authors."""
+    place = row.source
+    for paper in results.suite.papers:
+        if paper.id == row.paper:
+            place = place.replace(f"{paper.authors}, ", "").replace(f" of {paper.authors}", "")
+    place = place.partition(";")[0]
+    return row.entries[0] if place.startswith(("ours", "Ours")) and row.entries else capitalised(place)
+
+
+def numbered(place: str) -> str:
+    """The first numbered statement that a place names; the place itself where it names none.
+
+    >>> numbered("Theorem 4, eq. (9)"), numbered("eq. (26b)"), numbered("Section 3")
+    ('theorem 4', 'eq. (26b)', 'Section 3')
+    """
+    found = _NUMBERED.search(place)
+    if not found:
+        return place
+    return found.group().lower() + ")" * (found.group().count("(") - found.group().count(")"))
+
+
+def number_of(row: Row, results: Results) -> str:
+    """The numbered statement of its paper that a row judges; a number in the work of others is none."""
+    where = place(row, results)
+    return where if row.standing == Standing.KNOWN or "beside " in where else numbered(where)
+
+
+def slip_stands(row: Row, results: Results) -> str:
+    """The statement in which a misprint stands: of a theorem and its lemma the one that has it.
+
+    What stands before or after an equation is none of it: its section is named, if it says which.
+    """
+    where = re.split(", which |, line ", row.place or place(row, results))[0]
+    where = re.sub(r"\bEq (\w[\w.]*)", r"eq. (\1)", where)
+    section, *near = _NEAR.split(where, maxsplit=1)
+    return capitalised(section.rstrip(", ") or where if near else numbered(where))
+
+
+def capitalised(words: str) -> str:
+    """The words with a capital in front, the others as they are."""
+    return words[:1].upper() + words[1:]
+
+
+def importance(source: str) -> int:
+    """How much of a statement it is: 0 a theorem, 1 a lemma, 2 an equation, 3 a remark."""
+    return next((k for k, word in enumerate(_LEVELS) if re.search(word, source, re.IGNORECASE)), len(_LEVELS))
+
+
+def entry_order(row: Row, results: Results) -> int:
+    """Where the first of its entries stands in the inventory."""
+    named = [k for k, e in enumerate(results.inventory) if e.paper == row.paper and e.id in row.entries]
+    return min(named, default=len(results.inventory))
+
+
+def foremost(rows: Iterable[Row], results: Results) -> list[Row]:
+    """Statements of the paper before ours, theorems before equations, in the order of entries, one for each place."""
+
+    def rank(row: Row) -> tuple[bool, int, bool, bool, int]:
+        ours = row.standing in (Standing.KNOWN, Standing.OURS) or row.source.startswith("ours")
+        exact = not row.points or row.kind in EXACT
+        return ours, importance(row.source), bool(row.data), exact, entry_order(row, results)
+
+    found: dict[str, Row] = {}
+    for row in sorted(rows, key=rank):
+        found.setdefault(number_of(row, results), row)
+    return list(found.values())
+
+
+def distinct_statements(rows: Iterable[Row]) -> int:
+    """How many statements readings are of: those of one numbered statement, or of one quoted sentence, are one.
+
+    Outside its condition a statement is named by the source: the words quoted there are the condition.
+    """
+
+    def spoken(row: Row) -> str:
+        where = (row.place if row.standing != Standing.OUTSIDE else "") or row.source
+        number = None if _NEAR.search(where.lower()) else _NUMBERED.search(where)
+        return f"{number[1].lower().rstrip('s.')} {number[2]}" if number else row.words or where
+
+    return len({(row.paper, spoken(row)) for row in rows})
+
+
+def fails_as_foreseen(row: Row) -> bool:
+    """Whether a formula is found wrong that is held to be wrong."""
+    return row.verdict == row.expected == Verdict.DISAGREES
+
+
+def holds_as_foreseen(row: Row) -> bool:
+    """Whether a formula is found right that is held to be right."""
+    return row.verdict == row.expected == Verdict.AGREES
+
+
+def mended(rows: Iterable[Row]) -> list[Row]:
+    """The readings that replace a misprint and agree, as foreseen."""
+    return [row for row in rows if row.standing == Standing.CORRECTED and holds_as_foreseen(row)]
+
+
+def misprinted(rows: Iterable[Row]) -> list[Row]:
+    """A row for whatever our copies misprint, by which every part of a page counts.
+
+    These are the formulas as our copy reads that fail, as foreseen, and corrected ones that agree where no such formula
+    fails beside them: what our copy has there may be no formula that could be judged.
+    """
+    listed = list(rows)
+    failing = {
+        row.id: row.claim for row in listed if row.standing == Standing.MISPRINT and fails_as_foreseen(row)
+    }
+    alone = {row.id for row in mended(listed) if row.claim not in failing.values()}
+    return [row for row in listed if row.id in failing or row.id in alone]
+
+
+def upshot(row: Row) -> str:
+    """What came of a row: agrees, foreseen, surprise (a crash is one too) or undecided."""
+    if row.surprise or row.verdict == Verdict.BROKEN:
+        return "surprise"
+    return "foreseen" if row.verdict == Verdict.DISAGREES else row.verdict
+
+
+def left_to_a_fuller(results: Results) -> list[InventoryRow]:
+    """Entries none of whose claims is judged in this run, because of its tier."""
+    suite, whole = results.suite, f"--tier {Tier.DEFAULT}"  # of a smoke run that would be most of them
+    others = {why for why in suite.census.left_out if why not in (whole, OTHER_IMAGES)}
+    stopped = suite.census.judged < suite.census.asked
+    if suite.tier != Tier.DEFAULT or whole not in suite.census.left_out or others or stopped:
+        return []
+    judged = {row.claim for row in results.rows}
+    return [e for e in results.inventory if e.claims and not judged & {*e.claims}]
+
+
+def corrections(rows: Sequence[Row]) -> dict[str, Row]:
+    """The reading that the suite stands behind, by claim, where it agrees beside one that fails."""
+    failing = {row.claim for row in rows if row.verdict == Verdict.DISAGREES}
+    return {row.claim: row for row in rows if row.verdict == Verdict.AGREES and row.claim in failing}
+
+
+# --- how closely a statement holds, and how far off it is --------------------------------------------------------
+
+
+def how_closely(row: Row) -> str:
+    """How exactly theory holds, over all points of a row that agrees.
+
+    For a mean the largest deviation with its half-width, in percent of the prediction where the margin is relative,
+    as a factor where logarithms are judged; of the quantity of the paper, where a power of it is measured.
+    """
+    if not row.points:
+        return ""
+    if row.kind == "identity":
+        off = max(p.measured for p in row.points)
+        return (
+            f"two routes agree to {wording.numeral(off, 1)}" if off > 0 else "two routes agree in every digit"
+        )
+    if row.kind in EXACT:
+        return f"no counterexample, to {wording.numeral(max(p.margin for p in row.points), 1)}"
+    if row.kind in BOUNDS_EVERY_REPLICATE:
+        return f"in every one of {sum(point.replicates for point in row.points)} replicates"
+    if row.kind in ONE_SIDED:
+        slacks = [p.slack for p in row.points if p.slack is not None and math.isfinite(p.slack)]
+        lower = row.kind == Kind.AT_LEAST
+        tightest = wording.numeral(min(slacks) if lower else max(slacks), 2) if slacks else ""
+        return (
+            f"kept, at {'least' if lower else 'most'} {tightest} of the bound"
+            if slacks
+            else "the bound is kept"
+        )
+    if row.kind == Kind.DISTRIBUTION:
+        return f"distribution functions at most {wording.numeral(max(p.upper for p in row.points), 2)} apart"
+    if row.kind == Kind.EXPONENT:
+        point = _worst(row.points, _off)
+        return f"exponent {wording.measurement(point)}, predicted {wording.numeral(point.predicted, 3)}"
+    off = max(_off(p) / (abs(p.predicted) if row.relative else 1.0) if p.predicted or not row.relative else math.inf
+              for p in row.points)  # fmt: skip
+    if not math.isfinite(off):
+        return ""
+    limit = ", extrapolated in size" if row.kind in SPANS_SIZES and row.model_based else ""
+    if row.logarithm:
+        return f"within {factor(row.logarithm, off)}{limit}"
+    if row.relative:
+        off = 1 - (1 - off) ** (1 / row.root) if row.root > 1 and off < 1 else off
+        return f"within {percent(off)}{limit}"
+    predicted = {wording.numeral(p.predicted, 3) for p in row.points}
+    said = f"within {wording.numeral(off, 2)}" + (
+        f" of {next(iter(predicted))}" if len(predicted) == 1 else ""
+    )
+    share = row.kind == Kind.PROPORTION and len(predicted) == 1
+    measured = f"a share of {wording.numeral(_worst(row.points, _off).measured, 2)}, " if share else ""
+    return measured + said + limit
+
+
+def how_far(row: Row) -> str:
+    """How far off a formula is that fails, at the point where it is farthest off.
+
+    A factor or percent of what was measured; both numbers where one of them is 0 or their signs differ, and where the
+    margin is absolute: an exponent or a share may well be 0. Where a power of the quantity of the paper is measured,
+    it is said of that quantity.
+    """
+    point = farthest(row)
+    if point is None:
+        return ""
+    if row.kind in EXACT:
+        off = point.measured
+        return f"off by {percent(off)}" if off < 1 and row.kind == "identity" else "fails outright"
+    if row.kind in BOUNDS_EVERY_REPLICATE:
+        return f"violated in {percent(point.measured)} of the replicates"
+    over = predicted_over(row, point)
+    if not (row.relative or row.logarithm) or not 0 < over < math.inf:
+        slope = row.kind == Kind.EXPONENT or row.quantity.removeprefix("local ").startswith("exponent ")
+        predicted, measured = (wording.numeral(value, 3) for value in (point.predicted, point.measured))
+        return f"{'exponent ' * slope}{predicted} where {measured} is measured"
+    side = "large" if over > 1 else "small"
+    if ratios.off_by(over) >= TIMES:
+        return f"{wording.numeral(ratios.off_by(over), 2)} times too {side}"
+    return f"{percent(abs(over - 1))} too {side}"
+
+
+def farthest(row: Row) -> PointOutcome | None:
+    """The point at which a row that fails is farthest off."""
+    wrong = [p for p in row.points if p.verdict == Verdict.DISAGREES]
+    if not wrong:
+        return None
+    if row.kind in EXACT or row.kind in BOUNDS_EVERY_REPLICATE:
+        return _worst(wrong, lambda p: p.measured)
+    return _worst(
+        wrong, lambda p: ratios.off_by(predicted_over(row, p)) if row.relative or row.logarithm else _off(p)
+    )
+
+
+def _worst(points: Sequence[PointOutcome], by: Callable[[PointOutcome], float]) -> PointOutcome:
+    return max(points, key=lambda p: -1.0 if math.isnan(by(p)) else by(p))
+
+
+def _off(point: PointOutcome) -> float:
+    """The farthest that the truth may lie from the prediction: the deviation and the half-width."""
+    return abs(point.measured - point.predicted) + wording.half_width(point)
+
+
+def predicted_over(row: Row, point: PointOutcome) -> float:
+    """Predicted over measured, of logarithms what they are logarithms of, of powers what they are powers of."""
+    if row.logarithm:
+        return raised(row.logarithm, point.predicted - point.measured)
+    over = point.predicted / point.measured if point.measured else math.inf
+    return over ** (1 / row.root) if over > 0 else over
