@@ -22,6 +22,10 @@ def request(address: str) -> dict:
     return {"method": "Network.requestWillBeSent", "params": {"request": {"url": address}}}
 
 
+def event(method: str, **params: object) -> dict:
+    return {"method": method, "params": params}
+
+
 @pytest.mark.parametrize(
     ("event", "said"),
     [
@@ -29,20 +33,11 @@ def request(address: str) -> dict:
         (request("data:,"), None),
         (request("https://example.org/a.js"), "request: https://example.org/a.js"),
         (request("file:///reports/elsewhere.css"), "request: file:///reports/elsewhere.css"),
-        (
-            {"method": "Runtime.exceptionThrown", "params": {"exceptionDetails": {"text": "no such name"}}},
-            "script: no such name",
-        ),
-        ({"method": "Runtime.consoleAPICalled", "params": {"type": "log", "args": ["x"]}}, None),
-        (
-            {"method": "Runtime.consoleAPICalled", "params": {"type": "error", "args": ["x"]}},
-            "console: ['x']",
-        ),
-        (
-            {"method": "Log.entryAdded", "params": {"entry": {"level": "error", "text": "refused"}}},
-            "log: refused",
-        ),
-        ({"method": "Page.loadEventFired", "params": {}}, None),
+        (event("Runtime.exceptionThrown", exceptionDetails={"text": "no name"}), "script: no name"),
+        (event("Runtime.consoleAPICalled", type="log", args=["x"]), None),
+        (event("Runtime.consoleAPICalled", type="error", args=["x"]), "console: ['x']"),
+        (event("Log.entryAdded", entry={"level": "error", "text": "refused"}), "log: refused"),
+        (event("Page.loadEventFired"), None),
     ],
 )
 def test_errors_and_requests_that_leave_the_folder_are_said(event: dict, said: str | None) -> None:
