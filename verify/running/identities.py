@@ -43,14 +43,9 @@ class Routes:
             deliver = partial(self._found.__setitem__, point)
             pump.call(deliver, _run_routes, routes=claim.routes, name=name, point=point, seed=settings.seed)
 
-    @property
-    def done(self) -> bool:
-        """Whether all of them have come."""
-        return len(self._found) == len(self._points)
-
     def found(self) -> tuple[list[tuple[Point, Arrays]], float]:
         """The routes at every point, and the seconds they took; turns the pump until they are there."""
-        while not self.done:
+        while len(self._found) < len(self._points):
             for complete in self._pump.turn():
                 complete.look()
         arrived = {point: future.result() for point, future in self._found.items()}
