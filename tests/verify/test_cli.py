@@ -339,8 +339,3 @@ def test_a_mistyped_name_is_refused_with_the_one_that_was_meant(
     output = capsys.readouterr()
     assert output.out == ""
     assert re.search(rf"; did you mean {re.escape(meant)}(\?| or )", output.err.splitlines()[-1])
-
-
-def test_the_command_that_has_become_a_script_says_which(capsys: Printed) -> None:
-    assert main(["bench", "--network", "tiny"]) == 2
-    assert "; it is now python -m benchmarks.products, in a clone" in capsys.readouterr().err
