@@ -17,6 +17,8 @@ from tests.verify.command_line import ROOT, elsewhere
 
 __all__ = ["elsewhere"]
 
+pytestmark = pytest.mark.slow
+
 
 def shell(command: str, **more: Any) -> subprocess.CompletedProcess[str]:
     """A command as a user types it, with `losscurv` standing for the program."""
@@ -115,7 +117,6 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_an_interruption_stops_the_workers_at_once_and_quietly(name: str) -> None:

@@ -92,6 +92,7 @@ def test_tracebacks_and_formulas_keep_their_lines() -> None:
     assert wording.legible(row).statement == "a\nb"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "more"), [("measure", "--top 1"), ("plan", "--batch-sizes 2")])
 def test_a_model_of_such_a_name_is_shown_by_its_escapes(
     command: str, more: str, capsys: pytest.CaptureFixture[str]

@@ -125,22 +125,20 @@ def _outcome(
     claim: Identity, point: Point, found: Arrays, measured: str, shown: str, rivals: list[str]
 ) -> PointOutcome:
     """The difference of two routes, relative to the largest entry, against the tolerance."""
-    difference = _difference(found[measured], found[shown])
+    off = {name: _difference(found[measured], found[name]) for name in (shown, *rivals)}
+    tolerance, difference = claim.tolerance, off[shown]
     return PointOutcome(
         parameters=dict(point),
-        verdict=Verdict.AGREES if difference <= claim.tolerance else Verdict.DISAGREES,
+        verdict=Verdict.AGREES if difference <= tolerance else Verdict.DISAGREES,
         predicted=0.0,
-        margin=claim.tolerance,
+        margin=tolerance,
         measured=difference,
         lower=difference,
         upper=difference,
-        rivals=[_rival(n, _difference(found[measured], found[n]), claim.tolerance) for n in rivals],
-    )
-
-
-def _rival(name: str, difference: float, tolerance: float) -> RivalOutcome:
-    return RivalOutcome(
-        name=name, value=difference, margins=difference / tolerance, rejected=difference > 2 * tolerance
+        rivals=[
+            RivalOutcome(name=n, value=off[n], margins=off[n] / tolerance, rejected=off[n] > 2 * tolerance)
+            for n in rivals
+        ],
     )
 
 

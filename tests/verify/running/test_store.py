@@ -256,6 +256,7 @@ def writing(folder: Path, count: int, limit: int = 0) -> subprocess.Popen[str]:
     return subprocess.Popen(words, env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True)
 
 
+@pytest.mark.slow
 def test_a_failing_write_is_said_once_and_loses_nothing_stored(tmp_path: Path) -> None:
     """A limit on the size of files stands for a full disk."""
     said, nothing_more = writing(tmp_path, 400, 400_000).communicate(timeout=60)[0].splitlines()
@@ -292,6 +293,7 @@ def test_a_folder_without_a_store_needs_no_lock(tmp_path: Path) -> None:
         assert (tmp_path / FILE).exists()
 
 
+@pytest.mark.slow
 def test_processes_write_to_one_store_at_once(tmp_path: Path) -> None:
     runs = [writing(tmp_path, 150) for _ in range(2)]
     assert [run.communicate(timeout=60)[0] for run in runs] == ["", ""]
