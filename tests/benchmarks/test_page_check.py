@@ -59,12 +59,3 @@ def test_errors_and_requests_that_leave_the_folder_are_said(event: dict, said: s
 def test_links_lead_to_a_page_and_a_place_on_it(link: str, said: str | None) -> None:
     found = list(unresolved([link, link], {PAGE: {"find", "a b"}}, FOLDER))
     assert found == ([said + link] if said else [])
-
-
-def test_a_browser_that_has_gone_is_an_error(tmp_path: Path) -> None:
-    """Nothing is waited for that cannot come."""
-    (tmp_path / "nothing").touch()
-    out, into = (tmp_path / "nothing").open("rb"), (tmp_path / "said").open("wb")
-    with out, into, pytest.raises(RuntimeError, match="the browser has gone"):
-        Tab(into.fileno(), out.fileno()).ask("Page.enable")
-    assert (tmp_path / "said").read_bytes() == b'{"id": 1, "method": "Page.enable", "params": {}}\0'

@@ -22,7 +22,7 @@ from verify.claims.registry import count_statements
 from verify.cli import main
 from verify.heartbeat import Heartbeat
 from verify.judging.judge import labels
-from verify.model import AnyClaim, Tier
+from verify.model import Tier
 from verify.page import report
 from verify.results import load
 from verify.running import request, suite
@@ -103,21 +103,6 @@ def test_what_may_be_undecided_passes_unless_strict_or_too_much(plant: Planter, 
     assert "2 of 22 verdicts are undecided, more than 5%" in capsys.readouterr().err
     assert judged("--claim", "beyond/tight") == 1
     assert judged("--claim", "beyond/right-3") == 0
-
-
-@pytest.mark.parametrize(
-    ("claim", "why"), [(toy_claims.STILL, "zero variance"), (toy_claims.UNFORESEEN, "budget")]
-)
-def test_what_ends_undecided_against_its_registration_fails_a_run_at_its_own_budget(
-    claim: AnyClaim, why: str, plant: Planter, capsys: Printed
-) -> None:
-    plant(*toy_claims.MANY_RIGHT, claim)
-
-    assert judged() == 1
-    told = capsys.readouterr().out
-    assert f"SURPRISE {claim.id}: undecided, expected agrees" in told and why in told
-    assert judged("--replicates", "128") == 0  # one that the caller chose
-    assert judged("--replicates", "256") == 1  # as many as it declares
 
 
 def test_a_run_too_short_for_any_verdict_is_refused(plant: Planter) -> None:

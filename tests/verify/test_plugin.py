@@ -157,18 +157,6 @@ def test_bad_options_are_usage_errors(plant: Planter, run: Run, pytester: pytest
         assert "Traceback" not in result.stderr.str() + result.stdout.str()
 
 
-def test_a_varied_seed_is_printed_however_quiet(plant: Planter, run: Run) -> None:
-    plant(toy_claims.RIGHT)
-
-    seeds = {
-        line.partition("seed ")[2].partition(",")[0]
-        for _ in range(2)
-        for line in run(CLAIMS, "-q", "--vary-seed").outlines
-        if "theory against simulation" in line
-    }
-    assert len(seeds) == 2
-
-
 SEED = {"seed": None, "vary_seed": False}
 
 

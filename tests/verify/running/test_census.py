@@ -15,7 +15,7 @@ from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.pytest_runs import CLAIMS, Run, everything_loaded, run
 from tests.verify.toy_claims import plant
 from verify.claims import register
-from verify.claims.register import FILE, HEAD, added, read
+from verify.claims.register import HEAD, added, read
 from verify.cli import main
 from verify.model import AnyClaim, Tier
 from verify.results import load
@@ -86,14 +86,6 @@ def test_the_promise_is_on_what_sampling_decided(plant: Planter, capsys: Printed
     chosen.stdout.fnmatch_lines([counted, f"{PROMISE}; 1 undecided", "20 agrees, *"])
 
 
-def test_an_undecided_run_says_so_under_every_flag(plant: Planter, capsys: Printed) -> None:
-    plant(toy_claims.TIGHT)
-
-    for words in ((), ("--strict-undecided",), ("--json",)):
-        assert judged(*words) == 1
-        assert "no verdict was decided: this run shows nothing" in capsys.readouterr().err
-
-
 def test_a_stopped_run_counts_what_it_reached(plant: Planter, capsys: Printed) -> None:
     plant(toy_claims.RIGHT, toy_claims.STOPS, toy_claims.EXACT)
 
@@ -141,20 +133,6 @@ def test_a_row_tells_its_history_also_where_that_is_not_registered(
         "granziol2022/far": "",
     }
     assert rows["beyond/whole"]["pilot"] == WHOLE.pilot and "pilot" not in rows["beyond/right"]
-
-
-def test_what_is_no_ledger_stops_a_run_before_it_begins(
-    plant: Planter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Printed
-) -> None:
-    whole = register.ledgers.__wrapped__
-    plant(toy_claims.RIGHT)
-    (tmp_path / FILE).write_text("a,b\n1,2\n")
-    monkeypatch.setattr(register.registry, "folders", lambda *_: {"beyond": tmp_path})
-    monkeypatch.setattr(register, "ledgers", whole)
-
-    assert judged("--report-dir", "out") == 2
-    assert "must be a ledger of claims" in capsys.readouterr().err
-    assert not Path("out/results.json").exists()
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["verify", "bare"])

@@ -14,7 +14,6 @@ import pytest
 from simulate.monte_carlo import Block, Point, SerialExecutor, stream
 from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.toy_claims import EXACT, HALTS, LOST, RIGHT, SEEN, plant
-from verify import results
 from verify.claims import registry
 from verify.claims.images import on_images
 from verify.claims.registry import admit_observations, select, select_observations
@@ -216,20 +215,6 @@ def test_an_entry_is_observed_where_no_claim_judges_it(
 
 
 # --- the command line
-
-
-def test_a_replay_finds_the_same_table_or_says_that_it_differs(
-    plant: Planter, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plant(SEEN, LOST)
-    assert judged("--report-dir", "out", "--claim", SEEN.id, "--seed", "9") == 0
-    kept = load(RESULTS)
-    assert {(run.experiment, run.replicates) for run in kept.runs} == {(SEEN.id, 3)}
-    assert main(["replay", "out", "--workers", "1"]) == 0
-    table = replace(kept.observations[0], groups=kept.observations[0].groups[:1])
-    results.save(replace(kept, observations=[table]), RESULTS)
-    assert main(["replay", "out", "--workers", "1"]) == 1
-    assert "replay differs: beyond/seen: the table differs" in capsys.readouterr().out
 
 
 def test_an_interruption_keeps_the_tables_that_are_finished(plant: Planter) -> None:

@@ -192,13 +192,6 @@ def test_a_replay_of_an_edited_file_is_told_so(recorded: Results) -> None:
     assert line == "the results file was edited after its run: its sha256 does not fit"
 
 
-def test_a_replay_of_fewer_claims_compares_those(recorded: Results) -> None:
-    """The others may have drawn more of the same replicates."""
-    again = results(MEAN)
-    assert again.runs[0].replicates < recorded.runs[0].replicates
-    assert replay_differences(recorded, again, {CLAIM}) == []
-
-
 def shifted(block: Block, point: Point) -> dict[str, np.ndarray]:
     """Another score changes in its last bit, the one that is judged does not."""
     found = gammas(block, point)
