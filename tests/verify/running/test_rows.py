@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Point, SerialExecutor
+from tests.verify.running.engine_runs import claim
 from verify.judging.guards import MISFIT, UNTRUSTED
-from verify.model import Claim, Experiment, Kind, Tier, Verdict
+from verify.model import Experiment, Kind, Tier, Verdict
 from verify.results import Row
 from verify.running import rows
 from verify.running.engine import Session, Settings
@@ -30,20 +31,9 @@ EXPERIMENT = Experiment(
 
 
 def rows_of(settings: Settings | None = None, **changes) -> list[Row]:
-    plain = {
-        "id": "paper/claim",
-        "entries": ("A1",),
-        "source": "a paper",
-        "statement": "x",
-        "experiment": EXPERIMENT,
-        "score": "x",
-        "predict": lambda p: p.scale,
-        "margin": 0.05,
-        "margin_reason": "a test",
-        "axis": "scale",
-    }
-    claim = Claim(**{**plain, **changes})
-    return Session((claim,), settings or Settings(seed=1), SerialExecutor()).rows(claim)
+    plain = {"score": "x", "predict": lambda p: p.scale, "margin": 0.05, "axis": "scale"}
+    made = claim(**{"experiment": EXPERIMENT, **plain, **changes})
+    return Session((made,), settings or Settings(seed=1), SerialExecutor()).rows(made)
 
 
 # --- verdicts
