@@ -166,9 +166,3 @@ def test_an_operator_of_a_model_is_told_to_take_an_objective(name: str) -> None:
 def test_a_wrong_call_is_told_the_right_one(call: Callable[[Any], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(_objective())
-
-
-def test_one_claim_is_reported_by_its_id() -> None:
-    assert {row.claim for row in losscurv.report("vysogorets2024/softmax-rank").rows} == {
-        "vysogorets2024/softmax-rank"
-    }

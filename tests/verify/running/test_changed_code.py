@@ -98,14 +98,14 @@ def test_installed_code_counts_in_the_package_of_the_experiment_only() -> None:
 
 def test_the_main_program_counts_only_as_the_home_of_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
     """That of a worker is another one, or the same one under another name."""
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
-    for name in ("__main__", "__mp_main__"):
-        assert not origin._is_users(name, "/home/user/run.py", "experiment")
 
     def drawing(block, point):
         return {}
 
-    for drawing.__module__ in ("__main__", "__mp_main__"):
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
+    for name in ("__main__", "__mp_main__"):
+        assert not origin._is_users(name, "/home/user/run.py", "experiment")
+        drawing.__module__ = name
         origin.refresh()
         assert "__main__" in origin.origin(drawing, Point(dim=2), "cpu").files
 
