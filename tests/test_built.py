@@ -61,56 +61,33 @@ def built(root: Path, target: str, folder: Path, version: str = "standard") -> P
     return made
 
 
-def recorded(wheel: Path, folder: Path) -> str:
-    """The commit that an installation of a wheel tells."""
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    return commits.commit_of(folder)
-
-
-def test_a_checkout_tells_its_commit_and_its_changes(checkout: Path) -> None:
+def test_a_checkout_tells_its_commit_and_its_changes(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert commits.commit_of(checkout) == head(checkout)
     (checkout / "LICENSE").write_text("changed", encoding="utf-8")
     assert commits.commit_of(checkout) == head(checkout) + "+"
-
-
-def test_a_wheel_tells_the_commit_it_was_built_from(checkout: Path, tmp_path: Path) -> None:
-    wheel = built(checkout, "wheel", tmp_path / "dist")
-
-    assert recorded(wheel, tmp_path / "installed") == head(checkout) != ""
-    assert not (checkout / "verify/COMMIT").exists()
-
-
-def test_a_wheel_built_of_a_source_archive_tells_it_too(checkout: Path, tmp_path: Path) -> None:
-    shutil.unpack_archive(built(checkout, "sdist", tmp_path / "archive"), tmp_path)
-    (unpacked,) = tmp_path.glob("losscurv-*")
-
-    wheel = built(unpacked, "wheel", tmp_path / "dist")
-    assert recorded(wheel, tmp_path / "installed") == head(checkout)
+    monkeypatch.setenv("PATH", "")  # nothing is told without git
+    assert commits.commit_of(checkout) == ""
 
 
 @pytest.mark.parametrize("by_way_of", ["checkout", "sdist"])
-def test_a_wheel_holds_the_pages_of_the_papers(checkout: Path, by_way_of: str, tmp_path: Path) -> None:
+def test_a_wheel_tells_its_commit_and_holds_what_is_no_module(
+    checkout: Path, by_way_of: str, tmp_path: Path
+) -> None:
+    """Also one that is built of a source archive, which holds it too: digits, stubs, the pages of the papers."""
+    made, source = head(checkout), checkout
     if by_way_of == "sdist":
         shutil.unpack_archive(built(checkout, "sdist", tmp_path / "archive"), tmp_path)
-        (checkout,) = tmp_path.glob("losscurv-*")
+        (source,) = tmp_path.glob("losscurv-*")
+    installed = tmp_path / "installed"
+    shutil.unpack_archive(built(source, "wheel", tmp_path / "dist"), installed, "zip")
 
-    with zipfile.ZipFile(built(checkout, "wheel", tmp_path / "dist")) as wheel:
-        found = {name: wheel.read(name) for name in wheel.namelist() if name.endswith("/docs.md")}
-
+    assert commits.commit_of(installed) == made != "" and not (checkout / "verify/COMMIT").exists()
+    found = {p.relative_to(installed).as_posix(): p.read_bytes() for p in installed.rglob("docs.md")}
     pages = (ROOT / "docs/claims").glob("*.md")
     assert found == {f"verify/claims/{page.stem}/docs.md": page.read_bytes() for page in pages}
-
-
-@pytest.mark.parametrize("target", ["wheel", "sdist"])
-def test_archives_hold_what_is_no_module(target: str, checkout: Path, tmp_path: Path) -> None:
-    archive = built(checkout, target, tmp_path / "dist")
-    shutil.unpack_archive(archive, tmp_path / "unpacked", "zip" if target == "wheel" else "gztar")
-
-    (root,) = [tmp_path / "unpacked"] if target == "wheel" else (tmp_path / "unpacked").iterdir()
     for name in ("simulate/data/digits.csv.gz", "simulate/data/digits.LICENSE", "losscurv/__init__.pyi"):
-        assert (root / name).read_bytes() == (ROOT / name).read_bytes()
-    (information,) = root.rglob("METADATA" if target == "wheel" else "PKG-INFO")
+        assert (source / name).read_bytes() == (installed / name).read_bytes() == (ROOT / name).read_bytes()
+    (information,) = installed.rglob("METADATA")
     assert f"\nVersion: {losscurv.__version__}\n" in information.read_text(encoding="utf-8")
 
 
@@ -156,9 +133,7 @@ def test_an_installed_wheel_judges_its_claims_by_pytest(tmp_path: Path) -> None:
 
 
 def test_an_editable_installation_runs_from_the_checkout_alone(checkout: Path, tmp_path: Path) -> None:
-    wheel = built(checkout, "wheel", tmp_path / "dist", "editable")
-
-    names = zipfile.ZipFile(wheel).namelist()
+    names = zipfile.ZipFile(built(checkout, "wheel", tmp_path / "dist", "editable")).namelist()
     assert not [name for name in names if name.startswith("verify/")]
 
 
@@ -169,9 +144,3 @@ def test_nothing_is_told_where_nothing_is_known(content: bytes | None, tmp_path:
         (tmp_path / "verify/COMMIT").write_bytes(content)
 
     assert commits.commit_of(tmp_path) == ""
-
-
-def test_nothing_is_told_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-
-    assert commits.commit_of(checkout) == ""

@@ -127,10 +127,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            near = _near(str(value), action.choices)
-            if value == "bench" and self._subparsers is not None:
-                near = "; it is now python -m benchmarks.products, in a clone"
-            known = ", ".join(map(repr, action.choices))
+            known, near = ", ".join(map(repr, action.choices)), _near(str(value), action.choices)
             raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {known}){near}")
 
     def error(self, message: str) -> NoReturn:
@@ -212,8 +209,7 @@ def _add_plot(commands: Any) -> None:
     claim = plot.add_argument(
         "--claim",
         metavar="ID",
-        help="draw the figure of this claim or observation only; without RESULTS.JSON it is judged first where "
-        "losscurv-report does not hold it, else nothing is run again",
+        help="only the figure of this claim or observation, judged first where losscurv-report does not hold it",
     )
     completion.with_completer(claim, completion.claim_ids)
     plot.add_argument(

@@ -3,6 +3,7 @@
     eval "$(register-python-argcomplete losscurv)"      # in the start-up file of the shell
 
 A key is pressed and waited for: completers load no torch, and of the claims only those of the paper that is named.
+They return all names there are: those that begin as what was typed are picked by argcomplete.
 """
 
 from __future__ import annotations
@@ -26,32 +27,31 @@ def with_completer(action: argparse.Action, completer: Any) -> None:
     action.completer = completer  # pyright: ignore[reportAttributeAccessIssue] - where argcomplete looks for it
 
 
-def paper_names(prefix: str, **_: Any) -> Iterable[str]:
+def paper_names(**_: Any) -> Iterable[str]:
     """Return the ids of papers."""
     from verify.claims import registry
 
-    return [name for name in registry.paper_ids() if name.startswith(prefix)]
+    return registry.paper_ids()
 
 
 def claim_ids(prefix: str, **_: Any) -> Iterable[str]:
     """Return the ids of the claims of a paper, once its own id and a slash are there; else papers with a slash."""
     from verify.claims import registry
 
-    if "/" not in prefix:
-        return [f"{name}/" for name in paper_names(prefix)]
-    only = registry.in_order([prefix.partition("/")[0]])
-    return [name for name in registry.ids(only) if name.startswith(prefix)] if only else []
+    paper, slash, _name = prefix.partition("/")
+    only = registry.in_order([paper]) if slash else ()
+    return registry.ids(only) if only else [f"{name}/" for name in registry.paper_ids()]
 
 
-def function_names(prefix: str, **_: Any) -> Iterable[str]:
+def function_names(**_: Any) -> Iterable[str]:
     """Return the names of theory functions."""
     from verify.estimate import FUNCTIONS
 
-    return [name for name in FUNCTIONS if name.startswith(prefix)]
+    return FUNCTIONS
 
 
-def picture_names(prefix: str, **_: Any) -> Iterable[str]:
+def picture_names(**_: Any) -> Iterable[str]:
     """Return the names of pictures of the gallery."""
     from verify import gallery
 
-    return [picture.name for picture in gallery.PICTURES if picture.name.startswith(prefix)]
+    return [picture.name for picture in gallery.PICTURES]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from benchmarks.mutants.__main__ import campaign, known, summary
 from benchmarks.mutants.edits import Edit, edits, sample
 from benchmarks.mutants.reach import ROOT
 from benchmarks.mutants.trial import CAUGHT, Finding, Judging, Row, Told, Trial, preload, shift
-from verify.judging.campaign import FILE, Campaign, Outcomes, campaigns
+from verify.judging.campaign import Campaign, Outcomes, campaigns
 
 FIRST = sample(edits(ROOT, "theory/own_direction.py"), 6, 3, ROOT)
 NOTHING: dict[str, Any] = {
@@ -64,60 +65,38 @@ def test_a_killed_campaign_continues(tmp_path: Path, capsys: pytest.CaptureFixtu
     again: list[Edit] = []
     found = run(FIRST, file, lambda edit: again.append(edit) or Tried(edit, "survived"))
 
-    assert 0 < there < len(FIRST)
-    assert len(again) == len(FIRST) - there
+    assert 0 < there < len(FIRST) == len(known(file)) == there + len(again)
     assert [row["after"] for row in found] == [edit.after for edit in FIRST]
     assert [row["outcome"] for row in found].count("disagrees") == there
-    assert len(known(file)) == len(FIRST)
     said = capsys.readouterr().err.splitlines()
     assert said[-1].startswith(f"{len(again)} of {len(again)}: survived")
-
-
-def test_a_finished_campaign_tries_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "mutants.jsonl"
-    first = run(FIRST, file, Tried)
-
-    assert run(FIRST, file, lambda edit: pytest.fail(str(edit))) == first
+    assert run(FIRST, file, lambda edit: pytest.fail(str(edit))) == found  # now nothing is left to try
 
 
 def test_more_patience_tries_the_unfinished_anew(tmp_path: Path) -> None:
     file, again = tmp_path / "mutants.jsonl", list[Edit]()
-    with file.open("w") as log:
-        for edit, outcome in zip(FIRST, ("unfinished", *["inert"] * 5), strict=True):
-            log.write(json.dumps(finding(edit, outcome, patience=60.0)) + "\n")
-
-    def on_trial(edit: Edit) -> Tried:
-        again.append(edit)
-        return Tried(edit)
-
+    outcomes = zip(FIRST, ("unfinished", *["inert"] * 5), strict=True)
+    file.write_text("".join(json.dumps(finding(e, o, patience=60.0)) + "\n" for e, o in outcomes))
     for patience in (60.0, 90.0):
-        campaign(FIRST, on_trial, file, 2, wait=0.0, patience=patience)
+        campaign(FIRST, lambda e: again.append(e) or Tried(e), file, 2, wait=0.0, patience=patience)
     assert again == FIRST[:1]
-    assert known(file)[next(iter(known(file)))]["outcome"] == "inert"
 
 
 # --- one edit
 
 
-def before(verdict: str = "agrees") -> dict[str, Row]:
-    return {"a": Row(verdict, [[1.0, 1.01, 1.0, 1.02, 0.1]])}
-
-
-def row(
-    verdict: str, measured: float = 1.01, *, surprise: bool = False, error: str = "", reason: str = ""
-) -> SimpleNamespace:
+def row(verdict: str, measured: float = 1.01, *, surprise: bool = False, error: str = "") -> SimpleNamespace:
     point = SimpleNamespace(
-        predicted=1.0, measured=measured, lower=1.0, upper=1.02, margin=0.1, reason=reason
+        predicted=1.0, measured=measured, lower=1.0, upper=1.02, margin=0.1, reason="budget"
     )
-    return SimpleNamespace(
-        id="a", kind="mean", verdict=verdict, surprise=surprise, error=error, points=[point]
-    )
+    rest = {"surprise": surprise, "error": error, "points": [point]}
+    return SimpleNamespace(id="a", kind="mean", verdict=verdict, **rest)
 
 
 def judged(was: str, *rows: Any, refused: str = "", blocks: float = 0.0) -> Finding:
     """What comes of an edit of which the only claim has these rows."""
-    told = Told(["paper/a"], ["paper/a"], before(was), {}, Path(), math.inf)
-    trial = Judging(told, lambda _: None)
+    before = {"a": Row(was, [[1.0, 1.01, 1.0, 1.02, 0.1]])}
+    trial = Judging(Told(["paper/a"], ["paper/a"], before, {}, Path(), math.inf), lambda _: None)
     trial.claims = {"paper/a": SimpleNamespace(id="paper/a", experiment=SimpleNamespace(id="paper/draws"))}
     vars(trial).update(_effect=lambda _: blocks, _judged=lambda *_: iter([("paper/a", list(rows), refused)]))
     trial.found.moved = blocks
@@ -126,28 +105,25 @@ def judged(was: str, *rows: Any, refused: str = "", blocks: float = 0.0) -> Find
 
 
 @pytest.mark.parametrize(
-    ("outcome", "found"),
+    ("outcome", "was", "rows", "more"),
     [
-        ("inert", lambda: judged("agrees", row("agrees"))),
-        ("survived", lambda: judged("agrees", row("agrees", 1.03))),
-        ("survived", lambda: judged("agrees", row("agrees"), blocks=1e-6)),
-        ("disagrees", lambda: judged("agrees", row("disagrees", 1.3, surprise=True))),
-        ("disagrees", lambda: judged("disagrees", row("agrees", 1.0, surprise=True))),
-        ("broken", lambda: judged("agrees", row("broken", error="Traceback", surprise=True))),
-        ("refused", lambda: judged("agrees", refused="have a rival far enough away")),
-        ("undecided", lambda: judged("agrees", row("undecided", 1.1, reason="budget"))),
-        ("undecidable", lambda: judged("agrees", row("undecided", 1.1, reason="budget", surprise=True))),
-        ("survived", lambda: judged("undecided", row("undecided", 1.1))),
+        ("inert", "agrees", [row("agrees")], {}),
+        ("survived", "agrees", [row("agrees", 1.03)], {}),
+        ("survived", "agrees", [row("agrees")], {"blocks": 1e-6}),
+        ("disagrees", "agrees", [row("disagrees", 1.3, surprise=True)], {}),
+        ("disagrees", "disagrees", [row("agrees", 1.0, surprise=True)], {}),
+        ("broken", "agrees", [row("broken", error="Traceback", surprise=True)], {}),
+        ("refused", "agrees", [], {"refused": "have a rival far enough away"}),
+        ("undecided", "agrees", [row("undecided", 1.1)], {}),
+        ("undecidable", "agrees", [row("undecided", 1.1, surprise=True)], {}),
+        ("survived", "undecided", [row("undecided", 1.1)], {}),
     ],
 )
-def test_outcomes(outcome: str, found: Callable[[], Finding]) -> None:
-    assert found().outcome == outcome
-
-
-def test_what_moved_is_counted_in_margins() -> None:
-    found = judged("agrees", row("agrees", 1.03))
-
-    assert (found.mover, round(found.margins, 6)) == ("paper/a", 0.2)
+def test_outcomes(outcome: str, was: str, rows: list[Any], more: dict[str, Any]) -> None:
+    found = judged(was, *rows, **more)
+    assert found.outcome == outcome
+    if rows and rows[0].points[0].measured == 1.03:  # what moved is counted in margins
+        assert (found.mover, round(found.margins, 6)) == ("paper/a", 0.2)
 
 
 def test_a_block_is_compared_bit_for_bit() -> None:
@@ -156,69 +132,50 @@ def test_a_block_is_compared_bit_for_bit() -> None:
     nudged[3, 1] = np.nextafter(nudged[3, 1], 9.0)
 
     assert shift(block, block.copy()) == 0.0
-    assert 0.0 < shift(block, nudged) < 1e-9
-    assert shift(block, 1.02 * block) > 1e-3
+    assert 0.0 < shift(block, nudged) < 1e-9 < 1e-3 < shift(block, 1.02 * block)
     assert shift(block, block[:, :2]) == math.inf
 
 
-def never_ends(_: Any, told: Any, tell: Callable[[dict[str, Any]], None]) -> None:
-    tell({**dataclasses.asdict(Finding()), "doing": "paper/slow"})
-    time.sleep(60)
-
-
-def dies(_: Any, told: Any, tell: Callable[[dict[str, Any]], None]) -> None:
-    tell({**dataclasses.asdict(Finding()), "doing": "paper/dead"})
-    raise SystemExit
-
-
-@pytest.mark.parametrize(
-    ("how", "outcome", "claim"), [(never_ends, "hung", "paper/slow"), (dies, "broken", "paper/dead")]
-)
+@pytest.mark.parametrize(("outcome", "end"), [("hung", lambda: time.sleep(60)), ("broken", sys.exit)])
 def test_a_child_that_does_not_come_back(
-    how: Any, outcome: str, claim: str, monkeypatch: pytest.MonkeyPatch
+    outcome: str, end: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.mutants.trial.judge", how)
+    def judge(_: Any, told: Any, tell: Callable[[dict[str, Any]], None]) -> None:
+        tell({**dataclasses.asdict(Finding()), "doing": "paper/slow"})
+        end()
+
+    monkeypatch.setattr("benchmarks.mutants.trial.judge", judge)
     trial = Trial(FIRST[0], Told([], ["paper/a"], {}, {}, Path(), 0.2))
+    found = ended(trial)
+    assert (found["outcome"], found["claim"], found["asked"]) == (outcome, "paper/slow", 1)
+    assert found["outcome"] in CAUGHT
+
+
+def ended(trial: Trial) -> dict[str, Any]:
     while (found := trial.poll()) is None:
         time.sleep(0.01)
-
-    assert (found["outcome"], found["claim"], found["asked"]) == (outcome, claim, 1)
-    assert found["outcome"] in CAUGHT
+    return found
 
 
 @pytest.mark.slow
 def test_an_error_in_a_law_is_caught_and_its_absence_is_not() -> None:
     """A real claim in forked processes: constants of linear networks, against their closed form."""
     preload()
-    error = next(
-        e
-        for e in edits(ROOT, "theory/fisher/_wide.py")
-        if (e.function, e.kind) == ("entry_variances", "factor")
-    )
-    none = error._replace(after=error.before)
-    found: list[dict[str, Any]] = []
-    for edit in (none, error):
-        told = Told([], ["karakida2019/linear-bound-constants"], {}, {}, Path("nowhere"), 60.0)
-        trial = Trial(edit, told)
-        while (row := trial.poll()) is None:
-            time.sleep(0.01)
-        found.append(row)
-
+    wide = edits(ROOT, "theory/fisher/_wide.py")
+    error = next(e for e in wide if (e.function, e.kind) == ("entry_variances", "factor"))
+    told = Told([], ["karakida2019/linear-bound-constants"], {}, {}, Path("nowhere"), 60.0)
+    found = [ended(Trial(edit, told)) for edit in (error._replace(after=error.before), error)]
     assert [(row["outcome"], row["run"]) for row in found] == [("survived", 1), ("disagrees", 1)]
 
 
 # --- what is kept and shown
 
 
-ORIGIN = {"seed": 3, "commit": "abc", "date": "2026-11-23"}
-COUNTS = {"folder": "theory", "passed": 5, "not_executed": 6, "executed": 70}
-
-
 def made(*outcomes: str) -> dict[str, Any]:
-    found = [
-        finding(edit, o, margins=0.123456, mover="a/b") for edit, o in zip(FIRST, outcomes, strict=False)
-    ]
-    return summary(COUNTS | ORIGIN, found, ROOT)
+    tried = zip(FIRST, outcomes, strict=False)
+    found = [finding(edit, o, margins=0.123456, mover="a/b") for edit, o in tried]
+    counts = {"folder": "theory", "passed": 5, "not_executed": 6, "executed": 70}
+    return summary(counts | {"seed": 3, "commit": "abc", "date": "2026-11-23"}, found, ROOT)
 
 
 def put_on_record(folder: Path, *made: dict[str, Any]) -> tuple[Campaign, ...]:
@@ -242,15 +199,17 @@ def test_a_record_is_read_as_it_was_made(tmp_path: Path) -> None:
 def test_a_new_campaign_replaces_that_of_its_folder_and_keeps_reasons(tmp_path: Path) -> None:
     other = made("survived") | {"folder": "simulate"}
     old = put_on_record(tmp_path, made("disagrees", "survived"), other)
-    reasoned = old[0].survivors[0]._replace(reason="route: so")
-    one = old[0]._replace(survivors=[reasoned])
+    one = old[0]._replace(survivors=[old[0].survivors[0]._replace(reason="route: so")])
     (tmp_path / "campaign.json").write_text(record.written([one._asdict(), old[1]._asdict()]))
 
     again = made("survived", "undecided")
     again["survivors"][1]["line"] += 7
-    new, kept = put_on_record(tmp_path, again)
+    new, kept = both = put_on_record(tmp_path, again)
     assert kept == old[1]
     assert [s.reason for s in new.survivors] == ["", "route: so"]
+    page = record.document(both)  # where survivors without a reason come first
+    assert page.index("**none**") < page.index("route: so")
+    assert "Survivors: 2, 1 of them without a reason" in page
 
 
 def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
@@ -262,29 +221,13 @@ def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
     assert campaigns(tmp_path / "none.json") == ()
 
 
-def test_survivors_without_a_reason_come_first_on_the_page(tmp_path: Path) -> None:
-    kept = made("survived", "survived")
-    kept["survivors"][0]["reason"] = "margin: 0.2 % of 1 %"
-    page = record.document(put_on_record(tmp_path, kept))
-
-    assert page.index("**none**") < page.index("margin: 0.2 %")
-    assert "Survivors: 2, 1 of them without a reason" in page
-
-
-def test_the_page_is_that_of_the_record() -> None:
+def test_the_record_says_all_that_was_tried_and_why_the_rest_survived() -> None:
+    """What cancels because two sides of a claim share the code is no reason."""
     assert record.PAGE.read_text() == record.document(campaigns())
-
-
-def test_the_record_says_all_that_was_tried() -> None:
-    for one in campaigns(FILE):
+    for one in campaigns():
         assert one.all.tried == sum(t.tried for t in one.rooms.values())
         assert len(one.survivors) == one.all.live - one.all.caught
-
-
-def test_reasons_have_a_class_and_margins_their_numbers() -> None:
-    """What cancels because two sides of a claim share the code is no reason."""
-    for reason in (s.reason for one in campaigns() for s in one.survivors if s.reason):
-        kind, _, why = reason.partition(": ")
-        assert why and kind in ("identity", "accuracy", "margin", "route", "reported", "setting")
-        assert kind != "margin" or why.count("%") >= 2
-        assert "cancel" not in why and "control variate" not in why
+        for kind, _, why in (s.reason.partition(": ") for s in one.survivors if s.reason):
+            assert why and kind in ("identity", "accuracy", "margin", "route", "reported", "setting")
+            assert kind != "margin" or why.count("%") >= 2
+            assert "cancel" not in why and "control variate" not in why

@@ -22,6 +22,10 @@ def request(address: str) -> dict:
     return {"method": "Network.requestWillBeSent", "params": {"request": {"url": address}}}
 
 
+def event(method: str, **params: object) -> dict:
+    return {"method": method, "params": params}
+
+
 @pytest.mark.parametrize(
     ("event", "said"),
     [
@@ -29,20 +33,11 @@ def request(address: str) -> dict:
         (request("data:,"), None),
         (request("https://example.org/a.js"), "request: https://example.org/a.js"),
         (request("file:///reports/elsewhere.css"), "request: file:///reports/elsewhere.css"),
-        (
-            {"method": "Runtime.exceptionThrown", "params": {"exceptionDetails": {"text": "no such name"}}},
-            "script: no such name",
-        ),
-        ({"method": "Runtime.consoleAPICalled", "params": {"type": "log", "args": ["x"]}}, None),
-        (
-            {"method": "Runtime.consoleAPICalled", "params": {"type": "error", "args": ["x"]}},
-            "console: ['x']",
-        ),
-        (
-            {"method": "Log.entryAdded", "params": {"entry": {"level": "error", "text": "refused"}}},
-            "log: refused",
-        ),
-        ({"method": "Page.loadEventFired", "params": {}}, None),
+        (event("Runtime.exceptionThrown", exceptionDetails={"text": "no name"}), "script: no name"),
+        (event("Runtime.consoleAPICalled", type="log", args=["x"]), None),
+        (event("Runtime.consoleAPICalled", type="error", args=["x"]), "console: ['x']"),
+        (event("Log.entryAdded", entry={"level": "error", "text": "refused"}), "log: refused"),
+        (event("Page.loadEventFired"), None),
     ],
 )
 def test_errors_and_requests_that_leave_the_folder_are_said(event: dict, said: str | None) -> None:
@@ -64,12 +59,3 @@ def test_errors_and_requests_that_leave_the_folder_are_said(event: dict, said: s
 def test_links_lead_to_a_page_and_a_place_on_it(link: str, said: str | None) -> None:
     found = list(unresolved([link, link], {PAGE: {"find", "a b"}}, FOLDER))
     assert found == ([said + link] if said else [])
-
-
-def test_a_browser_that_has_gone_is_an_error(tmp_path: Path) -> None:
-    """Nothing is waited for that cannot come."""
-    (tmp_path / "nothing").touch()
-    out, into = (tmp_path / "nothing").open("rb"), (tmp_path / "said").open("wb")
-    with out, into, pytest.raises(RuntimeError, match="the browser has gone"):
-        Tab(into.fileno(), out.fileno()).ask("Page.enable")
-    assert (tmp_path / "said").read_bytes() == b'{"id": 1, "method": "Page.enable", "params": {}}\0'

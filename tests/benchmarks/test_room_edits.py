@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.house import room_edits
 from benchmarks.house.room_edits import again, in_room, kept, main, mirror_of
+from benchmarks.mutants.edits import Edit
 
 LAW = """
 def larger(a, b):
@@ -82,27 +82,23 @@ def test_an_edit_is_found_again_where_the_code_has_gone(tree: Path) -> None:
     (tree / "room/law.py").write_text("# moved\n\n\n" + head, encoding="utf-8")
     (tree / "room/doubles.py").write_text("\n" + law.replace("x + x", "(x + x)"), encoding="utf-8")
     now = in_room(tree, "room")
-    found = [again(row, tree, now) for row in rows]
-    assert [(e.function, e.before, e.after) for e in found if e] == [
-        (e.function, e.before, e.after) for e in every
-    ]
+    names = [(edit.function, edit.before, edit.after) for edit in every]
+    assert [(e.function, e.before, e.after) for row in rows if (e := again(row, tree, now))] == names
 
     (tree / "room/doubles.py").unlink()
-    gone = [row["function"] for row in rows if again(row, tree, in_room(tree, "room")) is None]
-    assert set(gone) == {"twice"}
+    now = in_room(tree, "room")
+    assert {row["function"] for row in rows if again(row, tree, now) is None} == {"twice"}
 
 
 def test_equal_edits_of_one_function_are_told_apart(tree: Path) -> None:
-    (tree / "room/law.py").write_text(
-        "def f(x):\n    y = x + 1\n    x = x + 1\n    return x + 1\n", encoding="utf-8"
-    )
-    every = [edit for edit in in_room(tree, "room") if edit.kind == "sign"]
-    rows = [kept(edit, tree, every) for edit in every]
-    (tree / "room/law.py").write_text("def f(x):\n    x = x + 1\n    return x + 1\n", encoding="utf-8")
-    now = [edit for edit in in_room(tree, "room") if edit.kind == "sign"]
+    def signs(text: str) -> list[Edit]:
+        (tree / "room/law.py").write_text(text, encoding="utf-8")
+        return [edit for edit in in_room(tree, "room") if edit.kind == "sign"]
 
-    assert len(rows) == 3
-    assert [again(row, tree, now) for row in rows[1:]] == now
+    every = signs("def f(x):\n    y = x + 1\n    x = x + 1\n    return x + 1\n")
+    rows = [kept(edit, tree, every) for edit in every]
+    now = signs("def f(x):\n    x = x + 1\n    return x + 1\n")
+    assert len(rows) == 3 and [again(row, tree, now) for row in rows[1:]] == now
 
 
 @pytest.mark.slow
@@ -131,4 +127,3 @@ def test_tests_that_notice_less_than_before_are_reported(
 def test_a_room_or_a_file_is_needed() -> None:
     with pytest.raises(SystemExit, match="2"):
         main([])
-    assert room_edits.ROOT.joinpath("benchmarks").is_dir()

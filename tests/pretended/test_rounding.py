@@ -134,20 +134,18 @@ def test_the_sweep_over_a_real_device_prints_a_line_for_each(capsys: pytest.Capt
     assert "| granziol2022/wishart-edge | 0 |" in out and "1 blocks, 0 of them wrong" in err
 
 
-def test_a_block_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_takes_too_long_is_given_up_and_one_that_fails_says_where(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def never(block: Block, point: Point) -> dict[str, Any]:
         while True:
             pass
 
-    monkeypatch.setattr(on_a_device, "_all", {"never": Drawn("never", "experiment", never, (Point(),), "")})
-    found = on_a_device.tried("never", 1, "cpu", 0.05)
-    assert (found.here, found.there, found.gap) == (None, None, None) and not found.failure
-
-
-def test_a_block_that_fails_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(block: Block, point: Point) -> dict[str, Any]:
         raise RuntimeError("no kernel")
 
-    monkeypatch.setattr(on_a_device, "_all", {"f": Drawn("f", "experiment", failing, (Point(),), "")})
-    found = on_a_device.tried("f", 1, "cpu", 5.0)
-    assert "no kernel" in on_a_device.complaint(found)
+    blocks = {f.__name__: Drawn(f.__name__, "experiment", f, (Point(),), "") for f in (never, failing)}
+    monkeypatch.setattr(on_a_device, "_all", blocks)
+    found = on_a_device.tried("never", 1, "cpu", 0.05)
+    assert (found.here, found.there, found.gap) == (None, None, None) and not found.failure
+    assert "no kernel" in on_a_device.complaint(on_a_device.tried("failing", 1, "cpu", 5.0))

@@ -113,25 +113,21 @@ def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 @pytest.mark.usefixtures("anywhere")
-def test_measure_runs_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure_and_plan_run_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrices, "DENSITY_STEPS", 8)
     monkeypatch.setattr(matrices, "DENSITY_PROBES", 2)
-    here = measure.measure_problem(_problem("cpu"), top=2)
+
+    def found(device: str) -> tuple[Any, list[Any]]:
+        trials = plan.plan_problem(_problem(device), [3, 30], steps=6).trials
+        return measure.measure_problem(_problem(device), top=2), [trial.start for trial in trials]
+
+    here, starts = found("cpu")
     with pretended() as counts:
-        there = measure.measure_problem(_problem(NAME), top=2)
-    assert there.device == f"{NAME}:0"
+        there, others = found(NAME)
+    assert there.device == f"{NAME}:0" and others == pytest.approx(starts)
     for one, other in ((here.hessian, there.hessian), (here.gauss_newton, there.gauss_newton)):
         np.testing.assert_allclose([e.value for e in other.top], [e.value for e in one.top], rtol=1e-9)
         assert other.trace.value == pytest.approx(one.trace.value, rel=1e-9)
-    assert counts.host_share < 0.2
-
-
-@pytest.mark.usefixtures("anywhere")
-def test_plan_runs_on_the_device() -> None:
-    here = plan.plan_problem(_problem("cpu"), [3, 30], steps=6)
-    with pretended() as counts:
-        there = plan.plan_problem(_problem(NAME), [3, 30], steps=6)
-    assert [t.start for t in there.trials] == pytest.approx([t.start for t in here.trials])
     assert counts.host_share < 0.2
 
 

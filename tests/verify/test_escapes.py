@@ -74,23 +74,15 @@ def test_a_results_file_shows_its_names_by_their_escapes() -> None:
     row = sample().rows[0]
     point = replace(row.points[0], parameters={"law": EVIL})
     row = replace(row, id=f"x/{EVIL}", claim=f"x/{EVIL}", points=[point], finding=EVIL, surprise=True)
-    made = results.load(_saved(replace(sample(), rows=[row], observations=[])))
+    file, page = Path("results.json"), Path("page.html")
+    results.save(replace(sample(), rows=[row], observations=[]), file)
+    assert "\\u202e" in file.read_text()  # JSON's own escape: nothing is lost there
+    page.write_text(report.document(results.load(file)), encoding="utf-8")
 
-    page = words_of(_page(made))
-    assert page.count(SHOWN) > 4 and not set("\x1b\u202e\u2066\u200f\x85\u2028") & set(page)
+    text = words_of(page)
+    assert text.count(SHOWN) > 4 and not set("\x1b\u202e\u2066\u200f\x85\u2028") & set(text)
     block = terminal.surprise_block(wording.legible(row))
     assert "\u202e" not in block and r"a\nb\x1b[2J\u202ec" in block
-
-
-def _saved(made: results.Results) -> Path:
-    results.save(made, Path("results.json"))
-    assert "\\u202e" in Path("results.json").read_text()  # JSON's own escape: nothing is lost there
-    return Path("results.json")
-
-
-def _page(made: results.Results) -> Path:
-    Path("page.html").write_text(report.document(made), encoding="utf-8")
-    return Path("page.html")
 
 
 def test_tracebacks_and_formulas_keep_their_lines() -> None:
@@ -100,20 +92,20 @@ def test_tracebacks_and_formulas_keep_their_lines() -> None:
     assert wording.legible(row).statement == "a\nb"
 
 
-@pytest.mark.parametrize("command", ["measure", "plan"])
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "more"), [("measure", "--top 1"), ("plan", "--batch-sizes 2")])
 def test_a_model_of_such_a_name_is_shown_by_its_escapes(
-    command: str, capsys: pytest.CaptureFixture[str]
+    command: str, more: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path(f"{NAME}.py").write_text("from torch import nn\nnet = nn.Linear(2, 2)\n")
     np.savez("data.npz", x=np.eye(4, 2), y=np.arange(4) % 2)
-    more = ["--top", "1"] if command == "measure" else ["--batch-sizes", "2"]
-    words = [command, "--model", f"{NAME}.py:net", "--data", "data.npz", "--output", NAME, *more]
+    model = ["--model", f"{NAME}.py:net"]
+    words = [command, *model, "--data", "data.npz", "--output", NAME, *more.split()]
 
     assert cli.main(words) == 0
     out, err = capsys.readouterr()
-    assert out.startswith(f"{NAME_SHOWN}.py:net on data.npz")
-    assert f"page: {NAME_SHOWN}/{command}.html" in out
+    assert out.startswith(f"{NAME_SHOWN}.py:net on data.npz") and f"{NAME_SHOWN}/{command}.html" in out
     assert not set("\x1b\u202e") & set(out + err + Path(NAME, f"{command}.html").read_text())
     assert json.loads(Path(NAME, f"{command}.json").read_text())["name"] == f"{NAME}.py:net on data.npz"
     assert cli.main([*words, "--model", f"{NAME}.py:none"]) == 2
-    assert NAME_SHOWN in (told := capsys.readouterr().err) and len(told.splitlines()) == 1
+    assert NAME_SHOWN in (told := capsys.readouterr().err) and told.count("\n") == 1

@@ -101,27 +101,24 @@ EXACT = Identity(
 )
 
 
-def _observation(name: str, simulate: Any = pairs, **more: Any) -> Observation:
+def _observation(name: str, simulate: Any = pairs) -> Observation:
     return Observation(
-        **{
-            "id": f"beyond/{name}",
-            "entries": ("D1",),
-            "source": "toy",
-            "title": "Uniform variables",
-            "note": "The second prediction forgets a square root, and is too large by 2 to 8.",
-            "replicate": "one row of uniform variables",
-            "simulate": simulate,
-            "points": (Point(scale=0.7, size=(4, 16, 64)), Point(scale=1.1, size=(4, 16, 64))),
-            "along": "size",
-            "columns": (
-                Column(score="good", heading="right", ratio=True),
-                Column(score="bad", heading="without the root", ratio=True),
-                Column(score="spent", heading="sum"),
-            ),
-            "replicates": 3,
-            "seconds": 0.01,
-            **more,
-        }
+        id=f"beyond/{name}",
+        entries=("D1",),
+        source="toy",
+        title="Uniform variables",
+        note="The second prediction forgets a square root, and is too large by 2 to 8.",
+        replicate="one row of uniform variables",
+        simulate=simulate,
+        points=(Point(scale=0.7, size=(4, 16, 64)), Point(scale=1.1, size=(4, 16, 64))),
+        along="size",
+        columns=(
+            Column(score="good", heading="right", ratio=True),
+            Column(score="bad", heading="without the root", ratio=True),
+            Column(score="spent", heading="sum"),
+        ),
+        replicates=3,
+        seconds=0.01,
     )
 
 

@@ -43,14 +43,9 @@ class Routes:
             deliver = partial(self._found.__setitem__, point)
             pump.call(deliver, _run_routes, routes=claim.routes, name=name, point=point, seed=settings.seed)
 
-    @property
-    def done(self) -> bool:
-        """Whether all of them have come."""
-        return len(self._found) == len(self._points)
-
     def found(self) -> tuple[list[tuple[Point, Arrays]], float]:
         """The routes at every point, and the seconds they took; turns the pump until they are there."""
-        while not self.done:
+        while len(self._found) < len(self._points):
             for complete in self._pump.turn():
                 complete.look()
         arrived = {point: future.result() for point, future in self._found.items()}
@@ -130,22 +125,20 @@ def _outcome(
     claim: Identity, point: Point, found: Arrays, measured: str, shown: str, rivals: list[str]
 ) -> PointOutcome:
     """The difference of two routes, relative to the largest entry, against the tolerance."""
-    difference = _difference(found[measured], found[shown])
+    off = {name: _difference(found[measured], found[name]) for name in (shown, *rivals)}
+    tolerance, difference = claim.tolerance, off[shown]
     return PointOutcome(
         parameters=dict(point),
-        verdict=Verdict.AGREES if difference <= claim.tolerance else Verdict.DISAGREES,
+        verdict=Verdict.AGREES if difference <= tolerance else Verdict.DISAGREES,
         predicted=0.0,
-        margin=claim.tolerance,
+        margin=tolerance,
         measured=difference,
         lower=difference,
         upper=difference,
-        rivals=[_rival(n, _difference(found[measured], found[n]), claim.tolerance) for n in rivals],
-    )
-
-
-def _rival(name: str, difference: float, tolerance: float) -> RivalOutcome:
-    return RivalOutcome(
-        name=name, value=difference, margins=difference / tolerance, rejected=difference > 2 * tolerance
+        rivals=[
+            RivalOutcome(name=n, value=off[n], margins=off[n] / tolerance, rejected=off[n] > 2 * tolerance)
+            for n in rivals
+        ],
     )
 
 

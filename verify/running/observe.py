@@ -34,37 +34,14 @@ class Watch(Draws):
         self.done = True
 
 
-def watched(observation: Observation, watches: Sequence[Watch], pump: Pump, settings: Settings) -> Observed:
-    """The record of an observation, from its watches at all points."""
+def watched(o: Observation, watches: Sequence[Watch], pump: Pump, settings: Settings) -> Observed:
+    """The record of an observation, from its watches; no groups where something crashed or does not fit."""
     finish(watches, pump)
-    return tabulated(observation, watches, settings)
-
-
-def kinds_of(claims: Sequence[Any], observations: Sequence[Any]) -> str:
-    """What a selection holds.
-
-    >>> kinds_of(["a claim"], []), kinds_of(["a claim"], ["an observation"])
-    ('claims', 'claims and observations')
-    """
-    if not observations:
-        return "claims"
-    return "claims and observations" if claims else "observations"
-
-
-def tabulated(observation: Observation, runs: Sequence[Draws], settings: Settings) -> Observed:
-    """The table, from the replicates at each point; without groups where something crashed or does not fit."""
-    seconds = math.fsum(run.seconds for run in runs)
-    error, groups = next((run.error for run in runs if run.error), ""), []
+    error, groups = next((run.error for run in watches if run.error), ""), []
     try:
-        groups = [] if error else [_group(observation, run.point, run.scores) for run in runs]
+        groups = [] if error else [_group(o, run.point, run.scores) for run in watches]
     except Exception as problem:  # the scores are not those that the columns show
         error = traceback_of(problem)
-    return _record(observation, settings, seconds, groups, error)
-
-
-def _record(
-    o: Observation, settings: Settings, seconds: float, groups: list[ObservedGroup], error: str
-) -> Observed:
     return Observed(
         id=o.id,
         paper=o.paper,
@@ -78,11 +55,22 @@ def _record(
         axis=o.axis or o.along,
         columns=[ObservedColumn(score=c.score, heading=c.heading, ratio=c.ratio) for c in o.columns],
         replicates=settings.repeats(o),
-        seconds=round(seconds, 3),
+        seconds=round(math.fsum(run.seconds for run in watches), 3),
         rerun=rerun_command(o.id, settings),
         groups=groups,
         error=error,
     )
+
+
+def kinds_of(claims: Sequence[Any], observations: Sequence[Any]) -> str:
+    """What a selection holds.
+
+    >>> kinds_of(["a claim"], []), kinds_of(["a claim"], ["an observation"])
+    ('claims', 'claims and observations')
+    """
+    if not observations:
+        return "claims"
+    return "claims and observations" if claims else "observations"
 
 
 def _group(observation: Observation, point: Point, scores: Scores) -> ObservedGroup:

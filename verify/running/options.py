@@ -46,24 +46,20 @@ class Options:
     claim: Sequence[str] = _several("judge this claim, or make this observation, only, from any tier", "ID")
     paper: Sequence[str] = _several("this paper's claims and observations only", "NAME")
     tier: str = _chosen(
-        "cheap checks only (smoke), all but the dearest claims and observations (default), or everything, claims"
-        " with up to eight times the replicates and observations with four times theirs (full)",
+        "cheap checks (smoke), all but the dearest (default), or all with up to eight times the replicates (full)",
         *(tier.value for tier in Tier),
     )
     seed: int | None = _asked(f"suite seed, an integer >= 0 (default {SEED})", "N", type=int)
     vary_seed: bool = _switch("draw a new suite seed and print it")
     replicates: int | None = _asked(
-        "most replicates per point, in place of each experiment's own number (observations: or fewer)",
-        "N",
-        type=int,
+        "most replicates per point, in place of each experiment's own", "N", type=int
     )
     data: str = _asked(
         "images for the real networks (x_train, y_train) in place of the embedded digits", "FILE.npz", ""
     )
     device: str = _asked("cpu (default), cuda, cuda:<index> or auto", "NAME", "cpu")
     draws: str = _chosen(
-        "where normal numbers come from: streams of the CPU, or a generator that counts, on the device (default:"
-        " streams on the CPU, counted elsewhere; a replay draws as the recorded run)",
+        "normal numbers from streams of the CPU, or counted on the device (default: as device or replay has it)",
         STREAMS,
         COUNTED,
     )
@@ -72,8 +68,7 @@ class Options:
     )
     executor: str | None = _asked("run on this Dask cluster instead of local processes", "dask://HOST:PORT")
     report_dir: str = _asked(
-        "where report.html and results.json go; those of an earlier run are replaced, what it drew is read and not"
-        " drawn again",
+        "where report.html and results.json go; what an earlier run drew there is not drawn again",
         "FOLDER",
         "",
     )

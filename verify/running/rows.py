@@ -6,7 +6,6 @@ import math
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -33,17 +32,14 @@ from verify.results.lines import drawn_at_points_only, spans_decades, strays
 if TYPE_CHECKING:
     from verify.running.settings import Settings
 
-CURVE_POINTS = 97
-"""Places of the grid, from which a curve takes those it needs to look smooth."""
-
-COARSE = 8
-"""Every so many of them are always taken, and one between each two of these."""
+CURVE_POINTS = 13
+"""Places across the points and beside them, between which a curve takes those it needs to look smooth."""
 
 STRAIGHT = 1 / 400
 """Part of an axis by which a line may miss: less than a pixel."""
 
-BISECTIONS = 6
-"""Of the distance of two neighbours of the grid where a formula jumps between them: less than a pixel is left."""
+HALVINGS = 9
+"""Of the distance of two such places where a formula bends or jumps: less than a pixel is left."""
 
 SHOWN = 7
 """Digits of a curve: fewer would miss the table, which is to be met to a millionth; a picture shows four."""
@@ -238,9 +234,10 @@ def _curves(claim: Claim, reading: Reading, found: Found, *, between: bool) -> l
         made = [_measured_curve(claim, reading, found, others, at) for at in settings]
         return [curve for curve in made if curve.x][:MOST_CURVES]
     values = [p[claim.axis] for p in points]
-    kept = sorted({float(value) for value in values})
-    x = _grid(values) if between else kept
-    return [_curve(claim, reading, others, at, x, kept) for at in list(settings.values())[:MOST_CURVES]]
+    x = _grid(values) if between else sorted({float(value) for value in values})
+    return [
+        _curve(claim, reading, others, at, x, between=between) for at in list(settings.values())[:MOST_CURVES]
+    ]
 
 
 def _setting(claim: Claim, point: Mapping[str, Any]) -> Point:
@@ -301,70 +298,43 @@ def _grid(values: Sequence[float]) -> list[float]:
 
 
 def _curve(
-    claim: Claim,
-    reading: Reading,
-    others: Sequence[Reading],
-    at: Point,
-    x: Sequence[float],
-    kept: Sequence[float],
+    claim: Claim, reading: Reading, others: Sequence[Reading], at: Point, x: Sequence[float], *, between: bool
 ) -> Curve:
-    """At the places of a grid that a picture needs, and at those kept; at these alone where the grid has no others."""
+    """At these places, and `between` them where a picture needs others."""
     rivals = {**_rivals(claim, reading), **{r.label: r.predict for r in others}}
 
     def said(x: float) -> list[float]:
         return [_value(claim, formula, at, x) for formula in (reading.predict, *rivals.values())]
 
     whole = isinstance(at[claim.axis], int)
-    found = {v: said(v) for v in x} if x == kept else _bends(x, {*kept}, said, whole=whole)
+    found = _bends(x, said, whole=whole) if between else {v: said(v) for v in x}
     predicted, *values = zip(*found.values(), strict=True)
     return _made(claim, at, found, predicted, dict(zip(rivals, values, strict=True)))
 
 
 def _bends(
-    grid: Sequence[float], kept: set[float], said: Callable[[float], list[float]], *, whole: bool = False
+    grid: Sequence[float], said: Callable[[float], list[float]], *, whole: bool = False
 ) -> dict[float, list[float]]:
-    """What formulas say at those places of a grid between which all of them look straight, and at those kept.
+    """What formulas say at the places of a grid, and between them until all look straight, jumps as steep as they are.
 
-    Between two neighbours of the grid are others where a formula jumps, `whole` numbers if there are no others.
+    Between `whole` numbers are no others.
     """
-    known = {i: said(x) for i, x in enumerate(grid) if i % COARSE == 0 or x in kept or i == len(grid) - 1}
+    known = {x: said(x) for x in grid}
     scale, decades = _extent([values[0] for values in known.values()])
     if not scale:  # a prediction of 0 everywhere: what stands beside it has one
         scale, _ = _extent([y for values in known.values() for y in values])
-    u = np.log(grid) if spans_decades([grid[0], grid[-1]]) else np.asarray(grid)
-    between = list(pairwise(sorted(known)))
-    while between:
-        a, b = between.pop()
-        if b - a > 1:
-            m = (a + b) // 2
-            known[m] = said(grid[m])
-            share = (u[m] - u[a]) / (u[b] - u[a])
-            if any(_bent(y, share, scale, decades) for y in zip(known[a], known[m], known[b], strict=True)):
-                between += [(a, m), (m, b)]
-    bent = partial(_bent, scale=scale, decades=decades)
-    return dict(sorted(_jumps(grid, known, said, bent, whole=whole).items()))
-
-
-def _jumps(
-    grid: Sequence[float],
-    known: Mapping[int, list[float]],
-    said: Callable[[float], list[float]],
-    bent: Callable[[tuple[float, float, float], float], bool],
-    *,
-    whole: bool,
-) -> dict[float, list[float]]:
-    """Places between neighbours of a grid where a formula jumps or turns: a step is drawn as steep as it is."""
-    found = {grid[i]: known[i] for i in known}
-    between = [(grid[i], grid[i + 1], BISECTIONS) for i in known if i + 1 in known]
+    along = math.log if spans_decades([grid[0], grid[-1]]) else float
+    between = [(a, b, HALVINGS) for a, b in pairwise(grid)]
     while between:
         a, b, left = between.pop()
-        m = (a + b) // 2 if whole else _as_drawn((a + b) / 2)
+        m = math.sqrt(a * b) if along is math.log else (a + b) / 2
+        m = float(round(m)) if whole else _as_drawn(m)
         if left and a < m < b:
-            middle = said(m)
-            if any(bent(y, (m - a) / (b - a)) for y in zip(found[a], middle, found[b], strict=True)):
-                found[m] = middle
+            known[m] = said(m)
+            share = (along(m) - along(a)) / (along(b) - along(a))
+            if any(_bent(y, share, scale, decades) for y in zip(known[a], known[m], known[b], strict=True)):
                 between += [(a, m, left - 1), (m, b, left - 1)]
-    return found
+    return dict(sorted(known.items()))
 
 
 def _extent(predicted: Sequence[float]) -> tuple[float, float]:

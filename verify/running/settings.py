@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from simulate.monte_carlo import BLOCK
+from verify.claims.images import DIGITS
 from verify.judging.judge import looks
 from verify.model import Experiment, Tier
 from verify.model.observation import Observation
@@ -15,8 +16,6 @@ FULL_FACTOR = 8
 
 FULL_REPEATS = 4
 """The same for observations, of which eight times as many would take hours."""
-
-DEFAULT_DATA = "digits"
 
 STREAMS, COUNTED = "streams", "counted"
 
@@ -35,7 +34,7 @@ class Settings:
     device: str = "cpu"
     workers: int = 1
     replicates: int | None = None
-    data: str = DEFAULT_DATA
+    data: str = DIGITS
     draws: str = ""
 
     def __post_init__(self) -> None:

@@ -4,12 +4,14 @@ import dataclasses
 import math
 from concurrent.futures import Executor
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
-from verify.model import ALPHA, Claim, Experiment, Identity, Kind
+from verify.model import ALPHA, Claim, ExactProperty, Experiment, Identity, Kind, StatisticalProperty
+from verify.model.domains import Between
 from verify.results import PointOutcome, Row
 from verify.running.engine import Session, Settings
 from verify.running.origin import refresh
@@ -33,33 +35,21 @@ GAMMAS = Experiment(
 )
 
 
+STATED: dict[str, Any] = {"entries": ("A1",), "source": "a paper", "statement": "x = k"}
+READS: dict[str, Any] = {
+    "score": "mean", "predict": lambda p: p.shape, "margin": 0.12, "margin_reason": "a test",
+}  # fmt: skip
+
+
 def claim(name: str = "mean", **changes) -> Claim:
-    plain = {
-        "id": f"paper/{name}",
-        "entries": ("A1",),
-        "source": "a paper",
-        "statement": "x = k",
-        "experiment": GAMMAS,
-        "score": "mean",
-        "predict": lambda p: p.shape,
-        "margin": 0.12,
-        "margin_reason": "a test",
-    }
-    return Claim(**{**plain, **changes})
+    return Claim(**{"id": f"paper/{name}", "experiment": GAMMAS, **STATED, **READS, **changes})
 
 
 MEAN = claim()
 HARD = claim("hard", margin=0.03)
-MISPRINT = claim(
-    "misprint", printed=lambda p: 2 * p.shape, finding="twice", rivals={"square": lambda p: p.shape**2}
-)
-RATIO = claim(
-    "ratio",
-    kind=Kind.RATIO,
-    score=("square", "mean"),
-    predict=lambda p: p.shape + 1,
-    margin=0.15,
-)
+SQUARE: dict[str, Any] = {"square": lambda p: p.shape**2}
+MISPRINT = claim("misprint", printed=lambda p: 2 * p.shape, finding="twice", rivals=SQUARE)
+RATIO = claim("ratio", kind=Kind.RATIO, score=("square", "mean"), predict=lambda p: p.shape + 1, margin=0.15)
 EVENT = claim(
     "event", kind=Kind.PROPORTION, score="above", predict=lambda p: 0.4, relative=False, margin=0.25
 )
@@ -67,6 +57,27 @@ PAIRED = claim(
     "paired", score="square", inputs={"mean": 2.0}, predict=lambda p: p.mean * (p.shape + 1), margin=0.3
 )
 ALL = (MEAN, HARD, MISPRINT, RATIO, EVENT, PAIRED)
+
+
+DOMAIN: dict[str, Any] = {"domain": {"shape": Between(1.1, 6.0)}, **STATED}
+STATISTICAL = StatisticalProperty(
+    id="paper/property",
+    simulate=gammas,
+    replicate="60 gamma variables",
+    examples=(Point(shape=2.3),),
+    rivals=SQUARE,
+    **DOMAIN,
+    **{**READS, "margin": 0.1},
+)
+EXACT = ExactProperty(
+    id="paper/exact",
+    violation=lambda rng, p: 0.0,
+    examples=(),
+    tolerance=1e-9,
+    tolerance_reason="rounding",
+    rivals={},
+    **DOMAIN,
+)
 
 
 def session(*claims, settings: Settings = SETTINGS, executor: Executor | None = None) -> Session:
@@ -86,10 +97,11 @@ def experiment(simulate, name: str = "other") -> Experiment:
     return dataclasses.replace(GAMMAS, id=f"paper/{name}", simulate=simulate)
 
 
-def two_routes(rng: np.random.Generator, point: Point) -> dict[str, object]:
+def _routes(rng: np.random.Generator, point: Point, *, names: tuple[str, ...]) -> dict[str, object]:
+    """The trace of a matrix, and what is as large, or not quite."""
     a = torch.from_numpy(rng.standard_normal((point.dim, point.dim)))
     trace = torch.linalg.eigvals(a).sum()
-    return {
+    found = {
         "trace": a.trace(),
         "eigenvalues": trace.real,
         "complex": trace.numpy(),
@@ -99,10 +111,6 @@ def two_routes(rng: np.random.Generator, point: Point) -> dict[str, object]:
         "infinite": math.inf,
         "close": a.trace() * (1 + 1e-12),
     }
-
-
-def some_routes(rng: np.random.Generator, point: Point, *, names: tuple[str, ...]) -> dict[str, object]:
-    found = two_routes(rng, point)
     return {name: found[name] for name in names}
 
 
@@ -110,15 +118,12 @@ def identity(theory: str = "eigenvalues", rivals: tuple[str, ...] = ("twice",), 
     names = ("trace", theory, *rivals, *filter(None, [changes.get("printed")]))
     plain = {
         "id": "paper/identity",
-        "entries": ("A1",),
-        "source": "a paper",
-        "statement": "tr A",
-        "routes": partial(some_routes, names=names),
+        "routes": partial(_routes, names=names),
         "points": (Point(dim=5), Point(dim=8)),
         "tolerance": 1e-10,
         "tolerance_reason": "rounding",
     }
-    return Identity(**{**plain, **changes})
+    return Identity(**{**STATED, **plain, **changes})
 
 
 def _two_inputs(block: Block, _: Point) -> dict[str, np.ndarray]:
@@ -126,11 +131,8 @@ def _two_inputs(block: Block, _: Point) -> dict[str, np.ndarray]:
     return {"score": x[:, 0], "near": x[:, 0] + 0.1 * x[:, 1], "far": np.exp(1.2 * x[:, 1])}
 
 
-SKEWED_RIVAL = Claim(
-    id="paper/skewed-rival",
-    entries=("A1",),
-    source="a paper",
-    statement="x = y",
+SKEWED_RIVAL = claim(
+    "skewed-rival",
     experiment=Experiment(
         id="paper/two-inputs",
         replicate="two normals",
@@ -143,7 +145,6 @@ SKEWED_RIVAL = Claim(
     predict=lambda p: p.near,
     margin=0.1,
     relative=False,
-    margin_reason="a test",
     rivals={"the skewed one": lambda p: p.far},
 )
 """Decided at once, while the interval of its rival, a lognormal variable, is blocked at first."""

@@ -40,11 +40,12 @@ def address() -> Iterator[str]:
         yield cluster.scheduler_address.replace("tcp://", "dask://")
 
 
-def judged(session: Session) -> tuple[list[Row | Observed], list[RunRecord]]:
-    rows = [row for claim in session.claims for row in session.rows(claim)]
-    rows += [session.observed(observation) for observation in session.observations]
-    timeless = [dataclasses.replace(row, seconds=0.0) for row in rows]
-    return timeless, [dataclasses.replace(record, seconds=0.0) for record in session.records()]
+def judged(made: Session) -> tuple[list[Row | Observed], list[RunRecord]]:
+    made.judge_all()
+    rows = [*made.finished_rows(), *made.finished_observations()]
+    return [dataclasses.replace(r, seconds=0.0) for r in rows], [
+        dataclasses.replace(record, seconds=0.0) for record in made.records()
+    ]
 
 
 def test_two_processes_of_a_cluster_give_the_scores_and_verdicts_of_one(address: str) -> None:

@@ -14,12 +14,12 @@ from simulate.monte_carlo import Block, Point, SerialExecutor, run_block
 from tests.verify.running.engine_runs import claim, experiment, session
 from verify.claims import registry
 from verify.model import Claim, Experiment, StatisticalProperty, Tier
+from verify.running import suite
 from verify.running.engine import Session
 from verify.running.replays import CLOSE
 from verify.running.request import requested
 from verify.running.settings import COUNTED, STREAMS, Settings
 from verify.running.store import Store
-from verify.running.suite import collect
 
 EXPERIMENTS: dict[str, Experiment] = {}
 for each in registry.claims():
@@ -65,39 +65,30 @@ def hashes(settings: Settings, store: Store | None = None) -> list[str]:
     return [record.sha256 for record in made.records()]
 
 
-@pytest.mark.parametrize(
-    ("device", "asked", "kept", "drawn_by"),
-    [
-        ("cpu", "", "", STREAMS),
-        ("cpu", STREAMS, "", STREAMS),
-        ("cpu", COUNTED, COUNTED, COUNTED),
-        ("cuda", "", "", COUNTED),
-        ("cuda", COUNTED, "", COUNTED),
-        ("cuda:1", STREAMS, STREAMS, STREAMS),
-    ],
-)
-def test_draws_are_those_of_the_device_unless_asked_for(
-    device: str, asked: str, kept: str, drawn_by: str
-) -> None:
-    settings = Settings(device=device, draws=asked)
-    assert (settings.draws, settings.drawn_by) == (kept, drawn_by)
+def test_draws_are_those_of_the_device_unless_asked_for() -> None:
+    for device, usual in (("cpu", STREAMS), ("cuda", COUNTED)):
+        for asked in ("", STREAMS, COUNTED):
+            settings = Settings(device=device, draws=asked)
+            assert settings.drawn_by == (asked or usual)
+            assert settings.draws == asked * (asked != usual)
 
 
 def test_a_run_draws_as_it_is_asked_to_and_files_it_so(tmp_path: Path) -> None:
     streams, counted = Settings(seed=7), Settings(seed=7, draws=COUNTED)
-    assert hashes(streams) == hashes(streams)
-    assert hashes(counted) == hashes(counted)
-    assert set(hashes(streams)).isdisjoint(hashes(counted))
+    found = {settings: hashes(settings) for settings in (streams, counted)}
+    assert set(found[streams]).isdisjoint(found[counted])
     for settings in (streams, counted, streams):  # what one has left is not taken for the other
         with Store(tmp_path, print) as store:
-            assert hashes(settings, store) == hashes(settings)
+            assert hashes(settings, store) == found[settings]
 
 
-def test_a_results_file_says_how_a_run_drew_and_what_did_not_reach_its_device() -> None:
+def test_a_results_file_says_how_a_run_drew_and_what_did_not_reach_its_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(suite, "PLANTED", ())
     asked = requested({"claim": ["granziol2022/edge"]}, tier=Tier.SMOKE, report_dir=None)
-    request = dataclasses.replace(asked, settings=dataclasses.replace(asked.settings, device="cuda"))
-    suite = collect(session(*request.claims, settings=request.settings), request, paged=False).suite
-    assert suite.draws == COUNTED
-    assert suite.host["beside_the_device"] == {
-        "granziol2022/edge": "eigenvalues of tridiagonal matrices, by LAPACK"
-    }
+    request = dataclasses.replace(asked, settings=Settings(device="cuda"))
+    made = suite.collect(session(settings=request.settings), request, paged=False).suite
+    assert made.draws == COUNTED
+    beside = {"granziol2022/edge": "eigenvalues of tridiagonal matrices, by LAPACK"}
+    assert made.host["beside_the_device"] == beside

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,11 @@ from tests.verify.running.engine_runs import claim, experiment
 from tests.verify.toy_claims import SEEN
 from verify.model import Claim, Tier
 from verify.model.observation import Cost, on_a_gpu
-from verify.running import replays
+from verify.running import replays, suite
 from verify.running.engine import Session
 from verify.running.replays import Again
 from verify.running.request import requested
 from verify.running.settings import COUNTED, Settings
-from verify.running.suite import collect, doubts
 
 
 def normals(block: Block, point: Point) -> dict[str, Any]:
@@ -28,26 +28,22 @@ def normals(block: Block, point: Point) -> dict[str, Any]:
 
 
 NORMAL = claim(experiment=experiment(normals, "normals"))
-
+NAME = NORMAL.experiment.id
 LARGE = on_a_gpu(SEEN, points=SEEN.points[:1], cost=lambda _: Cost(1.0, 1.0, 1.0), note="large")
 
 
-def judged(*observations: Any, **changes: Any) -> Session:
-    """Drawn on the CPU by the generator that counts, as a device would."""
-    settings = Settings(seed=7, draws=COUNTED, **changes)
+def judged(*observations: Any, moved: dict[str, float] = {}) -> Session:  # noqa: B006 - read only
+    """Drawn on the CPU by the generator that counts, as a device would; then scores are moved."""
+    settings = Settings(seed=7, draws=COUNTED)
     made = Session((NORMAL,), settings, SerialExecutor(), observations=observations)
     made.judge_all()
+    for run in made.pump.runs:
+        run.scores |= {score: run.scores[score] + by for score, by in moved.items() if score in run.scores}
     return made
 
 
-def moved(made: Session, score: str, by: float) -> None:
-    for run in made.pump.runs:
-        if score in run.scores:
-            run.scores[score] = run.scores[score] + by
-
-
 def again(made: Session, allowed: float = 0.0, **how: Any) -> Again:
-    read = replays.roundings_of([dataclasses.replace(NORMAL, numerical=allowed)])
+    read = replays.roundings_of([replace(NORMAL, numerical=allowed)])
     return replays.draw_again(made.pump.runs, made.settings, read, share=1.0, **how)
 
 
@@ -59,73 +55,58 @@ def test_a_run_that_the_cpu_finds_again_agrees() -> None:
     assert found.line("cuda").endswith("drawn again on the CPU: judged scores agree")
     few = made.drawn_again(set())
     assert few.asked == -(-few.blocks // 20)
-
-
-@pytest.mark.parametrize(("by", "seen"), [(1e-9, False), (1e-3, True)])
-def test_a_judged_score_that_differs_counts_against_the_run(by: float, seen: bool) -> None:
-    made = judged()
-    moved(made, "mean", by)
-    found = again(made)
-    assert bool(found.off) == seen and bool(found.doubts("cuda")) == seen and not found.other
-    assert not again(made, allowed=0.01).off  # what a claim allows for
     assert again(made, seconds=-1.0).line("cuda").endswith("asked for): nothing was compared")
+    made.settings = replace(made.settings, draws="streams")  # other draws are seen
+    assert again(made).off
+
+
+MEAN = f"{NAME}, mean"
+
+
+@pytest.mark.parametrize(
+    ("by", "allowed", "how", "off", "other"),
+    [
+        (1e-9, 0.0, {}, False, False),
+        (1e-3, 0.0, {}, True, False),
+        (1e-3, 0.01, {}, False, False),  # what a claim allows for, absolute: of 1.7 and 4.3
+        (0.02, 0.03, {}, False, False),
+        (0.02, 0.01, {}, True, False),
+        # single precision is named unless a claim knows what it moves
+        (1e-3, 0.0, {"single": {NAME}}, False, True),
+        (1e-3, 1e-4, {"single": {NAME}}, True, False),
+        (1e-3, 0.01, {"single": {NAME}}, False, False),
+        # what rounding moves further
+        (1e-3, 0.0, {"rounding": {(NAME, "mean"): 1e-2}}, False, False),
+        (1e-3, 0.0, {"rounding": {(NAME, "mean"): 1e-5}}, True, False),
+        (1e-3, 0.0, {"rounding": {(NAME, "mean"): math.inf}}, False, True),
+    ],
+)
+def test_a_judged_score_that_differs_counts_against_the_run_unless_that_is_known(
+    by: float, allowed: float, how: dict[str, Any], off: bool, other: bool
+) -> None:
+    found = again(judged(moved={"mean": by}), allowed, **how)
+    assert (list(found.off), list(found.other)) == ([MEAN] * off, [MEAN] * other)
+    assert bool(found.doubts("cuda")) == off
 
 
 def test_an_indicator_and_an_observation_are_named_alone() -> None:
-    made = judged(SEEN)
-    moved(made, "above", 1.0)
-    moved(made, "good", 1.0)
-    found = again(made)
-    assert set(found.other) == {f"{NORMAL.experiment.id}, above", f"{SEEN.id}, good"}
+    found = again(judged(SEEN, moved={"above": 1.0, "good": 1.0}))
+    assert set(found.other) == {f"{NAME}, above", f"{SEEN.id}, good"}
     assert not found.off and "above differs by 1" in found.line("cuda")
 
 
-def test_single_precision_is_named_unless_a_claim_knows_what_it_moves() -> None:
-    made, names = judged(), {NORMAL.experiment.id}
-    moved(made, "mean", 1e-3)
-    found = again(made, single=names)
-    assert not found.off and set(found.other) == {f"{NORMAL.experiment.id}, mean"}
-    assert again(made, 1e-4, single=names).off and not again(made, 0.01, single=names).other
-    assert not made.drawn_again(names).off
-
-
-def test_what_rounding_moves_further_is_allowed_for_or_named() -> None:
-    made, place = judged(), (NORMAL.experiment.id, "mean")
-    moved(made, "mean", 1e-3)
-    assert not again(made, rounding={place: 1e-2}).off and not again(made, rounding={place: 1e-2}).other
-    assert set(again(made, rounding={place: 1e-5}).off) == {", ".join(place)}
-    found = again(made, rounding={place: math.inf})
-    assert not found.off and set(found.other) == {", ".join(place)}
-
-
-def test_experiments_say_which_of_their_scores_rounding_moves() -> None:
-    names = ("entropy-loss", "gradient-distance")
-    asked = requested(
-        {"claim": [f"vysogorets2024/together-{name}" for name in names]}, tier=Tier.DEFAULT, report_dir=None
-    )
-    assert asked.rounding == {"vysogorets2024/together-entropy-loss": math.inf}
-    drawn = [c for c in asked.claims if isinstance(c, Claim)]
-    assert replays.left_by_rounding(drawn) == {
+def test_claims_and_experiments_say_what_rounding_moves_and_what_is_single() -> None:
+    names = [f"vysogorets2024/together-{name}" for name in ("entropy-loss", "gradient-distance")]
+    asked = requested({"claim": names}, tier=Tier.DEFAULT, report_dir=None)
+    assert asked.rounding == {names[0]: math.inf} and not asked.single
+    assert replays.left_by_rounding([c for c in asked.claims if isinstance(c, Claim)]) == {
         ("vysogorets2024/together", score): math.inf for score in ("entropy_loss", "entropy_gradient")
     }
-
-
-def test_a_run_knows_which_of_its_experiments_are_in_single_precision() -> None:
-    asked = {"claim": ["width/no-sharpening-under-standard", "granziol2022/theorem-4"]}
-    assert requested(asked, tier=Tier.DEFAULT, report_dir=None).single == {"width/standard"}
-
-
-def test_what_a_claim_knows_is_of_its_own_scores_and_absolute() -> None:
+    single = {"claim": ["width/no-sharpening-under-standard", "granziol2022/theorem-4"]}
+    assert requested(single, tier=Tier.DEFAULT, report_dir=None).single == {"width/standard"}
     reading = claim("other", inputs={"above": 1.0}, numerical=0.5)
-    found = replays.roundings_of([NORMAL, reading])
-    assert found == {
-        ("paper/normals", "mean"): 0.0,
-        ("paper/gammas", "mean"): 0.5,
-        ("paper/gammas", "above"): 0.0,
-    }
-    made = judged()
-    moved(made, "mean", 0.02)  # of 1.7 and 4.3
-    assert not again(made, 0.03).off and again(made, 0.01).off
+    known = {(NAME, "mean"): 0.0, ("paper/gammas", "mean"): 0.5, ("paper/gammas", "above"): 0.0}
+    assert replays.roundings_of([NORMAL, reading]) == known
 
 
 def test_no_number_on_both_sides_is_no_difference() -> None:
@@ -135,71 +116,49 @@ def test_no_number_on_both_sides_is_no_difference() -> None:
         assert replays._gap(here, np.array([np.nan, there, -np.inf, 2.0, 1.0]))[1] == np.inf
 
 
-def test_a_block_that_the_cpu_cannot_draw_is_named_and_the_others_are_drawn(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_a_block_that_the_cpu_cannot_draw_is_named_and_an_interrupt_ends_it(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, calls, own = judged(), iter(range(99)), replays.run_block
+    calls: Iterator[int] = iter(range(99))
 
     def refused(*args: Any, **how: Any) -> Any:
-        if next(calls) == 1:
-            raise MemoryError
+        if next(calls) == 2:
+            raise error
         return own(*args, **how)
 
+    made, own = judged(), replays.run_block
     monkeypatch.setattr(replays, "run_block", refused)
-    found = again(made)
-    assert found.drawn == found.asked - 1 > 1 and not found.off
-    assert found.line("cuda").endswith(
-        "judged scores agree; paper/normals could not be drawn there: MemoryError"
-    )
+    found, ended = again(made), error is KeyboardInterrupt
+    assert found.drawn == (2 if ended else found.asked - 1) > 1 and not found.off
+    said = "judged scores agree; paper/normals could not be drawn there: MemoryError"
+    assert (f"({found.asked} asked for): judged" if ended else said) in found.line("cuda")
     assert not found.doubts("cuda")
 
 
-def test_an_interrupt_ends_it_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, calls, own = judged(), iter(range(99)), replays.run_block
-
-    def interrupted(*args: Any, **how: Any) -> Any:
-        if next(calls) == 2:
-            raise KeyboardInterrupt
-        return own(*args, **how)
-
-    monkeypatch.setattr(replays, "run_block", interrupted)
-    found = again(made)
-    assert found.drawn == 2 and f"({found.asked} asked for): judged" in found.line("cuda")
-
-
-def test_a_block_that_took_longer_than_is_left_is_not_begun() -> None:
-    made = judged()
-    first, *others = made.pump.runs
-    first.seconds = 1e4
-    count = sum(run.blocks for run in others)
-    found = again(made, seconds=1e3)
-    assert found.drawn == count > 0 and found.asked > count
-
-
-def test_other_draws_are_seen() -> None:
-    """As if the device had drawn from streams and the CPU were asked for numbers that are counted."""
-    made = judged()
-    made.settings = dataclasses.replace(made.settings, draws="streams")
-    assert again(made).off
-
-
-def test_what_no_cpu_draws_is_not_drawn_again() -> None:
+def test_a_block_that_took_longer_than_is_left_is_not_begun_nor_what_no_cpu_draws() -> None:
     made = judged(SEEN, LARGE)
-    with_large = again(made).blocks
-    assert again(made, without={LARGE.id}).blocks == with_large - 1
-    assert made.drawn_again(set()).blocks == with_large - 1
+    first, *others = made.pump.runs
+    blocks = again(made).blocks
+    assert again(made, without={LARGE.id}).blocks == made.drawn_again(set()).blocks == blocks - 1
+    first.seconds = 1e4
+    found = again(made, seconds=1e3)
+    assert found.drawn == sum(run.blocks for run in others) > 0 and found.asked == blocks
 
 
 def test_a_report_of_a_device_says_it_and_the_run_fails_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = requested({"claim": ["granziol2022/edge"]}, tier=Tier.SMOKE, report_dir=None)
-    made = judged()
     off = Again(drawn=1, asked=1, blocks=9, off={"paper/x, y": 0.25}, other={})
     monkeypatch.setattr(Session, "drawn_again", lambda *_: off)
-    assert "again_on_the_cpu" not in collect(made, asked, paged=False).suite.host
-    made.settings = dataclasses.replace(made.settings, device="cuda")
-    assert "again_on_the_cpu" not in collect(made, asked, paged=False, interrupted=True).suite.host
-    results = collect(made, asked, paged=False)
-    assert results.suite.host["again_on_the_cpu"] == (
-        "1 of 9 blocks of cuda drawn again on the CPU: paper/x, y differs by 0.25"
-    )
-    assert "scores of cuda that the CPU does not find: paper/x, y differs by 0.25" in doubts(results)
+    monkeypatch.setattr(suite, "PLANTED", ())
+    made, differs = judged(), "paper/x, y differs by 0.25"
+    for device, interrupted, said in (
+        ("cpu", False, None),
+        ("cuda", True, None),
+        ("cuda", False, f"1 of 9 blocks of cuda drawn again on the CPU: {differs}"),
+    ):
+        made.settings = replace(made.settings, device=device)
+        results = suite.collect(made, asked, paged=False, interrupted=interrupted)
+        assert results.suite.host.get("again_on_the_cpu") == said
+        told = f"scores of cuda that the CPU does not find: {differs}"
+        assert (told in suite.doubts(results)) == bool(said)

@@ -2,21 +2,21 @@
 
 import re
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from simulate.monte_carlo import Point
-from tests.verify.running.engine_runs import MEAN, gammas, identity, run, timeless
+from tests.verify.running.engine_runs import EXACT, MEAN, STATISTICAL, identity, run, timeless
 from verify.judging.judge import PRINTED
-from verify.model import ExactProperty, StatisticalProperty
-from verify.model.domains import Between
 from verify.running.settings import Settings
 
 
 def test_two_routes_agree_within_rounding(two_workers: Executor) -> None:
     (row,) = run(identity())
     assert row.verdict == "agrees" and [r.margins for p in row.points for r in p.rivals] == [0.5e10, 0.5e10]
+    assert row.power.endswith("digits; a difference beyond 1e-10 is seen.") and row.sensitivity == 1e-10
     assert timeless([row]) == timeless(run(identity(), executor=two_workers))
 
 
@@ -27,29 +27,20 @@ def test_the_printed_route_is_a_row_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("theory", "verdict"), [("complex", "agrees"), ("imaginary", "disagrees"), ("infinite", "disagrees")]
-)
-def test_routes_are_compared_as_the_numbers_they_are(theory: str, verdict: str) -> None:
-    (row,) = run(identity(theory=theory))
-    assert row.verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
+    ("theory", "rivals", "verdict", "error"),
     [
-        ({"theory": "pair"}, r"routes must have one shape, got \(\) and \(2,\)"),
-        ({"theory": "nonsense"}, "KeyError: 'nonsense'"),
-        ({"rivals": ()}, "routes must be what is measured, the theory and a rival at least"),
-        (
-            {"rivals": ("close",)},
-            "rival 'close' must differ by two tolerances at one point, this check cannot fail",
-        ),
+        ("complex", ("twice",), "agrees", ""),
+        ("imaginary", ("twice",), "disagrees", ""),
+        ("infinite", ("twice",), "disagrees", ""),
+        ("pair", ("twice",), "broken", r"routes must have one shape, got \(\) and \(2,\)"),
+        ("nonsense", ("twice",), "broken", "KeyError: 'nonsense'"),
+        ("eigenvalues", (), "broken", "routes must be what is measured, the theory and a rival at least"),
+        ("eigenvalues", ("close",), "broken", "rival 'close' must differ by two tolerances at one point"),
     ],
 )
-def test_an_identity_that_cannot_be_checked_is_broken(changes: dict, message: str) -> None:
-    (row,) = run(identity(**changes))
-    assert row.verdict == "broken"
-    assert re.search(message, row.error)
+def test_routes_are_compared_as_the_numbers_they_are(theory, rivals, verdict, error) -> None:
+    (row,) = run(identity(theory, rivals))
+    assert row.verdict == verdict and re.search(error, row.error)
 
 
 def signs(_: np.random.Generator, point: Point) -> dict[str, np.ndarray]:
@@ -60,39 +51,21 @@ def signs(_: np.random.Generator, point: Point) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("sees", ["a threshold that is 0.2 off", ""])
 def test_signs_that_agree_say_which_error_they_see(sees: str) -> None:
-    changes = {"printed": "as read", "finding": "off", "sees": sees, "routes": signs}
-    corrected, printed = run(identity(**changes))
+    corrected, printed = run(identity(printed="as read", finding="off", sees=sees, routes=signs))
     seen = f"{sees or 'a count that is off by one'} is seen."
     assert corrected.power == f"The two routes give the same whole numbers; {seen}"
     assert printed.power == f"The two routes give unlike whole numbers; {seen}"
     assert corrected.sensitivity is None and printed.sensitivity is None
-    (row,) = run(identity())
-    assert row.power.endswith("digits; a difference beyond 1e-10 is seen.") and row.sensitivity == 1e-10
 
 
 def test_properties_keep_to_the_settings() -> None:
     """`replicates` holds for them too, and the same seed gives the same examples."""
-    tested = StatisticalProperty(
-        id="paper/property",
-        entries=("A1",),
-        source="a paper",
-        statement="for all shapes",
-        domain={"shape": Between(1.1, 6.0)},
-        simulate=gammas,
-        replicate="60 gamma variables",
-        examples=(Point(shape=2.3),),
-        score="mean",
-        predict=lambda p: p.shape,
-        margin=0.1,
-        margin_reason="a test",
-        rivals={"square": lambda p: p.shape**2},
-    )
-    (row,) = run(tested)
+    (row,) = run(STATISTICAL)
     assert row.verdict == "agrees" and row.points[0].parameters == {"shape": 2.3}
-    assert timeless([row]) == timeless(run(tested))
-    (few,) = run(tested, settings=Settings(seed=7, replicates=40))
+    assert timeless([row]) == timeless(run(STATISTICAL))
+    (few,) = run(STATISTICAL, settings=Settings(seed=7, replicates=40))
     assert {p.replicates for p in few.points} == {48} and few.verdict == "undecided"
-    (other,) = run(tested, settings=Settings(seed=8))
+    (other,) = run(STATISTICAL, settings=Settings(seed=8))
     assert [p.parameters for p in other.points[1:]] != [p.parameters for p in row.points[1:]]
 
 
@@ -100,17 +73,5 @@ def test_a_property_that_crashes_is_broken() -> None:
     def violation(rng: np.random.Generator, point: Point) -> float:
         raise ArithmeticError("planted crash")
 
-    tested = ExactProperty(
-        id="paper/exact",
-        entries=("A1",),
-        source="a paper",
-        statement="x",
-        domain={"shape": Between(1.1, 6.0)},
-        violation=violation,
-        examples=(),
-        tolerance=1e-9,
-        tolerance_reason="rounding",
-        rivals={},
-    )
-    broken, row = run(tested, MEAN)
+    broken, row = run(replace(EXACT, violation=violation), MEAN)
     assert broken.verdict == "broken" and "planted crash" in broken.error and row.verdict == "agrees"

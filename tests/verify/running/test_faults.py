@@ -78,21 +78,17 @@ def driver(tmp_path: Path) -> Path:
     return path
 
 
-def start(driver: Path, folder: Path, seconds: float) -> subprocess.Popen[str]:
-    words = [sys.executable, str(driver), str(folder), str(seconds)]
+def start(driver: Path, folder: Path) -> subprocess.Popen[str]:
+    words, pipe = [sys.executable, str(driver), str(folder), "0.02"], subprocess.PIPE
     return subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-        start_new_session=True,
+        words, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT, start_new_session=True
     )
 
 
-def finish(driver: Path, folder: Path, seconds: float) -> tuple[int, list[Any], str]:
+def finish(driver: Path, folder: Path) -> tuple[int, list[Any], str]:
     """Replicates read, verdict with hash, and what stood on stderr."""
-    out, err = start(driver, folder, seconds).communicate(timeout=60)
+    folder.mkdir(exist_ok=True)
+    out, err = start(driver, folder).communicate(timeout=60)
     first, last = out.splitlines()
     return int(first.split()[1]), json.loads(last), err
 
@@ -121,7 +117,7 @@ def test_a_killed_run_is_continued_as_if_it_had_not_been(driver: Path, tmp_path:
     folder.mkdir()
     before: set[tuple[int, str]] = set()
     for wait in (0.15, 0.3):
-        run = start(driver, folder, 0.02)
+        run = start(driver, folder)
         assert run.stdout is not None and run.stdout.readline() == f"read {BLOCK * len(before)}\n"
         while len(stored(folder)) == len(before):  # the imports are slow, and not the same every time
             assert run.poll() is None, run.communicate()
@@ -132,11 +128,9 @@ def test_a_killed_run_is_continued_as_if_it_had_not_been(driver: Path, tmp_path:
         after = stored(folder)
         assert before < after and len(after) < 30
         before = after
-    read, end, err = finish(driver, folder, 0.02)
+    read, end, err = finish(driver, folder)
     assert read == BLOCK * len(before) and err == ""
-    other = tmp_path / "other"
-    other.mkdir()
-    assert end == finish(driver, other, 0.02)[1] and end[1] == 480
+    assert end == finish(driver, tmp_path / "other")[1] and end[1] == 480
 
 
 @pytest.fixture
@@ -174,7 +168,7 @@ def test_a_disk_that_fills_up_stops_nothing(small_disk: Path, monkeypatch: pytes
     assert "database or disk is full; the run goes on" in line or "disk I/O error; the run goes on" in line
     kept = stored(small_disk)
     assert len(kept) >= 5 and {index for index, _ in kept} == set(range(len(kept)))
-    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
+    remount(small_disk, "size=4m")
     with Store(small_disk, lines.append) as store:
         assert judged(store) == expected and store.replicates == BLOCK * len(kept)
     assert {index for index, _ in stored(small_disk)} == set(range(128)) and len(lines) == 1
@@ -185,11 +179,15 @@ def test_a_disk_that_becomes_read_only_stops_nothing(
 ) -> None:
     monkeypatch.setattr(pump, "run_block", uniform_block)
     lines: list[str] = []
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    remount(small_disk, "ro")
     with Store(small_disk, lines.append) as store:
         assert judged(store) == judged(None)
     (line,) = lines
     assert "unable to open database file; the run goes on" in line
+
+
+def remount(disk: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", str(disk)], check=True)
 
 
 # --- workers that die
@@ -266,28 +264,29 @@ def test_an_experiment_that_kills_its_workers_breaks_its_claims_only(monkeypatch
     assert good.verdict == "agrees"
 
 
+class Slow(Executor):
+    """Finishes what it is given when it is told to."""
+
+    def __init__(self) -> None:
+        self.left: list[Any] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.left.append(lambda: future.set_result(fn(*args, **kwargs)))
+        return future
+
+
 def test_progress_goes_on_while_nothing_finishes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PATIENCE", 0.01)
     monkeypatch.setattr(pump, "run_block", plain_block)
-    kept: list[Future[Any]] = []
-
-    class Slow(Executor):
-        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-            kept.append(future := Future())
-            future.block = lambda: future.set_result(fn(*args, **kwargs))  # pyright: ignore
-            return future
-
-    ticks: list[int] = []
+    claim, slow, ticks = claim_on(harmless), Slow(), list[int]()
 
     def listen() -> None:
-        ticks.append(len(kept))
-        if len(ticks) % 5 == 0:
-            for future in kept:
-                if not future.done():
-                    future.block()  # pyright: ignore
+        ticks.append(1)
+        while len(ticks) % 5 == 0 and slow.left:
+            slow.left.pop()()
 
-    claim = claim_on(harmless)
-    session = Session([claim], Settings(workers=2), Slow())
+    session = Session([claim], Settings(workers=2), slow)
     session.pump.listener = listen
     assert session.rows(claim)[0].verdict == "agrees" and len(ticks) > 5
 
@@ -343,38 +342,36 @@ def test_a_cluster_is_kept_as_busy_as_it_has_cores(monkeypatch: pytest.MonkeyPat
     assert calls.workers == 9
 
 
-def test_results_and_errors_come_back_from_a_cluster() -> None:
-    pytest.importorskip("distributed")
-    client = Client()
-    basket = Basket(DaskExecutor(client))
-    basket.send("good", nap, seconds=0)
-    basket.send("bad", failing(ArithmeticError("planted")))
-    for remote in client.sent:
-        remote.done()
-    found = basket.all(2)
-    assert found["good"].result() == os.getpid()
-    with pytest.raises(ArithmeticError, match="planted"):
-        found["bad"].result()
-
-
-def test_a_lost_cluster_ends_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_and_errors_come_back_and_a_lost_cluster_ends_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(workers, "PATIENCE", 0.01)
     client = Client()
     basket = Basket(DaskExecutor(client))
-    killed = distributed.KilledWorker("key", None, 3)
-    for name, error in (("killed", killed), ("cancelled", CancelledError()), ("never", killed)):
-        basket.send(name, failing(error))
-    for remote in client.sent[:2]:
+    basket.send("good", nap, seconds=0)
+    killed, lost = distributed.KilledWorker("key", None, 3), "the connection to the Dask scheduler was lost"
+    failures = {
+        "bad": (ArithmeticError("planted"), ArithmeticError, "planted"),
+        "killed": (killed, WorkerLostError, "its worker died 4 times"),
+        "cancelled": (CancelledError(), WorkerLostError, "the Dask scheduler has dropped the call"),
+        "never": (killed, WorkerLostError, lost),
+        "after": (killed, WorkerLostError, lost),
+    }
+
+    def arrived(name: str, count: int) -> None:
+        with pytest.raises(failures[name][1], match=failures[name][2]):
+            basket.all(count)[name].result()
+
+    for name in ("bad", "killed", "cancelled", "never"):
+        basket.send(name, failing(failures[name][0]))
+    for remote in client.sent[:4]:
         remote.done()
-    with pytest.raises(WorkerLostError, match="its worker died 4 times"):
-        basket.all(2)["killed"].result()
-    with pytest.raises(WorkerLostError, match="the Dask scheduler has dropped the call"):
-        basket.found["cancelled"].result()
+    for name in ("bad", "killed", "cancelled"):
+        arrived(name, 4)
+    assert basket.found["good"].result() == os.getpid()
     client.status = "closed"
-    with pytest.raises(WorkerLostError, match="the connection to the Dask scheduler was lost"):
-        basket.all(3)["never"].result()
+    arrived("never", 5)
     basket.send("after", nap, seconds=0)
-    with pytest.raises(WorkerLostError, match="the connection to the Dask scheduler was lost"):
-        basket.all(4)["after"].result()
-    assert len(client.sent) == 3
+    arrived("after", 6)
+    assert len(client.sent) == 5

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from simulate.monte_carlo import Point, SerialExecutor
+from simulate.monte_carlo import SerialExecutor
 from tests.verify import toy_claims
+from tests.verify.running.engine_runs import STATISTICAL
 from tests.verify.running.stored_draws import CALLS, COUNTED, _forgotten, counted, judged
 from tests.verify.running.stores import RESULT, sql
 from tests.verify.toy_claims import plant
 from verify.cli import main
 from verify.files import replace_files
-from verify.model import StatisticalProperty
-from verify.model.domains import Between
 from verify.results import load
 from verify.running import origin
 from verify.running.engine import Session, Settings
@@ -28,12 +27,10 @@ __all__ = ["_forgotten", "plant"]
 
 
 def test_a_rerun_draws_nothing_and_says_the_same(tmp_path: Path) -> None:
-    first = judged(tmp_path, COUNTED)
-    assert first[:2] == (16, 0)
-    again = judged(tmp_path, COUNTED)
-    assert again[:2] == (0, 256) and again[2:] == first[2:]
-    anew = judged(tmp_path, COUNTED, fresh=True)
-    assert anew[:2] == (16, 0) and anew[2:] == first[2:]
+    first, again, anew = (judged(tmp_path, COUNTED, fresh=fresh) for fresh in (False, False, True))
+    assert (first[:2], again[:2], anew[:2]) == ((16, 0), (0, 256), (16, 0))
+    assert first[2:] == again[2:] == anew[2:]
+    assert judged(tmp_path, COUNTED, seed=3)[:2] == (16, 0)
 
 
 def test_more_replicates_only_append(tmp_path: Path) -> None:
@@ -43,30 +40,9 @@ def test_more_replicates_only_append(tmp_path: Path) -> None:
         assert found[:2] == (drawn, read) and found[2:] == alone[2:]
 
 
-def test_another_seed_reads_nothing(tmp_path: Path) -> None:
-    judged(tmp_path, COUNTED)
-    assert judged(tmp_path, COUNTED, seed=3)[:2] == (16, 0)
-
-
 def test_examples_of_a_property_are_stored_too(tmp_path: Path) -> None:
-    tested = StatisticalProperty(
-        id="beyond/property",
-        entries=("D1",),
-        source="toy",
-        statement="for all scales",
-        domain={"scale": Between(1.1, 6.0)},
-        simulate=counted,
-        replicate="one uniform variable",
-        examples=(Point(scale=2.3),),
-        score="x",
-        predict=lambda p: p.scale / 2,
-        margin=0.4,
-        margin_reason="a toy",
-        rivals={"whole": lambda p: p.scale},
-    )
-    first = judged(tmp_path, tested, replicates=96)
-    again = judged(tmp_path, tested, replicates=96)
-    assert first[0] == 6 * 11 and again[:2] == (0, 96 * 11) and again[2] == first[2]
+    first, again = (judged(tmp_path, STATISTICAL, replicates=96)[1:] for _ in range(2))
+    assert (first[0], again[0]) == (0, 96 * 11) and again[1] == first[1]
 
 
 def test_a_stored_block_of_other_scores_breaks_its_claim_like_one_just_drawn(tmp_path: Path) -> None:
@@ -104,17 +80,14 @@ OTHER = {
 
 @pytest.mark.parametrize("part", OTHER)
 def test_a_block_drawn_by_other_code_breaks_its_run_and_is_not_stored(part: str, tmp_path: Path) -> None:
+    session = Session([COUNTED], Settings(), Elsewhere(**{part: OTHER[part]}))
+    assert session.rows(COUNTED)[0].verdict == "broken"  # without a store too
     assert judged(tmp_path, COUNTED, executor=Elsewhere(), replicates=64)[:2] == (4, 0)
     bad = judged(tmp_path, COUNTED, executor=Elsewhere(**{part: OTHER[part]}))
     (row,) = bad[2]
     assert row.verdict == "broken" and row.error.count("\n") == 1 and bad[:2] == (1, 64)
     assert row.error.startswith("a worker runs other code or other library versions than this process: ")
     assert sql(tmp_path / FILE, "SELECT count(*) FROM blocks") == [(4,)]
-
-
-def test_other_code_is_refused_without_a_store_too() -> None:
-    session = Session([COUNTED], Settings(), Elsewhere(_sources="f" * 64))
-    assert session.rows(COUNTED)[0].verdict == "broken"
 
 
 def test_blocks_of_other_hardware_count_but_are_not_stored(
@@ -144,32 +117,20 @@ def reported(folder: Path, *words: str) -> tuple[int, int]:
     return len(CALLS), load(folder / "results.json").suite.host["stored_replicates"]
 
 
-def test_a_rerun_says_what_it_reads(
+def test_a_rerun_says_what_it_reads_and_a_replay_reads_nothing(
     plant: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plant(COUNTED, page=True)
+    plant(COUNTED)
     out = tmp_path / "out"
     line = f"losscurv: 256 replicates of an earlier run read from {out}; properties read theirs as they run\n"
     assert reported(out) == (16, 0) and "earlier run" not in capsys.readouterr().err
     assert reported(out, "--tier", "full") == (112, 256) and line in capsys.readouterr().err
-    assert "<dt>replicates from earlier runs</dt><dd>256</dd>" in (out / "report.html").read_text()
-    plant(COUNTED)
     assert reported(out) == (0, 256) and line in capsys.readouterr().err
     assert reported(out, "--fresh") == (16, 0) and "earlier run" not in capsys.readouterr().err
     assert sql(out / FILE, "SELECT count(*) FROM blocks") == [(128,)]
-
-
-def test_a_replay_never_reads_what_is_stored(
-    plant: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plant(COUNTED)
-    assert reported(tmp_path) == (16, 0)
-    CALLS.clear()
-    words = ["--workers", "1", "--report-dir", str(tmp_path)]
-    assert main(["replay", str(tmp_path), *words]) == 1  # nothing decided, as before
-    assert len(CALLS) == 16 and "replay: every score and verdict is the same" in capsys.readouterr().out
-    assert main(["replay", str(tmp_path), "--fresh"]) == 2
-    assert reported(tmp_path, "--replay", str(tmp_path)) == (16, 0)
+    assert reported(out, "--replay", str(out)) == (16, 0)
+    assert "replay: every score and verdict is the same" in capsys.readouterr().out
+    assert main(["replay", str(out), "--fresh"]) == 2
 
 
 def test_files_are_replaced_together_or_not_at_all(tmp_path: Path) -> None:
