@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-
 from tests.theory.fuzz.check import check
 from tests.theory.fuzz.line import Line
+
 from verify import estimate
 from verify.cli import main
 from verify.estimate import catalogue, output
