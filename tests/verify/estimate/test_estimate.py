@@ -6,20 +6,16 @@ import importlib
 import inspect
 import json
 import math
-import shlex
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from tests.theory.fuzz.check import check
-from tests.theory.fuzz.line import Line
 
 from verify import estimate
 from verify.cli import main
 from verify.estimate import catalogue, output
-from verify.estimate.words import bind
 
 NETWORK = "'relu', depth=3, weight_variance=2, bias_variance=0.1"
 GGN = "variance=0.3, dim=226, batch_size=64, dataset_size=math.inf"
@@ -102,27 +98,6 @@ def test_json_holds_every_digit_and_help_every_argument(
         assert parameter in text
         assert parameter.upper() in text or f"--{parameter.replace('_', '-')}" in text
     assert estimate.FUNCTIONS[name] in text and not [mark for mark in (":math:", "`", "\\") if mark in text]
-
-
-EXTREMES = (5e-324, 1e-320, 1e-160, 1e160, 1.7e308, -5e-324, -0.0, 2**31, 2**63)
-SHAPES = ([1e-320, 1], [1, 1e-320], [5e-324] * 2, [1e308, 1e-320], [1e-320, 1e308], [1e-160] * 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", estimate.FUNCTIONS)
-def test_extreme_numbers_are_answered_or_refused_without_a_warning(name: str) -> None:
-    """Each number in turn, and the ratios of a network of two layers."""
-    function = catalogue.theory_function(name)
-    parameters = inspect.signature(function).parameters
-    right = bind(name, parameters, shlex.split(estimate.FUNCTIONS[name]))
-    numbers = [argument for argument in parameters if type(right.get(argument)) in (int, float)]
-    calls = [right | {argument: value} for argument in numbers for value in EXTREMES]
-    if "width_ratios" in parameters:
-        depth = {"depth": 2} if "depth" in parameters else {}
-        calls += [right | depth | {"width_ratios": shape} for shape in SHAPES]
-    line = Line(function, {}, also=tuple(parameters), infinite=True, unsettled=True, pooled=True)
-    for call in calls:
-        check(name, line, call)
 
 
 def test_functions_are_listed_by_topic(
