@@ -64,7 +64,7 @@ def test_statements_keep_ids_whole_and_say_whose_they_are(standing: Standing, wh
     assert terminal.statement_head([made], claims)[0] == f"1 statement: 1 {whose}."
 
 
-@pytest.mark.parametrize("width", [20, 60, 200])
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
 def test_a_table_fits_and_keeps_its_cells_whole(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     head = ("layer", "parameters of it", "largest eigenvalue", "trace")
