@@ -157,7 +157,7 @@ def half(spread: float, n: int = N) -> float:
     return multiplier(n, LOOSE) * spread / math.sqrt(n)
 
 
-def most(promise: float, count: int) -> int:
+def most(promise: float, count: int = 10_000) -> int:
     """Misses that a promise exceeds once in a thousand tests."""
     return int(stats.binom.isf(1e-3, count, promise))
 

@@ -10,19 +10,18 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from simulate.monte_carlo import BLOCK
-from tests.verify.judging.by_hand import LOOSE, claim, outcome_of, scores
+from tests.verify.judging.by_hand import LOOSE, claim, outcome_of
 from verify.judging import guards
 from verify.judging.guards import (
     FAR,
     FARTHEST,
     OUTSIDE,
-    REMEDIES,
     SKEWED,
     SKEWEST,
     TOGETHER,
     unseen_rate,
 )
-from verify.judging.intervals import FEWEST, mean_interval, ratio_interval
+from verify.judging.intervals import FEWEST, mean_interval
 from verify.judging.judge import looks
 from verify.model import ALPHA, Kind, Verdict
 
@@ -143,20 +142,6 @@ def test_a_few_rare_events_may_meet_in_a_block() -> None:
     assert guards.share_of_a_block(rare) > guards.untrusted_share(1600)
     tested = claim(predict=lambda _: 0.5, kind=Kind.PROPORTION)
     assert outcome_of(tested, {"x": rare}).verdict is Verdict.DISAGREES
-
-
-def test_a_ratio_asks_for_independence_too() -> None:
-    b = 5 + normal(640, 5)
-    assert ratio_interval(2 * b + correlated(640, 0.5), b, alpha=1e-3).obstacle == TOGETHER
-    assert ratio_interval(2 * b + normal(640, 6), b, alpha=1e-3).obstacle == ""
-
-
-def test_an_undecided_outcome_says_which_law_it_left_and_every_one_has_a_remedy() -> None:
-    drawn = {"x": 3.0 + 0.3 * correlated(640, 0.5)}
-    found = outcome_of(claim(), drawn)
-    assert (found.verdict, found.reason) == (Verdict.UNDECIDED, TOGETHER)
-    assert outcome_of(claim(), scores()).reason == ""
-    assert {why for why in REMEDIES if why.startswith(OUTSIDE)} == {SKEWED, FAR, TOGETHER}
 
 
 @pytest.mark.parametrize("n", [FEWEST, 1600])
