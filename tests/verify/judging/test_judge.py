@@ -107,7 +107,7 @@ def test_a_bound_is_violated_from_one_side_only_and_so_are_its_rivals(
     found = outcome_of(tested, scores(mean * sign))
     assert found.verdict == verdict and not found.offset_resolved
     assert {r.name: r.rejected for r in found.rivals} == {"stronger": mean < 29, "weaker": False}
-    assert_allclose(found.slack, mean / 3)
+    assert found.slack == pytest.approx(mean / 3)
 
 
 def test_measured_inputs_are_subtracted_replicate_by_replicate() -> None:

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, Point, SerialExecutor, fixture, stream
 from tests.verify.judging import by_hand
+from tests.verify.results.sample_results import outcome
 from tests.verify.running.engine_runs import judge_claim
 from verify.judging.properties import SHRINKS, Explored, explore_exact, explore_statistical
 from verify.model import ALPHA, Claim, ExactProperty, StatisticalProperty, Tier, Verdict
@@ -53,12 +54,8 @@ class Script:
     def __call__(self, claim: Claim, replicates: int | None, alpha: float) -> PointOutcome:
         (point,) = claim.experiment.points
         self.asked.append((point, replicates, alpha))
-        return said(point, self.verdict(point, replicates), replicates or 80)
-
-
-def said(point: Point, verdict: str, replicates: int = 80) -> PointOutcome:
-    numbers = {"predicted": 0.0, "margin": 1.0, "measured": 0.0, "lower": 0.0, "upper": 0.0}
-    return PointOutcome(parameters=dict(point), verdict=verdict, replicates=replicates, **numbers)
+        verdict = self.verdict(point, replicates)
+        return outcome(parameters=dict(point), verdict=verdict, replicates=replicates or 80)
 
 
 def explore(verdict, *, examples: tuple[Point, ...] = (), count: int = 10) -> tuple[Explored, Script]:
@@ -160,15 +157,15 @@ def test_a_real_failing_example_has_its_own_stream_continued() -> None:
     """Four times the replicates of the first decision, the first of them the same."""
     point = Point(n=400, flag=False)
     row = row_of(statistical(examples=(point,)))
-    (outcome,) = row.points
+    (told,) = row.points
     tested = statistical().claim_at(point)
     first = judge_claim(tested, Settings(seed=1), alpha=ALPHA / 11)[0]
-    assert (row.verdict, first.verdict, outcome.verdict) == ("disagrees", "disagrees", "disagrees")
-    assert outcome.replicates == 4 * first.replicates == outcome.looks[0].replicates
+    assert (row.verdict, first.verdict, told.verdict) == ("disagrees", "disagrees", "disagrees")
+    assert told.replicates == 4 * first.replicates == told.looks[0].replicates
 
-    streams = [stream(1, "paper/statistical", point, i) for i in range(outcome.replicates)]
+    streams = [stream(1, "paper/statistical", point, i) for i in range(told.replicates)]
     means = np.array([rng.normal(401.0, 0.4, 4).mean() for rng in streams])
-    assert_allclose(outcome.measured, means.mean(), rtol=1e-14)
+    assert_allclose(told.measured, means.mean(), rtol=1e-14)
     assert_allclose(first.measured, means[: first.replicates].mean(), rtol=1e-14)
 
 
@@ -231,7 +228,7 @@ def test_examples_do_not_depend_on_what_is_loaded(tmp_path: Path, monkeypatch: p
 
 
 def outcomes(*verdicts: str) -> list[PointOutcome]:
-    return [said(Point(n=i), verdict) for i, verdict in enumerate(verdicts)]
+    return [outcome(parameters={"n": i}, verdict=verdict) for i, verdict in enumerate(verdicts)]
 
 
 @pytest.mark.parametrize(
