@@ -10,11 +10,9 @@ from numpy.testing import assert_allclose
 
 from simulate import networks
 from simulate.matrices import populations
-from simulate.modules.hessian_variance import quadratic_forms, variance_along
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import own_direction, per_sample
 from simulate.perceptrons.sample_products import PerceptronSamples
-from simulate.perceptrons.trained import perceptron_objective
 from theory import batch_hessian
 from verify.claims.beyond import networks as observed
 from verify.claims.granziol2022.networks.networks import ROUNDING, outside_bounds, typical_batches
@@ -71,21 +69,6 @@ def test_noise_is_that_of_the_elements_and_along_the_top_eigenvector(matrix: str
     assert_allclose(found.total, 226 * matrices.var(axis=0).mean())
     assert_allclose(found.along, variances.sum())
     assert_allclose(found.coefficient, (variances[1:] / (values[-1] - flat[1:])).sum(), rtol=1e-8)
-
-
-@pytest.mark.parametrize("matrix", ["hessian", "gauss_newton"])
-def test_noise_is_that_of_any_model(matrix: Any) -> None:
-    point = Point(images="digits", samples=12, steps=3)
-    network = observed.perceptron(fixture(0, "small"), point)
-    samples, whole = (
-        PerceptronSamples(*network, matrix=matrix.replace("_", "-")),
-        perceptron_objective(*network),
-    )
-    vectors = own_direction.top_eigenvectors(samples, 1)
-    found = observed.noise_of(samples, fixture(0, "probes"), vectors)
-    forms = quadratic_forms(whole, vectors.mT, matrix=matrix)
-    assert_allclose(found.eigenvalue, forms.mean())
-    assert_allclose(found.along, variance_along(whole, vectors[0], matrix=matrix) * 11 / 12)
 
 
 def test_formulas_return_to_the_data_set_but_for_theorem_7_as_read() -> None:
