@@ -116,10 +116,11 @@ def test_independent_replicates_hardly_ever_seem_to_move_together() -> None:
             {"kind": Kind.GROUPS, "group": 32, "statistic": lambda g: g.var(axis=1, ddof=1)},
             correlated(FEWEST * 64, 0.1),
         ),
+        ({"kind": Kind.RATIO, "score": ("x", "one")}, correlated(640, 0.5)),
     ],
-    ids=["probability", "distribution", "groups"],
+    ids=["probability", "distribution", "groups", "ratio"],
 )
 def test_every_kind_that_counts_on_independence_asks_for_it(changes: dict, drawn: np.ndarray) -> None:
-    mixed = np.random.default_rng(4).permutation(drawn)
-    assert outcome_of(claim(**changes), {"x": drawn}).reason == TOGETHER
-    assert not outcome_of(claim(**changes), {"x": mixed}).reason.startswith(OUTSIDE)
+    mixed, one = np.random.default_rng(4).permutation(drawn), 5 + normal(len(drawn), 5)
+    assert outcome_of(claim(**changes), {"x": drawn, "one": one}).reason == TOGETHER
+    assert not outcome_of(claim(**changes), {"x": mixed, "one": one}).reason.startswith(OUTSIDE)
