@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulate.monte_carlo import Block, Point
-from tests.verify.judging.by_hand import PAIR, SIZES, claim, exact, identity, statistical
+from simulate.monte_carlo import Point
+from tests.verify.judging.by_hand import PAIR, SIZES, claim, exact, identity, never, statistical
 from verify.judging.admission import intervals, problems
 from verify.judging.estimands import variance
 from verify.judging.judge import PRINTED
@@ -34,12 +34,8 @@ MORE = {
 }
 
 
-def ones(block: Block, point: Point) -> dict[str, np.ndarray]:
-    return {"x": np.ones((len(block), len(point.x)))}
-
-
 def drawn(*points: Point, **changes) -> Experiment:
-    return Experiment(id="paper/x", replicate="one x", simulate=ones, points=points, budget=64, **changes)
+    return Experiment(id="paper/x", replicate="one x", simulate=never, points=points, **changes)
 
 
 def made(kind: Kind = Kind.MEAN, *points: Point, **changes) -> Claim:

@@ -30,15 +30,12 @@ def counted(law: str, rule: Any, alphas: tuple[float, ...] = (1e-2, 1e-3)) -> np
 # --- the same intervals
 
 
-EVERY = laws.EVERY
-
-
-@pytest.mark.parametrize("law", EVERY)
+@pytest.mark.parametrize("law", laws.EVERY)
 @pytest.mark.parametrize("n", [FEWEST, 1008])
 @pytest.mark.parametrize("alpha", [1e-2, ALPHA])
 def test_many_intervals_at_once_are_those_of_mean_interval(law: str, n: int, alpha: float) -> None:
-    x = EVERY[law].draw(np.random.default_rng(3), (12, n))
-    lower, upper = EVERY[law].limits(laws.summaries(x), n, alpha)
+    x = laws.EVERY[law].draw(np.random.default_rng(3), (12, n))
+    lower, upper = laws.EVERY[law].limits(laws.summaries(x), n, alpha)
 
     single = [mean_interval(row, alpha=alpha) for row in x]
     assert {one.obstacle for one in single} <= {"", *REMEDIES}
