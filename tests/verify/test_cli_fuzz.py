@@ -1,6 +1,5 @@
 """Any options end as asked, or in one line that says what to do: at the command line and through pytest."""
 
-import argparse
 import contextlib
 import io
 import json
@@ -17,13 +16,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.verify import toy_claims
-from verify import gallery, plugin, results
+from verify import gallery, results
 from verify.cli import main
-from verify.model import Tier
 from verify.page import plots, report
 from verify.running import request
 from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS
-from verify.running.request import requested
 
 CLAIMS = (toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT, toy_claims.WRONG)
 FAST = 5.0
@@ -153,15 +150,6 @@ def check(done: SimpleNamespace, *said: str) -> None:
 @given(command_lines())
 def test_any_command_line_is_done_or_refused_in_one_line(words: list[str]) -> None:
     check(run(*words))
-
-
-@settings(deadline=None, max_examples=40, derandomize=True)
-@given(st.lists(st.text(max_size=8), min_size=1, max_size=4))
-def test_any_words_are_refused_in_one_line(words: list[str]) -> None:
-    if words[:1] != ["estimate"]:
-        done = run(*words)
-        assert done.status == 2 or {"-h", "--help", "--version"} & set(words)
-        check(done)
 
 
 # --- each option, each value
@@ -301,46 +289,3 @@ def edited(*place: Any) -> str:
     inside[name] = value
     Path("results.json").write_text(json.dumps(raw))
     return "results.json"
-
-
-# --- through pytest
-
-
-class Config:
-    """As much of pytest's configuration as the options need."""
-
-    def __init__(self, words: list[str]) -> None:
-        parser = argparse.ArgumentParser(exit_on_error=False)
-        for flag, keywords in OPTIONS:
-            parser.add_argument(flag, **keywords)
-        self.option, self.stash = parser.parse_args(words), pytest.Stash()
-        self.option.help = self.option.version = self.option.pyargs = False
-        self.args_source, self.args = pytest.Config.ArgsSource.ARGS, ["verify"]
-        self.invocation_params = SimpleNamespace(dir=Path(plugin.__file__).parents[1])
-
-    def getoption(self, name: str, *default: Any) -> Any:
-        return getattr(self.option, name, *default)
-
-
-@settings(deadline=None, max_examples=60, derandomize=True)
-@given(st.lists(st.sampled_from([name for name, _ in OPTIONS]).flatmap(of_option), max_size=4))
-def test_pytest_takes_options_or_says_in_one_line_why_not(words: list[list[str]]) -> None:
-    try:
-        config: Any = Config([word for option in words for word in option])
-    except (argparse.ArgumentError, SystemExit):  # pytest's own parser refuses it likewise
-        return
-    told = ""
-    try:
-        plugin.pytest_configure(config)
-    except pytest.UsageError as error:
-        told = str(error)
-    assert told or config.stash[plugin.KEY].resolved
-
-
-def test_pytest_and_the_command_line_refuse_the_same() -> None:
-    for words in (["--workers", LONG], ["--replicates", LONG], ["--data", ""], ["--replay", "/dev/zero"]):
-        with pytest.raises(pytest.UsageError) as caught:
-            plugin.pytest_configure(Config(words))
-        assert run("report", *words).err == [f"losscurv: {caught.value}"]
-    with pytest.raises(ValueError, match="--tier must be one of smoke, default, full, got 'x'"):
-        requested({"tier": "x"}, tier=Tier.DEFAULT, report_dir=None)

@@ -64,9 +64,6 @@ def test_a_replay_finds_the_same_scores_or_says_which_differ(
     [
         ("{", "is corrupt: not JSON; run losscurv report again"),
         ("[]", "must have schema"),
-        ('{"schema": 99}', "must have schema"),
-        ('{"schema": 7}', "is corrupt"),
-        ("\0\xff", "is corrupt"),
         (results.dumps(sample())[:4000], "is corrupt"),
     ],
 )

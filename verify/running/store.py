@@ -164,31 +164,15 @@ def exclusive(folder: Path) -> Iterator[None]:
         return
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     try:
-        _lock(connection, folder)
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            if _code(error) == sqlite3.SQLITE_BUSY:
+                raise TimeoutError(0, f"another run is writing its report to {folder}; run again") from None
+            # a disk without room for a lock has none for another report either
         yield
     finally:
         connection.close()
-
-
-def replicates_read(count: int, folder: Path) -> str:
-    """The line that says, at the start, how much of an earlier run is used.
-
-    Properties choose their points as they run, and read what is stored there only then.
-
-    >>> replicates_read(1234, Path("report"))
-    '1 234 replicates of an earlier run read from report; properties read theirs as they run'
-    """
-    number = f"{count:,}".replace(",", " ")
-    return f"{number} replicates of an earlier run read from {folder}; properties read theirs as they run"
-
-
-def _lock(connection: sqlite3.Connection, folder: Path) -> None:
-    try:
-        connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        if _code(error) == sqlite3.SQLITE_BUSY:
-            raise TimeoutError(0, f"another run is writing its report to {folder}; run again") from None
-        # a disk without room for a lock has none for another report either
 
 
 def _open(path: Path, say: Callable[[str], None]) -> sqlite3.Connection:

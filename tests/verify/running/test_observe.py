@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Block, Point, SerialExecutor, stream
-from tests.verify.command_line import Planter, elsewhere, judged
-from tests.verify.toy_claims import EXACT, HALTS, LOST, RIGHT, SEEN, plant
+from tests.verify.command_line import Planter, elsewhere
+from tests.verify.toy_claims import EXACT, LOST, RIGHT, SEEN, plant
 from verify.claims import registry
 from verify.claims.images import on_images
 from verify.claims.registry import admit_observations, select, select_observations
@@ -21,7 +20,7 @@ from verify.cli import main
 from verify.model import Tier
 from verify.model.inventory import Entry
 from verify.model.observation import Column, Observation
-from verify.results import Observed, load
+from verify.results import Observed
 from verify.running.engine import Session, Settings
 from verify.running.store import Store
 
@@ -51,16 +50,6 @@ def test_a_table_is_made_of_replicates_drawn_one_by_one() -> None:
                 values = [np.broadcast_to(scores[column.score], (1, 3))[0, k] for scores in drawn]
                 assert (cell.mean, cell.lowest, cell.highest) == (np.mean(values), min(values), max(values))
     assert (made.replicates, made.error, made.along, made.axis) == (3, "", "size", "size")
-
-
-def test_two_workers_that_finish_in_any_order_give_the_same_bits() -> None:
-    one = session(SEEN)
-    with ThreadPoolExecutor(2) as pool:
-        two = Session((), Settings(seed=5, workers=2), pool, observations=(SEEN, LOST))
-        assert two.observed(SEEN).groups == one.observed(SEEN).groups
-        assert "the detector is off" in two.observed(LOST).error
-    hashes = [[record.sha256 for record in made.records()] for made in (one, two)]
-    assert hashes[0] == hashes[1] and len(hashes[0]) == len(SEEN.points)
 
 
 def test_replicates_are_fixed_but_for_the_full_tier_and_a_smaller_number() -> None:
@@ -124,13 +113,6 @@ def test_finished_replicates_are_read_and_not_drawn_again(tmp_path: Path) -> Non
         made = session(SEEN, store=store)
         assert store.replicates == 4 and made.observed(SEEN).groups == observed(SEEN).groups
         assert [record.replicates for record in made.records()] == [3, 3]
-
-
-def test_progress_counts_observations_and_their_seconds() -> None:
-    made = session(replace(SEEN, seconds=50.0))
-    assert made.progress()[:2] == (0, 1) and made.progress().left == pytest.approx(300)
-    made.judge_all()
-    assert made.progress()[:2] == (1, 1) and made.progress().left == 0.0
 
 
 def test_what_draws_from_images_takes_those_of_the_run(tmp_path: Path) -> None:
@@ -212,16 +194,3 @@ def test_an_entry_is_observed_where_no_claim_judges_it(
     assert (only.status, only.claims, only.observations, only.reason) == ("observed", [], ["beyond/too"], "")
     assert main(["claims", "--paper", "beyond"]) == 0
     assert "beyond/seen (observed)" in capsys.readouterr().out
-
-
-# --- the command line
-
-
-def test_an_interruption_keeps_the_tables_that_are_finished(plant: Planter) -> None:
-    plant(SEEN, HALTS)
-    assert judged("--report-dir", "out") == 130
-    kept = load(RESULTS)
-    assert [made.id for made in kept.observations] == [SEEN.id] and "(interrupted)" in kept.suite.selection
-    plant(HALTS)
-    assert judged("--report-dir", "other") == 130
-    assert not list(Path("other").iterdir())

@@ -19,7 +19,6 @@ from verify.model import Tier
 from verify.model.observation import Cost, Observation, classes_of, on_a_gpu
 from verify.results import dumps, load
 from verify.running import request
-from verify.running.observe import Watch
 from verify.running.programme import Programme, fitted
 from verify.running.request import Request, requested
 from verify.running.settings import Settings
@@ -102,10 +101,6 @@ def test_the_estimate_is_for_the_replicates_of_the_run(gpu: None, plant: Planter
     for replicates, count in ((None, 3), (2, 2), (50, 3)):
         made = asked(tier="full", device="cuda", replicates=replicates)
         assert made.for_a_gpu[0].startswith(f"at sizes for a GPU: {count} replicates of 1 obs")
-        assert Settings(tier=Tier.FULL, replicates=replicates).repeats(more) == count
-    assert [Watch(LARGE, p, Settings()).expected for p in LARGE.points] == [
-        cost(p).seconds for p in LARGE.points
-    ]
 
 
 def test_a_replay_draws_the_recorded_points_or_nothing() -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-from hypothesis.extra import numpy as arrays
 
 from simulate.monte_carlo import BLOCK, BlockResult
 from tests.verify.running.stores import (
@@ -32,21 +30,6 @@ from verify.running.store import FILE, Store, exclusive
 __all__ = ["lines", "store"]
 
 # --- what is written is read
-
-
-@settings(deadline=None, max_examples=15, derandomize=True)
-@given(
-    st.dictionaries(
-        st.text(max_size=5).filter(lambda s: s.isprintable()),
-        st.sampled_from([(BLOCK,), (BLOCK, 0), (BLOCK, 3)]).flatmap(lambda s: arrays.arrays(np.float64, s)),
-        max_size=3,
-    )
-)
-def test_any_scores_survive_their_encoding(scores: dict) -> None:
-    layout, raw = module._encoded(scores)
-    found = module._decoded(WHERE, 5, layout, raw, 1 / 3, module._digest(WHERE, 5, layout, raw))
-    assert found is not None
-    assert_same(found, BlockResult(scores, 1 / 3))
 
 
 def test_a_block_is_found_under_its_own_key_only_and_kept_once(store: Store) -> None:
@@ -214,19 +197,6 @@ def test_a_log_is_set_aside_with_its_file(tmp_path: Path) -> None:
     (tmp_path / FILE).touch()  # of another run, which did the same a moment before
     module._set_aside(tmp_path / FILE, before=0)
     assert (tmp_path / FILE).exists()
-
-
-def test_a_log_without_its_end_loses_the_last_block_only(tmp_path: Path, lines: Lines) -> None:
-    """As after a cut of power: what the log holds in whole transactions stays."""
-    with Store(tmp_path, lines) as opened:
-        opened.add(WHERE, 0, RESULT)
-        opened.add(WHERE, 1, RESULT)
-        copies = {end: Path(f"{opened.path}{end}").read_bytes() for end in ("", "-wal")}
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / FILE).write_bytes(copies[""])
-    (other / f"{FILE}-wal").write_bytes(copies["-wal"][:-100])
-    assert sorted(reread(other, lines)) == [0] and lines == []
 
 
 # --- what cannot be written
