@@ -1,7 +1,6 @@
 """pytest as the front door."""
 
 import sys
-from xml.etree import ElementTree
 
 import pytest
 
@@ -32,11 +31,6 @@ def test_every_verdict_has_its_word_and_its_letter(plant: Planter, run: Run) -> 
             "*test_claim[[]beyond/wrong[]] DISAGREES (surprise)*",
             "*test_claim[[]beyond/broken[]] BROKEN*",
             "SURPRISE beyond/wrong: disagrees, expected agrees",
-            "  theory *2.21",
-            "  margin *(a toy)",
-            "  half-width *(statistical *",
-            "  deviation *half-widths*",
-            "  sizes *scale = 1.7",
             "  seed *3",
             "  rerun *losscurv report --claim beyond/wrong --seed 3 --tier default",
             "RuntimeError: the detector is off",
@@ -72,14 +66,11 @@ def test_observations_may_be_all_there_is_or_none(
     plant(toy_claims.EXACT, toy_claims.SEEN, toy_claims.HALTS)
 
     assert last_line(run(CLAIMS, "--tier", "smoke")).startswith("1 agrees in ")
-    assert last_line(run(CLAIMS, "--claim", "beyond/seen")).startswith("1 observed in ")
-    chosen = run(CLAIMS, "-k", "seen", "--junitxml", "junit.xml")
+    chosen = run(CLAIMS, "-k", "seen")
     assert last_line(chosen).startswith("2 deselected, 1 observed in ")
     kept = load(pytester.path / "losscurv-report/results.json")
     assert kept.suite.selection == "all claims: 1 of 3 claims and observations, chosen by pytest"
     assert [made.id for made in kept.observations] == ["beyond/seen"] and kept.rows == []
-    (case,) = ElementTree.parse(pytester.path / "junit.xml").findall(".//testcase")
-    assert {p.get("name"): p.get("value") for p in case.iter("property")} == {"observed": "3", "seed": "2024"}
 
 
 def test_what_is_undecided_fails_where_asked_or_against_its_registration(plant: Planter, run: Run) -> None:
@@ -108,7 +99,6 @@ def test_other_tests_keep_their_words(pytester: pytest.Pytester, run: Run) -> No
         (".", "smoke"),
         ("VERIFY", "default"),
         ("VERIFY/test_claims.py::test_claim", "default"),
-        ("--pyargs verify", "default"),
         ("--pyargs verify.test_claims::test_claim", "default"),
         ("VERIFY --tier smoke", "smoke"),
         ("--tier full", "full"),

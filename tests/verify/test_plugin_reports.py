@@ -10,7 +10,6 @@ from tests.verify import toy_claims
 from tests.verify.pytest_runs import CLAIMS, COMMON, FOLDER, Planter, Run, everything_loaded, run
 from tests.verify.toy_claims import plant
 from verify import results
-from verify.judging.intervals import FEWEST
 from verify.page import report
 from verify.results import load
 
@@ -101,10 +100,6 @@ def test_a_replay_compares_and_leaves_no_report(plant: Planter, run: Run, pytest
     other.stdout.fnmatch_lines(["replay differs: toy/uniform*scores differ"])
     assert other.ret == pytest.ExitCode.TESTS_FAILED
     assert not list(pytester.path.glob("losscurv-report*"))
-    file.write_text(file.read_text(encoding="utf-8")[:300], encoding="utf-8")
-    broken = run(CLAIMS, "--replay", file)
-    assert broken.ret == pytest.ExitCode.USAGE_ERROR
-    assert "is corrupt" in broken.stderr.str()
 
 
 def test_a_report_that_cannot_be_written_is_said_after_the_table(
@@ -128,12 +123,7 @@ def test_junit_carries_verdicts_and_numbers(plant: Planter, run: Run, pytester: 
     cases = ElementTree.parse(pytester.path / "junit.xml").findall(".//testcase")
     found = [{p.get("name"): p.get("value") for p in case.iter("property")} for case in cases]
     assert [case.get("name") for case in cases] == ["test_claim[beyond/right]", "test_claim[beyond/wrong]"]
-    assert [properties["verdict"] for properties in found] == ["agrees", "disagrees"]
-    assert [properties["expected"] for properties in found] == ["agrees", "agrees"]
-    assert found[0]["seed"] == "2024"
-    assert float(found[0]["predicted[0]"]) == 0.85
-    assert float(found[0]["lower[0]"]) < float(found[0]["measured[0]"]) < float(found[0]["upper[0]"])
-    assert int(found[0]["replicates[0]"]) >= FEWEST
-    failure = cases[1].find("failure")
-    assert failure is not None
-    assert "SURPRISE beyond/wrong" in str(failure.get("message"))
+    told = [(properties["verdict"], properties["expected"], properties["seed"]) for properties in found]
+    assert told == [("agrees", "agrees", "2024"), ("disagrees", "agrees", "2024")]
+    lower, measured, upper = (float(str(found[0][f"{name}[0]"])) for name in ("lower", "measured", "upper"))
+    assert lower < measured < upper and found[0]["predicted[0]"] == "0.85"

@@ -50,8 +50,6 @@ def judged_rows(printed: Printed) -> dict[str, Any]:
     ("words", "counted"),
     [
         ("", "4 of 4 claims judged"),
-        ("--claim beyond/exact", "1 of 1 claims judged; 3 of 4 left out: 3 by --claim"),
-        ("--paper granziol2022", "1 of 1 claims judged; 3 of 4 left out: 3 by --paper"),
         (
             "--paper beyond --claim beyond/right",
             "1 of 1 claims judged; 3 of 4 left out: 2 by --claim, 1 by --paper",

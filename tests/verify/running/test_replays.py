@@ -168,12 +168,9 @@ def test_a_replay_compares_tables_and_planted_errors(recorded: Results) -> None:
         f"{full.planted[0].id}: recorded, now missing",
         f"{table.id}: the table differs",
     ]
-    assert f"{table.id}: recorded, now missing" in replay_differences(full, recorded)
     assert replay_differences(full, changed(gpu, observations=other)) == [f"{table.id}: the table differs"]
     assert single(changed(gpu, observations=other)) == []
     assert single(changed(gpu, observations=broken)) == [f"{table.id}: a table was recorded, now broken"]
-    again = replay_differences(changed(full, observations=broken), full)
-    assert again == [f"{table.id}: broken was recorded, now a table"]
     assert len(single(changed(full, observations=other))) == 1
 
 
