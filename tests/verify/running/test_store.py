@@ -146,50 +146,21 @@ def folder(path: Path) -> None:
     path.mkdir()
 
 
-VERSION = "is not a store of replicates of this version"
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (truncate, "is damaged"),
-        (scribble, "is damaged"),
-        (text, "is damaged"),
-        (foreign, VERSION),
-        (trapped, VERSION),
-        (other_version, VERSION),
-        (folder, "is not a file"),
-    ],
-)
-def test_what_is_no_store_is_set_aside(
-    spoil: Callable[[Path], None], message: str, tmp_path: Path, lines: Lines
+@pytest.mark.parametrize("spoil", [truncate, scribble, text, foreign, trapped, other_version, folder])
+def test_what_is_no_store_is_left_as_it_is(
+    spoil: Callable[[Path], None], tmp_path: Path, lines: Lines
 ) -> None:
     path = filled(tmp_path, blocks=40)
-    for number, spoiled, told in ((1, spoil, message), (2, foreign, VERSION)):
-        spoiled(path)
-        before = path.read_bytes() if path.is_file() else b""
-        with Store(tmp_path, lines) as opened:
-            assert opened.read(WHERE, 100) == {}
-            opened.add(WHERE, 0, RESULT)
-        aside = tmp_path / f"replicates.damaged-{number}.sqlite"
-        assert len(lines) == number and "\n" not in lines[-1]
-        assert told in lines[-1] and str(aside) in lines[-1]
-        assert spoiled is folder or aside.read_bytes() == before
-        assert_same(reread(tmp_path, lines)[0], RESULT)
-
-
-def test_a_log_is_set_aside_with_its_file(tmp_path: Path) -> None:
-    """Or its pages would be played back into the new store."""
-    ends = ("", "-wal", "-shm")
-    for end in ends:
-        (tmp_path / f"{FILE}{end}").write_text(end, encoding="utf-8")
-    aside = module._set_aside(tmp_path / FILE, module._identity(tmp_path / FILE))
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
-        f"{aside.name}{e}": e for e in ends
-    }
-    (tmp_path / FILE).touch()  # of another run, which did the same a moment before
-    module._set_aside(tmp_path / FILE, before=0)
-    assert (tmp_path / FILE).exists()
+    spoil(path)
+    before = path.read_bytes() if path.is_file() else b""
+    with Store(tmp_path, lines) as opened:
+        assert opened.read(WHERE, 100) == {}
+        opened.add(WHERE, 0, RESULT)
+        assert opened.read(WHERE, 100) == {}
+    (line,) = lines
+    assert line.startswith(f"{path}: ") and "; the run goes on" in line and "\n" not in line
+    assert [file.name for file in tmp_path.iterdir()] == [FILE]
+    assert spoil is folder or path.read_bytes() == before
 
 
 # --- what cannot be written
