@@ -273,17 +273,11 @@ def verification(request: pytest.FixtureRequest) -> Verification:
 
 @pytest.fixture
 def judged(request: pytest.FixtureRequest, verification: Verification) -> Row:
-    """The row of one reading of one claim, its numbers among the properties of the test."""
+    """The row of one reading of one claim."""
     claim, label = request.param
     row = verification.row(claim, label)
-    seed = verification.request.settings.seed
     # not record_property: it warns of a schema that pytest's own files do not keep, and warnings are errors here
-    request.node.user_properties += [("verdict", row.verdict), ("expected", row.expected), ("seed", seed)]
-    for i, point in enumerate(row.points):
-        request.node.user_properties += [
-            (f"{name}[{i}]", getattr(point, name))
-            for name in ("measured", "lower", "upper", "predicted", "margin", "replicates")
-        ]
+    request.node.user_properties.append(("verdict", row.verdict))
     return row
 
 
@@ -291,10 +285,7 @@ def judged(request: pytest.FixtureRequest, verification: Verification) -> Row:
 def observed(request: pytest.FixtureRequest, verification: Verification) -> Observed:
     """The record of one observation."""
     made = verification.session().observed(request.param)
-    request.node.user_properties += [
-        ("observed", made.replicates),
-        ("seed", verification.request.settings.seed),
-    ]
+    request.node.user_properties.append(("observed", made.replicates))
     return made
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -114,16 +113,3 @@ def test_a_report_that_cannot_be_written_is_said_after_the_table(
     result = run(CLAIMS)
     result.stdout.fnmatch_lines(["*agrees*beyond/right*", "report not written: *No space left on device"])
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_junit_carries_verdicts_and_numbers(plant: Planter, run: Run, pytester: pytest.Pytester) -> None:
-    plant(toy_claims.RIGHT, toy_claims.WRONG)
-
-    run(CLAIMS, "--junitxml", "junit.xml")
-    cases = ElementTree.parse(pytester.path / "junit.xml").findall(".//testcase")
-    found = [{p.get("name"): p.get("value") for p in case.iter("property")} for case in cases]
-    assert [case.get("name") for case in cases] == ["test_claim[beyond/right]", "test_claim[beyond/wrong]"]
-    told = [(properties["verdict"], properties["expected"], properties["seed"]) for properties in found]
-    assert told == [("agrees", "agrees", "2024"), ("disagrees", "agrees", "2024")]
-    lower, measured, upper = (float(str(found[0][f"{name}[0]"])) for name in ("lower", "measured", "upper"))
-    assert lower < measured < upper and found[0]["predicted[0]"] == "0.85"

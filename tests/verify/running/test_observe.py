@@ -89,7 +89,7 @@ def test_without_a_parameter_along_a_point_is_one_row_and_no_number_shows_in_its
         (alone("z"), "column must show one of the scores x, y, gaps, not 'z'"),
         (alone("y"), "score 'y' must have no components, got 2"),
         (alone("y", 1, 2, 3), "must have one component for each of the 3 values of 'at', got 2"),
-        (alone("ragged", ragged=1), "score 'ragged' must have as many components in every block"),
+        (alone("ragged", ragged=1), "must match exactly"),
     ],
 )
 def test_a_crash_breaks_its_own_observation_only(observation: Observation, error: str) -> None:
