@@ -1,4 +1,3 @@
-# PYTHON_ARGCOMPLETE_OK
 """``losscurv``: the report, quick estimates, the inventory, plots and replays from the shell.
 
 How they end, and the exit status, stands in `verify.endings`.
@@ -16,7 +15,6 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from verify import completion
 from verify.endings import (
     AS_EXPECTED,
     BAD_INPUT,
@@ -44,9 +42,6 @@ Exit status: 0 as expected, 1 not as expected (a surprise, a replay that
 differs, a registered claim that is missing, too little decided), 2 bad input
 or a crash, 130 interrupted. LOSSCURV_TRACEBACK=1 in the environment shows the
 traceback of an error.
-
-Tab completion, in the start-up file of your shell:
-  eval "$(register-python-argcomplete losscurv)"
 """
 
 
@@ -86,25 +81,20 @@ def _run(words: list[str]) -> int:
     try:
         with Heartbeat(_say, "loading"):
             parser = _parser()
-            completion.offer(parser)
             if not words:
                 parser.print_help()
                 return AS_EXPECTED
             options, unknown = parser.parse_known_args(words)
         if unknown:
-            claim = f"; did you mean --claim {unknown[0]}?" if _like_a_claim(options, unknown) else ""
-            options.refuse(f"unrecognized arguments: {' '.join(unknown)}{claim}")
+            claim = len(unknown) == 1 and "/" in unknown[0] and hasattr(options, "claim")  # its id alone
+            meant = f"; did you mean --claim {unknown[0]}?" * claim
+            options.refuse(f"unrecognized arguments: {' '.join(unknown)}{meant}")
     except SystemExit as end:  # after --help, --version or a wrong option
         return int(end.code or 0)
     from verify.running.options import require_words
 
     require_words(vars(options))
     return options.run(options)
-
-
-def _like_a_claim(options: argparse.Namespace, unknown: Sequence[str]) -> bool:
-    """Whether the id of a claim was written without its option."""
-    return len(unknown) == 1 and "/" in unknown[0] and hasattr(options, "claim")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -156,8 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(commands)
     _add_claims(commands)
     estimate = _command(commands, "estimate", _run, "evaluate a theory function; without one, list them")
-    function = estimate.add_argument("function", nargs="?", metavar="TOPIC.FUNCTION")
-    completion.with_completer(function, completion.function_names)
+    estimate.add_argument("function", nargs="?", metavar="TOPIC.FUNCTION")
     _add_plot(commands)
     _add_gallery(commands)
     practice.add(commands, _command)
@@ -187,10 +176,7 @@ def _add_claims(commands: Any) -> None:
     from verify.model.inventory import Status
 
     claims = _command(commands, "claims", _claims, "list every statement of the papers and where it stands")
-    paper = claims.add_argument(
-        "--paper", action="append", metavar="NAME", help="this paper only (repeatable)"
-    )
-    completion.with_completer(paper, completion.paper_names)
+    claims.add_argument("--paper", action="append", metavar="NAME", help="this paper only (repeatable)")
     statuses = [status.value for status in Status]
     claims.add_argument("--status", action="append", choices=statuses, help="this status only (repeatable)")
     claims.add_argument("--json", action="store_true", help="print as JSON")
@@ -206,12 +192,11 @@ def _add_plot(commands: Any) -> None:
     )
     plot.add_argument("--output", metavar="FOLDER", help="where to draw (default: beside the results file)")
     plot.add_argument("--one-file", action="store_true", help="the whole report in report.html")
-    claim = plot.add_argument(
+    plot.add_argument(
         "--claim",
         metavar="ID",
         help="only the figure of this claim or observation, judged first where losscurv-report does not hold it",
     )
-    completion.with_completer(claim, completion.claim_ids)
     plot.add_argument(
         "--format", metavar="FORM", help="of that figure: pdf, svg or png (default: as --out, or svg)"
     )
@@ -220,10 +205,9 @@ def _add_plot(commands: Any) -> None:
 
 def _add_gallery(commands: Any) -> None:
     gallery = _command(commands, "gallery", _gallery, "draw pictures of the laws beside fresh draws")
-    names = gallery.add_argument(
+    gallery.add_argument(
         "names", nargs="*", metavar="PICTURE", help="these only (default: all); --list names them"
     )
-    completion.with_completer(names, completion.picture_names)
     gallery.add_argument("--list", action="store_true", help="name the pictures and draw nothing")
     gallery.add_argument(
         "--output",
@@ -245,12 +229,9 @@ def _add_gallery(commands: Any) -> None:
 def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
     from verify.running.options import OPTIONS
 
-    completers = {"--claim": completion.claim_ids, "--paper": completion.paper_names}
     for flag, keywords in OPTIONS:
         if flag not in without:
-            action = parser.add_argument(flag, **keywords)
-            if flag in completers:
-                completion.with_completer(action, completers[flag])
+            parser.add_argument(flag, **keywords)
 
 
 def _report(options: argparse.Namespace) -> int:

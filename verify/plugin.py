@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from verify.model import AnyClaim, Tier
 from verify.model.observation import Observation
 from verify.results import Observed, Results, Row
 from verify.running.engine import Session
-from verify.running.observe import kinds_of
 from verify.running.options import OPTIONS, REPORT_DIR
 from verify.running.request import Request, requested
 from verify.running.rows import row_id
@@ -73,9 +72,8 @@ class Verification:
         """
         if self._request is None:
             named = _names_verify(self._config)
-            values = {name: self._config.getoption(name) for name in NAMES}
             self._request = requested(
-                values | _seeded(self._config.getoption("hypothesis_seed", None), values),
+                {name: self._config.getoption(name) for name in NAMES},
                 tier=Tier.DEFAULT if named else Tier.SMOKE,
                 report_dir=REPORT_DIR if named else None,
             )
@@ -88,12 +86,12 @@ class Verification:
         observations = tuple(o for o in asked.observations if o.id in chosen)
         left, total = len(claims) + len(observations), len(asked.asked)
         if left < total:
-            kinds, fewer = kinds_of(asked.claims, asked.observations), len(asked.claims) - len(claims)
+            fewer = len(asked.claims) - len(claims)
             self._request = dataclasses.replace(
                 asked,
                 claims=claims,
                 observations=observations,
-                selection=f"{asked.selection}: {left} of {total} {kinds}, chosen by pytest",
+                selection=f"{asked.selection}: {left} of {total} claims and observations, chosen by pytest",
                 left_out={**asked.left_out, **({"pytest": fewer} if fewer else {})},
             )
 
@@ -275,17 +273,11 @@ def verification(request: pytest.FixtureRequest) -> Verification:
 
 @pytest.fixture
 def judged(request: pytest.FixtureRequest, verification: Verification) -> Row:
-    """The row of one reading of one claim, its numbers among the properties of the test."""
+    """The row of one reading of one claim."""
     claim, label = request.param
     row = verification.row(claim, label)
-    seed = verification.request.settings.seed
     # not record_property: it warns of a schema that pytest's own files do not keep, and warnings are errors here
-    request.node.user_properties += [("verdict", row.verdict), ("expected", row.expected), ("seed", seed)]
-    for i, point in enumerate(row.points):
-        request.node.user_properties += [
-            (f"{name}[{i}]", getattr(point, name))
-            for name in ("measured", "lower", "upper", "predicted", "margin", "replicates")
-        ]
+    request.node.user_properties.append(("verdict", row.verdict))
     return row
 
 
@@ -293,10 +285,7 @@ def judged(request: pytest.FixtureRequest, verification: Verification) -> Row:
 def observed(request: pytest.FixtureRequest, verification: Verification) -> Observed:
     """The record of one observation."""
     made = verification.session().observed(request.param)
-    request.node.user_properties += [
-        ("observed", made.replicates),
-        ("seed", verification.request.settings.seed),
-    ]
+    request.node.user_properties.append(("observed", made.replicates))
     return made
 
 
@@ -348,19 +337,6 @@ def _usage_errors() -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         raise pytest.UsageError(escaped(str(error))) from None
-
-
-def _seeded(seed: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the option that the seed of hypothesis stands for: that of the suite, which draws the examples too."""
-    if seed is None:
-        return {}
-    for other in ("seed", "vary_seed"):
-        if values[other] not in (None, False):
-            option = other.replace("_", "-")
-            raise ValueError(f"--hypothesis-seed must not stand beside --{option}: both choose the seed")
-    if seed != "random" and not seed.isdecimal():
-        raise ValueError(f"--hypothesis-seed must be an integer >= 0 or random, got {seed!r}")
-    return {"vary_seed": True} if seed == "random" else {"seed": int(seed)}
 
 
 def _require_one_process(config: pytest.Config, asked: Request) -> None:

@@ -1,6 +1,5 @@
 """Any options end as asked, or in one line that says what to do: at the command line and through pytest."""
 
-import argparse
 import contextlib
 import io
 import json
@@ -17,13 +16,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.verify import toy_claims
-from verify import gallery, plugin, results
+from verify import gallery, results
 from verify.cli import main
-from verify.model import Tier
 from verify.page import plots, report
 from verify.running import request
 from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS
-from verify.running.request import requested
 
 CLAIMS = (toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT, toy_claims.WRONG)
 FAST = 5.0
@@ -155,15 +152,6 @@ def test_any_command_line_is_done_or_refused_in_one_line(words: list[str]) -> No
     check(run(*words))
 
 
-@settings(deadline=None, max_examples=40, derandomize=True)
-@given(st.lists(st.text(max_size=8), min_size=1, max_size=4))
-def test_any_words_are_refused_in_one_line(words: list[str]) -> None:
-    if words[:1] != ["estimate"]:
-        done = run(*words)
-        assert done.status == 2 or {"-h", "--help", "--version"} & set(words)
-        check(done)
-
-
 # --- each option, each value
 
 
@@ -182,9 +170,7 @@ PLAIN = "pipe must be a plain file, got a pipe or a device"
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("report --claim beyond/rihgt", "got 'beyond/rihgt'; did you mean beyond/right?"),
         ("report --claim beyond/right --claim ''", "--claim must be given a value, got ''"),
-        ("report --paper nobody2020", "paper must be one of vysogorets2024, "),
         (
             "report --paper karakida2019",
             "--paper must leave at least one claim, got none with --tier default",
@@ -194,11 +180,9 @@ PLAIN = "pipe must be a plain file, got a pipe or a device"
             "--claim and --paper must leave at least one claim",
         ),
         ("report --workers 0", "--workers must be at least 1, got 0"),
-        (f"report --workers {LONG}", "--workers must be at most 16, got more"),
         ("report --replicates 0", "--replicates must be at least 96, got 0"),
         (f"report --replicates {10**18}", f"--replicates must be at most {MOST_REPLICATES}, got more"),
         ("report --seed -1", "--seed must be at least 0, got -1"),
-        (f"report --seed {LONG}", f"--seed must be at most {2**128 - 1}, got more"),
         ("report --seed x", "report: argument --seed: invalid int value: 'x'; see losscurv report --help"),
         (
             f"report --seed {LONG * 13}",
@@ -206,27 +190,19 @@ PLAIN = "pipe must be a plain file, got a pipe or a device"
         ),  # cut in the middle
         ("report --vary-seed --seed 1", "--vary-seed must not stand beside --seed"),
         ("report --device tpu", "device must be auto, cpu, cuda or cuda:<index>, got 'tpu'"),
-        ("report --device cuda:99", "got 'cuda:99'; use --device cpu or auto"),
         ("report --executor localhost:1", "executor must be dask://host:port, got 'localhost:1'"),
-        ("report --replay nowhere.json", "losscurv: file not found: nowhere.json"),
-        ("report --data nowhere.npz", "nowhere.npz"),
         ("report --data pipe", PLAIN),
         (f"report --data {'x' * 300}", "File name too long"),
-        ("report --report-dir file/below", f"--report-dir {FOLDER}"),
         ("report --report-dir file", f"--report-dir {FOLDER}"),
-        ("report --tier huge", "losscurv report: argument --tier: invalid choice: 'huge'"),
         ("report --frobnicate", "unrecognized arguments: --frobnicate; see losscurv report --help"),
         ("replay ''", "RESULTS.JSON must be given a value"),
         ("replay /dev/zero", "results file /dev/zero must be a plain file"),
-        ("plot ''", "RESULTS.JSON must be given a value"),
         ("plot good --output ''", "--output must be given a value"),
         ("plot pipe", PLAIN),
-        ("gallery --data pipe", PLAIN),
         (f"gallery --seed {LONG}", "--seed must be at most"),
         ("gallery --output file", f"--output {FOLDER}"),
         ("claims --status ''", "invalid choice: '' (choose from 'judged', 'partly judged', "),
         ("claims --paper nobody2020", "paper must be one of"),
-        ("claims --paper ''", "--paper must be given a value"),
     ],
 )
 def test_what_cannot_be_done_is_refused_at_once(words: str, said: str) -> None:
@@ -238,17 +214,10 @@ def test_a_value_cannot_write_to_the_terminal() -> None:
         check(run("report", *words), r"a\nb\x1b[2J")
 
 
-def test_the_largest_values_are_taken_and_the_last_one_counts_or_all() -> None:
-    def suite(*words: str) -> dict[str, Any]:
+def test_the_largest_seed_is_taken_and_the_last_one_counts() -> None:
+    for words in (["--seed", str(LARGEST_SEED)], ["--seed", "1", "--seed", str(LARGEST_SEED)]):
         done = run("report", "--claim", "beyond/right", "--json", *words)
-        assert done.status == 0
-        return json.loads("\n".join(done.out))
-
-    assert suite("--seed", str(LARGEST_SEED))["suite"]["seed"] == LARGEST_SEED
-    assert suite("--replicates", str(MOST_REPLICATES))["suite"]["replicates"] == MOST_REPLICATES
-    assert suite("--seed", "1", "--seed", "2")["suite"]["seed"] == 2
-    both = suite("--claim", "beyond/right", "--claim", "beyond/exact")
-    assert [row["id"] for row in both["rows"]] == ["beyond/right", "beyond/exact"]
+        assert json.loads("\n".join(done.out))["suite"]["seed"] == LARGEST_SEED
 
 
 # --- a results file is no more trusted than an option
@@ -258,13 +227,9 @@ def test_the_largest_values_are_taken_and_the_last_one_counts_or_all() -> None:
     ("field", "value", "message"),
     [
         ("tier", "huge", "--tier must be one of smoke, default, full, got 'huge'"),
-        ("tier", "", "--tier must be one of"),
         ("seed", -1, "results.suite.seed must be at least 0 and below 2**128"),
-        ("seed", 10**400, "results.suite.seed must be at least 0 and below 2**128"),
         ("replicates", 0, "--replicates must be at least 96, got 0"),
-        ("replicates", 10**18, "--replicates must be at most"),
         ("data", "/dev/zero", "data /dev/zero must be a plain file"),
-        ("data", "", "data . must be a plain file, got a folder"),
         ("data", "a\0b", "file not found: a"),
     ],
 )
@@ -301,46 +266,3 @@ def edited(*place: Any) -> str:
     inside[name] = value
     Path("results.json").write_text(json.dumps(raw))
     return "results.json"
-
-
-# --- through pytest
-
-
-class Config:
-    """As much of pytest's configuration as the options need."""
-
-    def __init__(self, words: list[str]) -> None:
-        parser = argparse.ArgumentParser(exit_on_error=False)
-        for flag, keywords in OPTIONS:
-            parser.add_argument(flag, **keywords)
-        self.option, self.stash = parser.parse_args(words), pytest.Stash()
-        self.option.help = self.option.version = self.option.pyargs = False
-        self.args_source, self.args = pytest.Config.ArgsSource.ARGS, ["verify"]
-        self.invocation_params = SimpleNamespace(dir=Path(plugin.__file__).parents[1])
-
-    def getoption(self, name: str, *default: Any) -> Any:
-        return getattr(self.option, name, *default)
-
-
-@settings(deadline=None, max_examples=60, derandomize=True)
-@given(st.lists(st.sampled_from([name for name, _ in OPTIONS]).flatmap(of_option), max_size=4))
-def test_pytest_takes_options_or_says_in_one_line_why_not(words: list[list[str]]) -> None:
-    try:
-        config: Any = Config([word for option in words for word in option])
-    except (argparse.ArgumentError, SystemExit):  # pytest's own parser refuses it likewise
-        return
-    told = ""
-    try:
-        plugin.pytest_configure(config)
-    except pytest.UsageError as error:
-        told = str(error)
-    assert told or config.stash[plugin.KEY].resolved
-
-
-def test_pytest_and_the_command_line_refuse_the_same() -> None:
-    for words in (["--workers", LONG], ["--replicates", LONG], ["--data", ""], ["--replay", "/dev/zero"]):
-        with pytest.raises(pytest.UsageError) as caught:
-            plugin.pytest_configure(Config(words))
-        assert run("report", *words).err == [f"losscurv: {caught.value}"]
-    with pytest.raises(ValueError, match="--tier must be one of smoke, default, full, got 'x'"):
-        requested({"tier": "x"}, tier=Tier.DEFAULT, report_dir=None)

@@ -47,8 +47,7 @@ def test_a_replay_finds_the_same_scores_or_says_which_differ(
     assert main(["replay", "out/results.json", "--workers", "1"]) == 0
     output = capsys.readouterr()
     assert "replay: every score and verdict is the same" in output.out and "seed 5" in output.err
-    assert main(["report", "--replay", "out", "--workers", "1", "--claim", "beyond/right", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["suite"]["replicates"] == 160
+    assert main(["report", "--replay", "out", "--workers", "1", "--claim", "beyond/right"]) == 0
     assert file.read_bytes() == before and not Path("losscurv-report").exists()
 
     results.save(replace(recorded, runs=[replace(run, sha256="0" * 64) for run in recorded.runs]), file)
@@ -64,9 +63,6 @@ def test_a_replay_finds_the_same_scores_or_says_which_differ(
     [
         ("{", "is corrupt: not JSON; run losscurv report again"),
         ("[]", "must have schema"),
-        ('{"schema": 99}', "must have schema"),
-        ('{"schema": 7}', "is corrupt"),
-        ("\0\xff", "is corrupt"),
         (results.dumps(sample())[:4000], "is corrupt"),
     ],
 )
@@ -93,17 +89,11 @@ def test_a_replay_names_and_skips_claims_that_are_gone(
     output = capsys.readouterr()
     assert "this version has no claim beyond/exact: skipped" in output.err
     assert "the same; left out: beyond/exact" in output.out
-    assert main(["replay", "out", "--workers", "1", "--claim", "beyond/right"]) == 0
     for words, told in (
         (["replay", "out", "--claim", "beyond/exact"], "this version has no claim beyond/exact"),
         (["replay", "out", "--claim", "beyond/wrong"], "--claim must name what the results file judges"),
-        *(
-            (
-                ["report", "--replay", "out", *extra.split()],
-                f"{extra.split()[0]} must not stand beside --replay",
-            )
-            for extra in ("--seed 3", "--tier full", "--replicates 32", "--vary-seed")
-        ),
+        (["report", "--replay", "out", "--seed", "3"], "--seed must not stand beside --replay"),
+        (["report", "--replay", "out", "--vary-seed"], "--vary-seed must not stand beside --replay"),
     ):
         assert main(words) == 2 and told in capsys.readouterr().err
     plant(toy_claims.WRONG)

@@ -60,43 +60,6 @@ def test_a_terminal_without_greek_letters_gets_question_marks() -> None:
     assert (run.returncode, run.stderr) == (0, "") and "?" in run.stdout
 
 
-COMPLETED = """
-import argcomplete, io, os, sys
-from functools import partial
-from verify import cli
-
-ask = argcomplete.autocomplete
-for line in sys.stdin.read().splitlines():
-    answer = io.StringIO()
-    told = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": " ", "COMP_LINE": line, "COMP_POINT": str(len(line))}
-    os.environ.update(told)
-    argcomplete.autocomplete = partial(ask, exit_method=sys.exit, output_stream=answer)
-    assert cli.main([]) == 0
-    print(answer.getvalue())
-"""
-
-
-def test_tab_completes_what_was_begun() -> None:
-    offered = {
-        "re": "report replay",
-        "report --cl": "--claim",
-        "report --tier ": "smoke default full",
-        "claims --paper gr": "granziol2022",
-        "report --claim ed": "edge/",
-        "report --claim granziol2022/theorem-1": "granziol2022/theorem-10",
-        "estimate softmax.gamma_f": "softmax.gamma_from_logits",
-        "gallery gr": "gradient",
-    }
-    typed = "\n".join(f"losscurv {line}" for line in offered)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    words = [sys.executable, "-c", COMPLETED]
-    run = subprocess.run(words, input=typed, capture_output=True, text=True, env=environment)
-    assert run.returncode == 0 and "Traceback" not in run.stderr
-    assert [set(line.split()) for line in run.stdout.splitlines()] == [
-        set(v.split()) for v in offered.values()
-    ]
-
-
 BUSY = """
 import multiprocessing, signal, sys, time
 from concurrent.futures import wait

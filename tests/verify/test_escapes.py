@@ -33,7 +33,7 @@ def test_each_kind_is_shown_by_its_escape() -> None:
     assert printable("a\n\tb\x1b\u202e") == "a\n\tb\\x1b\\u202e"
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=40)
 @given(st.text())
 def test_what_is_shown_stays_on_its_line_and_is_shown_alike_again(text: str) -> None:
     shown = escaped(text)
@@ -107,5 +107,3 @@ def test_a_model_of_such_a_name_is_shown_by_its_escapes(
     assert out.startswith(f"{NAME_SHOWN}.py:net on data.npz") and f"{NAME_SHOWN}/{command}.html" in out
     assert not set("\x1b\u202e") & set(out + err + Path(NAME, f"{command}.html").read_text())
     assert json.loads(Path(NAME, f"{command}.json").read_text())["name"] == f"{NAME}.py:net on data.npz"
-    assert cli.main([*words, "--model", f"{NAME}.py:none"]) == 2
-    assert NAME_SHOWN in (told := capsys.readouterr().err) and told.count("\n") == 1

@@ -21,28 +21,16 @@ def commit_of(root: Path) -> str:
 
     A checkout is asked by git. What was installed from one has the commit in a file, since git knows nothing of it.
     """
-    if (root / ".git").exists():
-        return _of_checkout(root)
     try:
-        return (root / "verify" / FILE).read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
+        if not (root / ".git").exists():
+            return (root / "verify" / FILE).read_text(encoding="ascii").strip()
+        run = subprocess.run(  # noqa: S603 - fixed words, no shell
+            ["git", "-C", str(root), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],  # noqa: S607 - the user's own git
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+        return run.stdout.strip()
+    except (OSError, ValueError, subprocess.SubprocessError):
         return ""
-
-
-def _of_checkout(root: Path) -> str:
-    try:
-        head = _git(root, "rev-parse", "--short=12", "HEAD")
-        return head + ("+" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
-    except (OSError, subprocess.SubprocessError):
-        return ""
-
-
-def _git(root: Path, *words: str) -> str:
-    run = subprocess.run(  # noqa: S603 - fixed words, no shell
-        ["git", "-C", str(root), *words],  # noqa: S607 - the user's own git
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-    )
-    return run.stdout.strip()

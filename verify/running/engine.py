@@ -16,20 +16,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
+from itertools import chain
 from typing import NamedTuple
 
-from simulate.monte_carlo import Point
 from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Identity
 from verify.model.observation import Observation
 from verify.results import Observed, Row, RunRecord
 from verify.running.explored import exact_row, statistical_row
 from verify.running.identities import Routes, identity_rows
-from verify.running.observe import Watch, kinds_of, watched
+from verify.running.observe import Watch, watched
 from verify.running.origin import refresh
 from verify.running.pump import Pump, traceback_of
-from verify.running.replays import Again, draw_again, left_by_rounding, roundings_of
+from verify.running.replays import Again, draw_again
 from verify.running.rows import broken_row
 from verify.running.sampled import Alpha, Sampled
 from verify.running.settings import Settings
@@ -43,15 +43,15 @@ class Progress(NamedTuple):
     total: int
     elapsed: float
     left: float
-    what: str = "claims"
 
     def __str__(self) -> str:
         """In words.
 
         >>> str(Progress(1, 2, 3.0, 4.0))
-        '1 of 2 claims, 3 s, about 4 s left'
+        '1 of 2 claims and observations, 3 s, about 4 s left'
         """
-        return f"{self.done} of {self.total} {self.what}, {self.elapsed:.0f} s, about {self.left:.0f} s left"
+        done = f"{self.done} of {self.total} claims and observations"
+        return f"{done}, {self.elapsed:.0f} s, about {self.left:.0f} s left"
 
 
 class Session:
@@ -92,7 +92,11 @@ class Session:
         self._started, self._spent = time.perf_counter(), _cpu_seconds()
         drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
         self.sampled = Sampled(drawn, self.pump, settings, alpha)
-        self._watches = {o.id: [self._watch(o, point) for point in o.points] for o in self.observations}
+        self._watches = {
+            o.id: [self.pump.stocked(Watch(o, point, settings)) for point in o.points]
+            for o in self.observations
+        }
+        self.pump.runs += chain.from_iterable(self._watches.values())
         self.pump.runs.sort(key=lambda run: -run.expected)  # or the longest would end alone
         identities = [claim for claim in self.claims if isinstance(claim, Identity)]
         self._routes = {claim.id: Routes(claim, self.pump, settings) for claim in identities}
@@ -138,21 +142,11 @@ class Session:
         """One record per experiment and point that ran to its end: what a replay must find again."""
         return [run.record() for run in self.pump.runs if run.scores and run.done and not run.error]
 
-    def drawn_again(self, single: Collection[str]) -> Again:
-        """A share of the blocks of this run drawn again on the CPU, but for sizes that no CPU draws.
-
-        `single` are the ids of experiments in single precision.
-        """
+    def drawn_again(self) -> Again:
+        """A share of the blocks of this run drawn again on the CPU, but for sizes that no CPU draws."""
         drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
         large = {o.id for o in self.observations if o.cost is not None}
-        return draw_again(
-            self.pump.runs,
-            self.settings,
-            roundings_of(drawn),
-            single=single,
-            rounding=left_by_rounding(drawn),
-            without=large,
-        )
+        return draw_again(self.pump.runs, self.settings, drawn, without=large)
 
     def progress(self) -> Progress:
         """How far the selection is: what is left goes at the pace of what was drawn, by the declared seconds."""
@@ -165,18 +159,11 @@ class Session:
         made = sum(seconds * share * fresh for seconds, share, fresh in parts)
         left = sum(seconds * (1 - share) for seconds, share, _ in parts)
         left *= elapsed / made if made else 1 / self.pump.workers
-        return Progress(
-            done, total, elapsed, left if done < total else 0.0, kinds_of(self.claims, self.observations)
-        )
+        return Progress(done, total, elapsed, left if done < total else 0.0)
 
     def cpu_seconds(self) -> float:
         """Seconds of all processors here since the start; of local workers only once they have stopped."""
         return _cpu_seconds() - self._spent
-
-    def _watch(self, observation: Observation, point: Point) -> Watch:
-        watch = self.pump.stocked(Watch(observation, point, self.settings))
-        self.pump.runs.append(watch)
-        return watch
 
     def _judge(self, claim: AnyClaim) -> list[Row]:
         try:

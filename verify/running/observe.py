@@ -62,17 +62,6 @@ def watched(o: Observation, watches: Sequence[Watch], pump: Pump, settings: Sett
     )
 
 
-def kinds_of(claims: Sequence[Any], observations: Sequence[Any]) -> str:
-    """What a selection holds.
-
-    >>> kinds_of(["a claim"], []), kinds_of(["a claim"], ["an observation"])
-    ('claims', 'claims and observations')
-    """
-    if not observations:
-        return "claims"
-    return "claims and observations" if claims else "observations"
-
-
 def _group(observation: Observation, point: Point, scores: Scores) -> ObservedGroup:
     places: Sequence[Any] = point[observation.along] if observation.along else (None,)
     columns = [_columns(scores, column, len(places), observation.along) for column in observation.columns]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from simulate.monte_carlo import Point
 from verify.claims.images import ImagesThere
-from verify.model.observation import FLOPS, LAUNCH, Cost, Observation
+from verify.model.observation import Cost, Observation
 from verify.results import canonical
 
 
@@ -96,12 +96,11 @@ def fitted(
         costs[o.id] = replicates(o) * [o.cost(at_classes(point)) for point in kept]
     if costs:
         all_costs = [cost for each in costs.values() for cost in each]
-        free = "" if memory is None else f" of {_gib(memory)}"
         lines.insert(
             0,
             f"at sizes for a GPU: {len(all_costs)} replicates of {len(costs)} observations on {device}, by estimate"
-            f" {math.fsum(cost.seconds for cost in all_costs):.0f} s at {FLOPS:.0e} operations and {1 / LAUNCH:.0e}"
-            f" launches a second, up to {_gib(max(cost.memory for cost in all_costs))}{free} at a time",
+            f" {math.fsum(cost.seconds for cost in all_costs):.0f} s and up to"
+            f" {_gib(max(cost.memory for cost in all_costs))} at a time",
         )
     for why_not in dict.fromkeys(left_out.values()):
         names = ", ".join(name for name, other in left_out.items() if other == why_not)

@@ -111,9 +111,6 @@ class Draws(ABC):
             raise ValueError(
                 f"scores must be {', '.join(first)} in every block, got {', '.join(result.scores)}"
             )
-        for name, values in result.scores.items():
-            if values.shape[1:] != first[name].shape[1:]:
-                raise ValueError(f"score {name!r} must have as many components in every block")
         self._blocks[index] = result.scores
         self._received += 1
         self.seconds += result.seconds

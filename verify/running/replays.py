@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -53,59 +53,22 @@ SHARE = 0.05
 SECONDS = 60.0
 """In which that should end; what takes longer is not begun."""
 
-Rounding = Mapping[tuple[str, str], float]
-"""Of scores, by experiment and name."""
-
-NONE: Mapping[Any, float] = {}
+NONE: Mapping[str, float] = {}
 
 _Made = TypeVar("_Made")
 
 
-def roundings_of(claims: Iterable[Claim]) -> Rounding:
-    """The scores that claims read, each with the largest numerical error that is known, 0 if none is.
+def read_by(claim: Claim) -> dict[str, float]:
+    """The scores that a claim reads, each with the numerical error of it that is known, 0 if none is.
 
     Of a score, in its own unit and at every point: that of a measured mean is in the unit of the margin.
     """
-    found: dict[tuple[str, str], float] = {}
-    for claim in claims:
-        own = (claim.score,) if isinstance(claim.score, str) else claim.score
-        printed = (claim.printed,) if isinstance(claim.printed, str) else ()
-        for names, known in (((*own, *printed), claim.numerical), (claim.inputs, 0.0)):
-            for name in names:
-                place = claim.experiment.id, name
-                found[place] = max(known, found.get(place, 0.0))
-    return found
-
-
-def left_by_rounding(claims: Iterable[Claim]) -> Rounding:
-    """The scores that rounding moves further than others, each with the part of its size."""
-    experiments = {claim.experiment.id: claim.experiment for claim in claims}
-    return {(e.id, score): part for e in experiments.values() for score, part in e.rounding.items()}
+    own = (claim.score,) if isinstance(claim.score, str) else claim.score
+    printed = (claim.printed,) if isinstance(claim.printed, str) else ()
+    return dict.fromkeys(claim.inputs, 0.0) | dict.fromkeys((*own, *printed), claim.numerical)
 
 
 # --- a repeated run beside the recorded one
-
-
-def devices_compared(recorded: Results, repeated: Results) -> str:
-    """Between which devices a replay was, and how closely they were compared; empty if it was one.
-
-    >>> from types import SimpleNamespace
-    >>> gpu, cpu = (SimpleNamespace(suite=SimpleNamespace(device=name)) for name in ("cuda", "cpu"))
-    >>> devices_compared(gpu, cpu), devices_compared(cpu, cpu)
-    ('recorded on cuda, repeated on cpu: numbers compared to 1e-06, scores not by their hash', '')
-    """
-    one, other = recorded.suite.device, repeated.suite.device
-    how = f"numbers compared to {CLOSE:g}, scores not by their hash"
-    return "" if one == other else f"recorded on {one}, repeated on {other}: {how}"
-
-
-def replay_agrees(left_out: Collection[str] = ()) -> str:
-    """What is said of a replay without differences, in which these were left out.
-
-    >>> replay_agrees(), replay_agrees(["a/b"])
-    ('every score and verdict is the same', 'every score and verdict is the same; left out: a/b')
-    """
-    return "every score and verdict is the same" + f"; left out: {', '.join(left_out)}" * bool(left_out)
 
 
 def replay_differences(
@@ -142,19 +105,24 @@ def replay_differences(
         By which part, if by more than others, rounding moves what claims read, by the id of the claim: where that is
         infinite verdicts alone are compared.
     """
-    known = _names(recorded).difference(left_out)
+    known = set(names_in(recorded)).difference(left_out)
     names = set(known if asked is None else asked)
     if repeated.suite.selection.endswith(INTERRUPTED):
-        names &= _names(repeated)
+        names.intersection_update(names_in(repeated))
     whole = names >= known and not recorded.suite.selection.endswith(INTERRUPTED)
     close = CLOSE if recorded.suite.device != repeated.suite.device else 0.0
     # a claim that is gone may have asked for more replicates, and for scores that nobody else reads
     apart = {*left_out, *(row.experiment for row in recorded.rows if row.claim in left_out)}
     both = (recorded, repeated)
     runs = [
-        {(r.experiment, canonical(r.parameters)): r for r in made.runs if r.experiment not in apart}
+        {f"{r.experiment} at {canonical(r.parameters)}": r for r in made.runs if r.experiment not in apart}
         for made in both
     ]
+    if (
+        not whole
+    ):  # where fewer claims are repeated, the others may have asked for more of the same replicates
+        old, new = ({name: run.replicates for name, run in made.items()} for made in runs)
+        runs = [{name: run for name, run in made.items() if old.get(name) == new.get(name)} for made in runs]
     rows = [{row.id: row for row in made.rows if row.claim in names} for made in both]
     planted = [{row.id: row for row in made.planted} for made in both]
     tables = [{table.id: table for table in made.observations if table.id in names} for made in both]
@@ -162,30 +130,24 @@ def replay_differences(
     return [
         *(["the results file was edited after its run: its sha256 does not fit"] * edited(recorded)),
         *(f"{name} {change}" for name, change in settings if change),
-        *_runs(*runs, whole=whole, hashed=not close),
+        *_compared(*runs, differ=partial(_run_change, hashed=not close)),
         *_compared(*rows, differ=partial(_row_change, close=close, single=single, rounding=rounding)),
         *_compared(*planted, differ=partial(_row_change, close=close, single=single, rounding=NONE)),
         *_compared(*tables, differ=partial(_table_change, close=close, single=single)),
     ]
 
 
-def _names(made: Results) -> set[str]:
-    return {*(row.claim for row in made.rows), *(table.id for table in made.observations)}
+def names_in(made: Results) -> list[str]:
+    """Ids of the claims and observations of a run."""
+    return list(
+        dict.fromkeys([*(row.claim for row in made.rows), *(table.id for table in made.observations)])
+    )
 
 
-def _runs(
-    before: Mapping[Any, RunRecord], now: Mapping[Any, RunRecord], *, whole: bool, hashed: bool
-) -> Iterator[str]:
-    """Where fewer claims are repeated, the others may have asked for more of the same replicates."""
-    for name, run in before.items():
-        place, again = f"{run.experiment} at {run.parameters}", now.get(name)
-        if again is None or run.replicates != again.replicates:
-            count = again.replicates if again else "none"
-            yield from [f"{place}: {run.replicates} replicates were recorded, now {count}"] * whole
-        elif hashed and run.sha256 != again.sha256:
-            yield f"{place}: {run.replicates} replicates, scores differ"
-    for name in now.keys() - before.keys() if whole else ():
-        yield f"{now[name].experiment} at {now[name].parameters}: none was recorded, now it is drawn"
+def _run_change(recorded: RunRecord, again: RunRecord, *, hashed: bool) -> str:
+    if recorded.replicates != again.replicates:
+        return f"{recorded.replicates} replicates were recorded, now {again.replicates}"
+    return f"{again.replicates} replicates, scores differ" * (hashed and recorded.sha256 != again.sha256)
 
 
 def _compared(
@@ -317,10 +279,8 @@ def _differing(found: Mapping[str, float]) -> list[str]:
 def draw_again(
     runs: Sequence[Draws],
     settings: Settings,
-    judged: Rounding,
+    claims: Sequence[Claim],
     *,
-    single: Collection[str] = (),
-    rounding: Rounding = NONE,
     without: Collection[str] = (),
     share: float = SHARE,
     seconds: float = SECONDS,
@@ -335,12 +295,9 @@ def draw_again(
         What was drawn.
     settings
         Of the run.
-    judged
-        The judged scores, with the differences that their claims allow for; see `roundings_of`.
-    single
-        Ids of experiments in single precision: where a claim does not know how much that moves, it is not held to it.
-    rounding
-        The scores that rounding moves further than others; see `left_by_rounding`.
+    claims
+        Which read the scores, and say by how much these may differ. Where a claim does not know what single precision
+        moves, it is not held to it.
     without
         Ids of what no CPU draws.
     share, seconds
@@ -350,6 +307,12 @@ def draw_again(
     blocks = [(run, i) for run in there for i in range(run.blocks)]
     asked = math.ceil(share * len(blocks))
     order = np.random.default_rng(settings.seed).permutation(len(blocks))[:asked]
+    experiments = {claim.experiment.id: claim.experiment for claim in claims}
+    judged: dict[tuple[str, str], float] = {}
+    for claim in claims:
+        for score, known in read_by(claim).items():
+            place = claim.experiment.id, score
+            judged[place] = max(known, judged.get(place, 0.0))
     off: dict[str, float] = {}
     other: dict[str, float] = {}
     failed: dict[str, str] = {}
@@ -359,38 +322,36 @@ def draw_again(
             if time.monotonic() + run.seconds / run.blocks > end:
                 continue
             try:
-                scores = _drawn_here(run, index, settings)
+                scores = run_block(
+                    run.simulate,
+                    experiment=run.name,
+                    point=run.point,
+                    seed=settings.seed,
+                    index=index,
+                    device="cpu",
+                    size=run.size,
+                    counted=settings.drawn_by == COUNTED,
+                ).scores
             except (
                 Exception
-            ) as error:  # what the host has no memory for, say: the run is done and has its report
+            ) as error:  # what the host has no memory for, say: the run has its report all the same
                 failed.setdefault(run.name, str(error).partition("\n")[0] or type(error).__name__)
                 continue
             drawn += 1
+            experiment = experiments.get(run.name)
             for score, here in scores.items():
                 place = run.name, score
                 difference, gap = _gap(here, run.scores[score][index * run.size : (index + 1) * run.size])
-                known, left = judged.get(place), rounding.get(place, 0.0)
+                known, left = judged.get(place), experiment.rounding.get(score, 0.0) if experiment else 0.0
                 if gap <= (left if CLOSE < left < math.inf else CLOSE) or difference <= (known or 0.0):
                     continue
-                held = known is not None and (known > 0 or (run.name not in single and left < math.inf))
+                loose = left == math.inf or bool(experiment and experiment.single)
+                held = known is not None and (known > 0 or not loose)
                 found = off if held and not np.isin(here, (0.0, 1.0)).all() else other
                 found[", ".join(place)] = max(gap, found.get(", ".join(place), 0.0))
     except KeyboardInterrupt:
         pass
     return Again(drawn, asked, len(blocks), off, other, failed)
-
-
-def _drawn_here(run: Draws, index: int, settings: Settings) -> Mapping[str, NDArray[np.float64]]:
-    return run_block(
-        run.simulate,
-        experiment=run.name,
-        point=run.point,
-        seed=settings.seed,
-        index=index,
-        device="cpu",
-        size=run.size,
-        counted=settings.drawn_by == COUNTED,
-    ).scores
 
 
 def _gap(here: NDArray[np.float64], there: NDArray[np.float64]) -> tuple[float, float]:

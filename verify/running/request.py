@@ -29,7 +29,7 @@ from verify.running.options import (
     require_words,
 )
 from verify.running.programme import Programme, at_points, fitted
-from verify.running.replays import INTERRUPTED, left_by_rounding, roundings_of
+from verify.running.replays import INTERRUPTED, names_in, read_by
 from verify.running.settings import Settings
 
 Item = AnyClaim | Observation
@@ -83,8 +83,7 @@ class Request:
     @property
     def rounding(self) -> dict[str, float]:
         """By which part the rounding of another machine may move a score that a claim reads, by the id of the claim."""
-        left = left_by_rounding(self.drawn)
-        moved = {c.id: max(left.get(place, 0.0) for place in roundings_of([c])) for c in self.drawn}
+        moved = {c.id: max(c.experiment.rounding.get(s, 0.0) for s in read_by(c)) for c in self.drawn}
         return {name: part for name, part in moved.items() if part}
 
     @property
@@ -187,7 +186,7 @@ def _tier(word: str) -> Tier:
 
 def _gone(names: Sequence[str], replay: Results) -> tuple[str, ...]:
     """The recorded claims and observations that this version no longer has: skipped, unless they are asked for."""
-    recorded, known = _recorded_names(replay), set(registry.ids())
+    recorded, known = names_in(replay), set(registry.ids())
     absent = [name for name in names if name not in recorded]
     if absent:
         raise ValueError(f"--claim must name what the results file judges, got {', '.join(absent)}")
@@ -199,12 +198,8 @@ def _gone(names: Sequence[str], replay: Results) -> tuple[str, ...]:
     return unknown
 
 
-def _recorded_names(replay: Results) -> list[str]:
-    return list(dict.fromkeys([*(row.claim for row in replay.rows), *(o.id for o in replay.observations)]))
-
-
 def _selected(o: Options, replay: Results | None, tier: Tier, gone: Collection[str]) -> tuple[Item, ...]:
-    names = o.claim or ([n for n in _recorded_names(replay) if n not in gone] if replay else ())
+    names = o.claim or ([n for n in names_in(replay) if n not in gone] if replay else ())
     found = (
         *registry.select(tier, claim=names, paper=o.paper),
         *registry.select_observations(tier, claim=names, paper=o.paper),

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import partial
 
 from simulate.monte_carlo import BLOCK, Point, Scores
 from verify.judging.estimands import components
@@ -71,7 +69,8 @@ class Sampled:
         """
         trials = [(run, trial) for run in runs for trial in run.trials_of(claim, own)]
         while all(trial.decided for _, trial in trials):
-            missed = set(claim.rivals).difference(*(trial.told_apart(run.scores) for run, trial in trials))
+            rivals = [rival for run, trial in trials for rival in trial.outcome(run.scores).rivals]
+            missed = set(claim.rivals).difference(rival.name for rival in rivals if rival.rejected)
             going = [
                 (run, trial, n) for run, trial in trials if missed and (n := run.next_look(trial.last_look))
             ]
@@ -84,17 +83,15 @@ class Sampled:
                 trial.look(run.scores, n)
 
     def _drawn(self, claim: Claim, alpha: float) -> list[Run]:
-        runs = [self._run_of(claim.experiment, point) for point in claim.experiment.points]
-        for run in runs:
-            run.add(claim, readings(claim), alpha)
+        experiment, runs = claim.experiment, list[Run]()
+        for point in experiment.points:
+            key = experiment.id, point
+            if key not in self._runs:
+                run = Run(experiment, point, self._settings, self._settings.looks(experiment))
+                self._runs[key] = self._pump.stocked(run)
+            self._runs[key].add(claim, readings(claim), alpha)
+            runs.append(self._runs[key])
         return runs
-
-    def _run_of(self, experiment: Experiment, point: Point) -> Run:
-        key = (experiment.id, point)
-        if key not in self._runs:
-            run = Run(experiment, point, self._settings, self._settings.looks(experiment))
-            self._runs[key] = self._pump.stocked(run)
-        return self._runs[key]
 
 
 def judged_alone(
@@ -182,10 +179,6 @@ class _Trial:
         else:
             self.later, self.recorded = found, None
 
-    def told_apart(self, scores: Scores) -> set[str]:
-        """Rivals that the last judgement excludes."""
-        return {rival.name for rival in self.outcome(scores).rivals if rival.rejected}
-
     def outcome(self, scores: Scores) -> PointOutcome:
         """The record of the last judgement, made once for each."""
         if self.judgement is None:
@@ -218,17 +211,15 @@ class Run(Draws):
         if fixed is not None:
             fixed = min(fixed, self._looks[-1])
         for reading in judged:
-            self._add(claim, reading, alpha, fixed)
+            trial = partial(_Trial, claim, reading, alpha, self.point)
+            try:
+                at = [
+                    (p, i) for i, p in enumerate(components(claim, self.point)) if applies(claim, reading, p)
+                ]
+                self.trials += [trial(*place, fixed) for place in at]
+            except Exception as error:  # the formula crashes here as it would at a look
+                self.trials.append(trial(self.point, error=traceback_of(error)))
         self._ask()
-
-    def _add(self, claim: Claim, reading: Reading, alpha: float, fixed: int | None) -> None:
-        try:
-            at = [(i, p) for i, p in enumerate(components(claim, self.point)) if applies(claim, reading, p)]
-            self.trials += [_Trial(claim, reading, alpha, self.point, p, i, fixed) for i, p in at]
-        except Exception as error:  # the formula crashes here as it would at a look
-            self.trials.append(
-                _Trial(claim, reading, alpha, self.point, self.point, error=traceback_of(error))
-            )
 
     def look(self) -> None:
         """Judge what is not settled; ask for the replicates of the next look if anything is left."""
@@ -286,8 +277,4 @@ def at_component(claim: Claim, point: Point, scores: Scores, index: int) -> Scor
             f"score {claim.score!r} must have one component for each of {width} values of {claim.along}, "
             f"got shape {', '.join(map(str, shapes))}"
         )
-    return {name: _component(values, width, index) for name, values in scores.items()}
-
-
-def _component(values: NDArray[np.float64], width: int, index: int) -> NDArray[np.float64]:
-    return values[:, index] if values.ndim == 2 and values.shape[1] == width else values
+    return {name: v[:, index] if v.shape[1:] == (width,) else v for name, v in scores.items()}

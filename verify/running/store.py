@@ -1,4 +1,4 @@
-"""Finished blocks on disk: an store in the report folder, from which a rerun continues.
+"""Finished blocks on disk: a store in the report folder, from which a rerun continues.
 
 A block is filed under all that its numbers depend on: experiment, point, seed, device, and a fingerprint of the
 code, the packages, the machine and the images behind it. Whatever of this changes, the block is drawn again. The
@@ -61,10 +61,6 @@ _READ = """SELECT block, layout, scores, seconds, sha256 FROM blocks JOIN runs O
     ORDER BY blocks.rowid DESC"""
 
 
-class _ForeignError(Exception):
-    """The file is no store of ours, or a damaged one."""
-
-
 class Store:
     """The blocks of a report folder; the file appears with the first block.
 
@@ -73,7 +69,7 @@ class Store:
     folder
         Where `FILE` is or will be.
     say
-        Called with one line when the file is damaged, and once if nothing more can be stored.
+        Called with one line if nothing more can be stored: the file is damaged or another's, or the disk is full.
     fresh
         Read nothing; what is drawn is still added.
     """
@@ -123,7 +119,7 @@ class Store:
         """Open the file, or make it: from then on `exclusive` finds something to lock."""
         if self._connection is None and not self._given_up:
             try:
-                self._connection = _open(self.path, self._say)
+                self._connection = _opened(self.path)
             except (sqlite3.Error, OSError) as error:
                 self._give_up(error)
 
@@ -164,48 +160,18 @@ def exclusive(folder: Path) -> Iterator[None]:
         return
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     try:
-        _lock(connection, folder)
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            if _code(error) == sqlite3.SQLITE_BUSY:
+                raise TimeoutError(0, f"another run is writing its report to {folder}; run again") from None
+            # a disk without room for a lock has none for another report either
         yield
     finally:
         connection.close()
 
 
-def replicates_read(count: int, folder: Path) -> str:
-    """The line that says, at the start, how much of an earlier run is used.
-
-    Properties choose their points as they run, and read what is stored there only then.
-
-    >>> replicates_read(1234, Path("report"))
-    '1 234 replicates of an earlier run read from report; properties read theirs as they run'
-    """
-    number = f"{count:,}".replace(",", " ")
-    return f"{number} replicates of an earlier run read from {folder}; properties read theirs as they run"
-
-
-def _lock(connection: sqlite3.Connection, folder: Path) -> None:
-    try:
-        connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        if _code(error) == sqlite3.SQLITE_BUSY:
-            raise TimeoutError(0, f"another run is writing its report to {folder}; run again") from None
-        # a disk without room for a lock has none for another report either
-
-
-def _open(path: Path, say: Callable[[str], None]) -> sqlite3.Connection:
-    """The store at `path`; what is there and is none is moved aside."""
-    before = _identity(path)
-    try:
-        return _opened(path)
-    except _ForeignError as error:
-        why = str(error)
-    aside = _set_aside(path, before)
-    say(f"{path} {why}; it is kept as {aside}, a new one is begun")
-    return _opened(path)
-
-
 def _opened(path: Path) -> sqlite3.Connection:
-    if path.exists() and not path.is_file():
-        raise _ForeignError("is not a file")
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     try:
@@ -213,12 +179,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         _require_ours(connection)
         _write_ahead(connection)
         _create(connection)
-    except sqlite3.Error as error:
-        connection.close()
-        if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise _ForeignError("is damaged") from None
-        raise
-    except _ForeignError:
+    except sqlite3.Error:
         connection.close()
         raise
     return connection
@@ -226,11 +187,10 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 def _require_ours(connection: sqlite3.Connection) -> None:
     ((check,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
-    if check != "ok":
-        raise _ForeignError("is damaged")
     ((application,),) = connection.execute("PRAGMA application_id").fetchall()
-    if _schema(connection) not in ([], [BLOCKS, RUNS]) or application not in (0, APPLICATION):
-        raise _ForeignError("is not a store of replicates of this version")
+    ours = application in (0, APPLICATION) and _schema(connection) in ([], [BLOCKS, RUNS])
+    if check != "ok" or not ours:
+        raise sqlite3.DatabaseError("no sound store of replicates of this version, remove it")
 
 
 def _schema(connection: sqlite3.Connection) -> list[str]:
@@ -262,25 +222,6 @@ def _create(connection: sqlite3.Connection) -> None:
         for statement in (RUNS, BLOCKS, f"PRAGMA application_id = {APPLICATION}"):
             connection.execute(statement)
     connection.execute("COMMIT")
-
-
-def _set_aside(path: Path, before: int) -> Path:
-    """Move the file away, with its log, whose pages would be played back into the new one."""
-    number = 1
-    while (aside := path.with_name(f"{path.stem}.damaged-{number}{path.suffix}")).exists():
-        number += 1
-    if _identity(path) == before:  # another run may have done the same just now
-        for end in ("-wal", "-shm", ""):
-            with contextlib.suppress(FileNotFoundError):
-                Path(f"{path}{end}").rename(f"{aside}{end}")
-    return aside
-
-
-def _identity(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0
 
 
 def _code(error: sqlite3.Error) -> int:

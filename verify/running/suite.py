@@ -30,10 +30,10 @@ from verify.results import Census, Observed, PaperRow, Promise, Results, Row, Su
 from verify.running.commits import commit
 from verify.running.engine import Session
 from verify.running.options import require_writable
-from verify.running.replays import INTERRUPTED, devices_compared, replay_agrees, replay_differences
+from verify.running.replays import CLOSE, INTERRUPTED, replay_differences
 from verify.running.request import Request
 from verify.running.settings import Settings
-from verify.running.store import Store, replicates_read
+from verify.running.store import Store
 from verify.running.workers import open_workers
 
 MOST_UNDECIDED = 0.05
@@ -72,7 +72,8 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
             observations=request.observations,
         )
         if store is not None and store.replicates:
-            say(replicates_read(store.replicates, store.path.parent))
+            read = f"{store.replicates} replicates of an earlier run read from {folder}"
+            say(f"{read}; properties read theirs as they run")
         yield session
 
 
@@ -93,7 +94,7 @@ def collect(
     suite = _suite(session, request, interrupted)  # first: what follows is none of the time of the run
     if session.settings.device != "cpu" and not interrupted:
         doing("drawing some blocks again on the CPU")
-        again = session.drawn_again(request.single)
+        again = session.drawn_again()
         suite.host["again_on_the_cpu"] = again.line(suite.device)
         suite.host["off_the_cpu"] = again.doubts(suite.device)
     doing("judging the planted errors")
@@ -154,12 +155,13 @@ def replayed(results: Results, request: Request) -> tuple[list[str], list[str]]:
     """What is said of a replay, and what it has otherwise than the recorded run; both empty where there is none."""
     if request.replay is None:
         return [], []
-    how = devices_compared(request.replay, results)
+    one, other, left_out = request.replay.suite.device, results.suite.device, ", ".join(request.not_drawn)
     changed = replay_differences(
         request.replay, results, request.asked, request.not_drawn, request.single, request.rounding
     )
-    said = [f"replay differs: {line}" for line in changed] or [f"replay: {replay_agrees(request.not_drawn)}"]
-    return [f"replay: {how}"] * bool(how) + said, changed
+    how = f"replay: recorded on {one}, repeated on {other}: numbers compared to {CLOSE:g}, scores not by their hash"
+    same = "replay: every score and verdict is the same" + f"; left out: {left_out}" * bool(left_out)
+    return [how] * (one != other) + ([f"replay differs: {line}" for line in changed] or [same]), changed
 
 
 def failed(row: Row | Observed, *, strict_undecided: bool = False) -> bool:

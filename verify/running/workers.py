@@ -34,7 +34,13 @@ def open_workers(workers: int, address: str | None = None) -> Iterator[Executor]
     terminated counts as an interruption too: what is finished is kept, and no worker stays behind.
     """
     others = set(multiprocessing.active_children())
-    with _opened(workers, address) as executor, handling(signal.SIGTERM, interrupt):
+    with contextlib.ExitStack() as stack:
+        if address is not None or workers == 1:
+            executor = stack.enter_context(open_executor(workers, address))
+        else:
+            executor = Pool(workers)
+            stack.callback(executor.shutdown, cancel_futures=True)
+        stack.enter_context(handling(signal.SIGTERM, interrupt))
         try:
             if isinstance(executor, Pool):
                 executor.start()
@@ -198,16 +204,3 @@ def _failed(error: BaseException) -> Future[Any]:
     future: Future[Any] = Future()
     future.set_exception(error)
     return future
-
-
-@contextlib.contextmanager
-def _opened(workers: int, address: str | None) -> Iterator[Executor]:
-    if address is not None or workers == 1:
-        with open_executor(workers, address) as executor:
-            yield executor
-    else:
-        pool = Pool(workers)
-        try:
-            yield pool
-        finally:
-            pool.shutdown(cancel_futures=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tests.verify.toy_claims import plant
 from verify.claims import register
 from verify.claims.register import HEAD, added, read
 from verify.cli import main
-from verify.model import AnyClaim, Tier
+from verify.model import AnyClaim
 from verify.results import load
 
 __all__ = ["elsewhere", "everything_loaded", "plant", "run"]
@@ -51,8 +50,6 @@ def judged_rows(printed: Printed) -> dict[str, Any]:
     ("words", "counted"),
     [
         ("", "4 of 4 claims judged"),
-        ("--claim beyond/exact", "1 of 1 claims judged; 3 of 4 left out: 3 by --claim"),
-        ("--paper granziol2022", "1 of 1 claims judged; 3 of 4 left out: 3 by --paper"),
         (
             "--paper beyond --claim beyond/right",
             "1 of 1 claims judged; 3 of 4 left out: 2 by --claim, 1 by --paper",
@@ -84,15 +81,6 @@ def test_the_promise_is_on_what_sampling_decided(plant: Planter, capsys: Printed
     assert chosen.ret == pytest.ExitCode.OK
     counted = "21 of 21 claims judged; 1 of 22 left out: 1 by pytest"
     chosen.stdout.fnmatch_lines([counted, f"{PROMISE}; 1 undecided", "20 agrees, *"])
-
-
-def test_a_stopped_run_counts_what_it_reached(plant: Planter, capsys: Printed) -> None:
-    plant(toy_claims.RIGHT, toy_claims.STOPS, toy_claims.EXACT)
-
-    assert judged("--report-dir", "out") == 130
-    assert last_lines(capsys)[0] == "1 of 3 claims judged, the run was stopped"
-    assert main(["replay", "out", "--workers", "1"]) == 0
-    assert "1 of 1 claims judged; 2 of 3 left out: 2 by --replay" in capsys.readouterr().out
 
 
 def test_a_registered_claim_that_is_gone_fails_every_run(
@@ -135,15 +123,13 @@ def test_a_row_tells_its_history_also_where_that_is_not_registered(
     assert rows["beyond/whole"]["pilot"] == WHOLE.pilot and "pilot" not in rows["beyond/right"]
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["verify", "bare"])
 def test_a_run_that_decides_too_little_fails_pytest_too(
-    named: bool, plant: Planter, run: Run, pytester: pytest.Pytester
+    plant: Planter, run: Run, pytester: pytest.Pytester
 ) -> None:
     """Also where pytest leaves no report, as in a bare run."""
-    few = (toy_claims.TIGHT, toy_claims.STILL)
-    plant(*(replace(c, experiment=replace(c.experiment, tier=Tier.SMOKE)) for c in few))
+    plant(toy_claims.TIGHT)
     pytester.makeini(f"[pytest]\ntestpaths = {CLAIMS}\n")
 
-    result = run(CLAIMS) if named else run("--claim", "beyond/tight")
+    result = run("--claim", "beyond/tight")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert re.search(r"this run (shows nothing|decides too little)", result.stdout.str())
+    assert "this run shows nothing" in result.stdout.str()

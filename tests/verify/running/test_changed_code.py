@@ -173,7 +173,9 @@ def test_images_that_are_overwritten_are_read_again(tmp_path: Path) -> None:
         origin.refresh()
         keys.append(where(point=Point(images=str(file))))
         pixels.append(data.opened(str(file), (1, 4, 4)).images.tobytes())
-    assert keys[0] == keys[2] != keys[1] and pixels[0] == pixels[2] != pixels[1]
+    none = where(point=Point(images=str(tmp_path / "gone.npz")))
+    assert keys[0] == keys[2] != keys[1] and where(point=Point(images="digits")) not in keys and none is None
+    assert pixels[0] == pixels[2] != pixels[1]
 
 
 def test_a_session_looks_at_the_files_anew(tmp_path: Path) -> None:

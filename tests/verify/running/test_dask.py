@@ -9,11 +9,13 @@ from unittest import mock
 import pytest
 
 from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
+from tests.verify.running.fatal_calls import Basket, die, nap
 from tests.verify.toy_claims import SEEN
 from verify.judging.planted import PLANTED
 from verify.results import Observed, Row, RunRecord
 from verify.running.engine import Session, Settings
 from verify.running.store import FILE, Store
+from verify.running.workers import WorkerLostError
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
@@ -76,3 +78,25 @@ def test_a_cluster_with_other_code_is_refused_in_a_line(address: str, tmp_path: 
     with Store(tmp_path, print) as store:
         Session([claim], Settings(), SerialExecutor(), store=store)
         assert store.replicates == 0 and (tmp_path / FILE).exists()
+
+
+def test_what_ends_badly_on_a_cluster_ends_alone_and_a_lost_one_in_a_line(address: str) -> None:
+    with open_executor(2, address) as executor:
+        assert isinstance(executor, DaskExecutor)
+        basket = Basket(executor)
+        assert (basket.calls.workers, basket.calls.room) == (2, 4)
+        basket.send("good", nap, seconds=0)
+        basket.send("bad", nap, seconds=-1)
+        found = basket.all(2)
+        assert found["good"].result() != os.getpid()
+        with pytest.raises(ValueError, match="non-negative"):
+            found["bad"].result()
+        basket.send("dies", die)
+        with pytest.raises(WorkerLostError, match="its worker died 4 times"):
+            basket.all(3)["dies"].result()
+        basket.send("late", nap, seconds=60)
+        executor._client.close()
+        basket.send("after", nap, seconds=0)
+        for name in ("late", "after"):
+            with pytest.raises(WorkerLostError, match=r"the connection .* was lost|has dropped the call"):
+                basket.all(5)[name].result()

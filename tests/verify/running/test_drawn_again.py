@@ -13,12 +13,12 @@ import pytest
 from simulate.monte_carlo import Block, Point, SerialExecutor
 from tests.verify.running.engine_runs import claim, experiment
 from tests.verify.toy_claims import SEEN
-from verify.model import Claim, Tier
+from verify.model import Tier
 from verify.model.observation import Cost, on_a_gpu
 from verify.running import replays, suite
 from verify.running.engine import Session
 from verify.running.replays import Again
-from verify.running.request import requested
+from verify.running.request import Request, requested
 from verify.running.settings import COUNTED, Settings
 
 
@@ -42,8 +42,8 @@ def judged(*observations: Any, moved: dict[str, float] = {}) -> Session:  # noqa
     return made
 
 
-def again(made: Session, allowed: float = 0.0, **how: Any) -> Again:
-    read = replays.roundings_of([replace(NORMAL, numerical=allowed)])
+def again(made: Session, allowed: float = 0.0, says: dict[str, Any] = {}, **how: Any) -> Again:  # noqa: B006
+    read = [replace(NORMAL, numerical=allowed, experiment=replace(NORMAL.experiment, **says))]
     return replays.draw_again(made.pump.runs, made.settings, read, share=1.0, **how)
 
 
@@ -53,7 +53,7 @@ def test_a_run_that_the_cpu_finds_again_agrees() -> None:
     assert found.drawn == found.asked == found.blocks > 6
     assert not found.off and not found.other
     assert found.line("cuda").endswith("drawn again on the CPU: judged scores agree")
-    few = made.drawn_again(set())
+    few = made.drawn_again()
     assert few.asked == -(-few.blocks // 20)
     assert again(made, seconds=-1.0).line("cuda").endswith("asked for): nothing was compared")
     made.settings = replace(made.settings, draws="streams")  # other draws are seen
@@ -64,7 +64,7 @@ MEAN = f"{NAME}, mean"
 
 
 @pytest.mark.parametrize(
-    ("by", "allowed", "how", "off", "other"),
+    ("by", "allowed", "says", "off", "other"),
     [
         (1e-9, 0.0, {}, False, False),
         (1e-3, 0.0, {}, True, False),
@@ -72,19 +72,19 @@ MEAN = f"{NAME}, mean"
         (0.02, 0.03, {}, False, False),
         (0.02, 0.01, {}, True, False),
         # single precision is named unless a claim knows what it moves
-        (1e-3, 0.0, {"single": {NAME}}, False, True),
-        (1e-3, 1e-4, {"single": {NAME}}, True, False),
-        (1e-3, 0.01, {"single": {NAME}}, False, False),
+        (1e-3, 0.0, {"single": "all"}, False, True),
+        (1e-3, 1e-4, {"single": "all"}, True, False),
+        (1e-3, 0.01, {"single": "all"}, False, False),
         # what rounding moves further
-        (1e-3, 0.0, {"rounding": {(NAME, "mean"): 1e-2}}, False, False),
-        (1e-3, 0.0, {"rounding": {(NAME, "mean"): 1e-5}}, True, False),
-        (1e-3, 0.0, {"rounding": {(NAME, "mean"): math.inf}}, False, True),
+        (1e-3, 0.0, {"rounding": {"mean": 1e-2}}, False, False),
+        (1e-3, 0.0, {"rounding": {"mean": 1e-5}}, True, False),
+        (1e-3, 0.0, {"rounding": {"mean": math.inf}}, False, True),
     ],
 )
 def test_a_judged_score_that_differs_counts_against_the_run_unless_that_is_known(
-    by: float, allowed: float, how: dict[str, Any], off: bool, other: bool
+    by: float, allowed: float, says: dict[str, Any], off: bool, other: bool
 ) -> None:
-    found = again(judged(moved={"mean": by}), allowed, **how)
+    found = again(judged(moved={"mean": by}), allowed, says)
     assert (list(found.off), list(found.other)) == ([MEAN] * off, [MEAN] * other)
     assert bool(found.doubts("cuda")) == off
 
@@ -95,18 +95,16 @@ def test_an_indicator_and_an_observation_are_named_alone() -> None:
     assert not found.off and "above differs by 1" in found.line("cuda")
 
 
-def test_claims_and_experiments_say_what_rounding_moves_and_what_is_single() -> None:
-    names = [f"vysogorets2024/together-{name}" for name in ("entropy-loss", "gradient-distance")]
-    asked = requested({"claim": names}, tier=Tier.DEFAULT, report_dir=None)
-    assert asked.rounding == {names[0]: math.inf} and not asked.single
-    assert replays.left_by_rounding([c for c in asked.claims if isinstance(c, Claim)]) == {
-        ("vysogorets2024/together", score): math.inf for score in ("entropy_loss", "entropy_gradient")
-    }
-    single = {"claim": ["width/no-sharpening-under-standard", "granziol2022/theorem-4"]}
-    assert requested(single, tier=Tier.DEFAULT, report_dir=None).single == {"width/standard"}
+def test_what_rounding_moves_and_what_is_single_is_that_of_the_claims() -> None:
+    def asked(*names: str) -> Request:
+        return requested({"claim": names}, tier=Tier.DEFAULT, report_dir=None)
+
+    name = "vysogorets2024/together-entropy-loss"
+    together = asked(name, "vysogorets2024/together-gradient-distance")
+    assert together.rounding == {name: math.inf} and not together.single
+    assert asked("width/no-sharpening-under-standard", "granziol2022/theorem-4").single == {"width/standard"}
     reading = claim("other", inputs={"above": 1.0}, numerical=0.5)
-    known = {(NAME, "mean"): 0.0, ("paper/gammas", "mean"): 0.5, ("paper/gammas", "above"): 0.0}
-    assert replays.roundings_of([NORMAL, reading]) == known
+    assert replays.read_by(reading) == {"mean": 0.5, "above": 0.0}
 
 
 def test_no_number_on_both_sides_is_no_difference() -> None:
@@ -140,7 +138,7 @@ def test_a_block_that_took_longer_than_is_left_is_not_begun_nor_what_no_cpu_draw
     made = judged(SEEN, LARGE)
     first, *others = made.pump.runs
     blocks = again(made).blocks
-    assert again(made, without={LARGE.id}).blocks == made.drawn_again(set()).blocks == blocks - 1
+    assert again(made, without={LARGE.id}).blocks == made.drawn_again().blocks == blocks - 1
     first.seconds = 1e4
     found = again(made, seconds=1e3)
     assert found.drawn == sum(run.blocks for run in others) > 0 and found.asked == blocks

@@ -2,13 +2,13 @@
 
 import hashlib
 import itertools
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from simulate.monte_carlo import BLOCK, Block, Point, SerialExecutor, stream
+from simulate.monte_carlo import BLOCK, Block, Point, stream
 from tests.verify.running.engine_runs import (
     ALL,
     GAMMAS,
@@ -138,11 +138,6 @@ def test_the_budget_ends_a_run() -> None:
         assert Settings(tier=tier, replicates=5).budget(GAMMAS) == 5
 
 
-def test_exactly_so_many_replicates_are_judged_where_asked() -> None:
-    for outcome in judge_claim(MEAN, SETTINGS, replicates=4 * FEWEST):
-        assert outcome.replicates == 4 * FEWEST and len(outcome.looks) == 1
-
-
 # --- progress
 
 
@@ -154,9 +149,6 @@ def test_progress_counts_claims_and_runs_down() -> None:
 
     start = made.progress()
     assert start[:2] == (0, 7) and start.left == pytest.approx(3.0)
-    assert made.progress().left == pytest.approx(
-        4 * session(*claims, settings=Settings(workers=4)).progress().left
-    )
     for tested in claims:
         made.rows(tested)
     assert made.progress()[:2] == (7, 7) and made.progress().left == 0.0
@@ -165,30 +157,3 @@ def test_progress_counts_claims_and_runs_down() -> None:
     calls = len(seen)
     made.rows(MEAN)
     assert len(seen) == calls  # what is known is not run again
-
-
-# --- what is drawn while others are waited for
-
-
-class Noted(Executor):
-    """Calls at once, as if on many workers, and notes the experiment of each call, or that it is one of routes."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def submit(self, fn, /, *args, **kwargs) -> Future:
-        self.names.append(kwargs.get("experiment", "routes"))
-        return SerialExecutor().submit(fn, *args, **kwargs)
-
-
-def test_while_replicates_are_waited_for_routes_are_taken_and_then_the_longest_run_is_drawn() -> None:
-    others = [
-        claim(name, experiment=replace(GAMMAS, id=f"paper/{name}", seconds=seconds))
-        for name, seconds in (("short", 1.0), ("long", 50.0))
-    ]
-    tested, noted = identity(), Noted()
-    made = session(MEAN, *others, tested, settings=replace(SETTINGS, workers=4), executor=noted)
-    made.rows(MEAN)
-    assert list(dict.fromkeys(noted.names))[:3] == [GAMMAS.id, "routes", "paper/long"]
-    assert timeless(made.rows(tested)) == timeless(run(tested))
-    assert noted.names.count("routes") == len(tested.points)

@@ -112,14 +112,3 @@ def test_a_run_ends_when_the_workers_die(at_once: bool, calls: int, workers: int
     rows = run(*claims, settings=replace(SETTINGS, workers=workers), executor=Dying(calls, at_once=at_once))
     assert [row.verdict for row in rows] == ["broken"] * 4
     assert all("a worker died" in row.error for row in rows)
-
-
-def test_an_interruption_passes_through() -> None:
-    def interrupted(block: Block, point: Point) -> dict[str, np.ndarray]:
-        raise KeyboardInterrupt
-
-    made = session(MEAN, stopped := claim("stopped", experiment=experiment(interrupted)))
-    made.rows(MEAN)
-    with pytest.raises(KeyboardInterrupt):
-        made.rows(stopped)
-    assert [row.claim for row in made.finished_rows()] == ["paper/mean"]

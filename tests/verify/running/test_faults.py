@@ -10,23 +10,20 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
-from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from simulate.monte_carlo import BLOCK, BlockResult, DaskExecutor, SerialExecutor
-from tests.verify.running.fatal_calls import die, fatal, harmless, heard, nap, plain_block
+from simulate.monte_carlo import BLOCK
+from tests.verify.running.fatal_calls import Basket, die, harmless, heard, nap, plain_block
 from tests.verify.toy_claims import RIGHT
 from verify.model import Claim
-from verify.results import Row
 from verify.running import pump, workers
 from verify.running.engine import Session, Settings
-from verify.running.store import FILE, Store
-from verify.running.workers import Call, Calls, Landed, Pool, WorkerLostError, open_workers
+from verify.running.store import FILE
+from verify.running.workers import Pool, WorkerLostError, open_workers
 
 pytestmark = pytest.mark.slow
 
@@ -133,85 +130,7 @@ def test_a_killed_run_is_continued_as_if_it_had_not_been(driver: Path, tmp_path:
     assert end == finish(driver, tmp_path / "other")[1] and end[1] == 480
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a disk of 200 kB, where this machine lets us have one."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
-    if not hasattr(os, "geteuid") or os.geteuid() or subprocess.run(words, capture_output=True).returncode:
-        pytest.skip("needs the right to mount a disk")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def uniform_block(**arguments: Any) -> BlockResult:
-    rng = np.random.default_rng(arguments["index"])
-    return BlockResult({"x": rng.random(BLOCK), "more": rng.random((BLOCK, 20))}, 0.001)
-
-
-def judged(store: Store | None) -> tuple[list[Row], list[str]]:
-    experiment = dataclasses.replace(RIGHT.experiment, budget=2048)
-    claim = dataclasses.replace(RIGHT, margin=1e-4, experiment=experiment, predict=lambda p: 0.5)
-    session = Session([claim], Settings(), SerialExecutor(), store=store)
-    rows = [dataclasses.replace(row, seconds=0.0) for row in session.rows(claim)]
-    return rows, [record.sha256 for record in session.records()]
-
-
-def test_a_disk_that_fills_up_stops_nothing(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pump, "run_block", uniform_block)
-    expected = judged(None)
-    lines: list[str] = []
-    with Store(small_disk, lines.append) as store:
-        assert judged(store) == expected
-    (line,) = lines
-    assert "database or disk is full; the run goes on" in line or "disk I/O error; the run goes on" in line
-    kept = stored(small_disk)
-    assert len(kept) >= 5 and {index for index, _ in kept} == set(range(len(kept)))
-    remount(small_disk, "size=4m")
-    with Store(small_disk, lines.append) as store:
-        assert judged(store) == expected and store.replicates == BLOCK * len(kept)
-    assert {index for index, _ in stored(small_disk)} == set(range(128)) and len(lines) == 1
-
-
-def test_a_disk_that_becomes_read_only_stops_nothing(
-    small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pump, "run_block", uniform_block)
-    lines: list[str] = []
-    remount(small_disk, "ro")
-    with Store(small_disk, lines.append) as store:
-        assert judged(store) == judged(None)
-    (line,) = lines
-    assert "unable to open database file; the run goes on" in line
-
-
-def remount(disk: Path, options: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{options}", str(disk)], check=True)
-
-
 # --- workers that die
-
-
-class Basket:
-    """Futures as they come."""
-
-    def __init__(self, executor: Executor, count: int = 2) -> None:
-        self.calls, self.found = Calls(executor, count), {}
-
-    def send(self, name: str, function: Any, **arguments: Any) -> None:
-        call = Call(lambda future: self.found.__setitem__(name, future), function, arguments)
-        self.take(self.calls.turn([call], wait_for_one=False))
-
-    def take(self, landed: Landed) -> None:
-        for call, future in landed:
-            call.deliver(future)
-
-    def all(self, count: int) -> dict[str, Future[Any]]:
-        deadline = time.monotonic() + 30
-        while len(self.found) < count and time.monotonic() < deadline:
-            self.take(self.calls.turn())
-        return self.found
 
 
 def test_calls_survive_a_worker_that_is_killed(tmp_path: Path) -> None:
@@ -252,18 +171,6 @@ def claim_on(simulate: Any) -> Claim:
     )
 
 
-def test_an_experiment_that_kills_its_workers_breaks_its_claims_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pump, "run_block", plain_block)
-    monkeypatch.setattr(Pool, "start", lambda self: None)
-    claims = [claim_on(fatal), claim_on(harmless)]
-    with open_workers(2) as executor:
-        session = Session(claims, Settings(workers=2), executor)
-        bad, good = [row for claim in claims for row in session.rows(claim)]
-    assert bad.verdict == "broken"
-    assert bad.error == "its worker died 3 times, perhaps for want of memory\n"
-    assert good.verdict == "agrees"
-
-
 class Slow(Executor):
     """Finishes what it is given when it is told to."""
 
@@ -289,89 +196,3 @@ def test_progress_goes_on_while_nothing_finishes(monkeypatch: pytest.MonkeyPatch
     session = Session([claim], Settings(workers=2), slow)
     session.pump.listener = listen
     assert session.rows(claim)[0].verdict == "agrees" and len(ticks) > 5
-
-
-# --- a cluster
-
-
-class Client:
-    """As much of a Dask client as is asked for, on no cluster."""
-
-    def __init__(self, cores: int = 3) -> None:
-        self.status, self.cores, self.scheduler = "running", cores, self
-        self.sent: list[Any] = []
-
-    def ncores(self) -> dict[str, int]:
-        return {"tcp://one": 1, "tcp://rest": self.cores - 1}
-
-    def sync(self, call: Any, callback_timeout: float) -> Any:
-        if self.cores < 0:
-            raise TimeoutError
-        return call()
-
-    def submit(self, fn: Any, *args: Any, pure: bool, **kwargs: Any) -> Any:
-        self.sent.append(remote := Remote(lambda: fn(*args, **kwargs)))
-        return remote
-
-
-class Remote:
-    def __init__(self, result: Any) -> None:
-        self.result = result
-
-    def add_done_callback(self, callback: Any) -> None:
-        self.done = lambda: callback(self)
-
-
-def failing(error: BaseException) -> Any:
-    def call() -> None:
-        raise error
-
-    return call
-
-
-def test_a_cluster_is_kept_as_busy_as_it_has_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Client(cores=5)
-    executor = DaskExecutor(client)
-    calls = Calls(executor, 2)
-    assert (calls.workers, calls.room) == (5, 10)
-    client.cores = 9
-    assert calls.room == 10  # not asked every time
-    monkeypatch.setattr(DaskExecutor, "CORES_FOR", -1.0)
-    assert calls.room == 18
-    client.cores = -1
-    assert calls.workers == 9
-
-
-def test_results_and_errors_come_back_and_a_lost_cluster_ends_in_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(workers, "PATIENCE", 0.01)
-    client = Client()
-    basket = Basket(DaskExecutor(client))
-    basket.send("good", nap, seconds=0)
-    killed, lost = distributed.KilledWorker("key", None, 3), "the connection to the Dask scheduler was lost"
-    failures = {
-        "bad": (ArithmeticError("planted"), ArithmeticError, "planted"),
-        "killed": (killed, WorkerLostError, "its worker died 4 times"),
-        "cancelled": (CancelledError(), WorkerLostError, "the Dask scheduler has dropped the call"),
-        "never": (killed, WorkerLostError, lost),
-        "after": (killed, WorkerLostError, lost),
-    }
-
-    def arrived(name: str, count: int) -> None:
-        with pytest.raises(failures[name][1], match=failures[name][2]):
-            basket.all(count)[name].result()
-
-    for name in ("bad", "killed", "cancelled", "never"):
-        basket.send(name, failing(failures[name][0]))
-    for remote in client.sent[:4]:
-        remote.done()
-    for name in ("bad", "killed", "cancelled"):
-        arrived(name, 4)
-    assert basket.found["good"].result() == os.getpid()
-    client.status = "closed"
-    arrived("never", 5)
-    basket.send("after", nap, seconds=0)
-    arrived("after", 6)
-    assert len(client.sent) == 5

@@ -80,18 +80,6 @@ def test_a_change_of_code_changes_the_fingerprint(
     assert now() != before
 
 
-def test_images_count_by_their_content(tmp_path: Path) -> None:
-    file = tmp_path / "images.npz"
-    found = []
-    for content in (b"1", b"2", b"1"):
-        origin.refresh()
-        file.write_bytes(content)
-        found.append(where(point=Point(images=str(file))))
-    assert found[0] == found[2] != found[1]
-    assert where(point=Point(images="digits")) != found[0]
-    assert where(point=Point(images=str(tmp_path / "gone.npz"))) is None
-
-
 @pytest.mark.parametrize(
     ("target", "value"),
     [
@@ -123,14 +111,3 @@ def test_a_gpu_counts_by_its_name_and_who_asks_a_cluster_for_one_needs_none(
         origin._hardware.cache_clear()
         seen.append(where(device="cuda:0"))
     assert len(set(seen)) == 4
-
-
-def test_a_system_that_tells_nothing_of_its_processor_has_a_name_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def gone(*_: object, **__: object) -> str:
-        raise OSError
-
-    monkeypatch.setattr(Path, "read_text", gone)
-    monkeypatch.setattr("platform.processor", lambda: "i386")
-    assert origin._processor() == "i386"

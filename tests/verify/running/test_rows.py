@@ -196,57 +196,6 @@ def test_curves_show_theory_rivals_and_the_other_reading_with_gaps_where_undefin
     assert rows_of(axis="")[0].curves == []
 
 
-GRIDS = [(np.asarray, np.linspace(0.1, 1, 97)), (np.log, np.geomspace(0.01, 1, 97))]
-
-
-@pytest.mark.parametrize(("axis", "fine"), GRIDS)
-@pytest.mark.parametrize("beside", [lambda y: 1 - y, lambda y: 0.0])
-@pytest.mark.parametrize(
-    "formula",
-    [
-        lambda x: x**3,
-        lambda x: abs(x - 0.61),
-        lambda x: 1.0 * (x > 0.37),
-        lambda x: math.exp(-9 * x),
-        lambda x: 1e-4 / x,
-    ],
-)
-def test_a_curve_has_the_places_at_which_it_bends(formula, beside, axis, fine) -> None:
-    """Lines between them pass where the formula does everywhere: a corner or a step is as sharp as that.
-
-    Also where it is a rival beside a prediction of 0, which has no scale of its own.
-    """
-    grid = fine[::8].tolist()
-    drawn = rows._bends(grid, lambda x: [beside(y := formula(x)), y])
-    assert {*grid} <= drawn.keys() and list(drawn) == sorted(drawn)
-    there, whole = np.array(list(drawn.values())), np.array([formula(x) for x in fine])
-    lines = np.interp(axis(fine), axis(np.array(list(drawn))), there[:, 1])
-    assert np.abs(lines - whole).max() < 2 * rows.STRAIGHT * np.ptp(whole)
-    assert np.allclose(there[:, 0], list(map(beside, there[:, 1]))) and len(drawn) < 200
-
-
-def test_a_straight_line_needs_few_places_and_what_bends_beside_it_more() -> None:
-    for axis, fine in GRIDS:
-        straight, bent = (
-            len(rows._bends(fine[::8].tolist(), lambda x, f=f: f(float(axis(x)))))  # noqa: B023 - called at once
-            for f in (lambda u: [1 + u], lambda u: [1 + u, 9 * u**2])
-        )
-        assert straight <= 25 < bent
-
-
-def test_a_step_is_as_steep_as_it_can_be_drawn() -> None:
-    """And no number is looked for between whole numbers that follow each other."""
-    for _, fine in GRIDS:
-        step = (fine[40] + fine[41]) / 2.1
-        drawn = rows._bends(fine[::8].tolist(), lambda x, step=step: [float(x > step)])
-        x, y = np.array(list(drawn)), np.array([values[0] for values in drawn.values()])
-        (k,) = np.flatnonzero(np.diff(y))
-        assert x[k] <= step < x[k + 1] and x[k + 1] - x[k] < (fine[41] - fine[40]) / 40
-
-    whole = rows._bends([float(n) for n in range(1, 98, 8)], lambda n: [float(n > 40)], whole=True)
-    assert all(n.is_integer() for n in whole) and {40.0, 41.0} <= whole.keys()
-
-
 def test_the_command_repeats_the_run() -> None:
     settings = Settings(seed=9, tier=Tier.FULL, replicates=77, device="cuda:1")
     words = "losscurv report --claim 'paper/a claim' --seed 9 --tier"

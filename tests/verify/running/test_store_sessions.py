@@ -14,7 +14,6 @@ from tests.verify.running.stored_draws import CALLS, COUNTED, _forgotten, counte
 from tests.verify.running.stores import RESULT, sql
 from tests.verify.toy_claims import plant
 from verify.cli import main
-from verify.files import replace_files
 from verify.results import load
 from verify.running import origin
 from verify.running.engine import Session, Settings
@@ -131,14 +130,3 @@ def test_a_rerun_says_what_it_reads_and_a_replay_reads_nothing(
     assert reported(out, "--replay", str(out)) == (16, 0)
     assert "replay: every score and verdict is the same" in capsys.readouterr().out
     assert main(["replay", str(out), "--fresh"]) == 2
-
-
-def test_files_are_replaced_together_or_not_at_all(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "gone" / "two"
-    one.write_text("old", encoding="utf-8")
-    with pytest.raises(FileNotFoundError, match="two"):
-        replace_files({one: "new", two: "new"})
-    assert [path.name for path in tmp_path.iterdir()] == ["one"] and one.read_text(encoding="utf-8") == "old"
-    two.parent.mkdir()
-    replace_files({one: "new", two: "new"})
-    assert one.read_text(encoding="utf-8") == two.read_text(encoding="utf-8") == "new"

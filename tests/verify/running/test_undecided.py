@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from simulate.monte_carlo import Point, SerialExecutor
+from simulate.monte_carlo import SerialExecutor
 from theory import fisher
 from verify.claims import registry
-from verify.claims.karakida2019 import follow_ups, spectrum
+from verify.claims.karakida2019 import follow_ups
 from verify.model import Claim, Tier
 from verify.results import Row
 from verify.running.engine import Session, Settings
@@ -57,21 +56,3 @@ def test_a_wrong_slice_of_the_outliers_fails_the_run(
     if row.surprise:
         (at,) = row.points
         assert abs(at.measured - at.predicted) > 20 * at.margin and "outside the calibrated laws" in at.reason
-
-
-def swapped(p: Point) -> float:
-    """The limit of the second moment with kappa2 for kappa1 and kappa1 for kappa2."""
-    k, others = spectrum._kappas(p), p.samples - 1
-    return (others * k.kappa1**2 + k.kappa2**2) / (k.kappa2 * (others * k.kappa1 + k.kappa2))
-
-
-@pytest.mark.parametrize("wrong", [False, True])
-def test_kappas_that_are_swapped_fail_the_run(*, wrong: bool) -> None:
-    """So few networks leave the order of the right one open: its mean is near."""
-    claim = of("second-moment")
-    few = replace(claim.experiment, budget=96)
-    formula = swapped if wrong else claim.predict
-    assert claim.order is not None
-    order = replace(claim.order, experiment=few, offset=formula)
-    row = judged(replace(claim, experiment=few, predict=formula, order=order))
-    assert (row.verdict, row.surprise) == ("undecided", wrong), row.points[0].reason
