@@ -1,4 +1,4 @@
-"""The table of claims, docs/claims/table.csv: which stayed, which became unit tests, which went, and why."""
+"""The table of the 602 claims of November 2026, docs/claims/table.csv: what became of each, and why."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ def kept(rows: list[dict[str, str]]) -> set[str]:
     return {row["claim"] for row in rows if row["decision"] in KEPT}
 
 
-def test_the_claims_are_those_that_the_table_keeps(rows: list[dict[str, str]], kept: set[str]) -> None:
+def test_what_the_table_keeps_is_there_and_what_it_drops_is_not(
+    rows: list[dict[str, str]], kept: set[str]
+) -> None:
     assert max(Counter(row["claim"] for row in rows).values()) == 1
-    assert {claim.id for claim in registry.claims()} == kept
+    assert {claim.id for claim in registry.claims()} & {row["claim"] for row in rows} == kept
     assert len(kept) <= MOST_KEPT
 
 
 def test_rows_name_the_entries_of_their_claims(rows: list[dict[str, str]]) -> None:
     told = {row["claim"]: tuple(row["entries"].split()) for row in rows}
-    assert [c.id for c in registry.claims() if told[c.id] != c.entries] == []
+    assert [c.id for c in registry.claims() if told.get(c.id, c.entries) != c.entries] == []
 
 
 def test_a_decision_is_one_of_four_words_with_a_short_reason(rows: list[dict[str, str]]) -> None:
