@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 
 TEXTS = {
     "index.md": ("README.md", ""),
-    "my-claim.md": ("CONTRIBUTING.md", "A claim in ten lines and an experiment"),
-    "my-paper.md": ("CONTRIBUTING.md", "A paper of your own"),
+    "my-claim.md": ("CONTRIBUTING.md", "Add a claim"),
+    "my-paper.md": ("CONTRIBUTING.md", "Add a paper"),
     "contributing.md": ("CONTRIBUTING.md", ""),
     "examples.md": ("examples/README.md", ""),
     "changelog.md": ("CHANGELOG.md", ""),
