@@ -1,4 +1,4 @@
-"""What the claims on Hessians of networks share: networks as drawn, with images or with noise, and the rank."""
+"""Networks as drawn, on images or noise, and ranks of their Hessians: shared by claims on networks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""All claims, observations and entries, and the rules they must keep to be let in.
+"""All claims, observations and entries, and the rules by which they are admitted.
 
-Functions that take `only`, ids of papers, load these papers alone; all papers if it is empty. A plug-in that cannot be
+Functions with an argument `only` load the papers of these ids; all papers if it is empty. A plug-in that cannot be
 loaded then stops nobody who asks for another paper.
 """
 
@@ -102,7 +102,7 @@ WORDS = re.compile(r"\\(text|mathrm|operatorname|mathbb|mathcal)\s*(\{[^{}]*\}|\
 """Pieces of a formula whose letters are no symbols."""
 
 SIZES = re.compile(r"\\[bB]igg?[lrm]?(?![A-Za-z])")
-"""Of brackets: what stands before one is a function."""
+"""Opening brackets: a name before one is a function."""
 
 DERIVATIVE = re.compile(r"\\frac\{d(?=[ }\\])(.*?)\}\{d(?=[ \\])")
 """A derivative, whose d is none of the letters."""
@@ -139,7 +139,7 @@ def observations(only: Only = ()) -> tuple[Observation, ...]:
 
 @cache
 def claim_topics(only: Only = ()) -> dict[str, str]:
-    """The topic of each claim: the room of its paper that it stands in, by id; empty for a paper of one module."""
+    """Return the topic of each claim by id: the module that holds it; empty for a paper of one module."""
     return {claim.id: topic for topic, module in rooms(only) for claim in getattr(module, "CLAIMS", ())}
 
 
@@ -219,7 +219,7 @@ def alpha(claim: AnyClaim) -> float:
 
 
 def folders(only: Only = ()) -> dict[str, Path]:
-    """Where the code of each paper lies."""
+    """Folder of the code of each paper."""
     return {name: Path(str(package.__file__)).parent for name, package in _packages(only).items()}
 
 
@@ -227,7 +227,7 @@ def folders(only: Only = ()) -> dict[str, Path]:
 def _glossary(paper: str) -> dict[str, str]:
     """The letters that a paper lists as `SYMBOLS`, here or in a module of that name, with what they mean."""
     package = _packages((paper,)).get(paper)
-    return {} if package is None else dict(_beside(package, "SYMBOLS", {}))
+    return {} if package is None else dict(_attribute_of_paper(package, "SYMBOLS", {}))
 
 
 def symbols(claim: AnyClaim) -> dict[str, str]:
@@ -257,7 +257,7 @@ def in_statement(latex: str, listed: Mapping[str, str]) -> dict[str, str]:
 
 
 def derivations(only: Only = ()) -> list[Derivation]:
-    """What papers of other distributions derive, beside `theory.derivations`."""
+    """Derivations that papers of other distributions bring, in addition to `theory.derivations`."""
     return [
         derive() for package in _packages(only).values() for derive in getattr(package, "DERIVATIONS", ())
     ]
@@ -285,11 +285,13 @@ def _read(name: str, page: Any) -> str:
 @cache
 def entries(only: Only = ()) -> dict[str, tuple[Entry, ...]]:
     """Every entry of the inventory, by paper."""
-    return {name: tuple(_beside(package, "ENTRIES", ())) for name, package in _packages(only).items()}
+    return {
+        name: tuple(_attribute_of_paper(package, "ENTRIES", ())) for name, package in _packages(only).items()
+    }
 
 
-def _beside(package: ModuleType, name: str, absent: Any) -> Any:
-    """What a paper names in capitals, or in a module of its own in small letters, if it does."""
+def _attribute_of_paper(package: ModuleType, name: str, absent: Any) -> Any:
+    """Return an attribute of a paper, from its package or from a module of that name in small letters."""
     alone = not hasattr(package, "__path__")  # a paper in a single file has no modules beside it
     if alone or hasattr(package, name) or find_spec(f"{package.__name__}.{name.lower()}") is None:
         return getattr(package, name, absent)
@@ -531,14 +533,14 @@ def admit_observations(
         what, small = f"observation {observation.id}", known_by_id.get(observation.small)
         if observation.small:
             rule = f"draw and show what {observation.small} does at sizes for a CPU"
-            _rule(small is not None and _draw_alike(small, observation), what, rule)
+            _rule(small is not None and _same_experiment(small, observation), what, rule)
         _rule(taken[observation.id] == 1, what, "have an id of its own, among claims and experiments too")
         for problem in (*_place_problems(observation, known), *observation_problems(observation)):
             raise ValueError(f"{what} must {problem}")
 
 
-def _draw_alike(small: Observation, large: Observation) -> bool:
-    """What is only ever run on a GPU is tested by its small form, whose code it must be."""
+def _same_experiment(small: Observation, large: Observation) -> bool:
+    """Whether two observations run the same code: the small one is what tests of the large one run on a CPU."""
     alike = (small.simulate, small.columns, small.along) == (large.simulate, large.columns, large.along)
     return alike and small.cost is None
 
@@ -581,12 +583,12 @@ def _require_known(claim: Sequence[str], paper: Sequence[str]) -> None:
 
 
 def require_papers(names: Iterable[str]) -> None:
-    """Refuse what is no paper.
+    """Check that papers exist.
 
     Raises
     ------
     ValueError
-        Naming it, and those that there are.
+        If one does not; the message lists the papers.
     """
     known = paper_ids()
     for name in names:

@@ -1,4 +1,4 @@
-"""Where the pages lie that the papers of this package bring: in a checkout, and in an installation.
+"""Location of the pages that the papers of this package bring, in a checkout and in an installation.
 
 A link in the checkout would make the two one, but not every file system and not every copy of a tree keeps links.
 """

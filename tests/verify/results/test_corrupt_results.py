@@ -34,8 +34,8 @@ AGAIN = "; run losscurv report again"
             b"[]", b"null", b"3", b'"text"', b"{}", b'{"schema": 0}', b'{"schema": "3"}', b'{"schema": 3}',
             b'{"schema":99}', b'{"schema":NaN}',
         )),
-        (b'{"schema":4,"schema":4}', "a name stands twice among schema"),
-        (b'{"rows":[{"id":1,"id":2}]}', "a name stands twice among id"),
+        (b'{"schema":4,"schema":4}', "a name occurs twice among schema"),
+        (b'{"rows":[{"id":1,"id":2}]}', "a name occurs twice among id"),
     ],
 )  # fmt: skip
 def test_what_is_no_results_file_is_refused(tmp_path: Path, content: bytes, match: str) -> None:

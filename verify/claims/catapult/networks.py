@@ -29,7 +29,7 @@ PRODUCTS = 16
 def largest_rates_of_perceptrons(block: Block, point: Point) -> Arrays:
     """Decades of the largest rate at which full-batch descent trains a network, times its curvature at the start.
 
-    It trains if the loss ends below that of the best constant outputs. As many rungs as train are counted.
+    It trains if the loss ends below that of the best constant outputs. The score counts the rates that train.
     """
     import torch
 

@@ -67,7 +67,7 @@ def _watch(
     rates: int,
     size: int,
 ) -> grids.Watch:
-    """What is looked at while networks are trained: all samples, and batches of the size of training."""
+    """Return what is measured during training: the loss and curvature of all samples, the curvature of batches."""
     import torch
 
     def curvatures(parameters: Any, x: Tensor, y: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ def _watch(
 
 
 class CurvatureRun(NamedTuple):
-    """What was seen of each network at each rate and look, (R, C, looks), and the grid where it has ended."""
+    """Measurements of each network at each rate and look, (R, C, looks), and the grid at the end."""
 
     seen: Mapping[str, Array]
     run: grids.GridRun
@@ -161,7 +161,7 @@ def _late(point: Point, seen: Array) -> Array:
 
 
 def _counts(point: Point, seen: Mapping[str, Array]) -> Array:
-    """Which runs have sharpened and come to rest while their loss falls on; a lost run is NaN and does not."""
+    """Mask of runs that have sharpened and come to rest while their loss falls on; 0 where a run was lost."""
     quarter = np.ceil(4 * np.array(point.looks) / point.steps)
     batch, loss = seen["batch"], seen["loss"]
     before, after = (batch[..., quarter == which].mean(-1) for which in (2, 4))

@@ -99,7 +99,7 @@ def _outer(rng: np.random.Generator, samples: int, dim: int) -> Floats:
 
 
 def off_the_mixture(rng: np.random.Generator, point: Point, *, shift: int = 0) -> float:
-    """How far the squared distances of the mixture are from those over every batch there is, relative to them."""
+    """Largest relative error of the mixture's squared distances against those over every possible batch."""
     matrices, start = _outer(rng, point.samples, point.dim), rng.standard_normal(point.dim)
     rate = point.relative / np.linalg.eigvalsh(matrices.mean(0))[-1]
     steps = np.eye(point.dim) - rate * optimisers.all_batches(matrices, point.batch_size)

@@ -66,7 +66,7 @@ def _log_best_rates(
     orders: Tensor,
     batch_size: int,
 ) -> Tensor:
-    """By trying rates on batches that begin orders (n, draws, N) of the samples."""
+    """Logarithm of the best rates, by trial on batches that begin orders (n, draws, N) of the samples."""
     import torch
 
     n, draws, samples = orders.shape
@@ -167,7 +167,7 @@ def _at_size(p: Any, **changes: Any) -> Any:
 
 
 def _simple(p: Any, **changes: Any) -> Any:
-    """With the simple scale in place of the noise scale."""
+    """Logarithm of the rate by the simple noise scale."""
     scale = noise_scale.simple_noise_scale(p.trace, squared_gradient=p.squared_gradient)
     return _log_rate(p, noise=scale * p.curvature, **changes)
 

@@ -40,7 +40,7 @@ def on_real_images(rng: Generator, point: Point) -> Any:
 
 
 def layers_alone(rng: Generator, point: Point) -> Arrays:
-    """What is left within each layer of products with random directions: of this layer alone, or of all of them."""
+    """Products with random directions within each layer, which move this layer alone or all of them."""
     loss = on_real_images(rng, point)
     direction = loss.leaves()[0].new_tensor(rng.standard_normal(loss.dim))
     parts = loss.blocks().values()

@@ -77,7 +77,7 @@ NEAR = 0.01
 
 @stream_by_stream
 def _collapse(rng: Generator, point: Point, device: str) -> Arrays:
-    """At the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
+    """Collapse at the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
     net, alpha = small_framed(rng, point, (40, 30), point.dim, device), point.alpha[-1]
     terms = (net.scaled_g_term(alpha)[0], net.terms(alpha).hessian)
     excess, hessian = (float(curvature.positive_excess(term)) for term in terms)

@@ -108,7 +108,7 @@ def _not_growing(rng: Generator, point: Point) -> float:
 
 
 def _of_growth(violation: Callable[[_Growth, int], float]) -> Callable[[Generator, Point], float]:
-    """In so many dimensions."""
+    """Return a violation of the growth of the excess, in the dimension of the point."""
     return lambda rng, point: violation(_expected(rng, point), point.classes + point.beyond)
 
 

@@ -172,7 +172,7 @@ def _haar_square(p: Point) -> float:
 
 
 def _seen_squared(p: Point, size: float = 0) -> float:
-    """In so many dimensions, or in its own."""
+    """Squared excess after a projection, of a matrix with `size` dimensions or with its own."""
     root = _trace(p) / math.sqrt(_square(p))
     return float(projection.projected_excess(root, dim=p.dim, parameters=size or _size(p))) ** 2
 
@@ -491,7 +491,7 @@ CASES = ("whole", "first rows", "sparse", "together", "network", "probes", "outl
 
 
 def any_frame(block: Block, point: Point) -> Arrays:
-    """What is seen over what theory says of it."""
+    """Return what is measured through a frame over its prediction, in one of the cases."""
     if point.case in AT_ONCE:
         return {"ratio": AT_ONCE[point.case](block, point)}
     return {"ratio": np.array([ALONE[point.case](rng, point) for rng in block.streams])}

@@ -53,7 +53,7 @@ class DrawnNetwork(NamedTuple):
         return frame.T @ (operators.hessian(self.objective(**at)) @ frame)
 
     def derivatives(self, frame: Any, alpha: float = 1.0) -> Any:
-        """Those of the logits along a frame."""
+        """Derivatives of the logits along a frame."""
         return logit_derivatives.logit_derivatives(self.scaled(alpha), self.x, frame)
 
     def residuals(self, p: Any) -> Any:
@@ -365,7 +365,7 @@ def heated_softmax(_: Generator, point: Point) -> Arrays:
 
 
 def _in_digits(logits: list[float], temperature: float) -> list[float]:
-    """Eq (1) as it stands, with digits to spare."""
+    """Eq (1) as written, with digits to spare."""
     import mpmath
 
     heaviest = int(max(abs(value) for value in logits) / temperature)

@@ -232,7 +232,7 @@ def _depth(p: Point) -> int:
 
 
 def _local_exponent(p: Any, name: str) -> float:
-    """Of one factor of the curvature between the two scales."""
+    """Local exponent of one factor of the curvature between the two scales."""
     small, large = (
         getattr(zone.curvature_factors(alpha, depth=_depth(p)), name) for alpha in (p.smaller, p.alpha)
     )
@@ -424,7 +424,7 @@ def near_ties(rng: Generator, point: Point, device: str) -> Arrays:
 
 
 def _logits(weights: Any, x: Any, alpha: float) -> Any:
-    """Of the network with all weights scaled."""
+    """Logits of the network with all weights scaled."""
     import torch
 
     return networks.mlp_logits([alpha * w for w in weights], torch.as_tensor(x).to(weights[0]))

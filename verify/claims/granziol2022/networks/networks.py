@@ -94,7 +94,7 @@ FORMULAS = {
 
 
 def _typical(name: str) -> Any:
-    """Of a formula, in units of lambda_1."""
+    """Return the typical value of a formula, in units of lambda_1."""
     relative = FORMULAS.get(name, {})
     return lambda p: LAW.get(p.batch_size, 1.0) * relative.get(p.batch_size, 1.0)
 
@@ -176,7 +176,7 @@ Floats = NDArray[np.float64]
 
 
 def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:
-    """Of every sample, by automatic differentiation."""
+    """Hessian or Gauss-Newton matrix of every sample, by automatic differentiation."""
     curvature = per_sample.hessians if matrix == "hessian" else per_sample.gauss_newtons
     return curvature(*network).numpy()
 
@@ -216,7 +216,7 @@ def _pairs(rng: np.random.Generator, point: Point) -> Floats:
 
 
 def all_but_one(rng: np.random.Generator, point: Point) -> Arrays:
-    """How far batches of all samples but one lie above the data set; every image is there many times."""
+    """Excess of the top eigenvalue of batches of all samples but one over the data set's; images are repeated."""
     matrices = _matrices(perceptron(rng, point), point.matrix)
     total, mean = point.copies * point.samples, matrices.mean(axis=0)
     values, vectors = np.linalg.eigh(mean)
@@ -259,7 +259,7 @@ SOME = {"images": "digits", "directions": 6}
 
 
 def law_of_samples(matrices: Floats) -> own_direction.OwnDirections:
-    """From the eigenvectors of dense matrices, with the top one of their mean as the only direction V."""
+    """Own-direction law from eigenvectors of dense matrices, with the top one of their mean as the only direction V."""
     v = np.linalg.eigh(matrices.mean(axis=0))[1][:, -1:]
     values, vectors = np.linalg.eigh(matrices)
     return own_direction.own_directions(
@@ -275,7 +275,7 @@ def law_of_samples(matrices: Floats) -> own_direction.OwnDirections:
 def outside_bounds(
     rng: np.random.Generator, point: Point, *, lower: float = 1.0, upper: float = 1.0
 ) -> float:
-    """How far top eigenvalues of batches lie outside of the bounds from single samples."""
+    """Distance of top eigenvalues of batches outside the bounds from single samples."""
     matrices = populations.symmetric_matrices(rng, point.samples, point.dim)
     if point.semidefinite:
         matrices = matrices @ matrices

@@ -181,7 +181,7 @@ def _spread_variance(p: Point) -> Any:
 
 
 def _axis_variance(p: Point) -> Any:
-    """Of signs: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
+    """Outlier variance for noise of signs: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
     law = {"diagonal": 1.0, "fourth_cumulant": -2.0}
     return finite_size.axis_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim, **law) ** 2
 

@@ -107,7 +107,7 @@ def _exponent(p: Point) -> float:
 
 
 def _noisier(p: Point) -> Point:
-    """With twice the variance, and so twice the batch size B_c at which the outlier leaves the noise."""
+    """Point with twice the variance, and so twice the batch size B_c at which the outlier leaves the noise."""
     return p | {"sigma": math.sqrt(2) * p.sigma}
 
 
@@ -169,7 +169,7 @@ BATCHES = Experiment(
 
 
 def _adaptive(p: Any, **changes: Any) -> Any:
-    """By the edge of noise of any size, over that of this one."""
+    """Adaptive limit, with the edge of noise of any size in units of the edge at this size."""
     limit = adaptive_rates.adaptive_limit(p.preconditioner, **noise_of_batch(p) | changes)
     return limit * 2 / finite_size.wigner_edge(p.dim, sigma=1.0).mean
 

@@ -95,7 +95,7 @@ def degeneracy(block: Block, point: Point) -> Arrays:
 
 
 def at_the_end(block: Block, point: Point) -> Arrays:
-    """The same after training alone."""
+    """Shares of zero and of small eigenvalues, and the weights near zero, at the end of training."""
     return {name: values[:, -1] for name, values in degeneracy(block, point).items()}
 
 

@@ -392,7 +392,7 @@ def _best(tried_rates: TriedRates) -> np.ndarray[Any, Any]:
 
 
 def _loss_at(tried_rates: TriedRates, rates: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """At the rung nearest to each rate."""
+    """Loss at the tried rate nearest to each rate."""
     nearest = np.abs(np.log(tried_rates.rates / rates[:, None])).argmin(1)
     return tried_rates.losses[np.arange(len(nearest)), nearest]
 
