@@ -45,7 +45,7 @@ CHEAP = 0.3
 """Seconds that an identity or property may take, by its own word, to be run here; of others the names are read."""
 
 WHOLE = "_asdict"
-"""What makes a dictionary of a record: all its fields are read then."""
+"""Method that makes a dictionary of a record, and so reads all its fields."""
 
 UNREAD: dict[str, tuple[str, ...]] = {
     "a derivation in sympy: tests hold the function that it derives to it": ("derivations",),
@@ -103,7 +103,7 @@ UNREAD: dict[str, tuple[str, ...]] = {
         "rmt.tracy_widom.TracyWidom.support",
     ),
 }
-"""By reason, the outputs of theory, and the modules and classes whose outputs share it."""
+"""Outputs of theory that no claim reads, or their modules and classes, by reason."""
 
 
 def reason(output: str) -> str:
@@ -122,7 +122,7 @@ def _inside(name: str) -> str:
     return name.removeprefix("theory.")
 
 
-# --- where the entries stand
+# --- the page of equations
 
 
 def equations() -> str:
@@ -228,7 +228,7 @@ def _collect_names(claim: AnyClaim, package: str = "theory") -> tuple[set[str], 
 
 
 def _functions(claim: AnyClaim) -> tuple[Callable[..., Any], ...]:
-    """All that a claim computes with, its rivals apart."""
+    """Return the functions that a claim computes with, except its rivals."""
     if isinstance(claim, Identity):
         return (claim.routes,)
     if isinstance(claim, ExactProperty):
@@ -245,7 +245,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def code_of(claim: AnyClaim) -> str:
-    """File and line of the function that draws or computes what is judged; empty where it has no source."""
+    """Return file and line of the function that draws or computes what is judged; empty where it has no source."""
     return _line(_functions(claim)[-1])
 
 
@@ -300,12 +300,12 @@ class Reads(NamedTuple):
     Attributes
     ----------
     predicted
-        Whether its prediction runs any of theory, private functions too; of routes that are not run, whether they
-        name any.
+        Whether its prediction runs any function of theory, also a private one; for routes that are not run, whether
+        they name one.
     any
-        Whether it does, or its score is made with theory: a ratio to what is predicted, say.
+        Whether `predicted`, or its score is made with theory: a ratio to a prediction, say.
     outputs
-        The public outputs among it, by the names of `theory_outputs`.
+        The public outputs that it reads, by their names in `theory_outputs`.
     """
 
     predicted: bool
@@ -325,7 +325,7 @@ def reading(claim: AnyClaim) -> Reads:
             predict()
     found, functions = _collect_names(claim)
     told = {_public(name) for name in found}
-    # of a record that a named function says it returns, the fields whose names stand in the code of the claim
+    # fields of records: a record that a named function returns, a field whose name is in the code of the claim
     returns = [str(getattr(theory_outputs().get(n), "__annotations__", {}).get("return", "")) for n in told]
     names = {name for function in functions for name in _names(function.__code__)} if returns else set[str]()
     fields = {
@@ -361,7 +361,7 @@ def _predictions(claim: AnyClaim) -> Iterator[Callable[[], Any]]:
 
 @contextmanager
 def _tracing_calls() -> Iterator[set[str]]:
-    """Notes every function of theory that is called and every field of its records that is read."""
+    """Note every function of theory that is called and every field of its records that is read."""
     found: set[str] = set()
     seen: dict[int, CodeType] = {}
 
@@ -394,9 +394,9 @@ def _forget() -> None:
 
 @contextmanager
 def _noting_attributes(record: Any, found: set[str]) -> Iterator[None]:
-    """While it lasts, names that are looked up on instances of a class are noted, but for those its topic looks up.
+    """Note attributes looked up on instances of a class, except look-ups by the class's own topic.
 
-    A record that is unpacked, or made a dictionary, has all its fields read.
+    Unpacking a record, or making a dictionary of it, reads all its fields.
     """
     name, plain, whole = _name(record), record.__getattribute__, getattr(record, "__iter__", None)
     topic = _topic(record.__module__)

@@ -88,7 +88,7 @@ def departure(values: Floats, skewness: float, *, in_order: bool = True) -> str:
     skewness
         Skewness of the values.
     in_order
-        Whether they are replicates one by one, as drawn: blocks can then be told apart.
+        Whether they are replicates one by one, as drawn: only then can blocks be compared.
 
     Examples
     --------

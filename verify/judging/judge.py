@@ -36,7 +36,7 @@ PRINTED = "as our copy reads"
 GROWTH = 1.25
 
 SEPARATION = 2.0
-"""A rival must be this many margins away from the theory to be told apart from it."""
+"""Least distance of a rival from the theory, in margins."""
 
 KEPT = 8
 """Violations kept by their replicate: each can be drawn again alone."""
@@ -223,7 +223,7 @@ def outcome(
 ) -> PointOutcome:
     """Return the record of a judgement: interval in its parts, rivals, inputs, and the judgements that led to it.
 
-    Rivals are told apart by a `later` judgement where the verdict fell before they could be.
+    A `later` judgement decides on rivals where the verdict came before they could be excluded.
     """
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}

@@ -154,8 +154,8 @@ def _never_seen(outcomes: Outcomes) -> Power:
     rarest = max(o.upper for o in outcomes)
     if not math.isfinite(rarest):
         return NOTHING
-    told = f"No violation in any replicate: they are rarer than {number(100 * rarest)} %."
-    return Power(f"{told}{_looseness(outcomes)}", None if _lacks_intervals(outcomes) else rarest)
+    text = f"No violation in any replicate: they are rarer than {number(100 * rarest)} %."
+    return Power(f"{text}{_looseness(outcomes)}", None if _lacks_intervals(outcomes) else rarest)
 
 
 def _lacks_intervals(outcomes: Outcomes) -> bool:
@@ -175,8 +175,8 @@ def _shortfall(unit: _Unit, wrong: Outcomes, outcomes: Outcomes) -> str:
         / (abs(o.measured) if unit.relative and o.measured else 1.0)
         for o in wrong
     )
-    told = f"{unit.size(gap)}{' of' * (gap < TIMES)} what was measured" if unit.relative else unit.size(gap)
-    return f"{'At its worst point it' if len(outcomes) > 1 else 'It'} is off by at least {told}."
+    least = f"{unit.size(gap)}{' of' * (gap < TIMES)} what was measured" if unit.relative else unit.size(gap)
+    return f"{'At its worst point it' if len(outcomes) > 1 else 'It'} is off by at least {least}."
 
 
 def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explored) -> Power:
@@ -197,11 +197,11 @@ def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explore
     if explored.failing:
         words = f"{count} examples tried; the simplest that disagrees is shown."
     if explored.again:  # examples that failed once, on which no verdict rests
-        told = [
+        listed = [
             f"{', '.join(f'{name} {value}' for name, value in o.parameters.items())}: {o.verdict}"
             for o in explored.again
         ]
-        words += f" In addition, not counted, what failed once: {'; '.join(told)}."
+        words += f" In addition, not counted, what failed once: {'; '.join(listed)}."
     return Power(words, found.sensitivity)
 
 

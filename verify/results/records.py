@@ -182,8 +182,8 @@ class Row(Result):
     def _brief(self) -> Sequence[str]:
         columns = self._columns()
         sizes = [name for name in columns if name not in _POINT_COLUMNS]
-        told = [name for name in sizes if len(set(columns[name])) > 1 or len(self.points) == 1]
-        return [*told, *_POINT_COLUMNS[:5]]
+        varying = [name for name in sizes if len(set(columns[name])) > 1 or len(self.points) == 1]
+        return [*varying, *_POINT_COLUMNS[:5]]
 
     def _inches(self) -> tuple[float, float]:
         return (5.2, 0.9) if not self.points else (5.2, _page_module("panels").row_panels(self)[0].total)

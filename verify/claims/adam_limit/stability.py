@@ -17,7 +17,7 @@ from verify.model.domains import Between, Domain
 COHEN = "Cohen et al. (2022), arXiv 2207.14484"
 
 PRODUCTS = 14
-"""With a Hessian, for its largest eigenvalue: residuals of a few hundredths of it at most, which enter squared."""
+"""Hessian products for its largest eigenvalue: residuals of at most a few hundredths of it, which enter squared."""
 
 
 def off_the_edge(rng: np.random.Generator, point: Point, *, edge: Any = adam.adaptive_edge) -> float:

@@ -1,4 +1,4 @@
-"""Networks on real images: their batches beside theorems 4 and 7 and the own-direction law; stable learning rates."""
+"""Networks on real images: their batches next to theorems 4 and 7 and the own-direction law; stable learning rates."""
 
 from __future__ import annotations
 
@@ -147,11 +147,11 @@ def law_of(found: Any) -> own_direction.OwnDirections:
 CLASSES = 10
 
 
-# --- theorems 4 and 7 beside the own-direction law ------------------------------------------------------------
+# --- theorems 4 and 7, and the own-direction law ------------------------------------------------------------
 
 
 def small_network_batches(block: Block, point: Point) -> Arrays:
-    """Top eigenvalues of batches of a small network beside every prediction for them."""
+    """Top eigenvalues of batches of a small network next to every prediction for them."""
     return stacked_rows(
         [
             _compare_predictions(small_perceptron(rng, point, block.device), rng, point)

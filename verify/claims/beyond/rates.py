@@ -141,8 +141,8 @@ def exponent_error(
         batch_size=effective / (1 + effective / count),
         dataset_size=np.inf if infinite else count,
     )
-    told = np.vectorize(rule)(exponents) if rule else exponents
-    return abs(float(np.log(found[1] / found[0]) / (high - low)) - float(weights @ told) / 2)
+    stated = np.vectorize(rule)(exponents) if rule else exponents
+    return abs(float(np.log(found[1] / found[0]) / (high - low)) - float(weights @ stated) / 2)
 
 
 def _stable_rate(batches: Array, highest: float) -> float:

@@ -79,13 +79,13 @@ def _step_error(rng: np.random.Generator, point: Point, *, reading: str = "") ->
     """Largest error of the formulas for a step, or of another reading of them."""
     found, said, (f, curvature, rate) = _one_step(rng, point)
     linear = f * (1 - rate * curvature)
-    told = {
+    stated = {
         "": said,
         "linearised": (linear, curvature),
         "linear output": (linear, said.curvature),
         "2 for 4": (said.output, curvature + rate * f**2 / point.width * (rate * curvature - 2)),
     }[reading]
-    return float((np.abs(found - np.stack(told)) / (1 + np.abs(found))).max())
+    return float((np.abs(found - np.stack(stated)) / (1 + np.abs(found))).max())
 
 
 STEP = ExactProperty(

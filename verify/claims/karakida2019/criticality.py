@@ -1,4 +1,4 @@
-"""Depth scales of wide random networks, beside the recursions of Karakida, Akaho and Amari (2019)."""
+"""Depth scales of wide random networks, next to the recursions of Karakida, Akaho and Amari (2019)."""
 
 from __future__ import annotations
 

@@ -430,7 +430,7 @@ CLAIMS = (NARROW_CLAIM, *CENTRED_CLAIMS, *GROWTH_CLAIMS, EDGE_CLAIM)
 # --- spectra over their limits, and figure 1 -------------------------------------------------------------------
 
 TOLERANCE = 1e-6
-"""Of the largest eigenvalue."""
+"""Relative tolerance of the largest eigenvalue."""
 
 
 def fisher_by_size(block: Block, point: Point) -> Arrays:

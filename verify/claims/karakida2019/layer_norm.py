@@ -410,7 +410,7 @@ LARGEST = one_network(
 )
 
 MEDIANS: dict[str, Any] = {"eta1": 1.1, "eta2": 2.2, "eta3": 0.9}
-"""Over networks at this point: of these etas only the first has a mean."""
+"""Medians of the etas over networks at this point; only the first has a mean."""
 
 
 def _of_squares(p: Any, **changed: Any) -> float:

@@ -409,7 +409,7 @@ def _second_moment(p: Point, diagonal: float, off_diagonal: float) -> float:
 
 
 def _bracket(p: Point) -> float:
-    """The factor of eq. (10) beside alpha M."""
+    """Factor of alpha M in eq. (10)."""
     return (p.samples - 1) / p.samples * _kappas(p).kappa2 + _kappas(p).kappa1 / p.samples
 
 

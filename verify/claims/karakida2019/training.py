@@ -241,7 +241,7 @@ FIXED_SAMPLES = at_each_width(
 )
 
 GRAM_ROUNDING = 1e-6
-"""Of that power: on 16 networks it was at most 1e-7 from the one in double precision."""
+"""Numerical error of that power: at most 1e-7 on 16 networks against double precision."""
 
 THOUSAND_SAMPLES = Experiment(
     id="karakida2019/a-thousand-samples",
@@ -482,7 +482,7 @@ COLUMNS = (
 )
 
 VARIANCES = {"weight_variance": 4.0, "bias_variance": 1.0}
-"""Of the figure: nothing is judged here, so they may hide a wrong power."""
+"""Variances of the figure. They may hide a wrong power, as nothing is judged here."""
 
 NOTE = (
     "relu networks of three layers and one output, labels of a teacher of the same law; as many samples at every "

@@ -72,7 +72,7 @@ def decay(rng: Generator, point: Point) -> Arrays:
 
 
 NEAR = 0.01
-"""Of 1, the excess of one sample."""
+"""Largest distance from 1, the excess of one sample, that counts as near."""
 
 
 @stream_by_stream
@@ -134,7 +134,7 @@ def least_confident(rng: Generator, point: Point, device: str) -> Arrays:
 
 
 SHOWN = 0.99
-"""What the least confident image must have of the energy of the eigenvector: others come to 0.95."""
+"""Least share of the eigenvector's energy on the least confident image; other images reach 0.95."""
 
 
 def _least_confident(weights: Any, images: Any) -> int:

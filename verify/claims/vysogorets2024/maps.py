@@ -81,7 +81,7 @@ class Drawn(NamedTuple):
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 RIDGE = 1e-3
-"""Of linear classifiers on features of mean square 1."""
+"""Ridge penalty of linear classifiers on features of mean square 1."""
 
 
 def _features(parameters: tuple[Tensor, ...], inputs: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Vysogorets, Dawid and Kempe (2024): what real networks do beside theory, and the edges of their zone."""
+"""Vysogorets, Dawid and Kempe (2024): real networks next to theory, and the edges of their zone."""
 
 from __future__ import annotations
 

@@ -474,7 +474,7 @@ AT_ONCE = 500
 """Images whose signals are held together."""
 
 ROUNDING = 1e-6
-"""Of a cosine, for passes in single precision: at most 1e-7 on 16 networks, beside the same in double precision."""
+"""Numerical error of a cosine in single precision: at most 1e-7 on 16 networks against double precision."""
 
 
 @stream_by_stream

@@ -322,7 +322,7 @@ def _in_frames(rng: Generator, values: Any, point: Point, total: int) -> Any:
 
 @stream_by_stream
 def lenet_spectra(rng: Generator, point: Point, device: str) -> Arrays:
-    """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model.
+    """G-term of LeNet-300-100 in fresh frames, next to its excess in full space and the fit of the random model.
 
     Fitted are standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean
     matrix.

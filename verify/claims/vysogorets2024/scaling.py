@@ -416,7 +416,7 @@ def weight_counts(rng: Generator, _: Point) -> Arrays:
 
 
 def biases_at_small_scale(rng: Generator, point: Point) -> Arrays:
-    """Logits of LeNet-300-100 with all weights and biases scaled down, beside what is left of the weights."""
+    """Logits of LeNet-300-100 with all weights and biases scaled down, next to what is left of the weights."""
     import torch
     from torch import nn
 

@@ -263,7 +263,7 @@ SLOPE = Identity(
 
 
 def collapse_rate(_: Generator, point: Point) -> Arrays:
-    """(Gamma^2 - 1) / rho with one runner-up and others of the weight rho beside it."""
+    """(Gamma^2 - 1) / rho with one runner-up and others of weight rho."""
     import mpmath
     import sympy
 
@@ -334,7 +334,7 @@ SINGLE = Identity(
 
 
 def _plateau(_: Generator, point: Point) -> Arrays:
-    """Gamma^-2 along a ray whose runners-up are nearly tied, beside what their proportions say."""
+    """Gamma^-2 along a ray whose runners-up are nearly tied, next to the prediction from their proportions."""
     behind = np.array(point.behind) / 1024  # no logit is rounded
     weights = np.exp(-np.outer(point.betas, behind))
     h = np.square(weights).sum(axis=1) / weights.sum(axis=1) ** 2

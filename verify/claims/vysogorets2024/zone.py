@@ -360,7 +360,7 @@ OTHERS = 3
 """Further sets of inputs of every network, of which the smallest gaps alone are looked at."""
 
 LEVER = 0.4
-"""By which a smaller gap moves the edge out, both as logarithms: near 1/L. Any would leave the mean as it is."""
+"""Shift of the edge per decrease of the gap, both as logarithms: near 1/L. Any value leaves the mean as it is."""
 
 
 @stream_by_stream

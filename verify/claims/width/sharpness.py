@@ -66,7 +66,7 @@ def _sharpness(block: Block, point: Point, images: grids.TrainingSets, width: in
 
 
 PRODUCTS = 14
-"""With a Hessian, for its largest eigenvalue."""
+"""Hessian products for its largest eigenvalue."""
 
 
 def _images(block: Block, point: Point) -> grids.TrainingSets:

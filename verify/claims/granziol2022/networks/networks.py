@@ -109,7 +109,7 @@ OF_BATCHES = {
 }
 
 FAR_FROM_THE_LIMIT = out_of_scope("our results are in the limit of P,B →∞", "Section 8.2.1")
-"""Of networks of 226 parameters, whatever comes out there: the paper's words on B = 128 are of networks of millions."""
+"""Passage for networks of 226 parameters: the paper's words on B = 128 are of networks of millions."""
 
 FAR_OFF: dict[str, Any] = OF_BATCHES | {
     "passage": FAR_FROM_THE_LIMIT,
@@ -407,7 +407,7 @@ def _one_network(rng: np.random.Generator, point: Point, device: str) -> Arrays:
 
 
 ROUNDING = 1e-4
-"""Of a score or input: on 48 networks at most 1.8e-5 from the one in double precision, training included."""
+"""Numerical error of a score or input: at most 1.8e-5 on 48 networks against double precision, training included."""
 
 SETTING = {"images": "digits", "samples": 1280, "batch_size": 128, "batches": 10}
 

@@ -512,10 +512,10 @@ MOMENT_CLAIMS = (
 
 
 ENTRIES = 4096
-"""Of all matrices of a replicate together: small ones scatter the most and cost the least."""
+"""Entries of all matrices of a replicate together: small matrices scatter most and cost least."""
 
 COUNTS = {"batches": 48, "without the matrix": 64}
-"""Of those that are small whatever their size."""
+"""Numbers of matrices for cases that are small at any size."""
 
 
 def _second(block: Block, matrices: Any, **known: float) -> Any:

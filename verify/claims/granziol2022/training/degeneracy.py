@@ -69,16 +69,16 @@ def course(block: Block, point: Point) -> Course:
 
 
 ZERO = 1e-7
-"""Up to which modulus section 7.3 takes an eigenvalue for a zero of its machines."""
+"""Largest modulus of an eigenvalue that section 7.3 takes for zero on its machines."""
 
 ROUNDING = 1e-12
-"""Over the largest eigenvalue: below it is rounding of a matrix in double precision."""
+"""Rounding of a matrix in double precision, relative to the largest eigenvalue."""
 
 SMALL = 1e-3
-"""Over the largest eigenvalue: small, and no zero."""
+"""Limit of small eigenvalues that are not zero, relative to the largest."""
 
 NEAR = 0.1
-"""By how much a weight may miss the share of zeros to count as near it."""
+"""Largest difference of a weight from the share of zeros that counts as near it."""
 
 
 def degeneracy(block: Block, point: Point) -> Arrays:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 FACTOR = math.sqrt(2)
-"""From one rate of a ladder to the next."""
+"""Ratio of successive tried rates."""
 
 
 class Trained(NamedTuple):

@@ -353,7 +353,7 @@ KNOWN = 64
 """The batch size from whose best rate others are scaled."""
 
 LOST = 10.0
-"""In place of losses above it, over that of the best constant output, and of those that are no number."""
+"""Cap on a loss over that of the best constant output; also replaces losses that are no number."""
 
 
 def rates_by_batch_size(block: Block, point: Point) -> Arrays:

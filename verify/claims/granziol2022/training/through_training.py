@@ -33,10 +33,10 @@ DIRECTIONS = 5
 """Top eigenvectors that the own-direction law and the expansion to second order use."""
 
 TOLERANCE = 0.01
-"""Of eigenvalues, relative to the largest."""
+"""Tolerance of eigenvalues, relative to the largest."""
 
 BATCHES = 10
-"""Of each size, as in section 8.2."""
+"""Batches of each size, as in section 8.2."""
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 
 
 def batches_through_training(block: Block, point: Point) -> Arrays:
-    """Top eigenvalues of batches beside every prediction for them, at some times of training."""
+    """Top eigenvalues of batches next to every prediction for them, at some times of training."""
     return stacked_rows([_batches_of(rng, point, block.device) for rng in block.streams])
 
 
