@@ -116,7 +116,7 @@ CLAIMS = (
         "cross-entropy by Karakida et al. (2021)",
         statement=r"\hat q_t^l,\ \tilde q_t^l,\ m_\lambda,\ \tfrac{1}{T^2} \mathbf 1^\top K \mathbf 1\text{ for "
         r"any } \phi, L, \sigma_w, \sigma_b",
-        says="Signals and Fisher statistics of wide networks of any kind and normalisation are those of theory.",
+        says="Signals and Fisher statistics of wide networks of any kind and normalisation agree with theory.",
         domain={
             "case": OneOf(*CASES),
             "activation": OneOf("relu", "tanh", "erf", "linear", "softplus", "leaky_relu"),

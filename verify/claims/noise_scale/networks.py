@@ -203,8 +203,8 @@ CLAIMS = (
         entries=("H4",),
         passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, at the start})",
-        says="On small perceptrons at the start, the best rate of one step is on average within a factor of one and "
-        "a half of what the noise scale gives.",
+        says="On small perceptrons at the start, the best rate of one step is on average within a factor of "
+        "one and a half of the prediction from the noise scale.",
         experiment=START,
         score="log rate",
         predict=_log_rate,
@@ -220,8 +220,8 @@ CLAIMS = (
         entries=("H5",),
         passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, later in training, } B \text{ and } 4B)",
-        says="On small perceptrons later in training, the best rate of one step is on average within a quarter of "
-        "what the noise scale gives, at a batch size and four times it.",
+        says="On small perceptrons later in training, the best rate of one step is on average within a "
+        "quarter of the prediction from the noise scale, at a batch size and at four times it.",
         experiment=TRAINED,
         score="log rates",
         along="times",

@@ -152,8 +152,8 @@ CLAIMS = (
         source=f"{PAPER}, appendix A; that the blocks are those of G is ours",
         no_theory=NoTheory.MEASURED,
         statement=r"\tilde H_{ll} = 0,\ \text{so that}\ \nabla^2_{W_l} \ell = G_{ll} \text{ for every layer } l",
-        says="On both LeNets, each layer's own block of the Hessian is that of the Gauss-Newton term: the "
-        "remainder has none.",
+        says="On both LeNets, each layer's own block of the Hessian equals that block of the Gauss-Newton "
+        "term: the remainder's block is zero.",
         routes=layers_alone,
         points=(
             of_digits(network="LeNet-300-100", samples=40),

@@ -509,8 +509,8 @@ CLAIMS = (
         passage=OURS,
         statement=r"\mathbb{E}\,\|R^\top H R\|_F^2,\ \mathbb{E}\,\mathrm{Tr}\,R^\top H R,\ "
         r"\lambda_i(\mathbb{E}_e G)\text{: as of } \mathrm{Tr} H,\ \|H\|_F,\ p",
-        says="In random frames of every kind and shape a matrix has trace and squared norm of theory; so do random"
-        " signs and random logit gradients.",
+        says="In random frames of every kind and shape a matrix has the trace and squared norm that theory "
+        "predicts, as do random signs and random logit gradients.",
         domain={
             "case": OneOf(*CASES),
             "parameters": Between(16, 60),

@@ -328,8 +328,8 @@ SCALED_CLAIMS = (
         source=f"{PAPER}, section 5; the growth is ours, from eq. (5)",
         statement=r"\|H'_d\|_2 = \alpha^{L-2} \|\tilde H_d(\text{one-hot } p)\|_2 "
         r"\quad (\alpha \gg 1)",
-        says="Far above the zone, the spectral norm of the Hessian is that of its remainder at one-hot "
-        "predictions, times scale to the depth less two.",
+        says="Far above the zone, the spectral norm of the Hessian equals the norm of its remainder at "
+        "one-hot predictions, times the scale to the power depth minus two.",
         reads=r"\text{the loss curvature vanishes along all directions}",
         routes=large_curvature,
         points=on_both({}, alpha=1300.0, samples=8, dim=3),

@@ -183,8 +183,8 @@ CRITERION_CLAIMS = (
         source=f"ours, in place of eq. (6) of {PAPER}, in full space",
         passage=OURS,
         statement=r"\mathrm{exc}(H) = \mathrm{exc}(G) \big/ \sqrt{1 + \|\tilde H\|_F^2 / \|G\|_F^2}",
-        says="In full space, the excess of the Hessian is that of the Gauss-Newton term, reduced by the ratio of "
-        "both terms' Frobenius norms.",
+        says="In full space, the excess of the Hessian is the excess of the Gauss-Newton term, reduced by the "
+        "ratio of both terms' Frobenius norms.",
         experiment=FULL_SPACE,
         score="excess",
         inputs={"excess_g": lambda p: TYPICAL[p.alpha][0], "ratio": lambda p: TYPICAL[p.alpha][1]},
@@ -300,8 +300,8 @@ SMALL_CLAIMS = (
         passage=OURS,
         statement=r"\alpha^{2-L} \|H'_d\|_2 \to \|\tilde H_d\|_2 \text{ at uniform } p, "
         r"\quad \alpha \to 0",
-        says="At small scale, the spectral norm of the Hessian is that of its remainder at uniform predictions, "
-        "times scale to the depth less two.",
+        says="At small scale, the spectral norm of the Hessian equals the norm of its remainder at uniform "
+        "predictions, times the scale to the power depth minus two.",
         experiment=SMALL,
         score="sharpness",
         inputs={"h_norm": lambda p: 0.027 if _depth(p) == 3 else 0.02},

@@ -311,8 +311,8 @@ EXACT_CLAIMS = (
         source="ours, beside theorem 4 on networks",
         statement=r"B \to N:\quad b\,\big(\mathbb{E}\,\lambda_1(H_B) - \lambda_1\big) \to "
         r"\sum_{k > 1} \frac{\mathrm{Var}_i(v_k^\top H_i v_1)}{\lambda_1 - \lambda_k}",
-        says="As the batch nears the data set, the shift of a network's top eigenvalue is that of second-order "
-        "perturbation theory.",
+        says="As the batch nears the data set, the shift of a network's top eigenvalue agrees with "
+        "second-order perturbation theory.",
         passage=OURS,
         routes=all_but_one,
         points=(

@@ -432,8 +432,8 @@ LEAST_SQUARES_CLAIMS = (
         statement=r"\frac{2\, \mathbb{E}\, \mathrm{tr}\, H_B}{\mathbb{E}\, \mathrm{tr}\, H_B^2} = "
         r"\frac{2B}{B + P + 1}\quad "
         r"\text{for inputs } x \sim N(0, I_P): \text{linear, then flat}",
-        says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stands still is "
-        "linear in the batch size, then flat.",
+        says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stays "
+        "constant is linear in the batch size, then flat.",
         kind=Kind.RATIO,
         score=("twice trace", "square"),
         predict=_least_squares,

@@ -150,7 +150,7 @@ STEP_CLAIMS = (
         printed="as our copy reads",
         reads=r"\delta L = -\alpha \lVert g(w)\rVert^2 \Big(1 - \frac{\alpha \sum_i^P \lambda_i \lVert \phi_i "
         r"g(w)\rVert^2}{2}\Big)",
-        finding="As our copy reads the sum lacks the factor 1/|g|^2, which the bound beside it needs.",
+        finding="As our copy reads the sum lacks the factor 1/|g|^2, which the bound next to it needs.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         quantity="change of a quadratic loss",
@@ -160,8 +160,8 @@ STEP_CLAIMS = (
         entries=("B44",),
         source=f"{PAPER}, eq. (22)",
         statement=r"\Delta L \le -a |g|^2 (1 - a \lambda_1 / 2)\quad (\text{equal in one dimension})",
-        says="A gradient step on a quadratic gains at least what the bound from the largest eigenvalue promises, and "
-        "exactly that in one dimension.",
+        says="A gradient step on a quadratic lowers the loss at least as much as the bound from the largest "
+        "eigenvalue; in one dimension, exactly as much.",
         domain={"dim": Between(1, 12), "rate": Between(0.01, 3.0), "turned": Between(0, 9)},
         violation=_bound_violation,
         examples=(

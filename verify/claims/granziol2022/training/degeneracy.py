@@ -209,8 +209,8 @@ DEGENERACY_CLAIMS = (
         ),
         no_theory=NoTheory.MEASURED,
         statement=r"w_1 \ge \sum_{i:\, \lambda_i = 0} (q^\top v_i)^2 \quad (G \succeq 0,\ \theta_1 < \theta_2 < \dots)",
-        says="Of a Gauss-Newton matrix the weight of the smallest Ritz value is never below what its start has along "
-        "the zeros: they do not split.",
+        says="For a Gauss-Newton matrix the smallest Ritz value never has less weight than the start vector "
+        "along zero eigenvalues: the zeros do not split.",
         experiment=GGN_OF_MANY,
         kind=Kind.NEVER_BELOW,
         score="slack",
