@@ -147,7 +147,7 @@ def applies(claim: Claim, reading: Reading, point: Point) -> bool:
 def replicates_fixed(claim: Claim) -> int | None:
     """Return the number of replicates after which a model-based claim is judged; None if it stops when decided.
 
-    More replicates would resolve the terms that the size model leaves out, and so refute it.
+    More replicates would resolve the terms that the size model leaves out, and worsen its fit.
     """
     return BLOCK * math.ceil(claim.experiment.budget / BLOCK) if claim.kind in MODEL_BASED else None
 
