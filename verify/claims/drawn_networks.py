@@ -1,4 +1,4 @@
-"""What the claims on Hessians of networks share: networks as drawn, with images or with noise, and the rank."""
+"""Networks as drawn, on images or noise, and ranks of their Hessians: shared by claims on networks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ RESOLVED = 1e-10
 """Eigenvalues below this share of the largest are rounding: of 900 draws none had one between 1e-12 and 2e-9."""
 
 FINELY_RESOLVED = 1e-13
-"""The same for means over hundreds of samples: of 60 draws none had one between 1e-16 and 1e-9."""
+"""The share for means over hundreds of samples: of 60 draws none had one between 1e-16 and 1e-9."""
 
 
 def rank_of(matrix: Any, resolved: float = RESOLVED) -> int:

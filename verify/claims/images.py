@@ -25,7 +25,7 @@ MOST_CLASSES = 1000
 
 
 def on_images(items: Sequence[Item], source: str) -> tuple[Item, ...]:
-    """Claims and observations with their real networks on the images of an ``.npz`` archive, the rest as they are.
+    """Put real networks of claims and observations on the images of an ``.npz`` archive; others are unchanged.
 
     Raises
     ------
@@ -34,19 +34,21 @@ def on_images(items: Sequence[Item], source: str) -> tuple[Item, ...]:
     """
     if source == DIGITS:
         return tuple(items)
-    require_images(source, max((point.get("samples", 1) for item in items for point in _on(item)), default=1))
+    require_images(
+        source, max((point.get("samples", 1) for item in items for point in _image_points(item)), default=1)
+    )
     known: dict[int, Any] = {}
-    return tuple(_exchanged(item, str(Path(source).resolve()), known) for item in items)
+    return tuple(_put_on_images(item, str(Path(source).resolve()), known) for item in items)
 
 
 def needed_images(item: Item) -> str:
-    """The images without which a claim is not run, in words; empty if any will do."""
+    """Describe the images that a claim requires; empty if any will do."""
     size = item.experiment.needs if isinstance(item, Claim) else None
     return f"images of {' x '.join(map(str, size))} (--data)" if size else ""
 
 
 def unmet(item: Item, source: str) -> str:
-    """What a claim needs and these images are not; empty if it can be judged on them.
+    """Return what a claim needs of its images and these lack; empty if it can be judged on them.
 
     Raises
     ------
@@ -54,18 +56,18 @@ def unmet(item: Item, source: str) -> str:
         If the archive cannot be read.
     """
     needed = needed_images(item)
-    met = not needed or (isinstance(item, Claim) and _own_size(source) == item.experiment.needs)
+    met = not needed or (isinstance(item, Claim) and _stored_size(source) == item.experiment.needs)
     return "" if met else needed
 
 
 @cache
-def _own_size(source: str) -> tuple[int, ...] | None:
-    """As the images of an archive are stored; none of the digits, which are drawn at any size."""
+def _stored_size(source: str) -> tuple[int, ...] | None:
+    """Size at which an archive stores its images; None for the digits, which are drawn at any size."""
     return None if source == DIGITS else data.load_images(source).images.shape[1:]
 
 
 class ImagesThere(NamedTuple):
-    """How many images there are to draw from, and of how many classes."""
+    """Number of images to draw from, and of their classes."""
 
     samples: int
     classes: int
@@ -73,7 +75,7 @@ class ImagesThere(NamedTuple):
 
 @cache
 def images_there(source: str) -> ImagesThere:
-    """What there is to draw from.
+    """Count the images to draw from, and their classes.
 
     Raises
     ------
@@ -85,12 +87,12 @@ def images_there(source: str) -> ImagesThere:
 
 
 def require_images(source: str, needed: int) -> None:
-    """Refuse a bad archive before the run, not inside it; so many of its images are drawn at once.
+    """Check before the run that an archive is valid and has the `needed` images, drawn at once.
 
     Raises
     ------
     ValueError
-        If it cannot be read, or its images are too few, or of too few or too many classes.
+        If it cannot be read, or has too few images, or too few or too many classes.
     """
     if source == DIGITS:
         return
@@ -106,14 +108,14 @@ def require_images(source: str, needed: int) -> None:
         )
 
 
-def _on(item: Item) -> tuple[Point, ...]:
+def _image_points(item: Item) -> tuple[Point, ...]:
     """The points of a claim or an observation that draw from images."""
     place = item.experiment if isinstance(item, Claim) else item
     return tuple(point for point in getattr(place, "points", ()) if "images" in point)
 
 
-def _exchanged(item: Item, path: str, known: dict[int, Any]) -> Item:
-    """With its points on these images, or an experiment of the `known` ones, which claims go on sharing."""
+def _put_on_images(item: Item, path: str, known: dict[int, Any]) -> Item:
+    """Return an item with its points on these images; `known` keeps experiments that claims go on sharing."""
     if isinstance(item, ExactProperty | StatisticalProperty):
         return item
     old = item.experiment if isinstance(item, Claim) else item

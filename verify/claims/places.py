@@ -1,4 +1,4 @@
-"""What the claims read of theory, where their scores are made, and where each entry of the papers is in the code.
+"""Index of claims: what each reads of theory, where its score is made, and the code of each entry of the papers.
 
     python -m verify.claims.places      # the table of the page "Equations and code"
 
@@ -45,7 +45,7 @@ CHEAP = 0.3
 """Seconds that an identity or property may take, by its own word, to be run here; of others the names are read."""
 
 WHOLE = "_asdict"
-"""What makes a dictionary of a record: all its fields are read then."""
+"""Method that makes a dictionary of a record, and so reads all its fields."""
 
 UNREAD: dict[str, tuple[str, ...]] = {
     "a derivation in sympy: tests hold the function that it derives to it": ("derivations",),
@@ -103,11 +103,11 @@ UNREAD: dict[str, tuple[str, ...]] = {
         "rmt.tracy_widom.TracyWidom.support",
     ),
 }
-"""By reason, the outputs of theory, and the modules and classes whose outputs share it."""
+"""Outputs of theory that no claim reads, or their modules and classes, by reason."""
 
 
 def reason(output: str) -> str:
-    """Why an output may go unread; empty where there is no reason.
+    """Return why no claim needs to read an output; empty where there is no reason.
 
     >>> reason("theory.derivations.spectra.marchenko_pastur_density")
     'a derivation in sympy: tests hold the function that it derives to it'
@@ -122,11 +122,11 @@ def _inside(name: str) -> str:
     return name.removeprefix("theory.")
 
 
-# --- where the entries stand
+# --- the page of equations
 
 
 def equations() -> str:
-    """The page."""
+    """Return the page of equations."""
     lines, claims = [HEAD], {claim.id: claim for claim in registry.claims()}
     judged = registry.covered(claims.values())
     for paper, listed in registry.entries().items():
@@ -146,7 +146,7 @@ def equations() -> str:
 
 
 def _sources(claims: Iterable[AnyClaim]) -> str:
-    """Where the paper says it: what the sources of the claims add to its name."""
+    """Place in the paper: what the sources of the claims add to its name."""
     authors = [f"{paper}, " for paper in registry.papers()]
     told = (c.source.removeprefix(name) for c in claims for name in authors if c.source.startswith(name))
     return "; ".join(dict.fromkeys(told))
@@ -178,20 +178,20 @@ def _files() -> dict[str, str]:
 
 
 def functions_read(claim: AnyClaim, package: str = "theory") -> list[str]:
-    """The functions and classes of a package that a claim names, by itself or through functions beside it.
+    """The functions and classes of a package that a claim names, directly or through functions that it calls.
 
     >>> functions_read(next(c for c in registry.claims() if c.id == "vysogorets2024/eq-8"))
     ['theory.gauss_newton.expected_excess', 'theory.softmax.gamma']
     """
-    return sorted(_followed(claim, package)[0])
+    return sorted(_collect_names(claim, package)[0])
 
 
-def _followed(claim: AnyClaim, package: str = "theory") -> tuple[set[str], set[FunctionType]]:
-    """What a claim names of a package, and the functions in whose code it was looked for."""
+def _collect_names(claim: AnyClaim, package: str = "theory") -> tuple[set[str], set[FunctionType]]:
+    """Names that a claim uses of a package, and the functions in whose code they were looked for."""
     found, seen = set[str](), set[FunctionType]()
 
     def follow(function: Any) -> None:
-        """What the names in the code of a function stand for: functions of claims are followed."""
+        """Collect what the names in the code of a function refer to, following functions of claims."""
         function = _plain(function)
         if not isinstance(function, FunctionType) or function in seen:
             return
@@ -228,7 +228,7 @@ def _followed(claim: AnyClaim, package: str = "theory") -> tuple[set[str], set[F
 
 
 def _functions(claim: AnyClaim) -> tuple[Callable[..., Any], ...]:
-    """All that a claim computes with, its rivals apart."""
+    """Return the functions that a claim computes with, except its rivals."""
     if isinstance(claim, Identity):
         return (claim.routes,)
     if isinstance(claim, ExactProperty):
@@ -237,7 +237,7 @@ def _functions(claim: AnyClaim) -> tuple[Callable[..., Any], ...]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Of the code and of the functions and comprehensions inside it."""
+    """Yield the names in a piece of code and in the functions and comprehensions inside it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -245,7 +245,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def code_of(claim: AnyClaim) -> str:
-    """File and line of the function that draws or computes what is judged; empty where it has no source."""
+    """Return file and line of the function that draws or computes what is judged; empty where it has no source."""
     return _line(_functions(claim)[-1])
 
 
@@ -261,7 +261,7 @@ def _line(function: Callable[..., Any]) -> str:
 
 
 def _plain(function: Any) -> Any:
-    """Without what is bound to it or wrapped around it."""
+    """Return a function without what is bound to it or wrapped around it."""
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.unwrap(function)
@@ -295,17 +295,17 @@ def theory_outputs() -> dict[str, Any]:
 
 
 class Reads(NamedTuple):
-    """What a claim reads of theory.
+    """Outputs of theory that a claim reads.
 
     Attributes
     ----------
     predicted
-        Whether its prediction runs any of theory, private functions too; of routes that are not run, whether they
-        name any.
+        Whether its prediction runs any function of theory, also a private one; for routes that are not run, whether
+        they name one.
     any
-        Whether it does, or its score is made with theory: a ratio to what is predicted, say.
+        Whether `predicted`, or its score is made with theory: a ratio to a prediction, say.
     outputs
-        The public outputs among it, by the names of `theory_outputs`.
+        The public outputs that it reads, by their names in `theory_outputs`.
     """
 
     predicted: bool
@@ -314,18 +314,18 @@ class Reads(NamedTuple):
 
 
 def reading(claim: AnyClaim) -> Reads:
-    """What a claim reads of theory: run by its prediction, or named by what makes its score.
+    """Return what a claim reads of theory: run by its prediction, or named by what makes its score.
 
     >>> found = reading(next(c for c in registry.claims() if c.id == "vysogorets2024/eq-8"))
     >>> found.any, sorted(found.outputs)
     (True, ['theory.gauss_newton.expected_excess', 'theory.softmax.gamma'])
     """
-    with _traced() as run:
+    with _tracing_calls() as run:
         for predict in _predictions(claim):
             predict()
-    found, functions = _followed(claim)
+    found, functions = _collect_names(claim)
     told = {_public(name) for name in found}
-    # of a record that a named function says it returns, the fields whose names stand in the code of the claim
+    # fields of records: a record that a named function returns, a field whose name is in the code of the claim
     returns = [str(getattr(theory_outputs().get(n), "__annotations__", {}).get("return", "")) for n in told]
     names = {name for function in functions for name in _names(function.__code__)} if returns else set[str]()
     fields = {
@@ -343,7 +343,7 @@ def reading(claim: AnyClaim) -> Reads:
 
 
 def _predictions(claim: AnyClaim) -> Iterator[Callable[[], Any]]:
-    """What has to be called for all of a claim's predictions."""
+    """Yield the calls that make all predictions of a claim."""
     if isinstance(claim, Claim):
         for point in claim.experiment.points:
             part = next(iter(components(claim, point)))
@@ -360,13 +360,13 @@ def _predictions(claim: AnyClaim) -> Iterator[Callable[[], Any]]:
 
 
 @contextmanager
-def _traced() -> Iterator[set[str]]:
-    """Notes every function of theory that is called and every field of its records that is read."""
+def _tracing_calls() -> Iterator[set[str]]:
+    """Note every function of theory that is called and every field of its records that is read."""
     found: set[str] = set()
     seen: dict[int, CodeType] = {}
 
     def note(frame: FrameType, _event: str, _: Any) -> None:
-        """Of each call, and of no line in it: nothing is returned."""
+        """Note the function of each call; nothing is returned, so its lines are not traced."""
         if id(frame.f_code) in seen:
             return
         seen[id(frame.f_code)] = frame.f_code  # kept: no other code has its number meanwhile
@@ -377,7 +377,7 @@ def _traced() -> Iterator[set[str]]:
     before = sys.gettrace()
     with ExitStack() as stack:
         for record in _records():
-            stack.enter_context(_noted(record, found))
+            stack.enter_context(_noting_attributes(record, found))
         sys.settrace(note)
         stack.callback(sys.settrace, before)
         yield found
@@ -393,10 +393,10 @@ def _forget() -> None:
 
 
 @contextmanager
-def _noted(record: Any, found: set[str]) -> Iterator[None]:
-    """While it lasts, names that are looked up on instances of a class are noted, but for those its topic looks up.
+def _noting_attributes(record: Any, found: set[str]) -> Iterator[None]:
+    """Note attributes looked up on instances of a class, except look-ups by the class's own topic.
 
-    A record that is unpacked, or made a dictionary, has all its fields read.
+    Unpacking a record, or making a dictionary of it, reads all its fields.
     """
     name, plain, whole = _name(record), record.__getattribute__, getattr(record, "__iter__", None)
     topic = _topic(record.__module__)
@@ -458,7 +458,7 @@ def _name(thing: Any) -> str:
 
 
 def _public(name: str) -> str:
-    """Without the private modules on its way."""
+    """Name without the private modules in it."""
     return ".".join(part for part in name.split(".") if not part.startswith("_"))
 
 

@@ -1,6 +1,6 @@
-"""What each claim declared before it was run, and every change since: `ledger.csv` beside each paper's claims.
+"""Ledger of what each claim declared before it was run, and of every change since: `ledger.csv` of each paper.
 
-    python -m verify.claims.register      # after a claim was added or changed: adds its line, with the date
+    python -m verify.claims.register      # add a dated line for each claim that is new or changed
 
 A line has the date (that of the line above where it has none; those of before 2026-11-29 the commit too), the claim and
 what it declares: kind, margin (in per cent where it is relative), expected verdict, a hash of the run points, the mean
@@ -37,7 +37,7 @@ Terms = Mapping[str, str]
 
 
 class Declaration(NamedTuple):
-    """What a claim declares, how it came to that, a phrase per line, and the date if it has been withdrawn."""
+    """Terms that a claim declares, their history in one phrase per line, and the date if it has been withdrawn."""
 
     terms: Terms
     story: tuple[str, ...]
@@ -47,11 +47,11 @@ class Declaration(NamedTuple):
 NEW = Declaration({**dict.fromkeys(TERMS, ""), "kind": Kind.MEAN.value, "expected": "agrees"}, ())
 
 Ledger = Mapping[str, Declaration]
-"""By the name of a claim in its paper."""
+"""Declarations by the name of a claim in its paper."""
 
 
 def rivals(claim: AnyClaim) -> list[str]:
-    """The names of what a claim must reject; those of an identity are routes, which are taken at its first point.
+    """Return the names of a claim's rivals; those of an identity are routes, computed at its first point.
 
     >>> rivals(next(claim for claim in registry.claims() if claim.id == "granziol2022/theorem-4"))[:2]
     ['B for b', 'P missing']
@@ -64,7 +64,7 @@ def rivals(claim: AnyClaim) -> list[str]:
 
 
 def declared(claim: AnyClaim, against: Iterable[str]) -> Terms:
-    """What a claim declares; `against` are the names of its rivals.
+    """Return the terms that a claim declares; `against` are the names of its rivals.
 
     >>> from verify.judging.planted import PLANTED
     >>> terms = declared(PLANTED[0], rivals(PLANTED[0]))
@@ -92,7 +92,7 @@ def declared(claim: AnyClaim, against: Iterable[str]) -> Terms:
 
 
 def read(text: str) -> Ledger:
-    r"""A ledger, from its text.
+    r"""Read a ledger from its text.
 
     >>> lines = ["2026-11-20 ab12,edge,,3%,,f98f53,0.5,,half|twice", "2026-11-21,edge,,1%,,,,,twice"]
     >>> read(HEAD + "\n".join(lines))["edge"].story
@@ -106,7 +106,7 @@ def read(text: str) -> Ledger:
         if row["kind"] != WITHDRAWN:
             terms = {term: "" if row[term] == NONE else row[term] or terms[term] for term in TERMS}
         told = (
-            f"{date}: {retold(before.terms, terms) or 'declared again'}"
+            f"{date}: {change_text(before.terms, terms) or 'declared again'}"
             if before.story
             else f"declared {date}"
         )
@@ -116,7 +116,7 @@ def read(text: str) -> Ledger:
 
 
 def added(known: Ledger, listed: Iterable[AnyClaim], date: str) -> str:
-    """The lines by which a ledger comes to hold the claims of its paper as they are now."""
+    """Return the lines that bring a ledger up to date with the claims of its paper."""
     rows, left = list[list[str]](), {name for name, entry in known.items() if not entry.withdrawn}
     for claim in listed:
         name, now = _name(claim), declared(claim, rivals(claim))
@@ -135,9 +135,9 @@ def added(known: Ledger, listed: Iterable[AnyClaim], date: str) -> str:
 
 @cache
 def ledgers(only: registry.Only = ()) -> dict[str, Ledger]:
-    """What claims have declared, by paper, from the file beside each; empty where there is none.
+    """Return what claims have declared, by paper, from the file of each; empty where there is none.
 
-    Of `only` these papers, all if it is empty.
+    Only those of the papers `only`; of all papers if it is empty.
 
     Raises
     ------
@@ -148,18 +148,18 @@ def ledgers(only: registry.Only = ()) -> dict[str, Ledger]:
 
 
 def missing(only: registry.Only = ()) -> list[str]:
-    """Claims that are registered and not withdrawn, and that the registry does not have: dropped or renamed."""
+    """Registered claims that are not withdrawn and not in the registry: dropped or renamed."""
     listed = {claim.id for claim in registry.claims(only)}
     return [name for name, entry in _entries(only).items() if not entry.withdrawn and name not in listed]
 
 
 def withdrawn(only: registry.Only = ()) -> dict[str, str]:
-    """Claims that have been withdrawn, and when."""
+    """Return the dates of withdrawn claims, by id."""
     return {name: entry.withdrawn for name, entry in _entries(only).items() if entry.withdrawn}
 
 
 def registered(claim: AnyClaim, routes: Iterable[str] | None = None) -> str:
-    """When a claim was declared and what has changed since, also what is not registered yet.
+    """Describe when a claim was declared and what has changed since, also what is not registered yet.
 
     Parameters
     ----------
@@ -179,16 +179,16 @@ def registered(claim: AnyClaim, routes: Iterable[str] | None = None) -> str:
     if entry is None:
         return "not registered"
     against = claim.rivals if not isinstance(claim, Identity) else routes
-    since = retold(
+    since = change_text(
         entry.terms, declared(claim, entry.terms["rivals"].split(BETWEEN) if against is None else against)
     )
     return "; ".join([*entry.story, *([f"not registered: {since}"] if since else [])])
 
 
-def retold(before: Terms, now: Terms) -> str:
-    """The terms that differ, in words; empty where none does but a prediction by rounding.
+def change_text(before: Terms, now: Terms) -> str:
+    """Describe the terms that differ; empty where none does but a prediction by rounding.
 
-    >>> retold({**NEW.terms, "prediction": "0.5"}, {**NEW.terms, "rivals": "twice", "prediction": "0.4"})
+    >>> change_text({**NEW.terms, "prediction": "0.5"}, {**NEW.terms, "rivals": "twice", "prediction": "0.4"})
     "prediction from 0.5 to 0.4, rivals added: 'twice'"
     """
     pairs = ((term, before[term], now[term]) for term in TERMS)
@@ -232,7 +232,7 @@ def _prediction(claim: AnyClaim) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """Libraries differ in the last digits of a prediction."""
+    """Whether two terms are equal; numbers up to the last digits, in which libraries differ."""
     try:
         return one == other or math.isclose(float(one), float(other), rel_tol=2e-5, abs_tol=1e-12)
     except ValueError:

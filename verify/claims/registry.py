@@ -1,6 +1,6 @@
-"""All claims, observations and entries, and the rules they must keep to be let in.
+"""All claims, observations and entries, and the rules by which they are admitted.
 
-Functions that take `only`, ids of papers, load these papers alone; all papers if it is empty. A plug-in that cannot be
+Functions with an argument `only` load the papers of these ids; all papers if it is empty. A plug-in that cannot be
 loaded then stops nobody who asks for another paper.
 """
 
@@ -102,14 +102,14 @@ WORDS = re.compile(r"\\(text|mathrm|operatorname|mathbb|mathcal)\s*(\{[^{}]*\}|\
 """Pieces of a formula whose letters are no symbols."""
 
 SIZES = re.compile(r"\\[bB]igg?[lrm]?(?![A-Za-z])")
-"""Of brackets: what stands before one is a function."""
+"""Opening brackets: a name before one is a function."""
 
 DERIVATIVE = re.compile(r"\\frac\{d(?=[ }\\])(.*?)\}\{d(?=[ \\])")
 """A derivative, whose d is none of the letters."""
 
 
 PAPER, KNOWN, OURS = "paper", "known elsewhere", "ours"
-"""Whose a statement is: a paper states it, others have shown it, or neither."""
+"""Origins of a statement: a paper states it, others have shown it, or neither."""
 
 ORDER = (
     Status.JUDGED,
@@ -119,7 +119,7 @@ ORDER = (
     Status.OPEN,
     Status.NOT_CHECKABLE,
 )
-"""Of the count, those that are judged first."""
+"""Statuses in the order of the count, judged ones first."""
 
 
 # --- what there is
@@ -139,15 +139,15 @@ def observations(only: Only = ()) -> tuple[Observation, ...]:
 
 @cache
 def claim_topics(only: Only = ()) -> dict[str, str]:
-    """The topic of each claim: the room of its paper that it stands in, by id; empty for a paper of one module."""
+    """Return the topic of each claim by id: the module that holds it; empty for a paper of one module."""
     return {claim.id: topic for topic, module in rooms(only) for claim in getattr(module, "CLAIMS", ())}
 
 
 @cache
 def rooms(only: Only = ()) -> tuple[tuple[str, ModuleType], ...]:
-    """Every module of claims with its topic, paper by paper, each in its own order.
+    """Return every module of claims with its topic, paper by paper, each in its own order.
 
-    A paper is a module itself, or a package: then what its ROOMS name, in this order, then other files of its topics.
+    A paper is a module, or a package: then the modules that its ROOMS name, in this order, then others of its topics.
     """
     found: list[tuple[str, ModuleType]] = []
     for package in _packages(only).values():
@@ -171,13 +171,13 @@ def papers(only: Only = ()) -> tuple[Paper, ...]:
 
 
 def paper_ids() -> tuple[str, ...]:
-    """Return the ids of all papers, none of which is loaded for it."""
+    """Return the ids of all papers without loading them."""
     return tuple(_places())
 
 
 @cache
 def _packages(only: Only = ()) -> dict[str, ModuleType]:
-    """The module or package of each paper; of `only`, names that no paper has are left out."""
+    """Import the module or package of each paper; names in `only` that no paper has are left out."""
     return {
         name: import_module(f"verify.claims.{name}") if point is None else _loaded(point)
         for name, point in _places().items()
@@ -219,24 +219,24 @@ def alpha(claim: AnyClaim) -> float:
 
 
 def folders(only: Only = ()) -> dict[str, Path]:
-    """Where the code of each paper lies."""
+    """Folder of the code of each paper."""
     return {name: Path(str(package.__file__)).parent for name, package in _packages(only).items()}
 
 
 @cache
 def _glossary(paper: str) -> dict[str, str]:
-    """The letters that a paper lists as `SYMBOLS`, here or in a module of that name, with what they mean."""
+    """Return the letters that a paper lists as `SYMBOLS`, here or in a module of that name, with what they mean."""
     package = _packages((paper,)).get(paper)
-    return {} if package is None else dict(_beside(package, "SYMBOLS", {}))
+    return {} if package is None else dict(_attribute_of_paper(package, "SYMBOLS", {}))
 
 
 def symbols(claim: AnyClaim) -> dict[str, str]:
-    """The letters of a statement, as LaTeX, and what they mean: those that its paper lists, and first its own."""
+    """Return the letters of a statement, as LaTeX, and their meanings: its own, else those that its paper lists."""
     return in_statement(claim.statement, {**_glossary(claim.paper), **claim.symbols})
 
 
 def in_statement(latex: str, listed: Mapping[str, str]) -> dict[str, str]:
-    r"""The letters of a statement that are listed, in the order in which it has them, the longest first read.
+    r"""Return the listed letters of a statement in its order; the longest are read first.
 
     Letters in words, in indices and before a bracket, where they stand for something else, are left out.
 
@@ -257,14 +257,14 @@ def in_statement(latex: str, listed: Mapping[str, str]) -> dict[str, str]:
 
 
 def derivations(only: Only = ()) -> list[Derivation]:
-    """What papers of other distributions derive, beside `theory.derivations`."""
+    """Derivations that papers of other distributions bring, in addition to `theory.derivations`."""
     return [
         derive() for package in _packages(only).values() for derive in getattr(package, "DERIVATIONS", ())
     ]
 
 
 def docs(only: Only = ()) -> dict[str, str]:
-    """The page of every paper that brings one as `DOCS`, the path of a Markdown file or its text.
+    """Return the page of every paper that brings one as `DOCS`, the path of a Markdown file or its text.
 
     Raises
     ------
@@ -284,13 +284,15 @@ def _read(name: str, page: Any) -> str:
 
 @cache
 def entries(only: Only = ()) -> dict[str, tuple[Entry, ...]]:
-    """Every entry of the inventory, by paper."""
-    return {name: tuple(_beside(package, "ENTRIES", ())) for name, package in _packages(only).items()}
+    """Return every entry of the inventory, by paper."""
+    return {
+        name: tuple(_attribute_of_paper(package, "ENTRIES", ())) for name, package in _packages(only).items()
+    }
 
 
-def _beside(package: ModuleType, name: str, absent: Any) -> Any:
-    """What a paper names in capitals, or in a module of its own in small letters, if it does."""
-    alone = not hasattr(package, "__path__")  # a paper in a single file has no modules beside it
+def _attribute_of_paper(package: ModuleType, name: str, absent: Any) -> Any:
+    """Return an attribute of a paper, from its package or from a module of that name in small letters."""
+    alone = not hasattr(package, "__path__")  # a paper in a single file has no further modules
     if alone or hasattr(package, name) or find_spec(f"{package.__name__}.{name.lower()}") is None:
         return getattr(package, name, absent)
     return getattr(import_module(f"{package.__name__}.{name.lower()}"), name)
@@ -300,10 +302,10 @@ def _beside(package: ModuleType, name: str, absent: Any) -> Any:
 
 
 def inventory(of: Iterable[AnyClaim | Observation] | None = None) -> list[InventoryRow]:
-    """Each entry with its status; one that a claim covers is judged, one that only an observation covers observed.
+    """Return each entry with its status: judged if a claim covers it, observed if only an observation does.
 
-    With `of`, claims and observations, only the entries that they cover; papers that neither they nor these entries
-    belong to are not loaded.
+    With `of`, claims and observations, return only the entries that they cover. Papers to which neither these items
+    nor these entries belong are not loaded.
     """
     items = None if of is None else tuple(of)
     asked, only = (None, ()) if items is None else (covered(items), _papers_around(items))
@@ -322,7 +324,7 @@ def inventory(of: Iterable[AnyClaim | Observation] | None = None) -> list[Invent
 def _inventory_row(
     paper: str, entry: Entry, judged: list[str], seen: list[str], needs: Mapping[str, str]
 ) -> InventoryRow:
-    """An entry with its status; `needs` are the images that a claim cannot do without, by its id."""
+    """Return an entry with its status; `needs` are the images that claims require, by id."""
     status, reason = entry.status, entry.reason
     if judged:
         status, reason = (Status.PARTLY if entry.scope else Status.JUDGED).value, entry.scope
@@ -332,13 +334,13 @@ def _inventory_row(
     for name in judged:
         if name in needs:
             waiting.setdefault(needs[name], []).append(name)
-    told = [f"on {needed} alone: {', '.join(names)}" for needed, names in waiting.items()]
+    limits = [f"on {needed} alone: {', '.join(names)}" for needed, names in waiting.items()]
     return InventoryRow(
         paper=paper,
         id=entry.id,
         title=entry.title,
         status=status,
-        reason="; ".join(filter(None, [reason, *told])),
+        reason="; ".join(filter(None, [reason, *limits])),
         claims=judged,
         observations=seen,
         ours=entry.ours or paper == "beyond",
@@ -346,7 +348,7 @@ def _inventory_row(
 
 
 def covered(items: Iterable[AnyClaim | Observation]) -> dict[tuple[str, str], list[str]]:
-    """Ids of what covers each entry, by the paper and id of the entry, in the order of the items."""
+    """Return the ids of the items that cover each entry, by its paper and id, in the order of the items."""
     found: dict[tuple[str, str], list[str]] = {}
     for item in items:
         for entry in item.entries:
@@ -355,7 +357,7 @@ def covered(items: Iterable[AnyClaim | Observation]) -> dict[tuple[str, str], li
 
 
 def entry_of(item: AnyClaim | Observation, entry: str) -> tuple[str, str]:
-    """The paper and id of an entry: its own paper's, or ``paper/id``."""
+    """Return paper and id of an entry, given as ``id`` in the item's own paper or as ``paper/id``."""
     paper, _, name = entry.rpartition("/")
     return (paper or item.paper, name)
 
@@ -370,13 +372,13 @@ def count_statements(inventory: Sequence[InventoryRow]) -> dict[str, int]:
 
 
 def whose_claim(claim: AnyClaim) -> str:
-    """Return whose it is what a claim judges, as its passage says: `PAPER`, `KNOWN` or `OURS`."""
+    """Return the origin of a claim's statement, as its passage says: `PAPER`, `KNOWN` or `OURS`."""
     others = {Standing.KNOWN: KNOWN, Standing.OURS: OURS}
     return others.get(claim.passage.standing, PAPER) if claim.passage else PAPER
 
 
 def whose(entry: InventoryRow, claims: Mapping[str, AnyClaim]) -> str:
-    """Return whose a statement is; `claims`, by id, are those that judge it, and maybe others."""
+    """Return the origin of a statement; `claims`, by id, include those that judge it."""
     if not entry.ours:
         return PAPER
     known = {whose_claim(claims[name]) == KNOWN for name in entry.claims}
@@ -391,7 +393,7 @@ def select(
 ) -> tuple[AnyClaim, ...]:
     """Admit the claims of a tier, restricted to ids and papers; a claim named by its id is taken from any tier.
 
-    Claims named by their ids are admitted alone, else all of the papers that are asked for.
+    Without ids all claims of the papers are admitted, else only those that are named.
 
     Raises
     ------
@@ -436,8 +438,8 @@ def select_observations(
 def papers_with(names: Collection[str]) -> Only:
     """Return the papers to load for claims and observations of these ids; empty, for all papers, if there are none.
 
-    Those are the papers that the ids begin with. All are loaded where an id is not found there: it may be unknown, or
-    stand in a module of another paper.
+    The ids begin with these papers. All papers are loaded where an id is not found in them: it may be unknown, or in a
+    module of another paper.
 
     >>> papers_with(["vysogorets2024/softmax-rank", "edge/levels"])
     ('vysogorets2024', 'edge')
@@ -447,7 +449,7 @@ def papers_with(names: Collection[str]) -> Only:
 
 
 def in_order(named: Collection[str]) -> Only:
-    """Return these papers as the report has them, and what must be loaded with them; names of no paper left out."""
+    """Return these papers in the report's order, and those that must be loaded with them; other names are left out."""
     whole = {*named, *TOGETHER} if TOGETHER.intersection(named) else named
     return tuple(paper for paper in paper_ids() if paper in whole)
 
@@ -458,21 +460,21 @@ def ids(only: Only = ()) -> list[str]:
 
 
 def _known_to(items: Sequence[AnyClaim | Observation]) -> dict[str, tuple[Entry, ...]]:
-    """The entries of the papers of these items, and of those whose entries they cover."""
+    """Return the entries of the papers of these items, and of papers whose entries they cover."""
     return entries(_papers_around(items))
 
 
 def _papers_around(items: Sequence[AnyClaim | Observation]) -> Only:
-    """The papers to load for these items and for the entries that they cover; empty for all."""
+    """Return the papers to load for these items and for the entries that they cover; empty for all."""
     loaded = papers_with([item.id for item in items])
     return loaded and in_order({*loaded, *(paper for paper, _ in covered(items))})
 
 
-# --- what is let in
+# --- admission
 
 
 def families(listed: Sequence[AnyClaim], only: Only = ()) -> list[tuple[str, int, int]]:
-    """The papers of this package together, then each with a family of its own: intervals used, and allowed."""
+    """Return intervals used and allowed: of the papers of this package together, then of each other paper."""
     apart = [paper for paper in papers(only) if paper.family_size]
     own = {paper.id for paper in apart}
     shared = ("this package", intervals(c for c in listed if c.paper not in own), FAMILY_SIZE)
@@ -480,7 +482,7 @@ def families(listed: Sequence[AnyClaim], only: Only = ()) -> list[tuple[str, int
 
 
 def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> None:
-    """Refuse claims that cannot fail, do not say where they come from, or do not fit the family.
+    """Check that claims can fail, name their source, and fit the family.
 
     Raises
     ------
@@ -503,9 +505,8 @@ def _claim_problems(
     yield from _place_problems(claim, known)
     if not (claim.source and claim.statement):
         yield "name its source and statement"
-    if not (
-        isinstance(claim, Identity) or claim.rivals
-    ):  # whose rivals are routes, known when they are taken
+    # rivals of an identity are routes, known only when they are computed
+    if not (isinstance(claim, Identity) or claim.rivals):
         yield "name a rival formula that it rejects"
     if isinstance(claim, Claim):
         same = experiments.setdefault(claim.experiment.id, claim.experiment)
@@ -515,9 +516,9 @@ def _claim_problems(
 
 
 def admit_observations(
-    listed: Sequence[Observation], beside: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]
+    listed: Sequence[Observation], judged: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]
 ) -> None:
-    """Refuse observations that do not say what they show, or whose streams another has.
+    """Check that observations say what they show and have streams of their own.
 
     Raises
     ------
@@ -525,20 +526,20 @@ def admit_observations(
         Naming the observation and the rule it breaks.
     """
     taken = Counter(o.id for o in listed)
-    taken.update({name for c in beside for name in (c.id, c.experiment.id if isinstance(c, Claim) else c.id)})
+    taken.update({name for c in judged for name in (c.id, c.experiment.id if isinstance(c, Claim) else c.id)})
     known_by_id = {o.id: o for o in listed}
     for observation in listed:
         what, small = f"observation {observation.id}", known_by_id.get(observation.small)
         if observation.small:
             rule = f"draw and show what {observation.small} does at sizes for a CPU"
-            _rule(small is not None and _draw_alike(small, observation), what, rule)
+            _rule(small is not None and _same_experiment(small, observation), what, rule)
         _rule(taken[observation.id] == 1, what, "have an id of its own, among claims and experiments too")
         for problem in (*_place_problems(observation, known), *observation_problems(observation)):
             raise ValueError(f"{what} must {problem}")
 
 
-def _draw_alike(small: Observation, large: Observation) -> bool:
-    """What is only ever run on a GPU is tested by its small form, whose code it must be."""
+def _same_experiment(small: Observation, large: Observation) -> bool:
+    """Whether two observations run the same code: the small one is what tests of the large one run on a CPU."""
     alike = (small.simulate, small.columns, small.along) == (large.simulate, large.columns, large.along)
     return alike and small.cost is None
 
@@ -581,12 +582,12 @@ def _require_known(claim: Sequence[str], paper: Sequence[str]) -> None:
 
 
 def require_papers(names: Iterable[str]) -> None:
-    """Refuse what is no paper.
+    """Check that papers exist.
 
     Raises
     ------
     ValueError
-        Naming it, and those that there are.
+        If one does not; the message lists the papers.
     """
     known = paper_ids()
     for name in names:

@@ -132,7 +132,7 @@ class Classifier(NamedTuple):
         decay: float = DECAY,
         augmented: bool = False,
     ) -> list[grids.TrainingState]:
-        """Where it is at some shares of training by the schedule of eq. (21); momentum 0.9 where no rule is named."""
+        """Yield checkpoints at some shares of training by the schedule of eq. (21); momentum 0.9 without a rule."""
         seed = int(rng.integers(2**31))
         batches = trial_training.CommonBatches(samples=len(self.labels), size=point.training_batch, seed=seed)
         steps, stack = point.epochs * batches.per_epoch, stacks.Modules(self.model)
@@ -191,7 +191,7 @@ def vgg_layers(point: Point, *, side: int = 32) -> list[tuple[int, int]]:
 
 
 def pass_cost(point: Point) -> tuple[float, float]:
-    """Of one image: floating point operations of a forward pass, and numbers that the layers give and keep.
+    """Cost of one image: floating point operations of a forward pass, and numbers that the layers give and keep.
 
     A layer gives as many as it has places and channels; a ReLU keeps them again.
     """

@@ -126,7 +126,7 @@ def _print_list(topic: str, printed: bool) -> None:
 
 
 def _on_one_line(text: str) -> str:
-    """What fits into a line of the terminal, if it is one."""
+    """Return a text cut to the width of the terminal, if it is printed on one."""
     width = shutil.get_terminal_size((WIDTH, 24)).columns
     return text if len(text) <= width or not sys.stdout.isatty() else f"{text[: width - 1]}…"
 

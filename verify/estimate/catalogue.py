@@ -1,4 +1,4 @@
-"""The theory functions that a shell can call, each with arguments to try, and finding one by its name."""
+"""The theory functions that a shell can call, each with arguments to try, and look-up by name."""
 
 from __future__ import annotations
 
@@ -212,14 +212,14 @@ FUNCTIONS: dict[str, str] = {
 
 
 def topics() -> dict[str, str]:
-    """The topics of these functions, each with what the map of `theory` says of it."""
-    told = re.findall(r"^`(\w+)` +(.*?)  +(\w+)$", theory.__doc__ or "", re.MULTILINE)
-    lines = {topic: f"{what} ({paper})" for topic, what, paper in told}
+    """Return the topics of the functions, each with its line in the docstring of `theory`."""
+    listed = re.findall(r"^`(\w+)` +(.*?)  +(\w+)$", theory.__doc__ or "", re.MULTILINE)
+    lines = {topic: f"{what} ({paper})" for topic, what, paper in listed}
     return {topic: lines.get(topic, "") for topic in dict.fromkeys(n.partition(".")[0] for n in FUNCTIONS)}
 
 
 def full_name(name: str) -> str:
-    """The full name, which may be given without its module; the nearest ones are suggested."""
+    """Return the full name of a function, given with or without its module; suggest near names if unknown."""
     asked = name.removeprefix("theory.").replace("-", "_")
     same = [known for known in FUNCTIONS if f".{known}".endswith(f".{asked}")]
     if len(same) == 1:
@@ -230,6 +230,6 @@ def full_name(name: str) -> str:
 
 
 def theory_function(name: str) -> Callable[..., Any]:
-    """The function of a full name."""
+    """Return the function of a full name."""
     module, _, function = name.rpartition(".")
     return getattr(importlib.import_module(f"theory.{module}"), function)

@@ -37,7 +37,7 @@ _GROUP = r"\{([^{}]*)\}"
 
 
 def summary(function: Callable[..., Any]) -> str:
-    """The first line.
+    """Return the first line of a docstring as plain text.
 
     >>> from theory.outliers import spiked_covariance
     >>> summary(spiked_covariance)
@@ -47,7 +47,7 @@ def summary(function: Callable[..., Any]) -> str:
 
 
 def description(function: Callable[..., Any]) -> str:
-    """All that a reader at a shell needs."""
+    """Return a docstring as plain text, without the sections Raises and Examples."""
     kept = re.sub(
         r"^(Raises|Examples)\n-+\n.*?(?=^\w+\n-+$|\Z)", "", _doc(function), flags=re.MULTILINE | re.DOTALL
     )
@@ -55,7 +55,7 @@ def description(function: Callable[..., Any]) -> str:
 
 
 def without_markup(text: str) -> str:
-    r"""Text without roles, backticks and TeX.
+    r"""Return text without roles, backticks and TeX.
 
     >>> without_markup(r"Edge :math:`\pm 2\sigma\sqrt{P/b}` of `noise`, at least :math:`\frac{T-1}{T} \hat q_{st}`.")
     'Edge ± 2σ√(P/b) of noise, at least (T-1)/T q̂_st.'
@@ -67,7 +67,7 @@ def without_markup(text: str) -> str:
 
 
 def _tex(text: str) -> str:
-    """TeX as a reader would type it; what is not known keeps its name."""
+    """Return TeX as a reader would type it; unknown commands keep their names."""
     text = re.sub(r"\\(?:mathrm|mathbb|text|operatorname)\s*" + _GROUP, r"\1", text)
     text = re.sub(r"\\(hat|tilde|bar)\s*\\?([A-Za-z]+)", _accented, text)
     for pattern, sign in _SIGNS.items():
@@ -91,7 +91,7 @@ def _fraction(found: re.Match[str]) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """In brackets, unless it is one word or has them already."""
+    """Put a text in brackets, unless it is one word or has them already."""
     return text if re.fullmatch(r"\\?\w*|\([^()]*\)", text) else f"({text})"
 
 

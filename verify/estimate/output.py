@@ -1,4 +1,4 @@
-"""What a theory function returns, as text of a shell and as what JSON can hold."""
+"""Results of theory functions as text for a shell and as JSON values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WIDTH = 100
 
 
 def to_digits(result: Any, digits: int | None) -> Any:
-    """Numbers of mpmath as text, to the digits asked for: printed plainly they would show fifteen."""
+    """Return numbers of mpmath as text with `digits` digits, where print would show fifteen."""
     if digits is None:
         return result
     from mpmath import nstr
@@ -24,7 +24,7 @@ def to_digits(result: Any, digits: int | None) -> Any:
 
 
 def as_text(result: Any) -> str:
-    """One line for each field, or the numbers alone."""
+    """Return a line for each field of a record, or the numbers alone."""
     fields = fields_of(result)
     if fields is None:
         return _numbers(result)
@@ -36,7 +36,7 @@ def as_text(result: Any) -> str:
 
 
 def fields_of(result: Any) -> dict[str, Any] | None:
-    """The named parts of a record, if it is one."""
+    """Return the fields of a record by name; None for anything else."""
     if isinstance(result, dict):
         return result
     if hasattr(result, "_asdict"):
@@ -47,7 +47,7 @@ def fields_of(result: Any) -> dict[str, Any] | None:
 
 
 def _numbers(value: Any) -> str:
-    """Twelve digits of floats, all digits of what was asked for with more."""
+    """Format floats to twelve digits; values that are text already keep all their digits."""
     array = np.asarray(value)
     if array.ndim == 0:
         return f"{array.item():.12g}" if array.dtype.kind == "f" else str(array.item())
@@ -58,7 +58,7 @@ def _numbers(value: Any) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """What JSON can hold: NaN and infinity, and numbers of more digits than a float has, as strings."""
+    """Return JSON values: NaN, infinity and numbers of more digits than a float has become strings."""
     fields = fields_of(value)
     if fields is not None:
         return {name: as_json(item) for name, item in fields.items()}

@@ -1,4 +1,4 @@
-"""Words of a shell as the arguments of a function."""
+"""Arguments of a function from words of a shell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 500  # characters of a message that repeats what was typed
 
 
 def bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> dict[str, Any]:
-    """Words to arguments: by option name, or in the order of the signature where it has an order."""
+    """Return arguments from words: by option name, or in the order of the signature where it has an order."""
     given: dict[str, Any] = {}
     places = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     for option, word in _pairs(parameters, words):
@@ -37,7 +37,7 @@ def bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequence
 
 
 def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each word with the option it belongs to, if any; a switch may stand alone."""
+    """Yield each word with the option it belongs to, if any; a switch needs no value."""
     rest = iter(words)
     for word in rest:
         if not re.match(r"--?[A-Za-z]", word) or re.match(r"-(inf|nan)", word, re.IGNORECASE):
@@ -62,12 +62,12 @@ def _options(parameters: Iterable[str]) -> str:
 
 
 def option_name(name: str) -> str:
-    """How a shell spells an argument."""
+    """Spell an argument as a shell option."""
     return f"--{name.replace('_', '-')}"
 
 
 def _value(name: str, word: str) -> Any:
-    """A number, a list with commas, a list of lists with semicolons, or a name.
+    """Return a number, a list for commas, a list of lists for semicolons, or a name.
 
     >>> [_value("x", word) for word in ("64", "0.2,0.3,0.5", "1,2;3,4", "relu", "-inf", "1,")]
     [64, [0.2, 0.3, 0.5], [[1, 2], [3, 4]], 'relu', -inf, [1]]
@@ -91,7 +91,7 @@ def _row(word: str) -> list[Any]:
 
 
 def _scalar(word: str) -> Any:
-    """A number where it is one that a float can hold, infinity where it is spelled out, else the word.
+    """Return a number that a float can hold, infinity where it is spelled out, else the word.
 
     >>> [_scalar(word) for word in ("7", "-inf", "1e400")]
     [7, -inf, '1e400']

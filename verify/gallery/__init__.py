@@ -1,7 +1,7 @@
-"""Pictures of the laws beside fresh draws: spectra, outliers, curvature against batch size, width or scale.
+"""Pictures of the laws next to fresh draws: spectra, outliers, curvature against batch size, width or scale.
 
-Pictures are for looking; what is judged, and how surely, stands in the report. Each is drawn from a seed, and the
-same seed on the same machine gives the same picture.
+Pictures illustrate; verdicts and their certainty are in the report. The same seed on the same machine gives the same
+picture.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["PICTURES", "Picture", "Setting", "draw", "pictures", "save_picture",
 
 
 class Picture(NamedTuple):
-    """A picture: its name, what it shows, the panels it is made of, and how many images of a file it draws from."""
+    """Picture: its name, what it shows, its panels, and the number of images that it draws from a file."""
 
     name: str
     shows: str
@@ -71,14 +71,14 @@ PICTURES = (
 
 
 FEW = 3
-"""Pictures that are drawn by the time the workers that could help have started."""
+"""Most pictures that are drawn sooner than workers start."""
 
 LONGEST = ("zone", "fisher-width", "gradient", "excess-law", "network", "rates-in-training")
-"""What takes longest, begun first: one of them left for the end would keep a single core busy."""
+"""Slowest pictures, begun first: one left for the end would keep a single core busy."""
 
 
 def pictures(names: Sequence[str]) -> tuple[Picture, ...]:
-    """The pictures of these names, all of them if there are none.
+    """Return the pictures of these names, all of them if none is given.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def pictures(names: Sequence[str]) -> tuple[Picture, ...]:
 
 
 def draw(picture: Picture, setting: Setting) -> Figure:
-    """Simulate and draw."""
+    """Simulate and draw a picture."""
     with one_thread(), mpl.rc_context(STYLE):
         return stack(picture.panels(setting), picture.shows, f"losscurv · seed {setting.seed}")
 
@@ -119,10 +119,10 @@ def save_picture(picture: Picture, setting: Setting, folder: Path) -> list[Path]
 def save_pictures(
     chosen: Sequence[Picture], setting: Setting, folder: Path, workers: int
 ) -> Iterator[tuple[str, Path, float]]:
-    """`save_picture` for each, by so many processes if they are worth starting.
+    """Draw and save pictures, in `workers` processes if there are enough pictures.
 
-    Yields the name, the path of the PNG and the seconds of each as it is finished. A picture hangs on its own streams
-    only: it is the same whoever draws it.
+    Yields the name, the path of the PNG and the seconds of each as it is finished. A picture depends on its own streams
+    only, so it is the same in any process.
 
     Raises
     ------
@@ -131,15 +131,17 @@ def save_pictures(
     """
     if workers == 1 or len(chosen) <= FEW:
         for picture in chosen:
-            yield _saved(picture.name, setting, folder)
+            yield _save_and_time(picture.name, setting, folder)
         return
     order = sorted(chosen, key=lambda picture: (*LONGEST, picture.name).index(picture.name))
     with open_workers(min(workers, len(chosen))) as pool:
-        for done in as_completed([pool.submit(_saved, picture.name, setting, folder) for picture in order]):
+        for done in as_completed(
+            [pool.submit(_save_and_time, picture.name, setting, folder) for picture in order]
+        ):
             yield done.result()
 
 
-def _saved(name: str, setting: Setting, folder: Path) -> tuple[str, Path, float]:
+def _save_and_time(name: str, setting: Setting, folder: Path) -> tuple[str, Path, float]:
     started = time.monotonic()
     (picture,) = pictures([name])
     _, png = save_picture(picture, setting, folder)

@@ -1,4 +1,4 @@
-"""What the pictures share: their setting, streams, lines and points."""
+"""Shared parts of pictures: their setting, streams, lines and points."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from verify.page.theme import PALETTE
 
 MEASURED = PALETTE["agrees"]
 OTHER = PALETTE["broken"]
-"""A second law beside the first, and what was drawn for it."""
+"""Colour of a second law and of its draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """How pictures are drawn: the seed, the device of the simulation, and the images of real networks."""
+    """Setting of pictures: the seed, the device of the simulation, and the images of real networks."""
 
     seed: int = 2024
     device: str = "cpu"
@@ -32,14 +32,14 @@ class Setting:
             raise ValueError(f"seed must be at least 0, got {self.seed}")
 
     def block(self, name: str, count: int) -> Block:
-        """Streams of so many draws, filed under a name."""
+        """Return streams for `count` draws, filed under a name."""
         return Block(tuple(fixture(self.seed, f"picture {name} {i}") for i in range(count)), self.device)
 
 
 def curve(
     axes: Axes, x: Any, y: Any, label: str, *, role: str = "theory", dash: int | None = None, colour: str = ""
 ) -> None:
-    """A line of theory, or of a rival formula; in a colour of its own where there are many."""
+    """Draw a line of theory, or of a rival formula; in a colour of its own where there are many."""
     width = 1.6 if role == "theory" else 1.2
     line = axes.plot(x, y, color=colour or PALETTE[role], lw=width, label=label, zorder=3)[0]
     if dash is not None:
@@ -49,7 +49,7 @@ def curve(
 def mean_points(
     axes: Axes, x: Any, draws: Sequence[Any], label: str, *, mark: str = "o", colour: str = MEASURED
 ) -> None:
-    """Means of draws, with a bar of two standard errors to either side."""
+    """Draw means of draws, with a bar of two standard errors to either side."""
     mean = np.array([np.mean(d) for d in draws])
     error = np.array([2 * np.std(d, ddof=1) / len(d) ** 0.5 for d in draws])
     axes.errorbar(
@@ -59,24 +59,24 @@ def mean_points(
 
 
 def batch_axis(axes: Axes, sizes: Floats, *, label: str) -> None:
-    """Both axes logarithmic, batch sizes below."""
+    """Make both axes logarithmic, with batch sizes on the horizontal one."""
     log_axes(axes, sizes, "batch size B", label)
 
 
-def log_axes(axes: Axes, x: Floats, below: str, beside: str) -> None:
-    """Both axes logarithmic, with a little room beside the numbers on the horizontal one."""
+def log_axes(axes: Axes, x: Floats, x_label: str, y_label: str) -> None:
+    """Make both axes logarithmic, the horizontal one a little wider than the numbers on it."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(x.min() / 1.15, x.max() * 1.15)
     decades(axes.xaxis, x.min(), x.max())
     decades(axes.yaxis, *axes.get_ylim())
-    axes.set_xlabel(below)
-    axes.set_ylabel(beside)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
     axes.grid(axis="y")
 
 
 def legend(axes: Axes, place: Any = "best", *, columns: int = 1) -> None:
-    """Names of lines and points, in the frame."""
+    """Draw the names of lines and points in the frame."""
     axes.legend(
         loc=place, frameon=False, fontsize=7.5, labelcolor=PALETTE["muted"], handlelength=2.4, ncols=columns
     )

@@ -45,12 +45,12 @@ def _excess_of(matrix: Any) -> Floats:
     return curvature.positive_excess(matrix).numpy(force=True)
 
 
-def _scale_axis(axes: Axes, values: Floats, beside: str) -> None:
+def _scale_axis(axes: Axes, values: Floats, y_label: str) -> None:
     axes.set_xscale("log")
     axes.set_xlim(values[0], values[-1])
     decades(axes.xaxis, values[0], values[-1])
     axes.set_xlabel("scale α")
-    axes.set_ylabel(beside)
+    axes.set_ylabel(y_label)
     axes.grid(axis="y")
 
 
@@ -78,7 +78,7 @@ def zone_curves(setting: Setting) -> list[Panel]:
 
 
 def _law_of_full_space(setting: Setting) -> Floats:
-    """What the projected excess has to be by the norms of both terms in full space, network by network."""
+    """Projected excess that follows from the norms of both terms in full space, network by network."""
     source = data.opened(setting.data, (1, 28, 28))
     found = []
     for rng in setting.block("zone lenet_300_100", DRAWS).streams:
@@ -137,7 +137,7 @@ def _norms(axes: Axes, *, nets: list[Any], terms: Any, uniform: Any) -> None:
 
 
 def excess_law(setting: Setting) -> list[Panel]:
-    """Excess of the G-term against scale beside eq. (8) in three forms."""
+    """Excess of the G-term against scale, with eq. (8) in three forms."""
     nets = _nets(setting, "excess law")
     forms = {name: np.median(rows, 0) for name, rows in _forms(nets).items()}
     measured = [_excess_of(net.scaled_g_term(EXCESS_ALPHAS)[0]) for net in nets]
@@ -194,7 +194,7 @@ IMAGES, PRIORS = 130, 2000
 
 
 def gradient(setting: Setting) -> list[Panel]:
-    """Gradient norm of one network over many class priors, beside eq. (9) corrected and as our copy reads."""
+    """Gradient norm of one network over many class priors, with eq. (9) corrected and as our copy reads."""
     import torch
 
     (rng,) = setting.block("gradient", 1).streams

@@ -1,1 +1,1 @@
-"""From scores to verdicts: intervals, estimands, what is asked of a claim, and errors planted to be caught."""
+"""Judgement of scores: intervals, estimands, rules of admission for claims, and planted errors."""

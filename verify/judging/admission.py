@@ -1,6 +1,6 @@
-"""What is asked of a claim before it is let in: it can fail, says why it is as wide as it is, and fits its kind.
+"""Rules that a claim must meet before it is admitted: it can fail, gives the reason of its margin, and fits its kind.
 
-An observation need not be able to fail, only to be drawn and understood.
+An observation need not be able to fail: it must be possible to draw and understand it.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ SMALLEST_GROUP = 30
 """Replicates below which the statistic of a group is too far from normal."""
 
 LONGEST_QUOTATION = 30
-"""Words of a paper."""
+"""Most words of a quotation."""
 
 LOOKED = re.compile(
     r"\b(was|were|had \w+) seen\b|\bpilots?\b|\bfirst draws\b|\bwe tried\b|\bwere tried\b", re.IGNORECASE
 )
-"""What a reason says that owes something to earlier draws."""
+"""Words in the reason of a margin that rests on earlier draws."""
 
 NO_LOGARITHMS = (Kind.EXPONENT, Kind.RATIO, Kind.PROPORTION, Kind.GROUPS, *ABSOLUTE)
 """Kinds whose numbers are slopes, shares or spreads whatever the score is: no difference of them is a factor."""
@@ -58,10 +58,10 @@ REPLICATE_BY_REPLICATE = (Kind.MEAN, *ONE_SIDED, *BOUNDS_EVERY_REPLICATE)
 
 
 def intervals(listed: Iterable[AnyClaim]) -> int:
-    """Statistical intervals that claims use of those of their family.
+    """Return the number of their family's statistical intervals that claims use.
 
-    Two readings of one score share one, so do a property's examples. Model-based claims have none in the family; a
-    settled mean has one for the mean and one for its drift.
+    Two readings of one score share an interval, and so do a property's examples. Model-based claims have none in the
+    family; a settled mean has one for the mean and one for its drift.
     """
     return sum(
         sum((2 if c.kind is Kind.SETTLED else 1) * _scores_read(c, point) for point in c.experiment.points)
@@ -84,7 +84,7 @@ def _scores_read(claim: Claim, point: Point) -> int:
 
 
 def problems(claim: AnyClaim) -> Iterator[str]:
-    """The rules that a claim breaks, each as what it must do."""
+    """Yield the rules that a claim breaks, each as what it must do."""
     if isinstance(claim, Claim):
         yield from _claim_problems(claim)
     elif isinstance(claim, StatisticalProperty):
@@ -106,28 +106,28 @@ def problems(claim: AnyClaim) -> Iterator[str]:
 
 
 def _passage_problems(claim: AnyClaim) -> Iterator[str]:
-    """Whoever contradicts a paper quotes it first."""
-    told, printed = claim.passage, len(labels(claim)) > 1
-    if told is None:
+    """Yield the rules on quotations that a claim breaks; whoever contradicts a paper quotes it first."""
+    quoted, printed = claim.passage, len(labels(claim)) > 1
+    if quoted is None:
         if printed or claim.finding or claim.expected is Verdict.DISAGREES:
             yield "quote the passage that it contradicts, and say how it stands to it"
         return
-    if told.standing is Standing.CORRECTED:
+    if quoted.standing is Standing.CORRECTED:
         yield "say what is corrected: a misprint"
-    if told.standing in (Standing.KNOWN, Standing.OURS):
+    if quoted.standing in (Standing.KNOWN, Standing.OURS):
         if printed:
             yield "say how the form as our copy reads stands to the paper, which ours does not"
-        if told.standing is Standing.KNOWN and not cites_others(claim):
+        if quoted.standing is Standing.KNOWN and not cites_others(claim):
             yield "name in its source those who have shown it, with the year"
         return
-    if not (told.words.strip() and told.place.strip()):
+    if not (quoted.words.strip() and quoted.place.strip()):
         yield "quote the paper's own words, with their place"
-    if len(told.words.split()) > LONGEST_QUOTATION:
+    if len(quoted.words.split()) > LONGEST_QUOTATION:
         yield f"quote at most {LONGEST_QUOTATION} words"
 
 
 def observation_problems(observation: Observation) -> Iterator[str]:
-    """The rules that an observation breaks, each as what it must do."""
+    """Yield the rules that an observation breaks, each as what it must do."""
     o = observation
     if not all(text.strip() for text in (o.source, o.title, o.note, o.replicate)):
         yield "say its source, its title, what it shows and what a replicate is"
@@ -141,7 +141,7 @@ def observation_problems(observation: Observation) -> Iterator[str]:
         yield "have columns, each with a heading of its own"
     if not all(c.score and c.heading.strip() for c in o.columns):
         yield "name the score and the heading of each column"
-    if o.along and not all(_places(point.get(o.along)) for point in o.points):
+    if o.along and not all(_can_be_axis(point.get(o.along)) for point in o.points):
         yield f"have a tuple of different numbers {o.along!r} at every point"
     if o.replicates < 1 or not 0 < o.seconds < math.inf:
         yield "have at least one replicate and say how many seconds one takes"
@@ -151,7 +151,7 @@ def observation_problems(observation: Observation) -> Iterator[str]:
 
 
 def _cost_problems(o: Observation) -> Iterator[str]:
-    """What is for a GPU says what it asks of one."""
+    """Yield the rules on costs that an observation breaks: one for a GPU declares what it costs."""
     if (o.cost is None) != (not o.small):
         yield "say what it costs and which observation draws the same at sizes for a CPU, if it is for a GPU"
     if o.cost is None:
@@ -164,8 +164,8 @@ def _cost_problems(o: Observation) -> Iterator[str]:
             yield f"cost some memory, operations and launches, got {cost} at {point}"
 
 
-def _places(values: object) -> bool:
-    """Whether these can stand on a horizontal axis."""
+def _can_be_axis(values: object) -> bool:
+    """Whether these values can be positions on a horizontal axis."""
     if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
         return False
     return all(type(v) in (int, float) and math.isfinite(v) for v in values)
@@ -225,7 +225,7 @@ def _along_problems(claim: Claim) -> Iterator[str]:
         yield "have the powers of the correction, two at least for a limit, if and only if it extrapolates"
     if kind in SPANS_SIZES and not claim.along:
         yield "say along which parameter its sizes run"
-    if kind is Kind.LIMIT and not _ordered(claim):
+    if kind is Kind.LIMIT and not _has_order_claim(claim):
         yield "name the claim on the order of its correction: same experiment, the limit as its offset"
     for point in claim.experiment.points if claim.along else ():
         values = point.get(claim.along)
@@ -235,7 +235,7 @@ def _along_problems(claim: Claim) -> Iterator[str]:
             yield from size_problems(kind, values, count)
 
 
-def _ordered(claim: Claim) -> bool:
+def _has_order_claim(claim: Claim) -> bool:
     """Whether the claim on the order measures how this limit is approached."""
     order = claim.order
     if order is None or order.kind is not Kind.EXPONENT or order.experiment is not claim.experiment:
@@ -248,7 +248,7 @@ def _ordered(claim: Claim) -> bool:
 
 
 def size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[str]:
-    """What the sizes of a claim that spans several must do and do not, with so many terms of the correction."""
+    """Yield the rules on sizes that a claim over several sizes breaks, with so many terms of the correction."""
     if any(b != 2 * a for a, b in pairwise(sizes)) or sizes[0] <= 0:
         yield "have sizes each twice the one before"
     # a contrast must be left when the smallest is dropped; an exponent has one value fewer than there are sizes
@@ -258,7 +258,7 @@ def size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[st
 
 
 def rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
-    """What the rivals of a claim must do and do not: lie far enough from the theory at one of the points."""
+    """Yield the rules that a claim's rivals break: each must be far enough from the theory at one of the points."""
     if claim.kind not in BOUNDS_EVERY_REPLICATE:
         yield from _far_problems(claim, points)
     if claim.kind in (*ONE_SIDED, *BOUNDS_EVERY_REPLICATE):
@@ -266,7 +266,7 @@ def rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
 
 
 def _stronger_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
-    """A rival of a bound is a stronger one; of one that must always hold the run will show whether it is broken."""
+    """Yield the rivals of a bound that are not stronger bounds; a run shows whether bounds on replicates break."""
     sign = 1 if claim.kind in (Kind.NEVER_BELOW, Kind.AT_LEAST) else -1
     on_means = claim.kind in ONE_SIDED
     for point in points:

@@ -15,15 +15,15 @@ FILE = Path(__file__).with_name("campaign.json")
 
 
 class Outcomes(NamedTuple):
-    """How many edits were tried, and what came of them.
+    """Numbers of planted edits by outcome.
 
     Attributes
     ----------
     inert
-        Those after which nothing that claims read has another value.
+        Edits that change no value that claims read.
     caught, crashed
-        Those that a report would have shown, and of these the ones without a verdict: a check crashed, a claim was no
-        longer let in, or one never ended.
+        Edits that a report would have shown, and those of them without a verdict: a check crashed, a claim was no
+        longer admitted, or a check never ended.
 
     >>> tally = Outcomes(15, 5, 8, 2)
     >>> tally.live, tally.rate
@@ -37,20 +37,20 @@ class Outcomes(NamedTuple):
 
     @property
     def live(self) -> int:
-        """Those that change a value, or may: all but the inert ones."""
+        """Number of edits that change a value, or may: all but the inert ones."""
         return self.tried - self.inert
 
     @property
     def rate(self) -> float:
-        """Caught of those that change a value; 1 of none."""
+        """Share of edits that change a value which were caught; 1 if there are none."""
         return self.caught / self.live if self.live else 1.0
 
 
 class Survivor(NamedTuple):
     """An edit that was not caught: `file:line`, its kind, and what the line became.
 
-    `margins` is the most by which measured minus predicted moved, in margins, for the claim `mover`; without a `reason`
-    why no claim can catch it, it is a gap.
+    `margins` is the largest change of measured minus predicted, in margins, which is that of the claim `mover`.
+    `reason` says why no claim can catch the edit; without one it is a gap.
     """
 
     place: str
@@ -65,7 +65,8 @@ class Survivor(NamedTuple):
 class Campaign(NamedTuple):
     """The campaign of one folder.
 
-    `passed` edits touch refusals, tolerances or texts, `not_executed` code that no claim executes: neither is tried.
+    `passed` edits touch refusals, tolerances or texts; `not_executed` ones touch code that no claim executes. Neither
+    are tried.
     """
 
     folder: str
@@ -81,7 +82,7 @@ class Campaign(NamedTuple):
 
     @property
     def all(self) -> Outcomes:
-        """Of all kinds."""
+        """Outcomes summed over all kinds of edits."""
         return Outcomes(*map(sum, zip(*self.kinds.values(), strict=True)))
 
     @property

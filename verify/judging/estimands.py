@@ -1,4 +1,4 @@
-"""From the scores of an experiment to the interval of what a claim is about, kind by kind.
+"""Intervals for what each kind of claim is about, from the scores of an experiment.
 
 | kind | replicate values of the interval |
 |---|---|
@@ -6,13 +6,13 @@
 | ratio, probability, distribution | see `verify.judging.intervals` |
 | bound on every replicate | whether the replicate violates it |
 | statistic of groups | the statistic of each group |
-| mean that no longer depends on size | the score at the larger size, if that at the smaller moves with it |
+| mean that no longer depends on size | the score at the larger size, if the score at the smaller one is near it |
 | limit | w . (scores at all sizes), w the first row of the pseudo-inverse of (1, M^-p, M^-p') |
 | exponent | w . (local exponents), linearised in the means (delta method) |
 
-Limits and exponents carry a further half-width, the multiple of what dropping the smallest size changes that covers
-the next term of the series, and have no interval where the terms do not fit what was measured. A wrong order that the
-noise still hides is not seen: the limit is then off by several half-widths, so the order is a claim of its own.
+Limits and exponents have a further half-width: the change from dropping the smallest size, times a factor that covers
+the next term of the series. They have no interval where the terms do not fit the measurements. A wrong order that
+noise still hides goes unseen and puts the limit off by several half-widths, so the order is a claim of its own.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Measured(NamedTuple):
 
 
 def components(claim: Claim, point: Point) -> tuple[Point, ...]:
-    """Where a claim is judged at a point of its experiment: at each component of a vector score, or just there."""
+    """Points at which a claim is judged: one for each component of a vector score, or the point itself."""
     if not claim.along or claim.kind in SPANS_SIZES:
         return (point,)
     return tuple(point | {claim.along: value} for value in point[claim.along])
@@ -135,7 +135,7 @@ def estimated(asked: Estimand) -> Measured:
 
 
 def formula_distance(claim: Claim, point: Point, formula: Prediction, other: Prediction) -> float:
-    """How far two formulas are apart at a point, in the unit of the margin; infinite where one has no real value."""
+    """Distance of two formulas at a point, in the unit of the margin; infinite where one has no real value."""
     try:
         if claim.kind is Kind.DISTRIBUTION:
             gap = _largest_gap(formula(point), other(point))
@@ -168,20 +168,20 @@ def kurtosis(groups: Floats) -> Floats:
 
 
 def excesses(asked: Estimand) -> Floats:
-    """By how much each replicate violates a bound, 0 within rounding; infinite where the bound is no number."""
-    beyond = _beyond(asked.claim, *asked.with_predictions())
+    """Excess of each replicate over its bound, 0 within rounding; infinite where the bound is no number."""
+    beyond = _excess_over_bounds(asked.claim, *asked.with_predictions())
     return np.where(np.isnan(beyond), math.inf, np.where(beyond <= asked.claim.numerical, 0.0, beyond))
 
 
 def slack(asked: Estimand) -> float | None:
     """Mean score over mean bound, or score over bound on the replicate that comes closest where each must keep to it.
 
-    Of logarithms the ratio of what they are logarithms of. None where that says nothing.
+    For logarithms the ratio of the numbers they are logarithms of. None where the ratio has no meaning.
     """
     claim, (values, bounds) = asked.claim, asked.with_predictions()
     measured, bound = float(values.mean()), float(bounds.mean())
     if claim.kind in BOUNDS_EVERY_REPLICATE:
-        closest = np.argmax(_beyond(claim, values, bounds))
+        closest = np.argmax(_excess_over_bounds(claim, values, bounds))
         measured, bound = float(values[closest]), float(bounds[closest])
     if claim.logarithm:
         return raised(claim.logarithm, measured - bound) if math.isfinite(bound) else None
@@ -189,7 +189,7 @@ def slack(asked: Estimand) -> float | None:
 
 
 def profile(asked: Estimand) -> list[ProfilePoint]:
-    """What the estimand was made of, for its figure: means by size, or the distribution function of the replicates."""
+    """Points of the estimand's figure: means by size, or the distribution function of the replicates."""
     claim, point = asked.claim, asked.point
     if claim.kind is Kind.DISTRIBUTION:
         return _distribution_profile(asked)
@@ -198,7 +198,7 @@ def profile(asked: Estimand) -> list[ProfilePoint]:
     last = float(values[:, -1].mean())
     found: list[ProfilePoint] = []
     for size, at in zip(sizes, values.T, strict=True):
-        # beside the prediction: its line, or its slope through the largest size
+        # the prediction's line, or its slope through the largest size
         line = last * (size / sizes[-1]) ** theory if claim.kind is Kind.EXPONENT else theory
         i = mean_interval(at, alpha=asked.alpha, numerical=claim.numerical)
         found.append(
@@ -232,9 +232,9 @@ def _distribution_profile(asked: Estimand) -> list[ProfilePoint]:
 
 
 def _mean(asked: Estimand) -> tuple[Interval, float]:
-    """With measured inputs score against the prediction on the same replicate, relative to it where the margin is.
+    """Interval of a mean; with measured inputs, of score minus prediction, relative to it where the margin is.
 
-    What the two share then cancels replicate by replicate, the skewness of a common scale above all.
+    Fluctuations that both share cancel replicate by replicate, above all the skewness of a common scale.
     """
     claim, alpha = asked.claim, asked.alpha
     if not claim.inputs:
@@ -293,7 +293,7 @@ def _distribution(asked: Estimand) -> tuple[Interval, float]:
 
 
 def _unless_together(interval: Interval, values: Floats) -> Interval:
-    """The interval, unless the replicates behind it move together by block."""
+    """Return the interval, blocked if its replicates move together by block."""
     together = share_of_a_block(values) > untrusted_share(len(values))
     return interval.blocked_by(TOGETHER) if together and not interval.obstacle else interval
 
@@ -303,8 +303,8 @@ def _never(asked: Estimand) -> tuple[Interval, float]:
     return rate_interval(int((beyond > 0).sum()), len(beyond), alpha=asked.alpha), 0.0
 
 
-def _beyond(claim: Claim, values: Floats, bounds: Floats) -> Floats:
-    """How far values lie on the wrong side of bounds."""
+def _excess_over_bounds(claim: Claim, values: Floats, bounds: Floats) -> Floats:
+    """Distance of values beyond their bounds, negative where they keep to them."""
     return values - bounds if claim.kind is Kind.NEVER_ABOVE else bounds - values
 
 
@@ -312,7 +312,7 @@ def _beyond(claim: Claim, values: Floats, bounds: Floats) -> Floats:
 
 
 def _settled(asked: Estimand) -> tuple[Interval, float]:
-    """The mean at the larger size; none until that at the smaller is known to be within a tenth of the margin."""
+    """Interval of the mean at the larger size; none until the mean at the smaller is within a tenth of the margin."""
     claim, alpha, values = asked.claim, asked.alpha, asked.over_sizes()
     interval = mean_interval(values[:, -1], alpha=alpha, numerical=claim.numerical)
     moved = mean_interval(

@@ -1,4 +1,4 @@
-"""What is measured over what theory says of it: the score of properties that hold many simulators at once."""
+"""Score of properties that hold many simulators at once: measurement over prediction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def by_name(claims: Iterable[AnyClaim], *names: str) -> dict[str, Claim]:
 
 
 def one(_: Point) -> float:
-    """Return what a ratio of measurement to theory is, 1.
+    """Return 1, the prediction for a ratio of measurement to theory.
 
     >>> one(Point())
     1.0
@@ -37,7 +37,7 @@ def one(_: Point) -> float:
 
 @lru_cache(64)
 def _predicted(predict: Callable[[Any], Any], point: Point) -> float:
-    """Asked for by every block of a point."""
+    """Return a prediction; cached, as every block of a point needs it."""
     return float(predict(point))
 
 

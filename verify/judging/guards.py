@@ -1,4 +1,4 @@
-r"""Where replicates leave the laws on which the intervals were calibrated: then there is no verdict, and why.
+r"""Guards against replicates unlike those on which the intervals were calibrated: no verdict then, and why.
 
 | guard | no verdict where |
 |---|---|
@@ -6,11 +6,11 @@ r"""Where replicates leave the laws on which the intervals were calibrated: then
 | `FAR` | one replicate carries more than a sixth of the variance, and lies beyond `FARTHEST` standard deviations |
 | `TOGETHER` | means of blocks of sixteen scatter more than replicates that share nothing could |
 
-`TOGETHER` misses an intraclass correlation of 0.5 in one sample of four at 96 replicates, and less often than the
-promise allows only from some 640 on, later than most verdicts fall: what excludes it before is that replicates share
-nothing, which `benchmarks.blocks` tests.
+`TOGETHER` misses an intraclass correlation of 0.5 in one sample of four at 96 replicates. Only from some 640 on does it
+miss less often than the promise allows, and most verdicts come earlier. Until then the safeguard is that replicates
+share nothing, which `benchmarks.blocks` tests.
 
-A guard only ever turns a verdict into none: what an interval promises without it, it promises with it. The numbers are
+A guard only ever withholds a verdict, so the promises of intervals hold with it as without it. The numbers are
 calibrated in docs/calibration.md. What no guard can see are events too rare to occur among n replicates:
 `unseen_rate`.
 """
@@ -60,7 +60,7 @@ REMEDIES: Mapping[str, str] = {
     UNTRUSTED: "the test of fit is wrong once in 1000: another seed tells",
     MISFIT: "more than chance lies between sizes and the declared powers: look at it over the sizes",
 }
-"""What helps where a guard stands in the way."""
+"""Remedy for each obstacle to a verdict."""
 
 SKEWEST = 6.2
 """Largest absolute skewness that is judged: that of lognormal(1), the most skewed law of the calibration."""
@@ -75,20 +75,20 @@ CHANCE = 1e-6
 """Chance that replicates which share nothing seem to move together: once in a thousand reports."""
 
 RARE = 1.0
-"""Events, or their opposites, per block of replicates from which on their clumping says something."""
+"""Events, or their opposites, per block of replicates from which on their clumping is evidence."""
 
 
 def departure(values: Floats, skewness: float, *, in_order: bool = True) -> str:
-    """Why the mean of these replicates is not judged; empty where it may be.
+    """Return the reason why the mean of these replicates is not judged; empty where it may be.
 
     Parameters
     ----------
     values
         Shape (n,), finite, not all equal.
     skewness
-        Theirs.
+        Skewness of the values.
     in_order
-        Whether they are replicates one by one, as drawn: blocks can then be told apart.
+        Whether they are replicates one by one, as drawn: only then can blocks be compared.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def _untrusted(blocks: int) -> float:
 
 
 def events_together(events: Floats) -> bool:
-    """Whether events of a share clump by block; never said of rare ones, of which two may meet by chance.
+    """Whether the events of a share clump by block; False for rare events, of which two may meet by chance.
 
     >>> events_together(np.repeat([0.0, 1.0] * 8, BLOCK)), events_together(np.eye(1, 1600)[0])
     (True, False)
@@ -163,7 +163,7 @@ def unseen_rate(n: int, alpha: float) -> float:
     r"""Rate below which an event may be missing from n replicates altogether: :math:`\ln(1/\alpha)/n`.
 
     n replicates show none of a rate p with the chance :math:`(1-p)^n \le e^{-np}`, which is alpha at this rate. No
-    interval of a mean knows of what did not occur.
+    interval of a mean accounts for events that did not occur.
 
     >>> round(unseen_rate(1384, 1e-3 / 1024), 4)
     0.01

@@ -84,7 +84,7 @@ class Interval:
         )
 
     def blocked_by(self, obstacle: str) -> Interval:
-        """No interval, and why."""
+        """Return an interval without ends, and why it has none."""
         return replace(self, lower=-math.inf, upper=math.inf, obstacle=obstacle)
 
 

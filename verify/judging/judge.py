@@ -1,4 +1,4 @@
-"""From the scores of one experiment at one point to a verdict on one reading of a claim."""
+"""Verdict on one reading of a claim, from the scores of one experiment at one point."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PRINTED = "as our copy reads"
 GROWTH = 1.25
 
 SEPARATION = 2.0
-"""A rival must be this many margins away from the theory to be told apart from it."""
+"""Least distance of a rival from the theory, in margins."""
 
 KEPT = 8
 """Violations kept by their replicate: each can be drawn again alone."""
@@ -48,7 +48,7 @@ Scores = Mapping[str, NDArray[np.float64]]
 
 
 class Reading(NamedTuple):
-    """A claim as corrected (or undisputed), or as our copy of the paper reads."""
+    """Reading of a claim: as corrected (or undisputed), or as our copy of the paper reads."""
 
     label: str
     predict: Prediction
@@ -59,7 +59,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """The verdict on one reading at one point, after so many replicates."""
+    """Verdict on one reading at one point, after so many replicates."""
 
     verdict: Verdict
     interval: Interval
@@ -69,7 +69,7 @@ class Judgement:
 
 
 def readings(claim: Claim) -> tuple[Reading, ...]:
-    """The reading the suite stands behind and, where the paper reads otherwise in our copy, that one too."""
+    """Return the reading held to be right and, where our copy of the paper reads otherwise, that one too."""
     own = labels(claim)[0]
     mine = Reading(own, claim.predict, claim.score, claim.expected, passage(claim, own))
     if claim.printed is None:
@@ -81,49 +81,49 @@ def readings(claim: Claim) -> tuple[Reading, ...]:
 
 
 def labels(claim: AnyClaim) -> tuple[str, ...]:
-    """The names of its readings: what stands beside a misprint is corrected, beside anything else it is theory."""
-    name = "corrected" if _corrects(claim) else "theory"
+    """Return the names of a claim's readings: *corrected* next to a misprint, *theory* next to anything else."""
+    name = "corrected" if _is_correction(claim) else "theory"
     return (name, PRINTED) if _reads_otherwise(claim) else (name,)
 
 
 def cites_others(claim: AnyClaim) -> bool:
-    """Whether its source names anybody beside its own paper, whose id is the first author and the year."""
+    """Whether a claim's source names anybody other than its paper, whose id is the first author and the year."""
     author, year = claim.paper[:-4], claim.paper[-4:]
     others = re.sub(rf"\b{author}\b[^()]*\({year}\)", "", claim.source, flags=re.IGNORECASE)
     return bool(CITED.search(others))
 
 
-def _standing(claim: AnyClaim, label: str) -> Standing:
-    """How the reading of this name stands to the paper.
+def _standing_of_reading(claim: AnyClaim, label: str) -> Standing:
+    """Return the relation of the reading of this name to the paper.
 
-    What stands beside a formula of the paper that fails and is no misprint is known from those whom the source names,
+    The counterpart of a formula of the paper that fails and is no misprint is known from those whom the source names,
     or ours.
     """
-    told = _told(claim)
+    stated = _standing_in_paper(claim)
     if label == PRINTED:
-        return told
-    if _corrects(claim):
+        return stated
+    if _is_correction(claim):
         return Standing.CORRECTED
-    beside = Standing.KNOWN if cites_others(claim) else Standing.OURS
-    return beside if _reads_otherwise(claim) else told
+    counterpart = Standing.KNOWN if cites_others(claim) else Standing.OURS
+    return counterpart if _reads_otherwise(claim) else stated
 
 
 def passage(claim: AnyClaim, label: str) -> Passage:
-    """What the paper says of the reading of this name; its own words stand with one reading, not with both."""
+    """Return the paper's passage on the reading of this name; its own words go with one reading, not with both."""
     if claim.passage and (label == PRINTED or not _reads_otherwise(claim)):
-        return claim.passage._replace(standing=_standing(claim, label))
-    return Passage(_standing(claim, label), root=claim.passage.root if claim.passage else 1)
+        return claim.passage._replace(standing=_standing_of_reading(claim, label))
+    return Passage(_standing_of_reading(claim, label), root=claim.passage.root if claim.passage else 1)
 
 
-def _told(claim: AnyClaim) -> Standing:
+def _standing_in_paper(claim: AnyClaim) -> Standing:
     if claim.passage:
         return claim.passage.standing
     return Standing.MISPRINT if _reads_otherwise(claim) else Standing.AS_STATED
 
 
-def _corrects(claim: AnyClaim) -> bool:
-    """Whether its theory is what a misprint ought to be, not the misprint itself, which is expected to fail."""
-    return _told(claim) is Standing.MISPRINT and (
+def _is_correction(claim: AnyClaim) -> bool:
+    """Whether the claim's theory corrects a misprint and is not the misprint itself, which is expected to fail."""
+    return _standing_in_paper(claim) is Standing.MISPRINT and (
         _reads_otherwise(claim) or claim.expected is not Verdict.DISAGREES
     )
 
@@ -138,22 +138,22 @@ def separation(claim: Claim, point: Point, formula: Prediction) -> float:
 
 
 def applies(claim: Claim, reading: Reading, point: Point) -> bool:
-    """Whether a reading is judged at a point: one that coincides with the theory there has nothing to be judged."""
+    """Whether a reading is judged at a point: not where it coincides with the theory."""
     if reading.label != PRINTED or reading.score != claim.score or claim.kind in BOUNDS_EVERY_REPLICATE:
         return True
     return separation(claim, point, reading.predict) >= SEPARATION
 
 
 def replicates_fixed(claim: Claim) -> int | None:
-    """The one number of replicates after which a model-based claim is judged; None if it stops when decided.
+    """Return the number of replicates after which a model-based claim is judged; None if it stops when decided.
 
-    More of them would resolve the terms that the size model leaves out, and make it worse.
+    More replicates would resolve the terms that the size model leaves out, and worsen its fit.
     """
     return BLOCK * math.ceil(claim.experiment.budget / BLOCK) if claim.kind in MODEL_BASED else None
 
 
 def looks(budget: int) -> list[int]:
-    """Numbers of replicates at which a verdict is tried: from 96 on, growing by a quarter, whole blocks.
+    """Return the numbers of replicates at which a verdict is tried: from 96 on, growing by a quarter, whole blocks.
 
     >>> looks(200)
     [96, 128, 160, 208]
@@ -166,7 +166,7 @@ def looks(budget: int) -> list[int]:
 
 
 def decide(interval: Interval, low: float, high: float) -> Verdict:
-    """Agrees with the interval strictly inside (low, high), disagrees with it outside [low, high].
+    """Return *agrees* with the interval strictly inside (low, high), *disagrees* with it outside [low, high].
 
     >>> decide(Interval(estimate=1.0, lower=0.9, upper=1.1), 0.8, 1.2)
     <Verdict.AGREES: 'agrees'>
@@ -190,7 +190,7 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
     """
     interval, predicted, n = estimated(Estimand(claim, reading.predict, reading.score, point, scores, alpha))
     if claim.order is not None and not interval.obstacle:
-        # a limit is not known yet, or will not be, unless the claim on the order of its correction agrees
+        # a limit counts as known only if the claim on the order of its correction agrees
         verdict = judge(claim.order, readings(claim.order)[0], point, scores, alpha).verdict
         if verdict is not Verdict.AGREES:
             interval = interval.blocked_by(REFUTED if verdict is Verdict.DISAGREES else UNCONFIRMED)
@@ -221,9 +221,9 @@ def outcome(
     *,
     later: Judgement | None = None,
 ) -> PointOutcome:
-    """The record of a judgement: interval in its parts, rivals, inputs, and the judgements that led to it.
+    """Return the record of a judgement: interval in its parts, rivals, inputs, and the judgements that led to it.
 
-    Rivals are told apart by a `later` judgement where the verdict fell before they could be.
+    A `later` judgement decides on rivals where the verdict came before they could be excluded.
     """
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}
@@ -266,14 +266,14 @@ def outcome(
 
 
 def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
-    """An earlier interval; a prediction from measured inputs has moved since, and the interval with it."""
+    """Return an earlier interval, moved as far as a prediction from measured inputs has moved since."""
     i = earlier.interval
     i = i.shifted(judged.predicted - earlier.predicted) if claim.inputs else i
     return Look(replicates=earlier.replicates, measured=i.estimate, lower=i.lower, upper=i.upper)
 
 
 def _rival(name: str, asked: Estimand, judged: Judgement) -> RivalOutcome:
-    """What comes out for a rival formula, on the replicates of a judgement of the theory."""
+    """Return the outcome of a rival formula on the replicates of a judgement of the theory."""
     claim, interval = asked.claim, judged.interval
     if claim.kind in BOUNDS_EVERY_REPLICATE:
         broken = excesses(asked) > 0
@@ -296,7 +296,7 @@ def _rival(name: str, asked: Estimand, judged: Judgement) -> RivalOutcome:
 
 
 def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
-    """Why no verdict was reached, and the replicates it would take at the present estimate and spread."""
+    """Return why no verdict was reached, and the replicates needed at the present estimate and spread."""
     interval = judged.interval
     if interval.obstacle:
         return interval.obstacle, None
@@ -304,8 +304,8 @@ def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
         return "too wide after its fixed number of replicates", None
     low, high = _band(claim, judged.predicted, judged.margin)
     # only the statistical part of the half-width shrinks
-    room = min(abs(interval.estimate - low), abs(interval.estimate - high)) - interval.numerical
-    shrink = (interval.half_width - interval.numerical) / room if room > 0 else math.inf
+    gap = min(abs(interval.estimate - low), abs(interval.estimate - high)) - interval.numerical
+    shrink = (interval.half_width - interval.numerical) / gap if gap > 0 else math.inf
     # the limit on what was never seen falls as 1/n, every other half-width as 1/sqrt(n)
     needed = judged.replicates * (shrink if claim.kind in BOUNDS_EVERY_REPLICATE else shrink * shrink)
     if claim.kind is Kind.DISTRIBUTION and math.isfinite(needed):  # which looks at every doubling only

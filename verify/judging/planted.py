@@ -1,4 +1,4 @@
-"""One wrong theory per kind of check. A suite that does not catch these would not catch anything else."""
+"""One wrong theory per kind of check: a suite that misses these would miss anything else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sums(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _over_sizes(block: Block, point: Point) -> Mapping[str, Any]:
-    """Something that tends to 3 from above as 1/M and 1/M^2, and something that settles at once."""
+    """Scores over sizes: one tends to 3 from above as 1/M and 1/M^2, one grows as a power, one settles at once."""
     m = np.array(point.sizes, dtype=float)
     noise = np.stack([rng.standard_normal(len(m)) for rng in block.streams])
     return {

@@ -1,4 +1,4 @@
-"""What a run could have seen, in a sentence: the deviations it excludes, and those it would have caught."""
+"""Power of a run, in a sentence: the deviations it excludes, and those it would have caught."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from verify.model import (
 from verify.results import PointOutcome
 
 LOOSE = 1.05
-"""From this factor on a bound is said to be loose."""
+"""Factor from which on a bound is called loose."""
 
 TIMES = 2.0
-"""From here on a relative deviation reads better as a factor than in percent."""
+"""Relative deviation from which on a factor reads better than percent."""
 
 Outcomes = Sequence[PointOutcome]
 
 
 class Power(NamedTuple):
-    """Which deviations a run excludes, in a sentence, and the smallest error that it is sure to tell, if any."""
+    """Deviations that a run excludes, in a sentence, and the smallest error it is sure to detect, if any."""
 
     words: str
     sensitivity: float | None = None
@@ -39,7 +39,7 @@ NOTHING = Power("No interval yet: this run excludes nothing.")
 
 
 class _Unit(NamedTuple):
-    """How a deviation is told: in percent of a number, as a factor where the numbers are logarithms, else plainly."""
+    """Unit of a deviation: percent of a number, a factor where the numbers are logarithms, or the plain number."""
 
     relative: bool
     logarithm: str = ""
@@ -52,26 +52,26 @@ class _Unit(NamedTuple):
             return f"{number(value)} times"
         return f"{number(100 * value)} %" if self.relative else number(value)
 
-    def told(self, value: float) -> str:
-        """A mean or a bound, of logarithms what they are logarithms of."""
+    def plain(self, value: float) -> str:
+        """A mean or a bound in words; for a logarithm the number it is the logarithm of."""
         return number(raised(self.logarithm, value) if self.logarithm else value, 3)
 
     def scale(self, at: PointOutcome) -> float:
-        """What a deviation there is a part of."""
+        """Scale that deviations at a point are relative to."""
         return abs(at.predicted) if self.relative and at.predicted else 1.0
 
     def caught(self, at: PointOutcome) -> float:
-        """The smallest error that is sure to be told there."""
-        return (at.margin + 2 * _half(at)) / self.scale(at)
+        """Smallest error that is sure to be detected at a point."""
+        return (at.margin + 2 * _half_width(at)) / self.scale(at)
 
 
 def claim_power(claim: Claim, outcomes: Outcomes) -> Power:
-    r"""What a run could have seen of a claim, in the words and the unit of its kind.
+    r"""Return the power of a run for a claim, in the words and the unit of its kind.
 
     With margin :math:`\delta` and half-width :math:`h` the smallest error of the theory that a run as sharp as this one
-    is sure to tell from the truth is :math:`\delta + 2 h`, at the least sharp point: an interval that holds the truth
-    then lies outside of the margin. Of a bound on a mean it is how much stronger the bound may be before the interval
-    at hand breaks it; of one on every replicate the share of violations that would not have stayed unseen.
+    is sure to detect is :math:`\delta + 2 h`, at the least sharp point: an interval that holds the truth
+    then lies outside of the margin. For a bound on a mean it is how much stronger the bound may be before this interval
+    breaks it; for a bound on every replicate the share of violations that would have been seen.
 
     It is a fraction of the prediction where the margin is relative, else in the unit of the margin; None without an
     interval, and for a bound that a replicate breaks, where one is enough.
@@ -82,7 +82,7 @@ def claim_power(claim: Claim, outcomes: Outcomes) -> Power:
         return _broken(outcomes) if disagreeing else _never_seen(outcomes)
     if disagreeing or claim.kind not in (*ONE_SIDED, Kind.DISTRIBUTION):
         return _power(unit, outcomes)
-    if _blank(outcomes):
+    if _lacks_intervals(outcomes):
         return NOTHING
     if claim.kind in ONE_SIDED:
         return _bound_power(claim, unit, outcomes)
@@ -95,29 +95,29 @@ def claim_power(claim: Claim, outcomes: Outcomes) -> Power:
 
 
 def _power(unit: _Unit, outcomes: Outcomes) -> Power:
-    """Which deviations this run excludes, and which it would have caught, at its least sharp point."""
-    blank, wrong = _blank(outcomes), [o for o in outcomes if o.verdict == Verdict.DISAGREES]
+    """Return the deviations that this run excludes, and those it would have caught, at its least sharp point."""
+    blank, wrong = _lacks_intervals(outcomes), [o for o in outcomes if o.verdict == Verdict.DISAGREES]
     caught = None if blank else max(map(unit.caught, outcomes))
     if wrong:
         seen = "" if caught is None else f" From {unit.size(caught)} on it would be seen."
         return Power(f"{_shortfall(unit, wrong, outcomes)}{seen}", caught)
     if caught is None:
         return NOTHING
-    excluded = max((abs(o.measured - o.predicted) + _half(o)) / unit.scale(o) for o in outcomes)
+    excluded = max((abs(o.measured - o.predicted) + _half_width(o)) / unit.scale(o) for o in outcomes)
     words = (
         f"A deviation beyond {unit.size(excluded)} is excluded by this run; "
         f"one beyond {unit.size(caught)} would have been caught."
     )
-    # a formula that is wrong by as much at every point is told by the sharpest one; never in percent of a prediction
-    # where the margin is not: it may be an exponent or a logarithm, which can be 0
+    # the sharpest point detects a formula that is wrong by as much at every point; not in percent where the margin
+    # is absolute: the prediction may be an exponent or a logarithm, which can be 0
     sharpest = [unit.caught(o) for o in outcomes if o.predicted or not unit.relative]
-    if sharpest and (told := unit.size(min(sharpest))) != unit.size(caught):
-        words += f" A theory off by {told} at every point would have been told from the truth."
+    if sharpest and (least := unit.size(min(sharpest))) != unit.size(caught):
+        words += f" A theory off by {least} at every point would have been told from the truth."
     return Power(words, caught)
 
 
 def _bound_power(claim: Claim, unit: _Unit, outcomes: Outcomes) -> Power:
-    """How far the mean is from its bound, and how strong a bound this run would have broken."""
+    """Return the distance of the mean from its bound, and the strength of a bound that this run would have broken."""
     side, mean = (
         "above" if claim.kind is Kind.AT_LEAST else "below",
         "geometric " * bool(unit.logarithm) + "mean",
@@ -127,15 +127,15 @@ def _bound_power(claim: Claim, unit: _Unit, outcomes: Outcomes) -> Power:
     breaking = at.upper + at.margin if claim.kind is Kind.AT_LEAST else at.lower - at.margin
     stronger = abs(breaking - at.predicted) / unit.scale(at)
     return Power(
-        f"Where it is tightest the {mean} is {unit.told(at.measured)}, the bound {unit.told(at.predicted)}; "
-        f"a bound {side} {unit.told(breaking)}, stronger by {unit.size(stronger)}, would have been broken."
+        f"Where it is tightest the {mean} is {unit.plain(at.measured)}, the bound {unit.plain(at.predicted)}; "
+        f"a bound {side} {unit.plain(breaking)}, stronger by {unit.size(stronger)}, would have been broken."
         f"{_looseness(outcomes)}",
         stronger,
     )
 
 
 def _looseness(outcomes: Outcomes) -> str:
-    """That a bound holds says little if much stronger ones hold too."""
+    """Return a remark on how loose a bound is: that it holds says little if much stronger ones hold too."""
     slacks = [o.slack for o in outcomes if o.slack is not None and o.slack > 0]
     tightest = min((max(s, 1 / s) for s in slacks), default=1.0)
     return f" It holds, loose by a factor of {number(tightest)}." if tightest >= LOOSE else ""
@@ -154,20 +154,20 @@ def _never_seen(outcomes: Outcomes) -> Power:
     rarest = max(o.upper for o in outcomes)
     if not math.isfinite(rarest):
         return NOTHING
-    told = f"No violation in any replicate: they are rarer than {number(100 * rarest)} %."
-    return Power(f"{told}{_looseness(outcomes)}", None if _blank(outcomes) else rarest)
+    text = f"No violation in any replicate: they are rarer than {number(100 * rarest)} %."
+    return Power(f"{text}{_looseness(outcomes)}", None if _lacks_intervals(outcomes) else rarest)
 
 
-def _blank(outcomes: Outcomes) -> bool:
+def _lacks_intervals(outcomes: Outcomes) -> bool:
     return any(not math.isfinite(o.lower + o.upper) or not math.isfinite(o.predicted) for o in outcomes)
 
 
-def _half(outcome: PointOutcome) -> float:
+def _half_width(outcome: PointOutcome) -> float:
     return max(outcome.upper - outcome.measured, outcome.measured - outcome.lower)
 
 
 def _shortfall(unit: _Unit, wrong: Outcomes, outcomes: Outcomes) -> str:
-    """By how much a rejected formula is off, at least, where it is off the most: at other points it may be less."""
+    """Return the least error of a rejected formula, at the point where it is largest."""
     if any(not math.isfinite(o.predicted) for o in wrong):
         return "It gives no finite number."
     gap = max(
@@ -175,12 +175,12 @@ def _shortfall(unit: _Unit, wrong: Outcomes, outcomes: Outcomes) -> str:
         / (abs(o.measured) if unit.relative and o.measured else 1.0)
         for o in wrong
     )
-    told = f"{unit.size(gap)}{' of' * (gap < TIMES)} what was measured" if unit.relative else unit.size(gap)
-    return f"{'At its worst point it' if len(outcomes) > 1 else 'It'} is off by at least {told}."
+    least = f"{unit.size(gap)}{' of' * (gap < TIMES)} what was measured" if unit.relative else unit.size(gap)
+    return f"{'At its worst point it' if len(outcomes) > 1 else 'It'} is off by at least {least}."
 
 
 def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explored) -> Power:
-    """What all examples of a property together could have seen; sensitivity at the least sharp that were decided."""
+    """Power over all examples of a property; sensitivity at the least sharp of those that were decided."""
     count = len(explored.outcomes)
     decided = [o for o in explored.outcomes if math.isfinite(o.lower + o.upper)]
     if isinstance(claim, ExactProperty):
@@ -197,11 +197,11 @@ def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explore
     if explored.failing:
         words = f"{count} examples tried; the simplest that disagrees is shown."
     if explored.again:  # examples that failed once, on which no verdict rests
-        told = [
+        listed = [
             f"{', '.join(f'{name} {value}' for name, value in o.parameters.items())}: {o.verdict}"
             for o in explored.again
         ]
-        words += f" In addition, not counted, what failed once: {'; '.join(told)}."
+        words += f" In addition, not counted, what failed once: {'; '.join(listed)}."
     return Power(words, found.sensitivity)
 
 

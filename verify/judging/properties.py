@@ -27,7 +27,7 @@ CONTINUED = 4
 """A failing example is believed only after this many times the replicates of its stream."""
 
 JudgeExample = Callable[[Claim, int | None, float], PointOutcome]
-"""Of a claim, replicates to judge after (None: stop when decided), and the error of its interval."""
+"""Judges a claim after so many replicates (None: stop when decided) with the error of one interval."""
 
 
 class Explored(NamedTuple):
@@ -36,7 +36,7 @@ class Explored(NamedTuple):
     Attributes
     ----------
     again
-        The verdicts at examples that failed once: beside the others, not among them.
+        The verdicts at examples that failed once; not among the others.
     """
 
     outcomes: list[PointOutcome]
@@ -75,7 +75,7 @@ def explore_statistical(
 ) -> Explored:
     """Look for parameters at which the mean of the score is not what the theory predicts.
 
-    The examples share the error of one claim.
+    All examples together have the error of one claim.
     """
     share = alpha / (max_examples + len(claim.examples))
 

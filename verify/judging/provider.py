@@ -1,7 +1,7 @@
 """Draws for hypothesis that depend on the seed alone.
 
-Its own ones mix in numbers from the source of whatever local modules are loaded, so that the examples of a property
-would depend on what else was selected, and on where the package is installed.
+Hypothesis itself mixes in numbers from the source of all local modules that are loaded. The examples of a property
+would then depend on what else was selected, and on where the package is installed.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 
 BACKEND = "losscurv"
-"""The name under which hypothesis finds it."""
+"""Name of the provider in hypothesis."""
 
 
 class SeedAlone(HypothesisProvider):
     """The provider of hypothesis, without numbers from source files."""
 
     def _maybe_draw_constant(self, *_: Any, **__: Any) -> None:
-        """Of all that was written anywhere, none."""
+        """Draw no constants from source files."""
 
 
 AVAILABLE_PROVIDERS[BACKEND] = f"{__name__}.{SeedAlone.__name__}"

@@ -1,4 +1,4 @@
-"""What a mean does at infinite size, from replicates that each span several sizes.
+"""Means at infinite size, from replicates that each span several sizes.
 
 | function | for |
 |---|---|
@@ -20,7 +20,7 @@ from verify.judging.intervals import Interval, mean_interval
 Floats = NDArray[np.float64]
 
 DROPPED = 1.25
-"""Least weight of what dropping the smallest size changes in the half-width of a limit."""
+"""Least weight, in the half-width of a limit, of the change from dropping the smallest size."""
 
 TRUST = 1e-3
 """Chance of mistrusting a size model that is right."""
@@ -73,7 +73,7 @@ def extrapolated(
 def exponent_replicates(values: Floats, sizes: Sequence[float]) -> Floats:
     """log(m_2 / m_1) / log(size_2 / size_1) of the means m at successive sizes, as replicates: shape (n, sizes - 1).
 
-    Their mean is that of the means, their covariance the one of the delta method.
+    Their mean is the exponent of the means, their covariance that of the delta method.
     """
     mean = values.mean(0)
     influence = np.log(np.abs(mean)) + values / mean - 1
@@ -86,7 +86,7 @@ def _design(sizes: Sequence[float], terms: Sequence[float]) -> Floats:
 
 
 def _next_term(sizes: Sequence[float], terms: Sequence[float], weights: Floats, fewer: Floats) -> float:
-    """Error of a limit over what dropping the smallest size changes, for the next power of the series alone."""
+    """Error of a limit over the change from dropping the smallest size, for the next power of the series alone."""
     power = 2 * terms[-1] - (terms[-2] if len(terms) > 1 else 0.0)
     missed = (np.asarray(sizes, dtype=float) / sizes[0]) ** -power
     error = float(weights @ missed)
@@ -94,9 +94,9 @@ def _next_term(sizes: Sequence[float], terms: Sequence[float], weights: Floats, 
 
 
 def _misfit(values: Floats, design: Floats, numerical: float, alpha: float) -> str:
-    """Why not all contrasts that the model sets to zero may be zero, by Hotelling's test, the same for any basis.
+    """Return why not all contrasts that the model sets to zero may be zero, by Hotelling's test, for any basis.
 
-    Beyond the error of an interval the model is wrong; chance is no longer an answer.
+    Below the error of an interval, chance is no longer an explanation: the model is wrong.
     """
     from scipy import special
 

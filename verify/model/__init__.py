@@ -1,4 +1,4 @@
-"""What is judged: experiments, and the kinds of claims that read them.
+"""Experiments, and the kinds of claims that are judged on them.
 
 | record | judged by |
 |---|---|
@@ -7,7 +7,7 @@
 | `ExactProperty` | an inequality or identity over parameters drawn by hypothesis |
 | `StatisticalProperty` | a `Claim` at every set of parameters drawn by hypothesis |
 
-What is reported and never judged stands in `verify.model.observation`.
+`verify.model.observation` has what is reported and never judged.
 """
 
 from __future__ import annotations
@@ -82,20 +82,20 @@ FAMILY_SIZE = 1024
 ALPHA = FAMILY_ERROR / FAMILY_SIZE
 
 Arrays = Mapping[str, Any]
-"""By name: the scores of a block, or the routes of an identity."""
+"""Scores of a block, or routes of an identity, by name."""
 
 Simulator = Callable[[Block, Point], Arrays]
 Prediction = Callable[[Any], Any]
-"""Of a `Point`; for a claim with measured inputs, of the point joined with the measured scores.
+"""Function of a `Point`; for a claim with measured inputs, of the point joined with the measured scores.
 
-A number; for a distribution, the distribution function.
+Returns a number; for a distribution, the distribution function.
 """
 
 Routes = Callable[[np.random.Generator, Point], Arrays]
-"""What is measured, the theory, then rivals."""
+"""Returns what is measured, the theory, then rivals."""
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Of groups of replicates, shape (groups, size): one number per group."""
+"""Maps groups of replicates, shape (groups, size), to one number per group."""
 
 Typical = float | Callable[[Point], float]
 """The typical value of a measured input, at every point or at a given one."""
@@ -109,7 +109,7 @@ def real_or_nan(formula: Prediction, at: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """Draws replicates and returns named scores; any number of claims read them.
+    """Simulation that draws replicates and returns named scores; any number of claims read them.
 
     Attributes
     ----------
@@ -126,23 +126,23 @@ class Experiment:
     seconds
         Measured cost of one point on one core, for the progress bar and for nothing else.
     tier
-        The lowest tier that runs it: the smoke one if it is cheap, the full one if it is dear.
+        The lowest tier that runs it: the smoke tier if it is cheap, the full tier if it is expensive.
     data
-        The real data set behind it, if any: such claims stand in a section of their own.
+        The real data set behind it, if any: such claims have a section of their own.
     needs
-        The size (channels, height, width) that its images must have of themselves, if a statement is on such images
-        alone: without ``--data``, or with others, what reads it is not run.
+        The stored size (channels, height, width) of its images, if a statement is on such images alone: without
+        ``--data``, or with images of another size, its claims are not run.
     special
         Why a point may hold one of the values that hide errors (0, 1/2, 1, 2, equal sizes), if one does.
     on_host
-        What of it is computed on the CPU whatever the device of the run, if anything of weight is; draws aside.
+        The part that is computed on the CPU whatever the device of the run, if it costs much; draws aside.
     single
-        What of it is in single precision, if anything is: its scores may then differ by more from device to device than
-        the rounding of double precision, by no more than a claim says that it knows the `numerical` error of.
+        The part in single precision, if any. Its scores may then differ between devices by more than the rounding of
+        double precision, but by no more than the `numerical` error that a claim declares.
     rounding
-        Scores that the rounding of another machine moves by more than one part in a million though all is in double
-        precision, each by which part at most: infinite where it decides what comes out. `benchmarks.pretend --rounding`
-        finds them.
+        Scores in double precision that rounding on another machine still moves by more than one part in a million, each
+        with the largest such part: infinite where rounding decides the result. `benchmarks.pretend --rounding` finds
+        them.
     """
 
     id: str
@@ -162,7 +162,7 @@ class Experiment:
 
 @dataclass(frozen=True, kw_only=True)
 class _Stated:
-    """What every judged statement says of itself.
+    """Fields that every judged statement has.
 
     Attributes
     ----------
@@ -171,29 +171,29 @@ class _Stated:
     entries
         The entries of the paper's page in docs/claims that it judges.
     statement
-        LaTeX, without dollar signs.
+        The statement in LaTeX, without dollar signs.
     rivals
         Formulas a careless author would have written; each must lie two margins away somewhere. Those of an identity
         are routes.
     expected
-        The verdict on the theory; anything else is a surprise, and a surprise fails the test. Undecided is one too, but
-        where `may_be_undecided`, `verify.running.rows` or a lowered budget excuses it.
+        The verdict on the theory; any other is a surprise, which fails the test. Undecided is a surprise too, unless
+        `may_be_undecided`, `verify.running.rows` or a lowered budget excuses it.
     finding
         For a statement that disagrees as our copy reads: what is wrong with it, in a sentence.
     passage
-        The paper's own words on it, and how it stands to them: of the form as our copy reads if there is one, else
-        of the claim itself. None: as the paper states it, without a qualifier.
+        The paper's own words, and how the form as our copy reads (if there is none, the claim itself) relates to them.
+        None: as the paper states it, without a qualifier.
     no_theory
         Why it reads no function of theory, if it does not.
     pilot
-        What of its bound or margin was set after pilot draws, in a sentence: the card says it in place of "declared
-        before the run".
+        The part of its bound or margin that was set after pilot draws, in a sentence: the page says it in place of
+        "declared before the run".
     may_be_undecided
-        Why it may end undecided at its own budget, in a sentence; where it says nothing, that fails the run.
+        Why it may end undecided at its own budget, in a sentence; where empty, an undecided end fails the run.
     reads
-        The formula as our copy of the paper reads, in LaTeX, beside the corrected one in `statement`.
+        The formula as our copy of the paper reads, in LaTeX, next to the corrected one in `statement`.
     says
-        What it says in a sentence without formulas, for who does not know its symbols.
+        The statement in a sentence without formulas, for readers who do not know its symbols.
     symbols
         Letters of its statement, as LaTeX, that mean something else than its paper lists, or that it does not list.
     paper
@@ -221,7 +221,7 @@ class _Stated:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(_Stated):
-    """A prediction for what `Kind` makes of a score over replicates.
+    """Prediction for a mean, limit or other `Kind` of number that replicates of a score estimate.
 
     Attributes
     ----------
@@ -242,16 +242,16 @@ class Claim(_Stated):
         LIMIT and EXPONENT: powers p, p' of the corrections a size^-p + b size^-p'. Two at least for a limit: with
         the leading one alone the extrapolation is off by something that no number of replicates shrinks.
     offset
-        EXPONENT: what the score tends to; the exponent is then that of its distance from it, the order of the
+        EXPONENT: the limit of the score; the exponent is then that of the distance from this limit, the order of the
         correction.
     order
-        LIMIT: the claim on the exponent with which the score approaches it, on the same experiment. The limit stays
-        undecided where that does not agree.
+        LIMIT: the claim on the exponent with which the score approaches the limit, on the same experiment. The limit
+        stays undecided unless that claim agrees.
     statistic, group
         GROUPS: a function of an array of shape (groups, `group`) to one number per group, unbiased at that size.
     printed
         The formula as our copy of the paper reads, or the name of the score it describes instead:
-        judged beside `predict` on the same replicates, expected to disagree.
+        judged next to `predict` on the same replicates, expected to disagree.
     inputs
         For predictions from measured inputs (a variance, an eigenvalue measured on the same replicate): names of
         these scores with typical values. `predict`, `printed` and `rivals` then read them like parameters and the
@@ -265,7 +265,7 @@ class Claim(_Stated):
     quantity
         Label of the vertical axis, with its unit.
     logarithm
-        The base, "2", "e" or "10", where score and prediction are logarithms: their differences are then told as
+        The base, "2", "e" or "10", where score and prediction are logarithms: their differences are then given as
         factors. Empty for plain numbers, and for exponents, which are slopes.
     """
 
@@ -315,8 +315,8 @@ class Identity(_Stated):
     printed
         Name of the route that is the formula as our copy reads, if there is one; it is no rival.
     sees
-        Which error of theory it is sure to tell, in words, where the routes are signs or counts, which differ wholly or
-        not at all; a count that is off by one where nothing is said.
+        The error of theory that it is sure to detect, in words, where the routes are signs or counts, which differ
+        wholly or not at all; empty: a count that is off by one.
     """
 
     routes: Routes
@@ -338,18 +338,18 @@ class ExactProperty(_Stated):
     Attributes
     ----------
     domain
-        Where the parameters are looked for, by name.
+        The range of each parameter, by name.
     violation
-        By how much the statement fails at a point (0 where it holds); rounding is judged by `tolerance`.
+        Amount by which the statement fails at a point (0 where it holds); rounding is judged by `tolerance`.
     examples
         Points always tried first; on at least one of them each rival must fail by twice the tolerance.
     rivals
         Statements a careless author would have made, as functions like `violation`.
     failed
-        Points that failed once, as a report prints them: judged in addition, told apart, and no verdict rests on them.
+        Points that failed once, as a report prints them: judged in addition and listed apart; no verdict rests on them.
     seconds
-        Measured cost on one core of ten drawn points and of the examples. Where that is less than 10 ms for each, a
-        hundred are drawn.
+        Measured cost on one core of ten drawn points and of the examples. If each takes less than 10 ms, a hundred are
+        drawn.
     """
 
     domain: Domain

@@ -1,4 +1,4 @@
-"""Where the parameters of a property are looked for: by name a range, which hypothesis draws from when it is asked.
+"""Domains of the parameters of a property: a range for each name, which hypothesis draws from when it is asked.
 
 | range | drawn |
 |---|---|
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Between(NamedTuple):
-    """From `low` to `high`, both included."""
+    """Range of numbers from `low` to `high`, both included."""
 
     low: float
     high: float
@@ -35,19 +35,19 @@ class _Several:
 
 
 class OneOf(_Several):
-    """One of the values."""
+    """Choice of one of some values."""
 
 
 class Either(_Several):
-    """What one of the ranges holds."""
+    """Draw from one of some ranges."""
 
 
 class Each(_Several):
-    """An element from each of the ranges."""
+    """Tuple with an element from each of the ranges."""
 
 
 class Many(NamedTuple):
-    """At least `least` and at most `most` elements of one range, those rows of them that `where` holds of."""
+    """List of `least` to `most` elements of one range, those lists for which `where` holds."""
 
     of: Range
     least: int
@@ -60,7 +60,7 @@ Domain = Mapping[str, Range]
 
 
 def strategy(domain: Range) -> SearchStrategy[Any]:
-    """What hypothesis draws from."""
+    """Return the strategy by which hypothesis draws from a range."""
     from hypothesis import strategies as st
 
     match domain:

@@ -1,4 +1,4 @@
-"""What the papers state: the papers themselves, and the entries of the inventory with where they stand."""
+"""Papers, and the inventory of their statements, each with its status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Status(StrEnum):
-    """Where an entry of the inventory stands; *judged* and *partly judged* follow from the claims that cover it."""
+    """Status of an entry of the inventory; *judged* and *partly judged* follow from the claims that cover it."""
 
     JUDGED = "judged"
     PARTLY = "partly judged"
@@ -25,7 +25,7 @@ class Paper(NamedTuple):
     id
         Its claims are called ``id/name``.
     authors, title
-        As the report names it.
+        Authors and title, as the report names them.
     family_error
         Chance that any directly judged claim of it is ever judged wrongly. The papers of this package share one, which
         none of them declares; every other paper declares its own.
@@ -54,9 +54,9 @@ class Entry(NamedTuple):
     Attributes
     ----------
     status
-        Where it stands while nothing judges or observes it.
+        Its status while nothing judges or observes it.
     scope
-        What part of it the claims judge, if it is not the whole: it is then *partly judged*.
+        The part of it that claims judge, if not the whole: it is then *partly judged*.
     ours
         Whether it is a statement of our own, kept with a paper's because it extends one of them.
     """

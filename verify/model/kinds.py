@@ -1,4 +1,4 @@
-"""The words of the house: verdicts, tiers, how a statement stands to its paper, and the kinds of claims."""
+"""Vocabulary of the project: verdicts, tiers, relations of a statement to its paper, and kinds of claims."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Verdict(StrEnum):
-    """What the interval says about the theory; *broken* says that the check itself crashed or cannot fail."""
+    """Verdict of the interval on the theory; *broken*: the check itself crashed or cannot fail."""
 
     AGREES = "agrees"
     DISAGREES = "disagrees"
@@ -18,16 +18,16 @@ class Verdict(StrEnum):
 
 
 class Standing(StrEnum):
-    """How what is judged stands to what the paper says.
+    """Relation of a judged statement to what the paper says.
 
     | standing | what is judged |
     |---|---|
     | AS_STATED | the paper's own wording, at the accuracy it claims |
     | MISPRINT | a formula as our copy reads, which the paper's own derivation or limits contradict |
-    | CORRECTED | what stands beside a misprint: the formula that the paper's derivation gives |
+    | CORRECTED | the counterpart of a misprint: the formula that the paper's derivation gives |
     | OUTSIDE | a formula of the paper where a condition that it states or implies does not hold: no error of it |
     | KNOWN | what the paper does not say and others have shown or reported: its source names them |
-    | OURS | what the paper does not say: a law of our own, or a sharper or weaker reading beside its wording |
+    | OURS | what the paper does not say: a law of our own, or a sharper or weaker reading than its wording |
     """
 
     AS_STATED = "as strong as stated"
@@ -39,7 +39,7 @@ class Standing(StrEnum):
 
 
 class Passage(NamedTuple):
-    """Where a judged reading stands to the paper, and the paper's own words on when or how closely it holds.
+    """Relation of a judged reading to the paper, and the paper's own words on when or how closely it holds.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Passage(NamedTuple):
     words
         A few of them, quoted as our copy has them.
     place
-        Where they stand: "Section 3.2", "caption of Figure 2".
+        Their place: "Section 3.2", "caption of Figure 2".
     slip
         Whether a slip of the text conversion is likely.
     root
@@ -65,10 +65,10 @@ class Passage(NamedTuple):
 
 
 KNOWN = Passage(Standing.KNOWN)
-"""Of a claim on what the paper does not say, and others do."""
+"""Passage of a claim on what the paper does not say, and others do."""
 
 OURS = Passage(Standing.OURS)
-"""Of a claim on what neither the paper nor, as far as we know, anybody else says."""
+"""Passage of a claim on what neither the paper nor, as far as we know, anybody else says."""
 
 as_stated, misprint, out_of_scope = (
     partial(Passage, standing) for standing in (Standing.AS_STATED, Standing.MISPRINT, Standing.OUTSIDE)
@@ -76,14 +76,14 @@ as_stated, misprint, out_of_scope = (
 
 
 class NoTheory(StrEnum):
-    """Why a claim reads no function of theory. A formula typed beside the claim is no reason."""
+    """Reason why a claim reads no function of theory. A formula typed next to the claim is no reason."""
 
     MEASURED = "an identity or inequality between measured quantities"
     CONSTANT = "a constant of the statement itself"
 
 
 class Tier(StrEnum):
-    """How much is run: cheap checks, all but what is dear, or everything with up to eight times the replicates."""
+    """Extent of a run: cheap checks, all but expensive ones, or everything with up to eight times the replicates."""
 
     SMOKE = "smoke"
     DEFAULT = "default"
@@ -91,7 +91,7 @@ class Tier(StrEnum):
 
 
 class Kind(StrEnum):
-    """How replicates become an interval.
+    """Way in which replicates become an interval.
 
     | kind | what is judged |
     |---|---|
@@ -122,19 +122,19 @@ class Kind(StrEnum):
 
 
 MODEL_BASED = (Kind.LIMIT, Kind.EXPONENT)
-"""Their verdicts rest on a size model, outside of the promise on the chance of a wrong one."""
+"""Kinds whose verdicts rest on a size model, outside of the promise on the chance of a wrong one."""
 
 SPANS_SIZES = (Kind.SETTLED, *MODEL_BASED)
-"""One replicate holds the score at several sizes, which are judged together."""
+"""Kinds of which one replicate holds the score at several sizes, which are judged together."""
 
 ONE_SIDED = (Kind.AT_LEAST, Kind.AT_MOST)
-"""Only one edge of the band counts."""
+"""Kinds for which only one edge of the band counts."""
 
 BOUNDS_EVERY_REPLICATE = (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
-"""One violation is enough; predicted is then their share, 0, and the margin is in it too."""
+"""Kinds that one violation refutes; the prediction is the share of violations, 0, and the margin is in it too."""
 
 ABSOLUTE = (*BOUNDS_EVERY_REPLICATE, Kind.DISTRIBUTION)
-"""What is judged is a share or a distance, whose prediction is 0: the margin is in probability."""
+"""Kinds that judge a share or a distance, whose prediction is 0: the margin is in probability."""
 
 LOGARITHMS = {"2": 2.0, "e": math.e, "10": 10.0}
 """Bases of the logarithms that a claim may judge."""

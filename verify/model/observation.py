@@ -1,4 +1,4 @@
-"""What is reported and never judged: a table of what real networks do beside what theory says."""
+"""Observations: tables of measurements on real networks next to theory, reported and never judged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAUNCH = 4e-5
 """Seconds of a launch from Python: a pass of LeNet-300-100 forward and back, 17 of them, took 0.69 ms on an H200."""
 
 CLASSES = 10
-"""Those that a cost counts with where it is not told how many classes the images have."""
+"""Classes that a cost assumes where the number of classes of the images is not given."""
 
 
 def classes_of(point: Point) -> int:
@@ -30,7 +30,7 @@ def classes_of(point: Point) -> int:
 
 
 class Cost(NamedTuple):
-    """What one replicate at one point asks of a device.
+    """Demands of one replicate at one point on a device.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Cost(NamedTuple):
     flops
         Floating point operations of its products.
     launches
-        Operations that are no views, as the pretended device counts them.
+        Operations other than views, as the pretended device counts them.
     """
 
     memory: float
@@ -48,7 +48,7 @@ class Cost(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """At the stated rates.
+        """Seconds at the stated rates.
 
         >>> Cost(memory=0, flops=4e13, launches=1e5).seconds
         6.0
@@ -63,9 +63,9 @@ class Column:
     Attributes
     ----------
     score
-        Its name among those that `Observation.simulate` returns.
+        Name of the score among those that `Observation.simulate` returns.
     heading
-        What it is, in plain words with its symbol or unit.
+        Meaning of the score, in plain words with its symbol or unit.
     ratio
         Predicted over measured, so that 1 is perfect: drawn against a line at 1, and marked where far from it.
     """
@@ -86,7 +86,7 @@ def columns_of(headings: Mapping[str, str], *ratios: str) -> tuple[Column, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What real networks do beside what theory says of them: a table, reported and never judged.
+    """Measurements on real networks next to what theory says of them: a table, reported and never judged.
 
     Attributes
     ----------
@@ -120,16 +120,16 @@ class Observation:
     axis
         Label of the horizontal axis of its figure; the name of `along` where it is empty.
     on_host
-        What of it is computed on the CPU whatever the device of the run, if anything of weight is; draws aside.
+        The part that is computed on the CPU whatever the device of the run, if it costs much; draws aside.
     cost
-        What a replicate at a point asks of a device, if these sizes are for a GPU alone, see `on_a_gpu`; such an
-        observation has as many replicates in the full tier as it says. Before a run it is asked for the point with the
-        number of classes of the images, see `classes_of`.
+        Demands of a replicate at a point on a device, if these sizes are for a GPU alone, see `on_a_gpu`; the full tier
+        then draws `replicates`, not four times as many. Before a run it is called with the point and the number of
+        classes of the images, see `classes_of`.
     small
-        The id of the observation that draws the same at sizes for a CPU, if these are for a GPU.
+        The id of the same observation at sizes for a CPU, if these sizes are for a GPU.
     single
-        What of it is in single precision, if anything is, or hangs on the last digit otherwise: on another device its
-        numbers are others, by how much nobody knows.
+        The part that is in single precision or depends on the last digit, if any: on another device its numbers differ,
+        by an unknown amount.
     """
 
     id: str
@@ -166,20 +166,20 @@ def on_a_gpu(
     note: str,
     replicates: int = 1,
 ) -> Observation:
-    """The same observation at sizes that only a GPU can draw; it runs where there is one with the memory for them.
+    """Return the same observation at sizes for a GPU alone; it runs on one with enough memory.
 
     Parameters
     ----------
     small
-        That at sizes for a CPU, which tells what is drawn and shown.
+        The observation at sizes for a CPU, which defines what is drawn and shown.
     points
         The sizes for a GPU.
     cost
-        What a replicate at one of them asks.
+        Demands of a replicate at one of these points.
     note
-        What there is to see, which no CPU has shown.
+        What the table shows at these sizes, which no CPU has reached.
     replicates
-        At each point.
+        Number of replicates at each point.
     """
     return replace(
         small,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from verify.page import wording
-from verify.results import Census, Promise, Suite
+from verify.results import JudgedCounts, Promise, Suite
 
 STOPPED = ", the run was stopped"
 
@@ -15,12 +15,12 @@ def lines(suite: Suite) -> list[str]:
     return [census_line(suite.census), *promise_lines(suite.promises)]
 
 
-def census_line(census: Census) -> str:
+def census_line(census: JudgedCounts) -> str:
     """How many claims were judged of those asked for, and why the others of the registry were not.
 
-    >>> census_line(Census(known=495, asked=12, judged=12, left_out={"--paper": 400, "--tier smoke": 83}))
+    >>> census_line(JudgedCounts(known=495, asked=12, judged=12, left_out={"--paper": 400, "--tier smoke": 83}))
     '12 of 12 claims judged; 483 of 495 left out: 400 by --paper, 83 by --tier smoke'
-    >>> census_line(Census(known=3, asked=3, judged=1, missing=["a/b"]))
+    >>> census_line(JudgedCounts(known=3, asked=3, judged=1, missing=["a/b"]))
     '1 of 3 claims judged, the run was stopped; missing, dropped or renamed: a/b'
     """
     parts = [f"{census.judged} of {census.asked} claims judged" + STOPPED * (census.judged < census.asked)]

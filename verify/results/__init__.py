@@ -1,12 +1,12 @@
-"""What a run leaves behind: plain records and their JSON file, from which the report and every plot are drawn."""
+"""Results of a run: plain records and their JSON file, from which the report and every plot are drawn."""
 
 from verify.results.file import canonical, dumps, edited, load, save
 from verify.results.records import (
     OTHER_IMAGES,
     SCHEMA,
-    Census,
     Curve,
     InventoryRow,
+    JudgedCounts,
     Look,
     Observed,
     ObservedColumn,
@@ -28,9 +28,9 @@ from verify.results.records import (
 __all__ = [
     "OTHER_IMAGES",
     "SCHEMA",
-    "Census",
     "Curve",
     "InventoryRow",
+    "JudgedCounts",
     "Look",
     "Observed",
     "ObservedColumn",

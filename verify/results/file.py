@@ -28,7 +28,7 @@ from verify.results.records import (
 )
 
 NOT_FINITE = ("nan", "inf", "-inf")
-"""What has no number in JSON and is written as a string."""
+"""Numbers that JSON lacks, written as strings."""
 
 LARGEST_FILE = 1 << 26
 """Bytes; a run of every claim writes less than a twentieth of this."""
@@ -37,13 +37,13 @@ MOST_ITEMS, DEEPEST = 10_000, 16
 """Limits of one list or dictionary, and of the nesting in a free field: no run comes near them."""
 
 SMALLEST_PLACE = 1e-100
-"""Of a curve or an observation: beyond this, and beyond its inverse, the arithmetic of a drawing fails."""
+"""Smallest position of a curve or an observation: the arithmetic of a drawing fails beyond this and its inverse."""
 
-_SHOWN = 60
-"""Characters of a word that is not known."""
+_MOST_CHARACTERS = 60
+"""Most characters of an unknown word in a message."""
 
-_NAMED = 12
-"""Fields of a record that a message names; a row has four times as many."""
+_MOST_FIELDS = 12
+"""Most fields of a record that a message names; a row has four times as many."""
 
 INTEGERS = 1 << 128
 """Integers of a results file are counts and seeds, at least 0 and below this."""
@@ -61,27 +61,32 @@ def save(results: Results, path: Path) -> None:
 
 
 def dumps(results: Results) -> str:
-    """The results as JSON text, with their digest; NaN and infinity are strings there."""
-    return text(_plain(laid_out(results)) | {"sha256": results.sha256 or _digest(results)})
+    """Return the results as JSON text, with their digest; NaN and infinity are strings there."""
+    return text(_json_value(laid_out(results)) | {"sha256": results.sha256 or _digest(results)})
 
 
 def edited(results: Results) -> bool:
-    """Whether something has been changed since the run wrote it."""
+    """Whether the results have been changed since the run wrote them."""
     return bool(results.sha256) and results.sha256 != _digest(results)
 
 
 def _digest(results: Results) -> str:
-    """Of what the file says, however it is laid out."""
+    """Return the sha256 of a file's content, whatever its layout."""
     return hashlib.sha256(canonical(laid_out(replace(results, sha256=""))).encode()).hexdigest()
 
 
 def canonical(value: Any) -> str:
-    """A record, or a value of one, as the one text that stands for it: 1 and 1.0 are the same there.
+    """Return the canonical text of a record, or of a value of one: 1 and 1.0 have the same text.
 
     >>> canonical({"b": (1.0, float("nan")), "a": 2**70}), canonical(0.5)
     ('{"a":1180591620717411303424,"b":[1,"nan"]}', '0.5')
     """
-    return json.dumps(_whole(_plain(_as_dict(value))), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return json.dumps(
+        _floats_to_integers(_json_value(_as_dict(value))),
+        sort_keys=True,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
 
 
 def _as_dict(value: Any) -> Any:
@@ -90,11 +95,11 @@ def _as_dict(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def _whole(value: Any) -> Any:
+def _floats_to_integers(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _whole(item) for key, item in value.items()}
+        return {key: _floats_to_integers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_whole(item) for item in value]
+        return [_floats_to_integers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -106,7 +111,7 @@ def load(path: Path) -> Results:
     ValueError
         If there is no such file, or it is not a results file of this version.
     """
-    content = _content(path)
+    content = _read_bytes(path)
     try:
         raw = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
     except (ValueError, RecursionError):
@@ -117,12 +122,12 @@ def load(path: Path) -> Results:
         known = f"{FULL} or {SCHEMA}"
         raise ValueError(f"results file {path} must have schema {known}; run losscurv report again")
     try:
-        return _decoded(Results, raw, "results")
+        return _decode(Results, raw, "results")
     except (TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
 
 
-def _content(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         status = path.stat()
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):  # a pipe may never end
@@ -140,42 +145,40 @@ def _content(path: Path) -> bytes:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise TypeError(f"a name stands twice among {', '.join(list(made)[:4])}")
+        raise TypeError(f"a name occurs twice among {', '.join(list(made)[:4])}")
     return made
 
 
-def _decoded(kind: Any, value: Any, where: str) -> Any:
-    """A value of JSON as what the annotation says, checked all the way down."""
+def _decode(kind: Any, value: Any, where: str) -> Any:
+    """Decode a JSON value as its annotation says, checked all the way down."""
     plain, inner = get_origin(kind) or kind, get_args(kind)
     if plain is UnionType:
-        return None if value is None else _decoded(inner[0], value, where)
+        return None if value is None else _decode(inner[0], value, where)
     if is_dataclass(plain):
         return _record(plain, value, where)
     if plain is list and inner[0] in TABLES and isinstance(value, dict):
-        value = _untabled(inner[0], value, where)
+        value = _records_of_table(inner[0], value, where)
     if plain is float:
         value = _number(value)
     if plain is Any:
-        return _numbers(value, where)
+        return _restore_non_finite(value, where)
     if type(value) is not plain:
         raise TypeError(f"{where} must be a {plain.__name__}, got a {type(value).__name__}")
     if plain is int and not 0 <= value < INTEGERS:
         raise TypeError(f"{where} must be at least 0 and below 2**128")
     _require_few(value, where)
     if plain is dict:
-        return {key: _decoded(inner[1], item, f"{where}.{key}") for key, item in value.items()}
+        return {key: _decode(inner[1], item, f"{where}.{key}") for key, item in value.items()}
     return (
-        [_decoded(inner[0], item, f"{where}[{i}]") for i, item in enumerate(value)]
-        if plain is list
-        else value
+        [_decode(inner[0], item, f"{where}[{i}]") for i, item in enumerate(value)] if plain is list else value
     )
 
 
-def _untabled(kind: Any, table: dict[str, Any], where: str) -> list[dict[str, Any]]:
-    """A table of the file as a record for each of its lines."""
+def _records_of_table(kind: Any, table: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    """Return a table of the file as one record per line."""
     types = _types(kind)
     if table.keys() != types.keys():
-        raise TypeError(f"{where} must have the fields {_listed(types)}")
+        raise TypeError(f"{where} must have the fields {_list_names(types)}")
     for name, column in table.items():
         if not isinstance(column, list):
             raise TypeError(f"{where}.{name} must be a list, got a {type(column).__name__}")
@@ -185,27 +188,27 @@ def _untabled(kind: Any, table: dict[str, Any], where: str) -> list[dict[str, An
     return [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
 
 
-def _listed(names: Mapping[str, Any]) -> str:
-    """The first names of many: a message fits a few lines."""
-    shown = list(names)[:_NAMED]
-    return ", ".join(shown) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+def _list_names(names: Mapping[str, Any]) -> str:
+    """List the first of many names, so that a message fits a few lines."""
+    shown = list(names)[:_MOST_FIELDS]
+    return ", ".join(shown) + (f" and {len(names) - _MOST_FIELDS} more" if len(names) > _MOST_FIELDS else "")
 
 
 def _record(kind: Any, value: Any, where: str) -> Any:
     types = _types(kind)
     if not isinstance(value, dict) or not needed(kind) <= value.keys() <= types.keys():
-        raise TypeError(f"{where} must have the fields {_listed(types)}")
-    made = kind(**{name: _decoded(types[name], item, f"{where}.{name}") for name, item in value.items()})
+        raise TypeError(f"{where} must have the fields {_list_names(types)}")
+    made = kind(**{name: _decode(types[name], item, f"{where}.{name}") for name, item in value.items()})
     for problem in _problems(made):
         raise TypeError(f"{where} must {problem}")
     return made
 
 
 def _problems(made: Any) -> Iterator[str]:
-    """What the types alone do not say and the page relies on."""
+    """Yield the rules that a record breaks beyond its types, which the page relies on."""
     for (kind, name), words in WORDS.items():
         if isinstance(made, kind) and getattr(made, name) not in words:
-            yield f"have one of {', '.join(words)} as {name}, got {getattr(made, name)[:_SHOWN]!a}"
+            yield f"have one of {', '.join(words)} as {name}, got {getattr(made, name)[:_MOST_CHARACTERS]!a}"
     if isinstance(made, Curve):
         if not made.x or not all(map(_drawable, made.x)):
             yield "have places on its axis, all of a size that can be drawn"
@@ -258,26 +261,26 @@ def _types(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _plain(value: Any) -> Any:
-    """NaN and infinity as strings: JSON has neither."""
+def _json_value(value: Any) -> Any:
+    """Return a value for JSON, with NaN and infinity, which it lacks, as strings."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value
 
 
-def _numbers(value: Any, where: str, depth: int = 0) -> Any:
-    """What a dictionary of any values holds, its NaN and infinities numbers again."""
+def _restore_non_finite(value: Any, where: str, depth: int = 0) -> Any:
+    """Return a JSON value with its NaN and infinities as numbers again."""
     _require_few(value, where)
     if depth > DEEPEST:
         raise TypeError(f"{where} must be nested at most {DEEPEST} deep")
     if isinstance(value, dict):
-        return {key: _numbers(item, where, depth + 1) for key, item in value.items()}
+        return {key: _restore_non_finite(item, where, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_numbers(item, where, depth + 1) for item in value]
+        return [_restore_non_finite(item, where, depth + 1) for item in value]
     if isinstance(value, int) and not -INTEGERS < value < INTEGERS:
         raise TypeError(f"{where} must have integers below 2**128")
     return float(value) if value in NOT_FINITE else value

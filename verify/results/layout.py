@@ -1,6 +1,6 @@
-"""How a run stands in its file: briefly, and a line for each row, so that files can be compared line by line.
+"""Layout of the results file: default values left out, and a line for each row, so that diffs are readable.
 
-What holds its default is left out, and records that come in their thousands stand as tables: a field, then its values.
+Records that come in their thousands are tables: a field, then its values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLES = (Look, ProfilePoint, RivalOutcome, Spread, Violation)
 
 
 def laid_out(results: Results) -> dict[str, Any]:
-    """A run as its file has it, all fields of the run itself and of its records those that say something."""
+    """Return a run as its file has it: all fields of the run, and fields of its records that are not the default."""
     return asdict(results) if results.schema <= FULL else _brief(results)
 
 
@@ -31,9 +31,11 @@ def _brief(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _brief(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        unsaid, told = _defaults(type(value)), ((f.name, getattr(value, f.name)) for f in fields(value))
+        defaults, values = _defaults(type(value)), ((f.name, getattr(value, f.name)) for f in fields(value))
         return {
-            name: _brief(item) for name, item in told if name not in unsaid or not _same(item, unsaid[name])
+            name: _brief(item)
+            for name, item in values
+            if name not in defaults or not _same(item, defaults[name])
         }
     return value
 
@@ -43,25 +45,25 @@ def _table(records: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def _same(value: Any, default: Any) -> bool:
-    """-0.0 is not 0.0 here."""
+    """Whether a value is its default; -0.0 is not 0.0 here."""
     return value == default and repr(value) == repr(default)
 
 
 @cache
 def _defaults(kind: type) -> dict[str, Any]:
-    """What a file need not say of a record; of the run itself it says all."""
+    """Return the default values of a record, which its file leaves out; those of the run itself are written."""
     made = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(kind)}
     return {name: value for name, value in made.items() if value is not MISSING and kind is not Results}
 
 
 @cache
 def needed(kind: type) -> frozenset[str]:
-    """The fields that a file must say of a record."""
+    """Return the fields that a file must have of a record."""
     return frozenset(f.name for f in fields(kind)) - _defaults(kind).keys()
 
 
 def text(plain: Mapping[str, Any]) -> str:
-    r"""JSON with a line for each item of its lists and for each of its other parts.
+    r"""Return JSON with a line for each item of its lists and for each of its other parts.
 
     >>> print(text({"a": [1, {"b": 2}], "c": {"d": []}}), end="")
     {

@@ -1,4 +1,4 @@
-"""Where the points of a row stand on its curves, and whether these pass through what the table says there."""
+"""Positions of a row's points on its curves, and whether the curves pass through the table's values there."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CLOSE = 1e-6
 
 
 def same_line(one: Curve, other: Curve) -> bool:
-    """Whether two curves are one line, but for their digits: compared where both have a place, of which there is one.
+    """Whether two curves are the same line up to rounding, compared at their common positions, of which one must exist.
 
-    How many places a line takes to look smooth is nothing that a verdict rests on.
+    Curves may have other numbers of positions, which no verdict depends on.
     """
     if one.rivals.keys() != other.rivals.keys():
         return False
@@ -35,33 +35,33 @@ def spans_decades(values: Sequence[float]) -> bool:
 
 
 def known_at_points_only(row: Row) -> bool:
-    """Whether predictions were made from what was measured: between the points there is nothing to draw."""
+    """Whether predictions read measured inputs, so that there is nothing to draw between the points."""
     return any(point.inputs for point in row.points)
 
 
 def drawn_at_points_only(row: Row) -> bool:
     """Whether there is nothing to draw between the points.
 
-    Predictions were made from what was measured, or a point has settings of its own: the line through it is that of no
-    other, and leads past the others' predictions.
+    Predictions read measured inputs, or a point has settings of its own: the line through it belongs to no other point
+    and misses the others' predictions.
     """
-    return known_at_points_only(row) or _apart(row)
+    return known_at_points_only(row) or _has_single_point_curves(row)
 
 
-def _apart(row: Row) -> bool:
-    """Whether a curve passes a single point, and is not that of the other points."""
+def _has_single_point_curves(row: Row) -> bool:
+    """Whether a curve has a single point, and differs from the curve of the other points."""
     places = [place for _, place in on_axis(row)]
     alone = len(row.curves) > 1 and any(places.count(k) < 2 for k in range(len(row.curves)))
     return alone and any(curve.predicted != row.curves[0].predicted for curve in row.curves)
 
 
 def others(curve: Curve) -> dict[str, Any]:
-    """The parameters that do not change along a curve."""
+    """Return the parameters that do not change along a curve."""
     return {name: value for name, value in curve.at.items() if name != curve.axis}
 
 
 def on_axis(row: Row) -> Iterator[tuple[PointOutcome, int | None]]:
-    """Points with a place on the axis of the curves, each with the number of its curve, if it is drawn."""
+    """Yield the points on the axis of the curves, each with the number of its curve, if it is drawn."""
     axis = row.curves[0].axis
     for point in row.points:
         if isinstance(point.parameters.get(axis), int | float):
@@ -70,7 +70,7 @@ def on_axis(row: Row) -> Iterator[tuple[PointOutcome, int | None]]:
 
 
 def strays(row: Row) -> Iterator[str]:
-    """What is drawn at a point of the row and is not the number that stands there, each as where it is."""
+    """Yield the places where a curve of the row differs from the table's number at that point."""
     for point, place in on_axis(row) if row.curves else ():
         if place is not None:
             yield from _strays_at(row.curves[place], point)
@@ -90,7 +90,7 @@ def _strays_at(curve: Curve, point: PointOutcome) -> Iterator[str]:
 
 
 def _same(drawn: float, stated: float, margin: float) -> bool:
-    """Whether two numbers are one; what is no number or has no end is a gap in a curve."""
+    """Whether two numbers are the same within `CLOSE`; a number that is not finite is a gap in a curve."""
     if not (math.isfinite(drawn) and math.isfinite(stated)):
         return not (math.isfinite(drawn) or math.isfinite(stated))
     slack = CLOSE * margin if 0 < margin < math.inf else 0.0

@@ -15,10 +15,10 @@ from verify.model.inventory import Status
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_OF_POINTS = ("verdict", "predicted", "measured", "lower", "upper", "margin", "replicates")
-"""Columns of a row, beside the parameters of its points."""
+_POINT_COLUMNS = ("verdict", "predicted", "measured", "lower", "upper", "margin", "replicates")
+"""Columns of a row after the parameters of its points."""
 
-_DRAWN = 60
+_MOST_ROWS_DRAWN = 60
 """Most rows in the picture of a run."""
 
 SCHEMA = 8
@@ -37,7 +37,7 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True)
 class RivalOutcome:
-    """A rival formula at one point: its value, its distance from the theory in margins, and whether it is excluded."""
+    """Rival formula at one point: its value, its distance from the theory in margins, and whether it is excluded."""
 
     name: str
     value: float
@@ -55,7 +55,7 @@ class Violation:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfilePoint:
-    """What an estimand was made of, at `x`: a mean at this size, or a distribution function."""
+    """Point of an estimand's figure at `x`: a mean at this size, or a distribution function."""
 
     x: float
     measured: float
@@ -68,9 +68,9 @@ class ProfilePoint:
 class PointOutcome:
     """One claim at one set of parameters.
 
-    `statistical`, `numerical` and `size_model` are the parts of the half-width; `needed` estimates the replicates an
-    undecided claim still asks for; `slack` is what was measured over its bound; `rivals_replicates` tells by how many
-    replicates rivals were told apart where the verdict needed fewer. For identities `measured` is the
+    `statistical`, `numerical` and `size_model` are the parts of the half-width; `needed` estimates the replicates that
+    decide an undecided claim; `slack` is the measured value over its bound; `rivals_replicates` is the number of
+    replicates that excluded the rivals where the verdict needed fewer. For identities `measured` is the
     relative difference of the two routes, `predicted` is 0 and `margin` the tolerance.
     """
 
@@ -113,18 +113,17 @@ class Curve:
 class Row(Result):
     """One line of the report: a claim in one reading.
 
-    `reading` is "theory", "corrected" (another row shows a misprint) or "as our copy reads"; `standing` says how it
-    stands to the paper, whose own words on it are `words`, at `place`; `slip`: of the text conversion, is likely.
-    `registered` tells when margin, points and rivals were declared and every change of them since; empty where the
-    paper keeps no ledger. `no_theory` is why the claim reads no function of theory; empty where it reads one.
-    `sensitivity` is the smallest error of the theory that a run as sharp as this one is sure to
-    tell: a fraction of the prediction where the margin is `relative`, else in its unit; None without an interval.
-    `pilot` says what of its bound or margin was set after pilot draws, `may_be_undecided` why it may end undecided.
-    `says` is the claim in a sentence without formulas, `topic` the room of its paper that it stands in, `code` the file
-    and line of what draws or computes its scores, and `symbols` the meaning of the letters of its statement, in LaTeX,
-    as far as its paper lists them.
-    `logarithm` is the base where its numbers are logarithms; empty where they are plain. `root` is 2 where the square
-    of the quantity of the paper is measured.
+    `reading` is "theory", "corrected" (another row shows a misprint) or "as our copy reads"; `standing` is its relation
+    to the paper, whose own words on it are `words`, at `place`; `slip`: a slip of the text conversion is likely.
+    `registered` says when margin, points and rivals were declared and every change of them since; empty where the paper
+    keeps no ledger. `no_theory` is why the claim reads no function of theory; empty where it reads one. `sensitivity`
+    is the smallest error of the theory that a run as sharp as this one is sure to detect: a fraction of the prediction
+    where the margin is `relative`, else in its unit; None without an interval. `pilot` is the part of its bound or
+    margin that was set after pilot draws, `may_be_undecided` why it may end undecided. `says` is the claim in a
+    sentence without formulas, `topic` the module of its paper that holds it, `code` the file and line of what draws or
+    computes its scores, and `symbols` the meaning of the letters of its statement, in LaTeX, as far as its paper lists
+    them. `logarithm` is the base where its numbers are logarithms; empty where they are plain. `root` is 2 where the
+    square of the quantity of the paper is measured.
     """
 
     id: str
@@ -177,21 +176,21 @@ class Row(Result):
         sizes = dict.fromkeys(name for at in self.points for name in at.parameters)
         return {
             **{name: [_cell(at.parameters.get(name)) for at in self.points] for name in sizes},
-            **{name: [getattr(at, name) for at in self.points] for name in _OF_POINTS},
+            **{name: [getattr(at, name) for at in self.points] for name in _POINT_COLUMNS},
         }
 
     def _brief(self) -> Sequence[str]:
         columns = self._columns()
-        sizes = [name for name in columns if name not in _OF_POINTS]
-        told = [name for name in sizes if len(set(columns[name])) > 1 or len(self.points) == 1]
-        return [*told, *_OF_POINTS[:5]]
+        sizes = [name for name in columns if name not in _POINT_COLUMNS]
+        varying = [name for name in sizes if len(set(columns[name])) > 1 or len(self.points) == 1]
+        return [*varying, *_POINT_COLUMNS[:5]]
 
     def _inches(self) -> tuple[float, float]:
-        return (5.2, 0.9) if not self.points else (5.2, _pages("panels").row_panels(self)[0].total)
+        return (5.2, 0.9) if not self.points else (5.2, _page_module("panels").row_panels(self)[0].total)
 
     def _draw(self, axes: Axes) -> None:
         if self.points:
-            _pages("panels").row_panels(_pages("wording").legible(self))[0].draw(axes)
+            _page_module("panels").row_panels(_page_module("wording").legible(self))[0].draw(axes)
         else:
             axes.set_title(f"{self.verdict}: nothing was measured")
 
@@ -207,7 +206,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedColumn:
-    """What stands in a column; a ratio is predicted over measured."""
+    """Column of an observation; a ratio is predicted over measured."""
 
     score: str
     heading: str
@@ -232,9 +231,9 @@ class ObservedGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What real networks did beside what theory says: a table that nothing judges.
+    """Measurements on real networks next to what theory says: a table that is not judged.
 
-    `along` is the parameter that runs along the lines of a group, if one does; a crash leaves an `error` and no groups.
+    `along` is the parameter that runs along the lines of a group, if any; a crash leaves an `error` and no groups.
     """
 
     id: str
@@ -257,7 +256,7 @@ class Observed:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """An experiment at one point: how many replicates, how long, and the hash of every score drawn."""
+    """Run of an experiment at one point: replicates, seconds, and the hash of every score drawn."""
 
     experiment: str
     parameters: dict[str, Any]
@@ -268,7 +267,7 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class InventoryRow:
-    """An entry of a paper, where it stands, and what judges or shows it; `ours` says that no paper states it."""
+    """Entry of a paper, its status, and what judges or shows it; `ours`: no paper states it."""
 
     paper: str
     id: str
@@ -293,16 +292,16 @@ class PaperRow:
 
 
 OTHER_IMAGES = "other images, --data"
-"""What leaves out claims that images of a run's own are needed for, see `Census.left_out`."""
+"""Key in `JudgedCounts.left_out` of claims that need images other than those of the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Census:
-    """How many claims there are, were asked for and were judged.
+class JudgedCounts:
+    """Numbers of claims known, asked for and judged.
 
-    `left_out` counts those that were not asked for, by what left them out; fewer judged than asked for means that the
-    run was stopped. `missing` are registered and neither withdrawn nor there, so dropped or renamed; `withdrawn` says
-    when.
+    `left_out` counts claims that were not asked for, by the option that left them out. Fewer judged than asked for
+    means that the run was stopped. `missing` claims are registered, not withdrawn, and gone: dropped or renamed.
+    `withdrawn` has the date of each withdrawal.
     """
 
     known: int = 0
@@ -315,9 +314,9 @@ class Census:
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """The chance `error` that any of the `decided` verdicts is wrong, of those decided by sampling.
+    """Chance `error` that any of the `decided` verdicts, reached by sampling, is wrong.
 
-    `paper` is the one whose family it is, empty for the papers of this package, which share one.
+    `paper` is the paper whose family of intervals it is; empty for the papers of this package, which share one.
     """
 
     paper: str
@@ -328,7 +327,7 @@ class Promise:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """How the run was made; everything that differs between machines stands in `host`.
+    """Settings of the run; everything that differs between machines is in `host`.
 
     `ledger` is the sha256 of all that the claims have declared; `draws` says where normal tensors came from, the
     `streams` of the CPU or a generator that is `counted` on the device.
@@ -348,7 +347,7 @@ class Suite:
     host: dict[str, Any] = field(repr=False)
     papers: list[PaperRow] = field(repr=False)
     ledger: str = ""
-    census: Census = field(default_factory=Census)
+    census: JudgedCounts = field(default_factory=JudgedCounts)
     promises: list[Promise] = field(default_factory=list[Promise])
     draws: str = "streams"
 
@@ -375,15 +374,15 @@ class Results(Result):
         return ("id", "verdict", "predicted", "measured", "deviation")
 
     def _headline(self) -> str:
-        return _pages("terminal").tally(self.rows, self.observations)
+        return _page_module("terminal").tally(self.rows, self.observations)
 
     def _columns(self) -> Columns:
-        wording = _pages("wording")
+        wording = _page_module("wording")
         points = [wording.telling(row) for row in self.rows]
         of_rows = ("id", "claim", "reading", "verdict", "expected", "surprise")
         return {
             **{name: [getattr(row, name) for row in self.rows] for name in of_rows},
-            **{name: [getattr(point, name, None) for point in points] for name in _OF_POINTS[1:]},
+            **{name: [getattr(point, name, None) for point in points] for name in _POINT_COLUMNS[1:]},
             "deviation": [math.nan if point is None else wording.deviation(point) for point in points],
         }
 
@@ -391,29 +390,31 @@ class Results(Result):
         """Rows of a picture, in their order: all, or those farthest from what was predicted."""
         far = self._columns()["deviation"]
         order = sorted(range(len(self.rows)), key=lambda k: 0.0 if math.isnan(far[k]) else -abs(far[k]))
-        return [self.rows[k] for k in sorted(order[:_DRAWN])]
+        return [self.rows[k] for k in sorted(order[:_MOST_ROWS_DRAWN])]
 
     def _inches(self) -> tuple[float, float]:
         rows = self._farthest()
         return 7.4, 0.8 + 0.19 * (len(rows) + len({row.paper for row in rows}))
 
     def _draw(self, axes: Axes) -> None:
-        _pages("plots").draw_deviations(axes, self._farthest())
-        if len(self.rows) > _DRAWN:
-            axes.set_title(f"the {_DRAWN} of {len(self.rows)} readings farthest from their prediction")
+        _page_module("plots").draw_deviations(axes, self._farthest())
+        if len(self.rows) > _MOST_ROWS_DRAWN:
+            axes.set_title(
+                f"the {_MOST_ROWS_DRAWN} of {len(self.rows)} readings farthest from their prediction"
+            )
 
     def summary(self) -> str:
         """Return what ``losscurv report`` prints at its end."""
-        return _pages("summary").closing_text(self) + "\n"
+        return _page_module("summary").closing_text(self) + "\n"
 
 
 def _cell(value: Any) -> Any:
-    """A parameter as a cell: lists and records as text."""
+    """Return a parameter as a table entry: lists and records as text."""
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _pages(name: str) -> Any:
-    """The module that shows it, by its name: those of the page import these records."""
+def _page_module(name: str) -> Any:
+    """Import a module of the page by its name: late, as these modules import the records."""
     return import_module(f"verify.page.{name}")
 
 
@@ -428,4 +429,4 @@ WORDS: dict[tuple[type, str], tuple[str, ...]] = {
     (InventoryRow, "status"): tuple(Status),
     (Suite, "draws"): ("streams", "counted"),
 }
-"""Fields that take some words only."""
+"""Fields with a fixed set of words."""

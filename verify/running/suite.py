@@ -26,7 +26,7 @@ from verify.model import (
     Verdict,
 )
 from verify.model.observation import Observation
-from verify.results import Census, Observed, PaperRow, Promise, Results, Row, Suite
+from verify.results import JudgedCounts, Observed, PaperRow, Promise, Results, Row, Suite
 from verify.running.commits import commit
 from verify.running.engine import Session
 from verify.running.options import require_writable
@@ -231,7 +231,7 @@ def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
             for paper in registry.papers(only)
         ],
         ledger=register.digest(register.ledgers(only)),
-        census=Census(
+        census=JudgedCounts(
             known=len(registry.claims(only)),
             asked=len(request.claims),
             judged=len({row.claim for row in rows}),

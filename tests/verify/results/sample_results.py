@@ -11,8 +11,8 @@ from tests.verify.results.sample_rows import point, row
 from tests.verify.results.sample_statistics import exact_rows, statistical_rows, surprises
 from verify.claims import registry
 from verify.results import (
-    Census,
     InventoryRow,
+    JudgedCounts,
     PaperRow,
     PointOutcome,
     Promise,
@@ -80,7 +80,7 @@ def sample() -> Results:
             intervals_allowed=1024,
             selection="all",
             ledger="0123456789abcdef" * 4,
-            census=Census(
+            census=JudgedCounts(
                 known=14,
                 asked=12,
                 judged=12,

@@ -33,7 +33,7 @@ AGAIN = "; run losscurv report again"
         *((content, f"must have schema {FULL} or {SCHEMA}{AGAIN}") for content in (
             b"[]", b"null", b"{}", b'{"schema": "8"}', b'{"schema":99}', b'{"schema":NaN}',
         )),
-        (b'{"rows":[{"id":1,"id":2}]}', "a name stands twice among id"),
+        (b'{"rows":[{"id":1,"id":2}]}', "a name occurs twice among id"),
     ],
 )  # fmt: skip
 def test_what_is_no_results_file_is_refused(tmp_path: Path, content: bytes, match: str) -> None:

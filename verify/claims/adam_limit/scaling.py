@@ -25,12 +25,12 @@ MALLADI = "Malladi, Lyu, Panigrahi and Arora (2022), arXiv 2205.10287"
 
 
 def _setting(p: Any) -> dict[str, Any]:
-    """Of Adam at the batch size that the setting is for."""
+    """Arguments of the rules for Adam: its setting at the batch size that the point is for."""
     return {"rate": p.rate, "momentum": p.momentum, "second": p.second, "damping": p.damping}
 
 
 def _square_root_rule(p: Any, growth: int) -> tuple[adam.AdamSetting, rules.Rule]:
-    """At a batch `growth` times as large."""
+    """Adam's setting at a batch `growth` times as large, by the square-root rule."""
     own = adam.square_root_rule(float(growth), **_setting(p))
     return own, rules.Rule(momentum=own.momentum, second=own.second, damping=own.damping)
 
@@ -128,7 +128,7 @@ def _otherwise(p: Any, rate_power: float, averages: bool) -> adam.AdamMoments:
 
 
 def samples_kept(block: Block, point: Point) -> Arrays:
-    """Of two averages of squares over different samples: their difference now times that `lag` samples later."""
+    """Correlation over `lag` samples of the difference between two averages of squares over different samples."""
     import torch
 
     size, lag = point.batch_size, point.lag // point.batch_size
@@ -159,7 +159,7 @@ KEPT = Experiment(
 )
 
 
-def _kept(p: Any) -> float:
+def _share_kept(p: Any) -> float:
     """Share of what an average held that is left `lag` samples later."""
     return 2.0 ** -float(p.lag / adam.half_life(p.second, batch_size=p.known))
 
@@ -230,7 +230,7 @@ SCALING_CLAIMS = (
         experiment=KEPT,
         kind=Kind.RATIO,
         score=("product", "square"),
-        predict=_kept,
+        predict=_share_kept,
         margin=0.03,
         margin_reason="exact for an average that has settled",
         rivals={

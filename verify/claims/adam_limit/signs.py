@@ -31,7 +31,7 @@ class Coupled(NamedTuple):
 
 @cache
 def coupled_quadratic(dim: int, coupling: float, size: float) -> Coupled:
-    """What all replicates of a point share: weights that pull each other, gradients `size` times as large as noise."""
+    """Quadratic that all replicates of a point share: coupled weights, gradients `size` times as large as noise."""
     rng = fixture(0, f"adam_limit/coupled {dim} {coupling} {size}")
     hessian: Any = np.diag(rng.uniform(0.7, 1.3, dim)) + coupling
     weights = rng.uniform(0.4, 1.6, dim)

@@ -1,4 +1,4 @@
-"""Where Adam loses its stability: exactly on quadratics with a fixed preconditioner, and on small networks."""
+"""Stability limits of Adam: exact on quadratics with a fixed preconditioner, measured on small networks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from verify.model.domains import Between, Domain
 COHEN = "Cohen et al. (2022), arXiv 2207.14484"
 
 PRODUCTS = 14
-"""With a Hessian, for its largest eigenvalue: residuals of a few hundredths of it at most, which enter squared."""
+"""Hessian products for its largest eigenvalue: residuals of at most a few hundredths of it, which enter squared."""
 
 
 def off_the_edge(rng: np.random.Generator, point: Point, *, edge: Any = adam.adaptive_edge) -> float:
-    """How far a step is from keeping what oscillates at the edge, from growing above it, and from decaying below it.
+    """Largest error of the edge: a step must keep an oscillation there, let it grow above, and let it decay below.
 
-    By the map of a step on weights and average gradients, with a fixed preconditioner.
+    From the map of a step on weights and average gradients, with a fixed preconditioner.
     """
     factor = rng.standard_normal((point.dim, point.dim + 1))
     hessian, diagonal = factor @ factor.T, np.exp(rng.standard_normal(point.dim))

@@ -1,4 +1,4 @@
-"""Networks on real images: their batches beside theorems 4 and 7 and the own-direction law; stable learning rates."""
+"""Networks on real images: their batches next to theorems 4 and 7 and the own-direction law; stable learning rates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 class Noise(NamedTuple):
-    """What the formulas read: lambda_1, P sigma^2, the noise along v_1, and the coefficient of second order."""
+    """Measured inputs of the formulas: lambda_1, P sigma^2, the noise along v_1, the second-order coefficient."""
 
     eigenvalue: float
     total: float
@@ -76,7 +76,7 @@ def standardised(images: Floats) -> Floats:
 
 
 def noise_of(samples: Any, rng: np.random.Generator, vectors: Any) -> Noise:
-    """By algorithm 1 as corrected, and from the products with v_1; curvature below the k-th direction counts as 0."""
+    """Noise by algorithm 1 as corrected and by products with v_1; curvature below the k-th direction counts as 0."""
     probes = _probes(samples, rng)
     total = fluctuation(samples, probes)
     first = samples.project(vectors[None])
@@ -115,7 +115,7 @@ def theorem_7_as_our_copy_reads(eigenvalue: float, variance: float, ratio: Float
 
 
 def formulas(noise: Noise, dim: int, sizes: Sequence[int], total: int) -> Arrays:
-    """What each formula says of the top eigenvalue of a batch."""
+    """Return the prediction of each formula for the top eigenvalue of a batch."""
     sigma = float(batch_hessian.element_variance(noise.total, dim=dim)) ** 0.5
     batch = {"batch_size": np.array(sizes, dtype=float), "dataset_size": float(total)}
     ratio = dim * (1 / batch["batch_size"] - 1 / total)
@@ -147,20 +147,26 @@ def law_of(found: Any) -> own_direction.OwnDirections:
 CLASSES = 10
 
 
-# --- theorems 4 and 7 beside the own-direction law ------------------------------------------------------------
+# --- theorems 4 and 7, and the own-direction law ------------------------------------------------------------
 
 
 def small_network_batches(block: Block, point: Point) -> Arrays:
-    """Top eigenvalues of batches of a small network beside every prediction for them."""
+    """Top eigenvalues of batches of a small network next to every prediction for them."""
     return stacked_rows(
-        [_beside_predictions(small_perceptron(rng, point, block.device), rng, point) for rng in block.streams]
+        [
+            _compare_predictions(small_perceptron(rng, point, block.device), rng, point)
+            for rng in block.streams
+        ]
     )
 
 
 def wide_network_batches(block: Block, point: Point) -> Arrays:
-    """The same for LeNet-300-100."""
+    """Top eigenvalues of batches of LeNet-300-100 next to every prediction for them."""
     return stacked_rows(
-        [_beside_predictions(lenet_perceptron(rng, point, block.device), rng, point) for rng in block.streams]
+        [
+            _compare_predictions(lenet_perceptron(rng, point, block.device), rng, point)
+            for rng in block.streams
+        ]
     )
 
 
@@ -169,7 +175,7 @@ def stacked_rows(rows: Sequence[Arrays]) -> Arrays:
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) -> Arrays:
+def _compare_predictions(samples: Any, rng: np.random.Generator, point: Point) -> Arrays:
     vectors = measured.top_eigenvectors(samples, 10)
     pairs = measured.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
@@ -203,7 +209,7 @@ def _disjoint(samples: Any, rng: np.random.Generator, size: int, passes: int) ->
 
 
 def _top(samples: Any, pairs: Any, batches: NDArray[np.intp]) -> Floats:
-    """Of single samples the eigenvalues are there already."""
+    """Top eigenvalue of each batch; for single samples they are known already."""
     if batches.shape[1] == 1:
         return pairs.values.double().cpu().numpy()[batches[:, 0]]
     return measured.batch_tops(samples, batches, tolerance=1e-3)

@@ -66,16 +66,16 @@ def rates(matrices: Array, batch_size: int) -> Rates:
 
 
 def outside(rng: np.random.Generator, point: Point, *, low: str = "lower", high: str = "upper") -> float:
-    """How far the limit lies outside of two of the rates, relative to itself; with one parameter, away from them."""
+    """Relative distance of the limit from the interval of two rates; with one parameter, from both of them."""
     found = rates(samples_of(rng, point), point.batch_size)
     sides = getattr(found, low) / found.exact - 1, 1 - getattr(found, high) / found.exact
     return max(map(abs, sides)) if point.dim == 1 else max(0.0, *sides)
 
 
 def wrong_growth(rng: np.random.Generator, point: Point, *, at: str = "exact") -> float:
-    """How far the second moment is from standing still at a rate, growing above and decaying below it.
+    """Error of a rate said to keep the second moment, which must grow above it and decay below it.
 
-    Over every batch there is. Directions without curvature stand still at any rate.
+    The moment is a mean over every possible batch. Directions without curvature stand still at any rate.
     """
     matrices = samples_of(rng, point)
     batches, rate = (
@@ -87,9 +87,9 @@ def wrong_growth(rng: np.random.Generator, point: Point, *, at: str = "exact") -
 
 
 def off_the_curve(rng: np.random.Generator, point: Point, *, rule: str = "") -> float:
-    """How far limits at growing batch sizes break: growing, at most linearly, above the curve through both ends.
+    """Violation of the law of limits over batch sizes: growing, at most linearly, above the curve through both ends.
 
-    And how far that curve misses the end that it was not started from.
+    Also the distance by which the curve from one end misses the other.
     """
     matrices, count = samples_of(rng, point), point.samples
     found = np.array([rates(matrices, size).exact for size in range(1, count + 1)])
@@ -123,15 +123,15 @@ def exponent_error(
     divisor: int = 1,
     infinite: bool = False,
 ) -> float:
-    """How far the mean exponent between two batch sizes is from the slope of the stable rates found there.
+    """Distance of the mean exponent between two batch sizes from the slope of the stable rates found there.
 
-    Along one direction. Rates are tried: at the stable one the second moment over every batch stands still.
+    Along one direction. The stable rate, found by trial, keeps the second moment over every batch.
     The exponent is averaged in log b, by Gauss-Legendre.
     """
     curvatures = samples_of(rng, point)
     count, mean = point.samples, float(curvatures.mean())
     sizes = np.array([point.batch_size, min(point.batch_size + point.more, count - 1)])
-    found = [_still(optimisers.all_batches(curvatures, int(size)), 2 / mean) for size in sizes]
+    found = [_stable_rate(optimisers.all_batches(curvatures, int(size)), 2 / mean) for size in sizes]
     low, high = np.log(sizes / (1 - sizes / count))
     nodes, weights = np.polynomial.legendre.leggauss(24)
     effective = np.exp((low + high) / 2 + (high - low) / 2 * nodes)
@@ -141,12 +141,12 @@ def exponent_error(
         batch_size=effective / (1 + effective / count),
         dataset_size=np.inf if infinite else count,
     )
-    told = np.vectorize(rule)(exponents) if rule else exponents
-    return abs(float(np.log(found[1] / found[0]) / (high - low)) - float(weights @ told) / 2)
+    stated = np.vectorize(rule)(exponents) if rule else exponents
+    return abs(float(np.log(found[1] / found[0]) / (high - low)) - float(weights @ stated) / 2)
 
 
-def _still(batches: Array, highest: float) -> float:
-    """The rate, at most `highest`, above which the second moment over these batches grows."""
+def _stable_rate(batches: Array, highest: float) -> float:
+    """Return the rate, at most `highest`, above which the second moment over these batches grows."""
     found: Any = scipy.optimize.brentq(
         lambda rate: optimisers.moment_radius(batches, rate) - 1, 1e-3 * highest, highest, xtol=1e-15
     )
@@ -387,7 +387,7 @@ def _exponent(block: Block, p: Point) -> Any:
 
 
 def _largest(block: Block, p: Point) -> Any:
-    """Of the Hessian of a linear output on Gaussian inputs."""
+    """Largest Hessian eigenvalue of a linear output on Gaussian inputs, over the Wishart edge."""
     stack = stacks.Perceptrons("relu", "squared error", bias=False)
     dim, size = 10 + 10 * p.dim, 12 * p.samples
     x, y = block.normal(size, dim), block.normal(size, 1)
@@ -396,7 +396,7 @@ def _largest(block: Block, p: Point) -> Any:
 
 
 def _adam(block: Block, p: Point) -> Any:
-    """By the square root rule, where noise dominates the gradients."""
+    """Second moment of Adam's weight after the square-root rule, where noise dominates, over its prediction."""
     loss = {"start": 1.3, "curvature": 0.8, "noise": 31.0, "later_noise": 11.0}
     setting = {"rate": 0.021 * p.times, "momentum": 0.993, "second": 0.9985, "damping": 3.0}
     runs = {"growth": min(p.batch_size, 2), "paths": 256, "before": 12 * p.samples, "after": 96}
@@ -417,7 +417,7 @@ CASES = {
 
 
 def any_rate(block: Block, point: Point) -> Arrays:
-    """What steps do over what theory says they do."""
+    """Return what descent does in one of the cases, over its prediction."""
     return {"ratio": CASES[point.case](block, point)}
 
 

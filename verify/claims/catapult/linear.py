@@ -33,7 +33,7 @@ class LinearNetwork(NamedTuple):
     parameters: Tensor
 
     def outputs(self) -> Tensor:
-        """On the input 1, (R,)."""
+        """Outputs on the input 1, (R,)."""
         u, v = self.parameters.unbind(1)
         return (u * v).sum(1) / self.parameters.shape[2] ** 0.5
 
@@ -75,17 +75,17 @@ def _one_step(rng: np.random.Generator, point: Point) -> tuple[np.ndarray[Any, A
     return found, catapult.step(*start[:2], rate=start[2], width=point.width), start
 
 
-def _step(rng: np.random.Generator, point: Point, *, reading: str = "") -> float:
-    """How far the formulas, or another reading of them, are off."""
+def _step_error(rng: np.random.Generator, point: Point, *, reading: str = "") -> float:
+    """Largest error of the formulas for a step, or of another reading of them."""
     found, said, (f, curvature, rate) = _one_step(rng, point)
     linear = f * (1 - rate * curvature)
-    told = {
+    stated = {
         "": said,
         "linearised": (linear, curvature),
         "linear output": (linear, said.curvature),
         "2 for 4": (said.output, curvature + rate * f**2 / point.width * (rate * curvature - 2)),
     }[reading]
-    return float((np.abs(found - np.stack(told)) / (1 + np.abs(found))).max())
+    return float((np.abs(found - np.stack(stated)) / (1 + np.abs(found))).max())
 
 
 STEP = ExactProperty(
@@ -97,14 +97,14 @@ STEP = ExactProperty(
     says="One step of descent on a linear network with one hidden layer and one sample changes output and curvature "
     "by two formulas in these, the rate and the width.",
     domain={"width": Between(1, 300), "product": Between(0.1, 6.0), "scale": Between(0.3, 2.0)},
-    violation=_step,
+    violation=_step_error,
     examples=(Point(width=7, product=3.3, scale=1.3),),
     tolerance=1e-10,
     tolerance_reason="rounding of sums over the width",
     rivals={
-        "the network linearised": partial(_step, reading="linearised"),
-        "without the square of the output": partial(_step, reading="linear output"),
-        "2 in place of 4": partial(_step, reading="2 for 4"),
+        "the network linearised": partial(_step_error, reading="linearised"),
+        "without the square of the output": partial(_step_error, reading="linear output"),
+        "2 in place of 4": partial(_step_error, reading="2 for 4"),
     },
     seconds=0.013,
 )
@@ -117,7 +117,7 @@ def _started(block: Block, width: int) -> LinearNetwork:
 
 
 def followed(block: Block, point: Point) -> Arrays:
-    """Where descent ends, in units of the rate and of the curvature at the start, and whether the loss grew first."""
+    """Return rate times curvature where descent ends, and whether the loss grew first."""
     network = _started(block, point.width)
     rates, loss = point.product / network.curvatures(), network.losses()
     network = network.descended(rates)
@@ -264,7 +264,7 @@ CLAIMS = (
         score="largest",
         predict=lambda _: catapult.largest_product(),
         margin=0.01,
-        margin_reason="exact at every width; half a rung of the ladder is a hundredth",
+        margin_reason="exact at every width; half a step between tried rates is a hundredth",
         rivals={
             "2, as for a quadratic loss": lambda _: 2.0,
             "3": lambda _: 3.0,

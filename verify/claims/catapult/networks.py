@@ -19,17 +19,17 @@ from verify.model import (
 )
 
 WIDTH = 64
-"""Of the inputs and of every hidden layer: all weights have one scale, so that the parametrisation with weights of unit
-variance is this one with another unit of the rate."""
+"""Width of the inputs and of every hidden layer: all weights have one scale, so that the parametrisation with weights
+of unit variance is this one with another unit of the rate."""
 
 PRODUCTS = 16
-"""With a Gauss-Newton matrix, for its largest eigenvalue."""
+"""Gauss-Newton products for its largest eigenvalue."""
 
 
 def largest_rates_of_perceptrons(block: Block, point: Point) -> Arrays:
     """Decades of the largest rate at which full-batch descent trains a network, times its curvature at the start.
 
-    It trains if the loss ends below that of the best constant outputs. As many rungs as train are counted.
+    It trains if the loss ends below that of the best constant outputs. The score counts the rates that train.
     """
     import torch
 

@@ -43,10 +43,10 @@ BATCHES = 5
 """Batches whose curvature is looked at, for each network each time."""
 
 PRODUCTS = 8
-"""With a Hessian, for its largest eigenvalue: within a hundredth of it, measured against more of them."""
+"""Hessian products for its largest eigenvalue: within a hundredth of the value from more products."""
 
 WITHIN = 0.1
-"""Of the edge, as a share of it: there a network counts as hovering."""
+"""Largest relative distance from the edge at which a network counts as hovering there."""
 
 RISEN, SETTLED = 1.2, 0.2
 """A run counts as at rest if the mean largest eigenvalue of its batches has risen by this factor since the first look,
@@ -54,7 +54,7 @@ and its mean over the last quarter is within this share of that over the second 
 are trends: the level itself decides nothing."""
 
 FACTORS = (0.85, 0.95, 1.0, 1.05, 1.1, 1.2, 1.35)
-"""Of the rate of training: where the Lyapunov exponent is measured."""
+"""Multiples of the training rate at which the Lyapunov exponent is measured."""
 
 SKIPPED, COUNTED = 8, 20
 """Epochs of frozen SGD before the growth is measured, and while it is."""
@@ -67,7 +67,7 @@ def _watch(
     rates: int,
     size: int,
 ) -> grids.Watch:
-    """What is looked at while networks are trained: all samples, and batches of the size of training."""
+    """Return what is measured during training: the loss and curvature of all samples, the curvature of batches."""
     import torch
 
     def curvatures(parameters: Any, x: Tensor, y: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ def _watch(
 
 
 class CurvatureRun(NamedTuple):
-    """What was seen of each network at each rate and look, (R, C, looks), and the grid where it has ended."""
+    """Measurements of each network at each rate and look, (R, C, looks), and the grid at the end."""
 
     seen: Mapping[str, Array]
     run: grids.GridRun
@@ -161,7 +161,7 @@ def _late(point: Point, seen: Array) -> Array:
 
 
 def _counts(point: Point, seen: Mapping[str, Array]) -> Array:
-    """Which runs have sharpened and come to rest while their loss falls on; a lost run is NaN and does not."""
+    """Mask of runs that have sharpened and come to rest while their loss falls on; 0 where a run was lost."""
     quarter = np.ceil(4 * np.array(point.looks) / point.steps)
     batch, loss = seen["batch"], seen["loss"]
     before, after = (batch[..., quarter == which].mean(-1) for which in (2, 4))

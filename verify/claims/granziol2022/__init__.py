@@ -1,6 +1,6 @@
 """Granziol, Zohren and Roberts (2022): Learning Rates as a Function of Batch Size: A Random Matrix Theory Approach.
 
-What it states stands in `entries`; the rooms hold the experiments and claims that judge it, in the order of the
+Its statements are in `entries`; the folders hold the experiments and claims that judge it, in the order of the
 report.
 """
 

@@ -1,6 +1,6 @@
 """Karakida, Akaho and Amari (2019), The Normalization Method for Alleviating Pathological Sharpness in Wide Networks.
 
-What it states stands in `entries`; the rooms hold the experiments and claims that judge it, in the order of the
+Its statements are in `entries`; the modules hold the experiments and claims that judge it, in the order of the
 report.
 """
 

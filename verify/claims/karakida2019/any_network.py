@@ -35,19 +35,19 @@ BY_NAME = by_name((*spectrum.CLAIMS, *follow_ups.CLAIMS, *layer_norm.CLAIMS), *N
 
 
 def _forward_variance(block: Block, p: Point) -> Any:
-    """Of the last hidden layer."""
+    """Mean squared activation of the last hidden layer, over theory."""
     squares = passed_at(block, p).signals.activations[-1].square()
     return squares.mean((1, 2)) / float(order_parameters(**setting(p)).q_hat_t[-1])
 
 
 def _backward_variance(block: Block, p: Point) -> Any:
-    """Of the first layer."""
+    """Mean squared derivative in the first layer, over theory."""
     squares = passed_at(block, p).deltas[0].square()
     return squares.sum(3).mean((1, 2)) / float(order_parameters(**setting(p)).q_tilde_t[0])
 
 
 def _backward_covariance(block: Block, p: Point) -> Any:
-    """The same over pairs of samples: the square of a sum, less its diagonal."""
+    """Mean product of derivatives of two samples, over theory: the square of a sum, less its diagonal."""
     delta = passed_at(block, p).deltas[0]
     pairs = (delta.sum(2).square() - delta.square().sum(2)).sum(2).mean(1) / (p.samples * (p.samples - 1))
     return pairs / float(order_parameters(**setting(p)).q_tilde_st[0])
@@ -76,7 +76,7 @@ def _sharpness(block: Block, p: Point) -> Any:
     )
 
 
-def _whole(block: Block, p: Point) -> Any:
+def _signals_and_eigenvalue(block: Block, p: Point) -> Any:
     """Signals forth and back, and the mean eigenvalue, of whole networks."""
     network = network_of(block, p)
     known = order_parameters(**setting(p))
@@ -99,7 +99,7 @@ CASES: dict[str, Callable[[Block, Point], Any]] = {
     "mean-subtraction": _subtracted,
     **{name: _of(name) for name in NAMES[1:]},
     "sharpness": _sharpness,
-    "whole": _whole,
+    "whole": _signals_and_eigenvalue,
 }
 
 
@@ -116,7 +116,7 @@ CLAIMS = (
         "cross-entropy by Karakida et al. (2021)",
         statement=r"\hat q_t^l,\ \tilde q_t^l,\ m_\lambda,\ \tfrac{1}{T^2} \mathbf 1^\top K \mathbf 1\text{ for "
         r"any } \phi, L, \sigma_w, \sigma_b",
-        says="Signals and Fisher statistics of wide networks of any kind and normalisation are those of theory.",
+        says="Signals and Fisher statistics of wide networks of any kind and normalisation agree with theory.",
         domain={
             "case": OneOf(*CASES),
             "activation": OneOf("relu", "tanh", "erf", "linear", "softplus", "leaky_relu"),

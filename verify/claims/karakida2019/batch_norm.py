@@ -307,7 +307,7 @@ def normed_networks(block: Block, point: Point) -> Arrays:
 
 
 def growing_normed_networks(block: Block, point: Point) -> Arrays:
-    """The same at every width, as many samples as units."""
+    """Largest Fisher eigenvalue at every width, with as many samples as units."""
     return by_width(
         block, point, lambda block, width: _largest(block, point, *(width,) * point.depth, samples=width)
     )
@@ -358,7 +358,7 @@ def _largest_odd(p: Point, **changed: Any) -> float:
 
 
 def _slopes(p: Point) -> float:
-    """What the spread of the slopes adds to every eigenvalue."""
+    """Part of every eigenvalue that comes from the spread of the slopes."""
     return p.layers[0] / p.samples * gaussian_kernels(single(p.activation)).derivative(1.0, 0.0, 1.0).gap
 
 

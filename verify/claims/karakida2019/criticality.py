@@ -1,4 +1,4 @@
-"""Depth scales of wide random networks, beside the recursions of Karakida, Akaho and Amari (2019)."""
+"""Depth scales of wide random networks, next to the recursions of Karakida, Akaho and Amari (2019)."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ IN_ORDER, IN_CHAOS = (
 )
 
 
-def _drawn(p: Point, **changed: float) -> dict[str, Any]:
+def _weight_and_bias_variance(p: Point, **changed: float) -> dict[str, Any]:
     return {"weight_variance": p.weight_variance, "bias_variance": p.bias_variance} | changed
 
 
 @cache
 def _scales(p: Point) -> criticality.DepthScales:
-    return criticality.depth_scales(p.activation, **_drawn(p))
+    return criticality.depth_scales(p.activation, **_weight_and_bias_variance(p))
 
 
 def _at_unit_variance(p: Point) -> float:
@@ -178,12 +178,12 @@ SMALL = 1e-5
 
 def deep_networks(_: Generator, point: Point) -> Arrays:
     """Variance and correlation of two pre-activations deep inside, and how they approach what they become."""
-    moments = order_parameters(point.activation, depth=LAYERS, **_drawn(point))
+    moments = order_parameters(point.activation, depth=LAYERS, **_weight_and_bias_variance(point))
     variance, covariance = (
         point.weight_variance * hat + point.bias_variance for hat in (moments.q_hat_t, moments.q_hat_st)
     )
     correlation, found = covariance / variance, _scales(point)
-    fixed = criticality.variance_fixed_point(point.activation, **_drawn(point))
+    fixed = criticality.variance_fixed_point(point.activation, **_weight_and_bias_variance(point))
     ends = [variance[-1], variance[-1], correlation[-1]]
     slopes = [found.variance_slope, found.correlation_slope]
     known = [fixed, found.variance, found.correlation, *slopes]
@@ -196,7 +196,7 @@ def deep_networks(_: Generator, point: Point) -> Arrays:
 
 
 def _last_ratio(values: Any) -> float:
-    """Of one step to the step before, where these have become small."""
+    """Ratio of a step to the step before, where steps have become small."""
     steps = np.diff(values)
     at = int(np.argmax(np.abs(steps) < SMALL))
     return float(steps[at + 1] / steps[at])
@@ -251,7 +251,7 @@ GROWS = {"ordered": 0.0, "chaotic": 1.0}
 
 def _grows(p: Point, **changed: float) -> float:
     """1 in the chaotic phase, 0 in the ordered one, by chi and by the critical line; 1/2 where these two differ."""
-    drawn = _drawn(p, **changed)
+    drawn = _weight_and_bias_variance(p, **changed)
     found = criticality.depth_scales(p.activation, **drawn)
     above = p.weight_variance > criticality.critical_weight_variance(p.activation, drawn["bias_variance"])
     return (GROWS[found.phase] + float(above)) / 2

@@ -170,7 +170,7 @@ def scatter_at_large_width(block: Block, point: Point) -> Arrays:
 
 
 def scatter_by_width(block: Block, point: Point) -> Arrays:
-    """The same for two outputs, at every width."""
+    """Variance of centred cosines between gradients of two outputs, times the width, at every width."""
 
     def other(block: Block, width: int) -> Arrays:
         gram = fisher_gram.gram(network_of(block, point, width=width), point.activation)
@@ -223,13 +223,13 @@ def _setting(p: Point) -> dict[str, Any]:
     return setting(p) | {"width_ratios": p.ratios}
 
 
-def _own(p: Point) -> float:
-    """S_same."""
+def _same_output_variance(p: Point) -> float:
+    """Variance S_same of a centred entry of the Gram matrix, for one output."""
     return fisher.gram_entry_variances(**_setting(p)).same
 
 
-def _other(p: Point) -> float:
-    """S_diff."""
+def _other_output_variance(p: Point) -> float:
+    """Variance S_diff of a centred entry of the Gram matrix, for two outputs."""
     return fisher.gram_entry_variances(**_setting(p)).other
 
 
@@ -272,13 +272,15 @@ SCATTER_CLAIMS = (
         " gives.",
         experiment=SAME,
         score="same",
-        predict=_over_norm(_own),
+        predict=_over_norm(_same_output_variance),
         margin_reason=f"{WIDE}; the offset is O(1/M)",
         rivals={
             "input overlaps only": _over_norm(lambda p: _forward_only(p)[0]),
             "forward part only": _over_norm(lambda p: sum(_forward_only(p))),
-            "as for two outputs": _over_norm(_other),
-            "of the gap": lambda p: _own(p) / (_kappas(p).alpha * _kappas(p).difference) ** 2,
+            "as for two outputs": _over_norm(_other_output_variance),
+            "of the gap": lambda p: (
+                _same_output_variance(p) / (_kappas(p).alpha * _kappas(p).difference) ** 2
+            ),
         },
         quantity="variance of centred Gram entries of one output over the squared mean diagonal, times M",
     ),
@@ -293,16 +295,16 @@ SCATTER_CLAIMS = (
         "gives.",
         experiment=OTHER,
         score="other",
-        order=approach(OTHER, "other", _over_norm(_other)),
-        predict=_over_norm(_other),
+        order=approach(OTHER, "other", _over_norm(_other_output_variance)),
+        predict=_over_norm(_other_output_variance),
         margin=0.06,
         margin_reason="a second-order part of c2, extrapolated from three times its value at M = 16; 6 % of it is "
         "0.7 % of c2 with two outputs, 2.8 % with eight",
         rivals={
             "none": lambda _: 0.0,
-            "as for one output": _over_norm(_own),
-            "as at M = 256": lambda p: 1.2 * _other(p) / _norm(p),
-            "three for one": lambda p: 3 * _other(p) / _norm(p),
+            "as for one output": _over_norm(_same_output_variance),
+            "as at M = 256": lambda p: 1.2 * _other_output_variance(p) / _norm(p),
+            "three for one": lambda p: 3 * _other_output_variance(p) / _norm(p),
         },
         quantity="variance of centred Gram entries of two outputs over their mean diagonals, times M",
     ),
@@ -452,7 +454,7 @@ BOUNDS = at_each_width(
 
 
 def bounds_at_large_width(block: Block, point: Point) -> Arrays:
-    """The same over the mean of the eigenvalues that are not zero, the factor of T - 1 in T directions taken out."""
+    """Bounds over the mean of the non-zero eigenvalues, without the factor of T - 1 in T directions."""
     gram = fisher_gram.centred(fisher_gram.gram(network_of(block, point), point.activation))
     squares, trace = fisher_gram.trace_of_square(gram), fisher_gram.fisher_trace(gram)
     mean = trace / point.outputs / (point.samples - 1)
@@ -473,7 +475,7 @@ VALUES = one_network(
 
 
 def _bound(p: Point, name: str, width: int, samples: int) -> float:
-    """Of eq. (18)."""
+    """Bound of eq. (18), by its name."""
     size = {"width": width, "samples": samples, "outputs": p.outputs}
     return getattr(mean_subtraction.mean_subtracted_statistics(**_setting(p), **size), name)
 

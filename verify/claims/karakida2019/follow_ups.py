@@ -207,7 +207,7 @@ def softmax_fisher(block: Block, point: Point) -> Arrays:
     logits, gram = passed.signals.preactivations[-1], few_signals.passed_gram(passed)
     vector = ensembles.top_eigenpair(_dual(gram_variants.averaged(gram), logits))[1]
     ones, one = torch.ones_like(gram[:1, 0, 0]), torch.eye(point.samples).to(gram)[None]
-    known = _known(point, logits)
+    known = _predicted_statistics(point, logits)
     return {
         "mean": fisher_gram.fisher_trace(gram_variants.cross_entropy_gram(gram, logits)),
         "spread": 1 - logits.softmax(-1).square().sum(-1).mean(1),
@@ -219,8 +219,8 @@ def softmax_fisher(block: Block, point: Point) -> Arrays:
     }
 
 
-def _known(point: Point, logits: Any) -> list[fisher.CrossEntropyStatistics]:
-    """Those of the cross-entropy's Fisher matrix by theory, given the softmax of each network."""
+def _predicted_statistics(point: Point, logits: Any) -> list[fisher.CrossEntropyStatistics]:
+    """Predicted Fisher statistics of cross-entropy, given the softmax of each network."""
     return _of_each_softmax(fisher.cross_entropy_statistics, point, logits)
 
 
@@ -235,7 +235,7 @@ def _dual(gram: Any, logits: Any) -> Any:
 
 
 def _blocks(kernel: Any, like: Any) -> Any:
-    """The same kernel for every output, none between different outputs."""
+    """Kernel of all outputs: the same one for every output, 0 between different outputs."""
     import torch
 
     same = torch.eye(like.shape[1]).to(like)
@@ -267,18 +267,18 @@ def _eq_10(p: Point, samples: int = 0) -> float:
     return statistics_of(p, samples=samples or p.samples, outputs=1).largest
 
 
-def _own(p: Point) -> float:
-    """Entries of the Gram on its diagonal: statistics of one sample."""
+def _diagonal_entry(p: Point) -> float:
+    """Diagonal entry of the Gram matrix, as the statistics of one sample."""
     return _eq_10(p, 1)
 
 
-def _shared(p: Point) -> float:
-    """Off its diagonal: of infinitely many."""
+def _off_diagonal_entry(p: Point) -> float:
+    """Off-diagonal entry of the Gram matrix, as the statistics of infinitely many samples."""
     return _eq_10(p, 10**15)
 
 
 def _quotient_of(p: Point) -> float:
-    return _shared(p) * p.shared + (_own(p) - _shared(p)) * p.own
+    return _off_diagonal_entry(p) * p.shared + (_diagonal_entry(p) - _off_diagonal_entry(p)) * p.own
 
 
 TYPICAL: dict[str, float] = {"spread": 0.58, "shared": 0.3, "own": 0.045}
@@ -295,13 +295,13 @@ SOFTMAX_CLAIMS = (
         "of squared probabilities.",
         experiment=SOFTMAX,
         score="mean",
-        inputs=TYPICAL | {"known_mean": lambda p: _own(p) * TYPICAL["spread"]},
+        inputs=TYPICAL | {"known_mean": lambda p: _diagonal_entry(p) * TYPICAL["spread"]},
         predict=lambda p: p.known_mean,
         rivals={
-            "kappa2 for kappa1": lambda p: _shared(p) * p.spread,
-            "no alpha": lambda p: _own(p) * p.spread / (p.depth - 1),
-            "without the softmax": lambda p: _own(p) * p.outputs,
-            "equal probabilities": lambda p: _own(p) * (1 - 1 / p.outputs),
+            "kappa2 for kappa1": lambda p: _off_diagonal_entry(p) * p.spread,
+            "no alpha": lambda p: _diagonal_entry(p) * p.spread / (p.depth - 1),
+            "without the softmax": lambda p: _diagonal_entry(p) * p.outputs,
+            "equal probabilities": lambda p: _diagonal_entry(p) * (1 - 1 / p.outputs),
         },
         quantity="trace of the Fisher matrix of the cross-entropy",
     ),
@@ -321,8 +321,8 @@ SOFTMAX_CLAIMS = (
         rivals={
             "eq. (10) times the mean of 1 - sum of squares": lambda p: _eq_10(p) * p.spread,
             "eq. (10), without the softmax": _eq_10,
-            "kappa2 only": lambda p: _shared(p) * p.shared,
-            "kappa1 for kappa2": lambda p: _own(p) * p.shared,
+            "kappa2 only": lambda p: _off_diagonal_entry(p) * p.shared,
+            "kappa1 for kappa2": lambda p: _diagonal_entry(p) * p.shared,
         },
         quantity="Rayleigh quotient of the Fisher matrix of the cross-entropy",
     ),
@@ -343,7 +343,7 @@ def softmax_squares(block: Block, point: Point) -> Arrays:
     matrix = _dual(gram, logits)
     value = _quotient(ensembles.top_eigenpair(_dual(gram_variants.averaged(gram), logits))[1], matrix)
     trace, squares = matrix.diagonal(dim1=1, dim2=2).sum(1), matrix.square().sum((1, 2))
-    theory = [s.second_moment / (s.mean * s.largest) for s in _known(point, logits)]
+    theory = [s.second_moment / (s.mean * s.largest) for s in _predicted_statistics(point, logits)]
     return {"squares": squares / (value * trace) / logits.new_tensor(theory)}
 
 

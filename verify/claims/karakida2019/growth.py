@@ -1,6 +1,6 @@
 """Karakida, Akaho and Amari (2019): Fisher eigenvalues as the width grows, their bounds, and figure 1.
 
-And networks to which theorem 2.2 does not apply as it stands: inputs that do not widen with the layers, and centred
+Also networks to which theorem 2.2 does not apply as written: inputs that do not widen with the layers, and centred
 networks, whose kappa2 is zero.
 """
 
@@ -41,7 +41,7 @@ ONE_OUTPUT = "one output: with more the largest of C nearly equal eigenvalues is
 
 
 def _gram(block: Block, point: Point, width: int, **sizes: Any) -> Any:
-    """As many samples as units."""
+    """Gram matrices of networks with as many samples as units."""
     network = network_of(block, point, width=width, samples=width, **sizes)
     return fisher_gram.gram(network, point.activation)
 
@@ -83,7 +83,7 @@ NARROW = Experiment(
 
 
 def _eq_10(p: Point, inputs: float) -> float:
-    """With inputs of this width."""
+    """Prediction of eq. (10) with `inputs` inputs, over the width."""
     statistics = fisher.eigenvalue_statistics(
         **setting(p, "samples", "outputs"),
         width=p.widths,
@@ -258,7 +258,7 @@ RAYLEIGH = at_each_width(
 
 
 def _bound(p: Point, name: str) -> float:
-    """Of theorem 3.3 at one width, T = M."""
+    """Bound of theorem 3.3 at one width, T = M, by its name."""
     known = fisher.mean_subtracted_statistics(**setting(p, "outputs"), width=p.widths, samples=p.widths)
     return getattr(known, name)
 
@@ -430,7 +430,7 @@ CLAIMS = (NARROW_CLAIM, *CENTRED_CLAIMS, *GROWTH_CLAIMS, EDGE_CLAIM)
 # --- spectra over their limits, and figure 1 -------------------------------------------------------------------
 
 TOLERANCE = 1e-6
-"""Of the largest eigenvalue."""
+"""Relative tolerance of the largest eigenvalue."""
 
 
 def fisher_by_size(block: Block, point: Point) -> Arrays:
@@ -475,7 +475,7 @@ def _largest_of(block: Block, gram: Tensor) -> Any:
 
 
 def cost_of_spectra(point: Point) -> Cost:
-    """Of the largest width; the Gram matrix stands three times while it is centred, in double precision."""
+    """Cost of the largest width; three copies of the Gram matrix in double precision while it is centred."""
     width, depth = max(point.widths), point.depth
     rows = point.outputs * width
     numbers = 3 * rows**2 + 2 * depth * width**2 + 4 * depth * width * rows
@@ -543,7 +543,7 @@ FISHER = Observation(
 
 
 def figure_1(block: Block, point: Point) -> Arrays:
-    """At each width one network, T = M: both eigenvalues, and what theory says over them."""
+    """Both eigenvalues of one network at each width, T = M, and their predictions over them."""
 
     def at(block: Block, width: int) -> Arrays:
         gram = _gram(block, point, width, outputs=1)

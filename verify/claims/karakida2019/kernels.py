@@ -88,7 +88,7 @@ def _of_layer(name: str, shift: int = 0) -> Prediction:
 
 
 def _by_width(name: str) -> Prediction:
-    """As if the weights had variance over the units above them, M_l for M_(l-1)."""
+    """Return a layer's value if the weights had variance over the units above them, M_l for M_(l-1)."""
     return lambda p: _of_layer(name)(p) * p.units[p.layers] / p.units[-1]
 
 
@@ -406,7 +406,7 @@ def _kappas(p: Point) -> fisher.Kappas:
 
 
 def _difference_too_small(p: Point, times: float) -> float:
-    """Beside the part of the first layer's weights; and the difference, which is summed without a subtraction."""
+    """Violation of bounds on kappa_1 - kappa_2, one from the first layer; error of it summed without subtraction."""
     k, first = _kappas(p), float(order_parameters(_phi(p), **_law(p)).q_tilde_t[0]) / (p.depth - 1)
     share = k.difference / k.kappa1
     outside = (times * (first / k.kappa1) - share, share - 1, float(not share > 0))

@@ -119,7 +119,7 @@ def _root(p: Any) -> Any:
     return _one(_normalised(p).upper)
 
 
-def _spread(p: Any) -> Any:
+def _spread_of_eigenvalues(p: Any) -> Any:
     return _over_trace(p, _one(_normalised(p).lower))
 
 
@@ -129,14 +129,14 @@ def _over_trace(p: Any, lower: Any) -> Any:
 
 
 def _with_c2(p: Any, c2: Any) -> Any:
-    """The same with another constant c2'."""
+    """Predicted spread of the eigenvalues with another constant in place of c2'."""
     diagonal = p.width / p.samples * spike(p) * p.q2 / p.q1
     return _over_trace(p, diagonal + c2 / (p.q1 * spike(p)))
 
 
 @cache
 def _scatter(unsized: Point) -> tuple[float, float]:
-    """Of a centred entry of the Gram matrix, for the same output and for different ones."""
+    """Variances of a centred entry of the Gram matrix, for the same output and for different ones."""
     return fisher.gram_entry_variances(**unsized)
 
 
@@ -185,7 +185,7 @@ NORMALISED_CLAIMS = (
         experiment=SPREAD,
         score="spread",
         inputs=DEVIATIONS_MEASURED,
-        predict=_spread,
+        predict=_spread_of_eigenvalues,
         margin=0.02,
         margin_reason="less than the 3 % for wide networks, for the deviations that differ are 5 % of the value",
         rivals={
@@ -210,8 +210,10 @@ NORMALISED_CLAIMS = (
         margin_reason=BIASED,
         pilot="the setting: that it resolves the part with c2' was seen in first draws; the margin is the usual one",
         rivals={
-            "without c2'": lambda p: _root(p) * np.sqrt(_with_c2(p, 0.0) / _spread(p)),
-            "S_same for S_diff": lambda p: _root(p) * np.sqrt(_with_c2(p, p.q1**2 * _same(p)) / _spread(p)),
+            "without c2'": lambda p: _root(p) * np.sqrt(_with_c2(p, 0.0) / _spread_of_eigenvalues(p)),
+            "S_same for S_diff": lambda p: (
+                _root(p) * np.sqrt(_with_c2(p, p.q1**2 * _same(p)) / _spread_of_eigenvalues(p))
+            ),
         },
         quantity="root of the sum of squared eigenvalues, batch-normalised outputs",
     ),
@@ -275,7 +277,7 @@ LAST_LAYERS = ("mean subtraction", "fixed deviation", "batch normalisation")
 class SmallOutputs(NamedTuple):
     """One network, its outputs (C, T) as a function of all parameters in one vector, and that vector.
 
-    A second argument stands in for the inputs (1, T, M).
+    A second argument replaces the inputs (1, T, M).
     """
 
     network: Any
@@ -364,7 +366,7 @@ def _jacobian(small: SmallOutputs, kind: str) -> Any:
 
 
 def _normalised_difference(rng: Generator, point: Point, *, kind: str = "") -> float:
-    """By automatic differentiation through the last layer, and by layers and projectors."""
+    """Difference of matrices by automatic differentiation through the last layer and by layers and projectors."""
     import torch
 
     small, kind = small_outputs(rng, point), kind or point.last_layer

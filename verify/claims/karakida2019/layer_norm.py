@@ -57,7 +57,7 @@ def _network(rng: Generator, point: Point) -> Any:
 
 
 def _rank_difference(rng: Generator, point: Point, *, further: int = 0) -> float:
-    """By how much the rank of some sample's block differs if normalisation takes `further` dimensions from it."""
+    """Error of the rank of a sample's block if normalisation takes `further` dimensions from it."""
     import torch
 
     gram = layer_normed.layer_normed_gram(_network(rng, point), point.activation)[0]
@@ -237,7 +237,7 @@ def _single(p: Any) -> Any:
 
 
 def _times_kappa(p: Any, value: Any) -> Any:
-    """As if one kappa stood for the other."""
+    """Value with one kappa in place of the other."""
     return value * normed_kappas(p).kappa2 / normed_kappas(p).kappa1
 
 
@@ -354,14 +354,14 @@ def growing_squares(block: Block, point: Point) -> Arrays:
         etas = layer_normed.etas(layer_normed.layer_normed_signals(network, point.activation))
         gram = layer_normed.layer_normed_gram(network, point.activation)
         found = gram.square().sum((1, 2, 3, 4)) / point.samples**2
-        known = _known(etas, point, width)
+        known = _predicted_statistics(etas, point, width)
         moments = torch.from_numpy(known.second_moment / known.mean).to(block.device)
         return {"ratio": found / fisher_gram.fisher_trace(gram) / moments}
 
     return {"ratio": by_width(block, point, squares)["ratio"].log()}
 
 
-def _known(etas: Arrays, point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
+def _predicted_statistics(etas: Arrays, point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
     given = {name: etas[name].cpu().numpy() for name in ("eta1", "eta2", "eta3")}
     return layer_normalisation.layer_norm_statistics(
         **setting(point, "samples", "outputs"), width=width, **given
@@ -379,7 +379,7 @@ def largest_given_outputs(block: Block, point: Point) -> Arrays:
         layer_normalisation.layer_norm_largest(preactivations=u, **setting(point, "width"))
         for u in outputs.cpu().numpy()
     ]
-    bounds = _known(layer_normed.etas(signals), point, point.width)
+    bounds = _predicted_statistics(layer_normed.etas(signals), point, point.width)
     values = fisher_gram.fisher_eigenvalues(layer_normed.layer_normed_gram(network, point.activation))
     return {
         "largest": values[:, -1],
@@ -410,11 +410,11 @@ LARGEST = one_network(
 )
 
 MEDIANS: dict[str, Any] = {"eta1": 1.1, "eta2": 2.2, "eta3": 0.9}
-"""Over networks at this point: of these etas only the first has a mean."""
+"""Medians of the etas over networks at this point; only the first has a mean."""
 
 
 def _of_squares(p: Any, **changed: Any) -> float:
-    """What the score would tend to if another formula were right."""
+    """Limit of the score if another formula were right."""
     law, etas = setting(p, "samples", "outputs"), (MEDIANS | changed, MEDIANS)
     other, known = (
         float(layer_normalisation.layer_norm_statistics(**law, width=p.widths[-1], **e).second_moment)

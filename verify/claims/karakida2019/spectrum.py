@@ -250,7 +250,7 @@ def _kappas(p: Point) -> fisher.Kappas:
 
 
 def _kappa1(p: Point) -> float:
-    """Of one sample in place of two: alpha times kappa1, with the biases."""
+    """Entry for one sample in place of two: alpha times kappa1, with the biases."""
     return _kappas(p).alpha * _kappas(p).kappa1 + float(_moments(p).q_tilde_t.sum()) / p.width
 
 
@@ -259,7 +259,7 @@ def _biases(p: Point) -> float:
 
 
 def _kappa2(p: Point) -> float:
-    """By the theory: alpha times kappa2, with the biases."""
+    """Entry for two samples by the theory: alpha times kappa2, with the biases."""
     return _kappas(p).alpha * _kappas(p).kappa2 + _biases(p)
 
 
@@ -409,12 +409,12 @@ def _second_moment(p: Point, diagonal: float, off_diagonal: float) -> float:
 
 
 def _bracket(p: Point) -> float:
-    """The factor of eq. (10) beside alpha M."""
+    """Factor of alpha M in eq. (10)."""
     return (p.samples - 1) / p.samples * _kappas(p).kappa2 + _kappas(p).kappa1 / p.samples
 
 
 def _by_theorem(p: Point) -> float:
-    """To leading order in the width, whatever it is."""
+    """Second moment over mean and largest eigenvalue, to leading order in the width, whatever it is."""
     size = {"width": 100, "width_ratios": p.ratios}
     known = fisher.eigenvalue_statistics(**setting(p, "samples", "outputs"), **size)
     return known.second_moment / (known.mean * known.largest)

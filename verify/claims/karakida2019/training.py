@@ -147,7 +147,7 @@ PAIRS = Experiment(
 )
 
 
-def _taken(p: Point, *, left: float = 1.0, samples: int = 0) -> float:
+def _share_removed(p: Point, *, left: float = 1.0, samples: int = 0) -> float:
     """Share of the largest eigenvalue that mean subtraction takes."""
     size = {"samples": samples or p.samples, "outputs": 1}
     known: dict[str, Any] = setting(p, "width") | size | {"finite_width": True}
@@ -168,16 +168,16 @@ SUBTRACTION = Claim(
     experiment=PAIRS,
     kind=Kind.RATIO,
     score=("taken", "plain"),
-    predict=_taken,
+    predict=_share_removed,
     margin=0.02,
     relative=False,
     margin_reason="2 % of the eigenvalue; the bias is O(1/M), below 0.8 % at M = 300",
     rivals={
         "nothing taken": lambda _: 0.0,
         "all of it taken": lambda _: 1.0,
-        "half of the rest": lambda p: _taken(p, left=0.5),
-        "of three samples": lambda p: _taken(p, samples=3),
-        "1 for 1 - 1/T": lambda p: _taken(p, left=2.0),
+        "half of the rest": lambda p: _share_removed(p, left=0.5),
+        "of three samples": lambda p: _share_removed(p, samples=3),
+        "1 for 1 - 1/T": lambda p: _share_removed(p, left=2.0),
     },
     quantity="share of the largest eigenvalue that mean subtraction takes",
 )
@@ -209,7 +209,7 @@ def subtracted_eigenvalues(block: Block, point: Point) -> Arrays:
 def growth_of_subtracted(block: Block, point: Point) -> Arrays:
     """The power of the width that takes the largest eigenvalue with mean subtraction from one width to the other.
 
-    Gram matrices of a thousand samples in single precision, half as dear; see `GRAM_ROUNDING`.
+    Gram matrices of a thousand samples in single precision, at half the cost; see `GRAM_ROUNDING`.
     """
     import torch
 
@@ -241,7 +241,7 @@ FIXED_SAMPLES = at_each_width(
 )
 
 GRAM_ROUNDING = 1e-6
-"""Of that power: on 16 networks it was at most 1e-7 from the one in double precision."""
+"""Numerical error of that power: at most 1e-7 on 16 networks against double precision."""
 
 THOUSAND_SAMPLES = Experiment(
     id="karakida2019/a-thousand-samples",
@@ -333,7 +333,7 @@ def above_the_limit(block: Block, point: Point) -> Arrays:
 
 
 def with_subtraction(block: Block, point: Point) -> Arrays:
-    """The same with mean subtraction, at one rate."""
+    """Whether the loss comes back in training with mean subtraction, at one rate."""
     return {"recovered": _recovered(block, point, (point.times_limit,), subtracted=True)[:, 0]}
 
 
@@ -427,7 +427,7 @@ GRAY = 1000.0
 
 
 def figure_2(block: Block, point: Point) -> Arrays:
-    """At each width: the realised limit, the drawn line, the rate where explosions begin, and how training ends."""
+    """Realised limit, drawn line, rate where explosions begin, and how training ends, at each width."""
     return by_width(block, point, lambda block, width: _figure_2(block, point, width))
 
 
@@ -482,7 +482,7 @@ COLUMNS = (
 )
 
 VARIANCES = {"weight_variance": 4.0, "bias_variance": 1.0}
-"""Of the figure: nothing is judged here, so they may hide a wrong power."""
+"""Variances of the figure. They may hide a wrong power, as nothing is judged here."""
 
 NOTE = (
     "relu networks of three layers and one output, labels of a teacher of the same law; as many samples at every "

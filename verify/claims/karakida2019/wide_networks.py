@@ -1,4 +1,4 @@
-"""What the claims on wide networks share: networks of a point, scores by width, constants, and claims on orders."""
+"""Shared code of claims on wide networks: networks of a point, scores by width, constants, claims on orders."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def small_network(rng: Generator, point: Point) -> Any:
 
 
 def passed_at(block: Block, point: Point, width: int | None = None) -> few_signals.Passed:
-    """What passes through networks of the same law on few samples."""
+    """Signals of a few samples, forth and back, through networks of the same law."""
     return few_signals.passed(
         block,
         widths=_widths(point, width, None),
@@ -128,7 +128,7 @@ def _statistics(**known: Any) -> fisher.FisherStatistics:
 
 
 def parameters_of(p: Any) -> int:
-    """How many the network of a point has."""
+    """Number of parameters of the network of a point."""
     return int(fisher.parameter_count(depth=p.depth, width=p.width, outputs=p.outputs))
 
 
@@ -145,7 +145,7 @@ limit = partial(Claim, kind=Kind.LIMIT, along="widths", terms=(1, 2))
 
 
 def approach(experiment: Experiment, score: str, limit: Prediction, margin: float = 0.24) -> Claim:
-    """How a limit is approached, in power -1 of the width: the `order` that it rests on, no claim of its own."""
+    """Return the `order` that a limit rests on, an approach as width^-1; it is no claim of its own."""
     return exponent(
         id=f"{experiment.id}-order",
         entries=(),

@@ -1,4 +1,4 @@
-"""How much a larger batch buys: the gradient noise scale, SGD with interpolation, its mean-square stability.
+"""Gain from larger batches: the gradient noise scale, SGD with interpolation, its mean-square stability.
 
 `ENTRIES` says what the papers of 2018 and 2024 state; the rooms hold the experiments and claims that judge it, in
 the order of the report.

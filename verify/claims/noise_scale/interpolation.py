@@ -99,7 +99,7 @@ def _outer(rng: np.random.Generator, samples: int, dim: int) -> Floats:
 
 
 def off_the_mixture(rng: np.random.Generator, point: Point, *, shift: int = 0) -> float:
-    """How far the squared distances of the mixture are from those over every batch there is, relative to them."""
+    """Largest relative error of the mixture's squared distances against those over every possible batch."""
     matrices, start = _outer(rng, point.samples, point.dim), rng.standard_normal(point.dim)
     rate = point.relative / np.linalg.eigvalsh(matrices.mean(0))[-1]
     steps = np.eye(point.dim) - rate * optimisers.all_batches(matrices, point.batch_size)
@@ -163,8 +163,8 @@ CLAIMS = (
         ),
         statement=r"1 - g(m) = \frac{m \lambda_n}{\beta + (m-1) \lambda_n}\ (m \le m^*),\quad "
         r"\frac{4 m (m-1) \lambda_1 \lambda_n}{(\beta + (m-1)(\lambda_1 + \lambda_n))^2}\ (m \ge m^*)",
-        says="What the slowest direction loses in a step of SGD at the best rate is almost linear up to the critical "
-        "batch size, then tends to a full gradient's.",
+        says="The decrease along the slowest direction in a step of SGD at the best rate is almost linear in the "
+        "batch size up to the critical one, then tends to a full gradient's.",
         score="gain",
         predict=lambda p: _gain(p, p.batch_size),
         rivals={

@@ -66,7 +66,7 @@ def _log_best_rates(
     orders: Tensor,
     batch_size: int,
 ) -> Tensor:
-    """By trying rates on batches that begin orders (n, draws, N) of the samples."""
+    """Logarithm of the best rates, by trial on batches that begin orders (n, draws, N) of the samples."""
     import torch
 
     n, draws, samples = orders.shape
@@ -167,7 +167,7 @@ def _at_size(p: Any, **changes: Any) -> Any:
 
 
 def _simple(p: Any, **changes: Any) -> Any:
-    """With the simple scale in place of the noise scale."""
+    """Logarithm of the rate by the simple noise scale."""
     scale = noise_scale.simple_noise_scale(p.trace, squared_gradient=p.squared_gradient)
     return _log_rate(p, noise=scale * p.curvature, **changes)
 
@@ -203,8 +203,8 @@ CLAIMS = (
         entries=("H4",),
         passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, at the start})",
-        says="On small perceptrons at the start, the best rate of one step is on average within a factor of one and "
-        "a half of what the noise scale gives.",
+        says="On small perceptrons at the start, the best rate of one step is on average within a factor of "
+        "one and a half of the prediction from the noise scale.",
         experiment=START,
         score="log rate",
         predict=_log_rate,
@@ -220,8 +220,8 @@ CLAIMS = (
         entries=("H5",),
         passage=as_stated(WORDS, "abstract"),
         statement=STATEMENT + r"\quad (\text{networks, later in training, } B \text{ and } 4B)",
-        says="On small perceptrons later in training, the best rate of one step is on average within a quarter of "
-        "what the noise scale gives, at a batch size and four times it.",
+        says="On small perceptrons later in training, the best rate of one step is on average within a "
+        "quarter of the prediction from the noise scale, at a batch size and at four times it.",
         experiment=TRAINED,
         score="log rates",
         along="times",

@@ -31,9 +31,9 @@ class Lowest(NamedTuple):
 
 
 def lowest(losses: Callable[[Tensor], Tensor], device: str = "cpu") -> Lowest:
-    """From the mean losses (n, R) at rates (n, R), or (R,) the same for all, to where they are least.
+    """Return the rate at which each mean loss is least, given losses (n, R) at rates (n, R), or (R,) the same for all.
 
-    All of them lie on the device. The last step is the parabola through the best of the fine rates and its neighbours.
+    All tensors are on the device. The last step is the parabola through the best of the fine rates and its neighbours.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Quadratic(NamedTuple):
 
 @cache
 def noisy_quadratic(samples: int, dim: int, isotropic: bool) -> Quadratic:
-    """What all replicates of a point share; noise and gradient lie along different eigenvectors."""
+    """Quadratic that all replicates of a point share; noise and gradient lie along different eigenvectors."""
     rng = fixture(0, f"noise_scale/quadratic {samples} {dim} {isotropic}")
     basis = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
     values = np.full(dim, 0.7) if isotropic else 3.0 * 0.6 ** np.arange(dim)
@@ -103,7 +103,7 @@ def one_step(block: Block, point: Point) -> Arrays:
 
 
 def _setting(p: Any, *, replacement: bool = False) -> dict[str, Any]:
-    """What the formulas take, from the population of a point."""
+    """Arguments of the formulas, from the population of a point."""
     loss = noisy_quadratic(p.samples, p.dim, p.isotropic)
     g = loss.gradients.mean(0)
     return {

@@ -281,7 +281,7 @@ NEURON_NUMBERS = Experiment(
 
 
 def _without_angles(p: Any) -> float:
-    """As if the activity of a neuron for one sample did not depend on its activity for another."""
+    """Prediction if the activity of a neuron for one sample did not depend on its activity for another."""
     two, one = ((p.dim + 2) * share + (p.samples - 1) * share**2 for share in (1 / 4, 1 / 2))
     return two / one / (p.classes + (2 if p.loss == "squared error" else 1))
 

@@ -1,6 +1,6 @@
 """Vysogorets, Dawid and Kempe (2024): Deconstructing the Goldilocks Zone of Neural Network Initialization.
 
-What it states stands in `entries`; the rooms hold the experiments and claims that judge it, in the order of the
+Its statements are in `entries`; the modules hold the experiments and claims that judge it, in the order of the
 report.
 """
 

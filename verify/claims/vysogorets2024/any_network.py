@@ -51,7 +51,7 @@ class LabelledNetwork(NamedTuple):
         return len(self.weights)
 
     def scaled(self, alpha: float) -> tuple[Tensor, ...]:
-        """Its weights times a factor."""
+        """Weights times a factor."""
         return tuple(alpha * weight for weight in self.weights)
 
     def flat(self, alpha: float) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ class Along(NamedTuple):
     squared_slope: Any = None
 
 
-def _drawn(rng: Generator, point: Point) -> LabelledNetwork:
+def _sample_network(rng: Generator, point: Point) -> LabelledNetwork:
     import torch
 
     widths = (point.inputs, *(point.width,) * (point.depth - 1), point.classes)
@@ -93,7 +93,7 @@ def _drawn(rng: Generator, point: Point) -> LabelledNetwork:
 
 
 def _by_theory(net: LabelledNetwork, alpha: float, temperature: float) -> Along:
-    """By Euler's theorem, from the logits alone."""
+    """Value, slope and curvature along the scale by Euler's theorem, from the logits alone."""
     z, at = net.logits.numpy(), {"depth": net.depth, "temperature": temperature}
     heated = zone.homogeneous_factor(alpha, **at) * z
     p = np.exp(heated - heated.max(1, keepdims=True))
@@ -211,7 +211,7 @@ def along_weights(rng: Generator, point: Point, _: str) -> Mapping[str, Any]:
     The softmax of the scaled logits is that of z / `heat`, whatever the scale; without a temperature the scale
     follows from it.
     """
-    net = _drawn(rng, point)
+    net = _sample_network(rng, point)
     heat = point.heat * float(net.logits.abs().amax())
     alpha, temperature = point.alpha, heat * point.alpha**net.depth
     if point.case not in WITH_TEMPERATURE:

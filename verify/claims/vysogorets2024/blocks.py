@@ -40,7 +40,7 @@ def on_real_images(rng: Generator, point: Point) -> Any:
 
 
 def layers_alone(rng: Generator, point: Point) -> Arrays:
-    """What is left within each layer of products with random directions: of this layer alone, or of all of them."""
+    """Products with random directions within each layer, which move this layer alone or all of them."""
     loss = on_real_images(rng, point)
     direction = loss.leaves()[0].new_tensor(rng.standard_normal(loss.dim))
     parts = loss.blocks().values()
@@ -152,8 +152,8 @@ CLAIMS = (
         source=f"{PAPER}, appendix A; that the blocks are those of G is ours",
         no_theory=NoTheory.MEASURED,
         statement=r"\tilde H_{ll} = 0,\ \text{so that}\ \nabla^2_{W_l} \ell = G_{ll} \text{ for every layer } l",
-        says="On both LeNets, each layer's own block of the Hessian is that of the Gauss-Newton term: the "
-        "remainder has none.",
+        says="On both LeNets, each layer's own block of the Hessian equals that block of the Gauss-Newton "
+        "term: the remainder's block is zero.",
         routes=layers_alone,
         points=(
             of_digits(network="LeNet-300-100", samples=40),

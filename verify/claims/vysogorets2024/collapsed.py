@@ -72,12 +72,12 @@ def decay(rng: Generator, point: Point) -> Arrays:
 
 
 NEAR = 0.01
-"""Of 1, the excess of one sample."""
+"""Largest distance from 1, the excess of one sample, that counts as near."""
 
 
 @stream_by_stream
 def _collapse(rng: Generator, point: Point, device: str) -> Arrays:
-    """At the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
+    """Collapse at the largest scale: whether the projected G-term has an excess of 1, and the excess of the Hessian."""
     net, alpha = small_framed(rng, point, (40, 30), point.dim, device), point.alpha[-1]
     terms = (net.scaled_g_term(alpha)[0], net.terms(alpha).hessian)
     excess, hessian = (float(curvature.positive_excess(term)) for term in terms)
@@ -134,7 +134,7 @@ def least_confident(rng: Generator, point: Point, device: str) -> Arrays:
 
 
 SHOWN = 0.99
-"""What the least confident image must have of the energy of the eigenvector: others come to 0.95."""
+"""Least share of the eigenvector's energy on the least confident image; other images reach 0.95."""
 
 
 def _least_confident(weights: Any, images: Any) -> int:

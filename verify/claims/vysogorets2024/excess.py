@@ -108,7 +108,7 @@ def _not_growing(rng: Generator, point: Point) -> float:
 
 
 def _of_growth(violation: Callable[[_Growth, int], float]) -> Callable[[Generator, Point], float]:
-    """In so many dimensions."""
+    """Return a violation of the growth of the excess, in the dimension of the point."""
     return lambda rng, point: violation(_expected(rng, point), point.classes + point.beyond)
 
 
@@ -248,7 +248,7 @@ SPIKED_CLAIM = _over_bulk(
 
 
 def _probes(block: Block, point: Point) -> Arrays:
-    """Means over probes of x'Hx and |Hx|^2 for one matrix each, beside what is exact of it."""
+    """Means over probes of x'Hx and |Hx|^2 for one matrix each, next to the exact values."""
     matrices = _matrices(block, point)
     lengths = (block.normal(point.probes, point.dim) @ matrices).square().sum(2)
     scores = {
@@ -276,7 +276,7 @@ def _matrices(block: Block, point: Point) -> Any:
 
 
 TYPICAL = {"trace": 111.0, "square": 550.0, "length": 23.1}
-"""Of the matrices below, to two or three digits: they place margins and rivals."""
+"""Typical values of the matrices below, to two or three digits, for margins and rivals."""
 
 PROBES = Experiment(
     id="vysogorets2024/hutchinson-probes",

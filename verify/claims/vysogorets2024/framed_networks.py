@@ -67,7 +67,7 @@ class _Drawn(NamedTuple):
 def lenet_300_100(rng: Generator, point: Point, device: str = "cpu", *, single: bool = False) -> _Drawn:
     """LeNet-300-100 as drawn, on `samples` images, seen in `dim` random directions.
 
-    With frame and derivatives in single precision, half as dear and right to about 1e-6, where `single`.
+    With `single`, frame and derivatives are in single precision: half the cost, right to about 1e-6.
     """
     model, images = network_on_images(rng, point)
     weights = [w.detach().to(device) for w in model.parameters()]
@@ -143,7 +143,7 @@ def log_ratio(net: Any, alphas: Floats) -> Floats:
 
 
 def log_ratio_and_excess(net: Any, alphas: Floats) -> tuple[Floats, Floats]:
-    """The same and the excess of the Hessian, from one computation of both terms."""
+    """Logarithm of |G'|_2 / |Ht'|_2 and excess of the Hessian, from one computation of both terms."""
     (g_term, log_scale), h_term = net.scaled_g_term(alphas), net.h_term(alphas)
     hessian = g_term * log_scale.exp()[:, None, None] + h_term
     return _log_ratio(g_term, log_scale, h_term), curvature.positive_excess(hessian).numpy(force=True)
@@ -190,7 +190,7 @@ class ZoneEdges(NamedTuple):
 
 
 def zone_edges(net: Any, grid: Floats) -> ZoneEdges:
-    """Where they are on this grid; no prediction for the upper one where a tenth of the samples are tied."""
+    """Edges of the zone on this grid; no prediction for the upper one where a tenth of the samples are tied."""
     values = log_ratio(net, grid)
     low, high = _lower(net, grid, values), _upper(net, grid, values)
     said_low = float(zone.lower_edge(*uniform_norms(net), depth=net.depth))

@@ -31,7 +31,7 @@ PAIRS = {
     "loss_excess": -1,
     "gradient_distance": 1,
 }
-"""What moves together: the sign that the paper gives it."""
+"""Sign that the paper gives to the correlation of each pair."""
 
 
 @stream_by_stream

@@ -23,7 +23,7 @@ def _model(p: Any, dim: int, sigma_c: float, sigma_e: float, **sizes: Any) -> Po
     return Point(p=p, dim=dim, sigma_c=sigma_c, sigma_e=sigma_e, **sizes)
 
 
-def _drawn(block: Block, point: Point, classes: int, samples: int) -> Any:
+def _sample_logit_gradients(block: Block, point: Point, classes: int, samples: int) -> Any:
     """Class means and residuals of the random logit model: (n, K, d) and (n, samples, K, d)."""
     scales = _scales(point) | {"orthogonal": point.get("orthogonal", True)}
     return ensembles.logit_gradients(block, classes=classes, samples=samples, **scales)
@@ -58,7 +58,7 @@ def random_logit_model(block: Block, point: Point) -> Arrays:
     import torch
 
     p = torch.tensor(point.p, dtype=torch.float64, device=block.device)
-    c, e = _drawn(block, point, len(p), 2 * point.samples)
+    c, e = _sample_logit_gradients(block, point, len(p), 2 * point.samples)
     first, second = _halves(c, e, p)
     # on the CPU: where probabilities are equal the basis is the library's choice, and with it what is drawn
     _, vectors = torch.linalg.eigh((torch.diag(p) - torch.outer(p, p)).cpu())
@@ -111,7 +111,7 @@ def _top(p: Point) -> float:
 
 
 def _squared_excess(p: Point, *, repeated: float, power: int = 2) -> float:
-    """Eq 8 squared, with the standard deviation that stands beside Gamma left open."""
+    """Eq 8 squared, with the standard deviation next to Gamma left open."""
     noise, signal = p.sigma_e**2, p.sigma_c**2
     bulk = noise**2 + 2 * noise * signal
     return p.dim * (noise + signal) ** 2 / (bulk + p.dim * repeated**4 * _gamma(p) ** -power)
@@ -238,7 +238,7 @@ def _predictions(point: Point, device: str) -> Any:
 def finite_samples(block: Block, point: Point) -> Arrays:
     """Moments of the G-term over independent draws of everything: squared mean of its trace, mean squared norm."""
     p = _predictions(point, block.device)
-    c, e = _drawn(block.repeated(point.draws), point, p.shape[1], len(p))
+    c, e = _sample_logit_gradients(block.repeated(point.draws), point, p.shape[1], len(p))
     g = ensembles.gauss_newton_of_logits(c[:, None] + e, p)
     trace = _traces(g).reshape(len(block), -1)
     products = (trace.sum(1).square() - trace.square().sum(1)) / (point.draws * (point.draws - 1))
@@ -249,9 +249,9 @@ def finite_samples(block: Block, point: Point) -> Arrays:
 
 
 def shared_means(block: Block, point: Point) -> Arrays:
-    """The same of the mean of G over residuals: products of two batches around the same class means."""
+    """Moments of the mean of G over residuals, from products of two batches around the same class means."""
     p = _predictions(point, block.device)
-    c, e = _drawn(block.repeated(point.draws), point, p.shape[1], 2 * len(p))
+    c, e = _sample_logit_gradients(block.repeated(point.draws), point, p.shape[1], 2 * len(p))
     one, two = _halves(c, e, p)
     products = {"trace_product": _traces(one) * _traces(two), "inner_product": (one * two).sum((1, 2))}
     return {name: values.reshape(len(block), -1).mean(1) for name, values in products.items()}
@@ -300,7 +300,7 @@ BATCH = Experiment(
 
 
 def _eq_8_as_our_copy_reads(p: Point) -> float:
-    """With sigma_e^4 in the last term of the denominator."""
+    """Squared excess by eq (8) with sigma_e^4 in the last term of the denominator."""
     c, e = p.sigma_c**2, p.sigma_e**2
     return p.dim * (c + e) ** 2 / (e**2 + 2 * e * c + p.dim * e**2 / float(_gammas(p).mean) ** 2)
 
@@ -390,7 +390,7 @@ def gradients(block: Block, point: Point) -> Arrays:
     p = _predictions(point, block.device)
     labels = torch.tensor(point.labels, device=block.device).repeat(point.copies)
     residuals = p - torch.nn.functional.one_hot(labels, p.shape[1])
-    c, e = _drawn(block.repeated(point.draws), point, p.shape[1], 2 * len(p))
+    c, e = _sample_logit_gradients(block.repeated(point.draws), point, p.shape[1], 2 * len(p))
     one, two = ((residuals[..., None] * (c[:, None] + half)).sum(2).mean(1) for half in e.chunk(2, dim=1))
     coefficients = torch.linalg.solve(c @ c.mT, (c @ (one + two)[..., None])[..., 0] / 2)
     floor = (one - two).square().sum(1, keepdim=True) / (2 * point.dim * point.sigma_c**2)

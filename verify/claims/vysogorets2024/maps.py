@@ -81,7 +81,7 @@ class Drawn(NamedTuple):
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 RIDGE = 1e-3
-"""Of linear classifiers on features of mean square 1."""
+"""Ridge penalty of linear classifiers on features of mean square 1."""
 
 
 def _features(parameters: tuple[Tensor, ...], inputs: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ def _features(parameters: tuple[Tensor, ...], inputs: Tensor) -> Tensor:
     return inputs
 
 
-def _drawn(rng: Generator, point: Point, device: Any) -> Drawn:
+def _sample_network(rng: Generator, point: Point, device: Any) -> Drawn:
     """LeNet-300-100 where the point names hidden units, else LeNet-5."""
     import torch
 
@@ -114,7 +114,7 @@ def training_map(rng: Generator, point: Point, device: str) -> Arrays:
     """One scale at every base rate: how well a network learns, where it goes, and whether it stays there."""
     import torch
 
-    drawn = _drawn(rng, point, device)
+    drawn = _sample_network(rng, point, device)
     drawn = drawn._replace(start=[point.alpha * w for w in drawn.start])
     start, training = drawn.start, drawn.training
     rates = np.array(point.base_rate) * point.alpha ** (2.0 - len(start))
@@ -146,7 +146,7 @@ def after_divergence(rng: Generator, point: Point, device: str) -> Arrays:
     """Trained as if outputs were uniform until the norm has grown, put back to its first norm, and then trained."""
     import torch
 
-    drawn = _drawn(rng, point, device)
+    drawn = _sample_network(rng, point, device)
     training, length = drawn.training, _length(drawn.start)
     steps, put_back = [], []
     path = _uniform_path(drawn, point.path_rate)
@@ -225,7 +225,7 @@ MAP = _mapped(
     id="vysogorets2024/training-map",
     title="What becomes of LeNet-300-100 at every scale and base rate",
     note="As the paper has it, with numbers: below alpha = 1 the largest base rate that trains goes in proportion "
-    "to alpha (0.01 at 0.03, 0.03 at 0.1, 0.1 at 0.3), above it stays at 0.1. One rung of 3 higher a run ends "
+    "to alpha (0.01 at 0.03, 0.03 at 0.1, 0.1 at 0.3), above it stays at 0.1. With a rate 3 times larger a run ends "
     "without logits or is lost. Above alpha = 1 the training images are learnt and the others less well the "
     "larger alpha is, 0.67 to 0.79 at 10 where 0.95 at 1, and features hardly move: the lazy regime. Rate "
     "times sharpness at the start does not tell what trains: 12 at alpha = 1 and 24 at 3 do.",
@@ -274,8 +274,8 @@ OBSERVATIONS = (
         ),
         cost=cost_of_map,
         replicates=3,
-        note="On 9,000 images of CIFAR-10 with 1,000 to test on (three networks a cell, an H200), base rates in "
-        "steps of 2.4: the largest one that trains goes in proportion to alpha within a rung from 0.03 to 0.8 "
+        note="On 9,000 images of CIFAR-10 with 1,000 to test on (three networks at each point, an H200), base rates in "
+        "steps of 2.4: the largest one that trains goes in proportion to alpha within one step from 0.03 to 0.8 "
         "(0.035 at 0.026, 0.5 at 0.48 to 1.3), falls above and stays at 0.035 from 3.4 on. Test accuracy "
         "after 200 steps is best between alpha = 0.2 and 1.3 (0.34 to 0.36), 0.27 at 2 and 0.2 from 3.4 on. "
         "Weights stop turning where alpha passes 1: at the best rate their cosine with the first is 0.73 at "
@@ -286,7 +286,7 @@ OBSERVATIONS = (
         title="What becomes of LeNet-5 at every scale and base rate",
         note="The largest base rate that trains goes as the cube of alpha below 1 (0.0081 at 0.3, where 0.1 to 0.3 at "
         "1), L - 2 = 3 and not 1. On these few images networks also train at alpha = 1.8 and 3, to all of the "
-        "training images and 0.79 and 0.54 of others, where the paper's, on all of FashionMNIST, do not; one rung "
+        "training images and 0.79 and 0.54 of others, where the paper's, on all of FashionMNIST, do not; one step "
         "too high they end without logits or are lost, as there.",
         points=tuple(
             of_digits(

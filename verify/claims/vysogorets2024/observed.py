@@ -1,4 +1,4 @@
-"""Vysogorets, Dawid and Kempe (2024): what real networks do beside theory, and the edges of their zone."""
+"""Vysogorets, Dawid and Kempe (2024): real networks next to theory, and the edges of their zone."""
 
 from __future__ import annotations
 
@@ -40,16 +40,18 @@ EDGES = np.logspace(-1.5, 2, 29)
 @stream_by_stream
 def by_scale(rng: Generator, point: Point, device: str) -> Arrays:
     """Excess of the projected G at each scale, and every prediction for it over what is measured."""
-    return _beside(*_drawn(rng, point, device), np.array(point.alpha))
+    return _beside(*_sample_network(rng, point, device), np.array(point.alpha))
 
 
 @stream_by_stream
 def by_network(rng: Generator, point: Point, device: str) -> Arrays:
-    """The same for one network after the other, over all scales; and both edges of the zone."""
-    return _columns([_summary(*_drawn(own, point, device)) for own in rng.spawn(len(point.network_number))])
+    """Summaries of one network after the other, over all scales, with both edges of the zone."""
+    return _columns(
+        [_summary(*_sample_network(own, point, device)) for own in rng.spawn(len(point.network_number))]
+    )
 
 
-def _drawn(rng: Generator, point: Point, device: str) -> tuple[Any, Any]:
+def _sample_network(rng: Generator, point: Point, device: str) -> tuple[Any, Any]:
     """A network through its frame, and the inner products of its logit gradients in all coordinates."""
     drawn = framed_networks.NETWORKS[point.network](rng, point, device)
     return drawn.net, logit_kernel.logit_kernel(drawn.model, drawn.inputs)
@@ -64,7 +66,7 @@ def _scales(net: Any) -> tuple[float, float]:
 
 
 def eq_8_as_our_copy_reads(gamma: Floats, dim: int, sigma_c: float, sigma_e: float) -> Floats:
-    """With sigma_e in place of sigma_c in the last term."""
+    """Excess by eq (8) with sigma_e in place of sigma_c in the last term."""
     bulk = sigma_e**4 + 2 * sigma_e**2 * sigma_c**2
     return dim**0.5 * (sigma_c**2 + sigma_e**2) / np.sqrt(bulk + dim * sigma_e**4 / gamma**2)
 
@@ -149,7 +151,7 @@ def edges_by_samples(rng: Generator, point: Point, device: str) -> Arrays:
 
 
 def _first(net: Homogeneous, count: int) -> Homogeneous:
-    """The same network on the first samples alone."""
+    """Return the network on its first samples alone."""
     half: Tensor = net.second_derivatives[:count] / 2
     return homogeneous.Homogeneous(
         net.logits[:count], net.labels[:count], net.jacobian[:count], half, net.depth
@@ -173,7 +175,7 @@ def _edges(net: Any) -> dict[str, float]:
 
 
 def _excess(net: Any, alpha: float) -> float:
-    """Of the Hessian at a scale; no number where it is below the range of float64."""
+    """Excess of the Hessian at a scale; NaN where the Hessian is below the range of float64."""
     hessian = net.terms(alpha).hessian
     return float(curvature.positive_excess(hessian)) if bool(hessian.any()) else math.nan
 

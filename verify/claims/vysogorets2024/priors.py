@@ -78,12 +78,12 @@ def _gaussian_loss(p: Point, *, prior: Sequence[float] = ()) -> float:
 
 
 def _log_sum(p: Point, more: float = 0.0) -> float:
-    """Of the mean logits, less the mean bias of the label."""
+    """Logarithm of the sum of exponentials of the mean logits, less the mean bias of the label."""
     return float(np.log(np.exp(p.bias).sum()) + more - np.dot(p.prior, p.bias))
 
 
 def _total(rng: Generator, point: Point, *, share: float = 1.0, least: float = 1.0) -> float:
-    """By how much a share of the sum of the losses of all classes misses its bound, or that a part of K log K."""
+    """Shortfall of a share of the summed losses of all classes from its bound, or of that from a part of K log K."""
     z = point.spread * rng.standard_normal((point.samples, point.classes))
     log_p = z - z.max(axis=1, keepdims=True)
     log_p -= np.log(np.exp(log_p).sum(axis=1, keepdims=True))
@@ -225,7 +225,7 @@ def _of_kernel(
 
 
 def _residuals(kernel: Any, labels: NDArray[np.int64], factor: float) -> Any:
-    """What p - y is when all logits are multiplied by a factor."""
+    """Residuals p - y with all logits multiplied by a factor."""
     import torch
 
     p = (factor * kernel.logits).softmax(-1)
@@ -282,7 +282,7 @@ def balanced_batches(rng: Generator, point: Point, device: str) -> Arrays:
 
 @stream_by_stream
 def _logit_gradients(rng: Generator, point: Point, device: str) -> Arrays:
-    """How the logit gradients of a network cluster, and what gradients over priors and data sets owe to that."""
+    """Clustering of the logit gradients of a network, and its part in gradients over priors and data sets."""
     kernel, labels, depth = _kernel(rng, point, device, point.network)
     lengths, cosines = kernel.scales().lengths, kernel.cosines()
     found = _of_kernel(kernel, labels, depth, rng, point)
@@ -474,7 +474,7 @@ AT_ONCE = 500
 """Images whose signals are held together."""
 
 ROUNDING = 1e-6
-"""Of a cosine, for passes in single precision: at most 1e-7 on 16 networks, beside the same in double precision."""
+"""Numerical error of a cosine in single precision: at most 1e-7 on 16 networks against double precision."""
 
 
 @stream_by_stream
@@ -510,7 +510,7 @@ def _prior(rng: Generator, classes: int, point: Point) -> NDArray[np.float64]:
 
 
 def _three_gradients(model: Any, x: Any, labels: Any, prior: Any) -> list[Any]:
-    """Of the loss at scale 1, at a small one, and there with samples weighted by a prior; up to a factor."""
+    """Gradients of the loss at scale 1, at a small one, and there with samples weighted by a prior; up to a factor."""
     parts = zip(x.split(AT_ONCE), labels.split(AT_ONCE), strict=True)
     found = [_of_part(model, some, own, prior) for some, own in parts]
     return [sum(gradients) for gradients in zip(*found, strict=True)]

@@ -172,7 +172,7 @@ def _haar_square(p: Point) -> float:
 
 
 def _seen_squared(p: Point, size: float = 0) -> float:
-    """In so many dimensions, or in its own."""
+    """Squared excess after a projection, of a matrix with `size` dimensions or with its own."""
     root = _trace(p) / math.sqrt(_square(p))
     return float(projection.projected_excess(root, dim=p.dim, parameters=size or _size(p))) ** 2
 
@@ -322,7 +322,7 @@ def _in_frames(rng: Generator, values: Any, point: Point, total: int) -> Any:
 
 @stream_by_stream
 def lenet_spectra(rng: Generator, point: Point, device: str) -> Arrays:
-    """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model.
+    """G-term of LeNet-300-100 in fresh frames, next to its excess in full space and the fit of the random model.
 
     Fitted are standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean
     matrix.
@@ -491,7 +491,7 @@ CASES = ("whole", "first rows", "sparse", "together", "network", "probes", "outl
 
 
 def any_frame(block: Block, point: Point) -> Arrays:
-    """What is seen over what theory says of it."""
+    """Return what is measured through a frame over its prediction, in one of the cases."""
     if point.case in AT_ONCE:
         return {"ratio": AT_ONCE[point.case](block, point)}
     return {"ratio": np.array([ALONE[point.case](rng, point) for rng in block.streams])}
@@ -509,8 +509,8 @@ CLAIMS = (
         passage=OURS,
         statement=r"\mathbb{E}\,\|R^\top H R\|_F^2,\ \mathbb{E}\,\mathrm{Tr}\,R^\top H R,\ "
         r"\lambda_i(\mathbb{E}_e G)\text{: as of } \mathrm{Tr} H,\ \|H\|_F,\ p",
-        says="In random frames of every kind and shape a matrix has trace and squared norm of theory; so do random"
-        " signs and random logit gradients.",
+        says="In random frames of every kind and shape a matrix has the trace and squared norm that theory "
+        "predicts, as do random signs and random logit gradients.",
         domain={
             "case": OneOf(*CASES),
             "parameters": Between(16, 60),

@@ -53,7 +53,7 @@ class DrawnNetwork(NamedTuple):
         return frame.T @ (operators.hessian(self.objective(**at)) @ frame)
 
     def derivatives(self, frame: Any, alpha: float = 1.0) -> Any:
-        """Those of the logits along a frame."""
+        """Derivatives of the logits along a frame."""
         return logit_derivatives.logit_derivatives(self.scaled(alpha), self.x, frame)
 
     def residuals(self, p: Any) -> Any:
@@ -328,8 +328,8 @@ SCALED_CLAIMS = (
         source=f"{PAPER}, section 5; the growth is ours, from eq. (5)",
         statement=r"\|H'_d\|_2 = \alpha^{L-2} \|\tilde H_d(\text{one-hot } p)\|_2 "
         r"\quad (\alpha \gg 1)",
-        says="Far above the zone, the spectral norm of the Hessian is that of its remainder at one-hot "
-        "predictions, times scale to the depth less two.",
+        says="Far above the zone, the spectral norm of the Hessian equals the norm of its remainder at "
+        "one-hot predictions, times the scale to the power depth minus two.",
         reads=r"\text{the loss curvature vanishes along all directions}",
         routes=large_curvature,
         points=on_both({}, alpha=1300.0, samples=8, dim=3),
@@ -365,7 +365,7 @@ def heated_softmax(_: Generator, point: Point) -> Arrays:
 
 
 def _in_digits(logits: list[float], temperature: float) -> list[float]:
-    """Eq (1) as it stands, with digits to spare."""
+    """Eq (1) as written, with digits to spare."""
     import mpmath
 
     heaviest = int(max(abs(value) for value in logits) / temperature)
@@ -416,7 +416,7 @@ def weight_counts(rng: Generator, _: Point) -> Arrays:
 
 
 def biases_at_small_scale(rng: Generator, point: Point) -> Arrays:
-    """Logits of LeNet-300-100 with all weights and biases scaled down, beside what is left of the weights."""
+    """Logits of LeNet-300-100 with all weights and biases scaled down, next to what is left of the weights."""
     import torch
     from torch import nn
 

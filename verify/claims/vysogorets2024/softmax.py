@@ -137,7 +137,7 @@ def weighted_collapse(_: Generator, point: Point) -> Arrays:
 
 
 def gamma_and_interlacing(_: Generator, point: Point) -> float:
-    """By how much Gamma leaves [1, sqrt(K - 1)], or an eigenvalue its interval, ties and zeros included."""
+    """Distance of Gamma from [1, sqrt(K - 1)] or of an eigenvalue from its interval, ties and zeros included."""
     largest = float(gauss_newton.largest_excess(len(point.weights) - 1))
     return max(_outside_gamma(point, largest), _outside_interlacing(point, below=1))
 
@@ -148,7 +148,7 @@ def _outside_gamma(point: Point, largest: float) -> float:
 
 
 def _outside_interlacing(point: Point, *, below: int) -> float:
-    """By how much dense eigenvalue i leaves [p_(i + below), p_(i)], i = 1..K-1."""
+    """Largest distance of dense eigenvalue i from [p_(i + below), p_(i)], i = 1..K-1."""
     p = _normalised(point.weights)
     found = np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[::-1][:-1]
     upper, lower = (np.sort(p)[::-1][first : first + len(found)] for first in (0, below))
@@ -263,7 +263,7 @@ SLOPE = Identity(
 
 
 def collapse_rate(_: Generator, point: Point) -> Arrays:
-    """(Gamma^2 - 1) / rho with one runner-up and others of the weight rho beside it."""
+    """(Gamma^2 - 1) / rho with one runner-up and others of weight rho."""
     import mpmath
     import sympy
 
@@ -334,7 +334,7 @@ SINGLE = Identity(
 
 
 def _plateau(_: Generator, point: Point) -> Arrays:
-    """Gamma^-2 along a ray whose runners-up are nearly tied, beside what their proportions say."""
+    """Gamma^-2 along a ray whose runners-up are nearly tied, next to the prediction from their proportions."""
     behind = np.array(point.behind) / 1024  # no logit is rounded
     weights = np.exp(-np.outer(point.betas, behind))
     h = np.square(weights).sum(axis=1) / weights.sum(axis=1) ** 2
@@ -386,7 +386,7 @@ PLATEAU = Identity(
 
 
 def dense_rounding(_: Generator, point: Point) -> Arrays:
-    """What the dense matrix says in float64 once 1 - max p is below its last digit."""
+    """Gamma of the dense matrix in float64 once 1 - max p is below its last digit."""
     s = point.support
     return {
         "dense float64": dense_gamma(covariances(_mode_and_tail(point))),
@@ -509,7 +509,7 @@ def falls_along_rays(rng: Generator, point: Point) -> float:
 
 
 def _rise_of_the_mean(_: Generator, point: Point) -> float:
-    """The same of the mean matrix over ten copies of the first two logits and one of the others."""
+    """Largest rise of Gamma of the mean matrix over ten copies of the first two logits and one of the others."""
     z = np.zeros((11, 4))
     z[:10, 2:] = z[10, :2] = -1e6
     z[:10, 0], z[10, 2] = point.scale, point.scale / 2

@@ -138,7 +138,7 @@ SAME_PATHS = (
 
 
 def _unstable(rng: Generator, point: Point, limit_of: Callable[[float], Any]) -> float:
-    """How far descent grows below a limit made of |H|, or falls short above it of the growth along the top."""
+    """Growth of descent below a limit made of |H|, or its lack above it of the growth along the top."""
     basis = np.linalg.qr(rng.standard_normal((point.dim, point.dim)))[0]
     values = point.scale * np.geomspace(1.0, 1 / point.condition, point.dim)
     hessian, start = (basis * values) @ basis.T, rng.standard_normal(point.dim)
@@ -166,7 +166,7 @@ def _at_constant_rate(rng: Generator, point: Point, *, times: float = 1.0) -> fl
 def _at_base_rate(
     rng: Generator, point: Point, *, times: float = 1.0, layers: int = 0, schedule: bool = True
 ) -> float:
-    """At the largest base rate, for the depth of the point or another, times the schedule alpha^(2-L)."""
+    """Violation at the largest base rate, for the depth of the point or another, times the schedule alpha^(2-L)."""
 
     def limit(norm: float) -> Any:
         base = zone.largest_base_rate(point.alpha, sharpness=norm, depth=layers or point.depth)

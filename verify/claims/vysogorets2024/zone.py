@@ -183,8 +183,8 @@ CRITERION_CLAIMS = (
         source=f"ours, in place of eq. (6) of {PAPER}, in full space",
         passage=OURS,
         statement=r"\mathrm{exc}(H) = \mathrm{exc}(G) \big/ \sqrt{1 + \|\tilde H\|_F^2 / \|G\|_F^2}",
-        says="In full space, the excess of the Hessian is that of the Gauss-Newton term, reduced by the ratio of "
-        "both terms' Frobenius norms.",
+        says="In full space, the excess of the Hessian is the excess of the Gauss-Newton term, reduced by the "
+        "ratio of both terms' Frobenius norms.",
         experiment=FULL_SPACE,
         score="excess",
         inputs={"excess_g": lambda p: TYPICAL[p.alpha][0], "ratio": lambda p: TYPICAL[p.alpha][1]},
@@ -232,7 +232,7 @@ def _depth(p: Point) -> int:
 
 
 def _local_exponent(p: Any, name: str) -> float:
-    """Of one factor of the curvature between the two scales."""
+    """Local exponent of one factor of the curvature between the two scales."""
     small, large = (
         getattr(zone.curvature_factors(alpha, depth=_depth(p)), name) for alpha in (p.smaller, p.alpha)
     )
@@ -300,8 +300,8 @@ SMALL_CLAIMS = (
         passage=OURS,
         statement=r"\alpha^{2-L} \|H'_d\|_2 \to \|\tilde H_d\|_2 \text{ at uniform } p, "
         r"\quad \alpha \to 0",
-        says="At small scale, the spectral norm of the Hessian is that of its remainder at uniform predictions, "
-        "times scale to the depth less two.",
+        says="At small scale, the spectral norm of the Hessian equals the norm of its remainder at uniform "
+        "predictions, times the scale to the power depth minus two.",
         experiment=SMALL,
         score="sharpness",
         inputs={"h_norm": lambda p: 0.027 if _depth(p) == 3 else 0.02},
@@ -360,7 +360,7 @@ OTHERS = 3
 """Further sets of inputs of every network, of which the smallest gaps alone are looked at."""
 
 LEVER = 0.4
-"""By which a smaller gap moves the edge out, both as logarithms: near 1/L. Any would leave the mean as it is."""
+"""Shift of the edge per decrease of the gap, both as logarithms: near 1/L. Any value leaves the mean as it is."""
 
 
 @stream_by_stream
@@ -424,7 +424,7 @@ def near_ties(rng: Generator, point: Point, device: str) -> Arrays:
 
 
 def _logits(weights: Any, x: Any, alpha: float) -> Any:
-    """Of the network with all weights scaled."""
+    """Logits of the network with all weights scaled."""
     import torch
 
     return networks.mlp_logits([alpha * w for w in weights], torch.as_tensor(x).to(weights[0]))

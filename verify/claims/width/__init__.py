@@ -1,6 +1,6 @@
 """Curvature through training at every width, under two parametrisations: Noci et al. (2024).
 
-`ENTRIES` says what it states; the room holds the experiments and claims that judge it.
+`ENTRIES` lists its statements; the module holds the experiments and claims that judge it.
 """
 
 from verify.claims.shipped import page

@@ -34,7 +34,7 @@ def through_training(block: Block, point: Point) -> Arrays:
 
 
 def _sharpness(block: Block, point: Point, images: grids.TrainingSets, width: int) -> np.ndarray[Any, Any]:
-    """At each of the steps looked at, (R, looks).
+    """Sharpness at each of the steps looked at, (R, looks).
 
     MuP with one rate eta has weights w_1 = W_1/sqrt(M), w_2 = W_2, w_3 = W_3 sqrt(M), all of variance 1/M. With
     inputs and targets times sqrt(M) their loss is M times that of the network, so that eta/M is its rate.
@@ -66,7 +66,7 @@ def _sharpness(block: Block, point: Point, images: grids.TrainingSets, width: in
 
 
 PRODUCTS = 14
-"""With a Hessian, for its largest eigenvalue."""
+"""Hessian products for its largest eigenvalue."""
 
 
 def _images(block: Block, point: Point) -> grids.TrainingSets:

@@ -1,1 +1,1 @@
-"""The same on networks: the parts of their curvature, their batches, Lanczos."""
+"""Claims on networks: the parts of their curvature, their batches, Lanczos."""

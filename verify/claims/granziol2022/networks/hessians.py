@@ -108,7 +108,7 @@ def cross_entropy_hessian(p: Array, label: int, first: Array, second: Array) -> 
 
 
 def _eq_20_with(change: Callable[[Array, int, Array, Array], Array]) -> Violation:
-    """How far a reading of equation (20) is from automatic differentiation of the loss itself.
+    """Return the distance of a reading of equation (20) from automatic differentiation of the loss itself.
 
     Relative to the largest of its terms, which cancel where the network is sure of the label.
     """
@@ -127,7 +127,7 @@ def _eq_20_with(change: Callable[[Array, int, Array, Array], Array]) -> Violatio
 
 
 def _rank_is(bound: Callable[[int, int, int], int]) -> Violation:
-    """How far the rank of a batch is from a number, on a tanh network wide enough not to limit it."""
+    """Return the distance of a batch's rank from a number, on a tanh network wide enough not to limit it."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
         widths = (point.inputs, point.samples + point.spare, point.classes)
@@ -491,7 +491,7 @@ def _sharp_bound(widths: tuple[int, ...]) -> int:
 
 
 def _of_samples(bound: Callable[[Point], int]) -> Violation:
-    """By how much the rank of a sample's Hessian exceeds a bound."""
+    """Return the excess of the rank of a sample's Hessian over a bound."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
         weights, x, labels = on_noise(rng, point.widths, point.samples)
@@ -502,14 +502,14 @@ def _of_samples(bound: Callable[[Point], int]) -> Violation:
 
 
 def _of_a_data_set(rng: np.random.Generator, point: Point) -> float:
-    """By how much the bound of a sample fails for as many samples as there are parameters."""
+    """Excess of a data set's rank over the bound of one sample, with as many samples as parameters."""
     size = sum(a * b for a, b in pairwise(point.widths))
     hessian = operators.hessian(bias_free_objective(*on_noise(rng, point.widths, size))).dense()
     return max(0, rank_of(hessian) - _copy_bound(point.widths))
 
 
 def _of_their_mean(bound: Callable[[Point, list[int]], int]) -> Violation:
-    """By how much the rank of the mean Hessian exceeds a bound, made of the widths and of the ranks of the samples."""
+    """Return the excess of the mean Hessian's rank over a bound from the widths and the ranks of the samples."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
         weights, x, labels = on_noise(rng, point.widths, point.samples)

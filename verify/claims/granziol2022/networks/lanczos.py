@@ -43,7 +43,7 @@ def _chebyshev(x: Array, orders: int) -> Array:
 
 
 def _moment_errors(rng: np.random.Generator, point: Point) -> Array:
-    """By how much the quadrature misses each moment, from the one of order 0 to that of order 2 m + 1."""
+    """Errors of the quadrature for each moment, of orders 0 to 2 m + 1."""
     matrix, start, (values, weights) = _problem(rng, point.dim)
     nodes, found = (part[0] for part in lanczos.quadrature(matrix, start[None], point.steps))
     orders = 2 * point.steps + 2
@@ -98,7 +98,7 @@ STARTS = 32
 
 
 def _loss(reading: Callable[..., tuple[float, float]]) -> Violation:
-    """How far the extreme Ritz values are outside of their bounds, over the spread of the spectrum, at worst."""
+    """Return the largest excess of the extreme Ritz values over their bounds, relative to the spectrum's spread."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
         values = np.cumsum(point.gaps) + point.shift

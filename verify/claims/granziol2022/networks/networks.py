@@ -94,7 +94,7 @@ FORMULAS = {
 
 
 def _typical(name: str) -> Any:
-    """Of a formula, in units of lambda_1."""
+    """Return the typical value of a formula, in units of lambda_1."""
     relative = FORMULAS.get(name, {})
     return lambda p: LAW.get(p.batch_size, 1.0) * relative.get(p.batch_size, 1.0)
 
@@ -109,7 +109,7 @@ OF_BATCHES = {
 }
 
 FAR_FROM_THE_LIMIT = out_of_scope("our results are in the limit of P,B →∞", "Section 8.2.1")
-"""Of networks of 226 parameters, whatever comes out there: the paper's words on B = 128 are of networks of millions."""
+"""Passage for networks of 226 parameters: the paper's words on B = 128 are of networks of millions."""
 
 FAR_OFF: dict[str, Any] = OF_BATCHES | {
     "passage": FAR_FROM_THE_LIMIT,
@@ -176,7 +176,7 @@ Floats = NDArray[np.float64]
 
 
 def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:
-    """Of every sample, by automatic differentiation."""
+    """Hessian or Gauss-Newton matrix of every sample, by automatic differentiation."""
     curvature = per_sample.hessians if matrix == "hessian" else per_sample.gauss_newtons
     return curvature(*network).numpy()
 
@@ -216,7 +216,7 @@ def _pairs(rng: np.random.Generator, point: Point) -> Floats:
 
 
 def all_but_one(rng: np.random.Generator, point: Point) -> Arrays:
-    """How far batches of all samples but one lie above the data set; every image is there many times."""
+    """Excess of the top eigenvalue of batches of all samples but one over the data set's; images are repeated."""
     matrices = _matrices(perceptron(rng, point), point.matrix)
     total, mean = point.copies * point.samples, matrices.mean(axis=0)
     values, vectors = np.linalg.eigh(mean)
@@ -259,7 +259,7 @@ SOME = {"images": "digits", "directions": 6}
 
 
 def law_of_samples(matrices: Floats) -> own_direction.OwnDirections:
-    """From the eigenvectors of dense matrices, with the top one of their mean as the only direction V."""
+    """Own-direction law from eigenvectors of dense matrices, with the top one of their mean as the only direction V."""
     v = np.linalg.eigh(matrices.mean(axis=0))[1][:, -1:]
     values, vectors = np.linalg.eigh(matrices)
     return own_direction.own_directions(
@@ -275,7 +275,7 @@ def law_of_samples(matrices: Floats) -> own_direction.OwnDirections:
 def outside_bounds(
     rng: np.random.Generator, point: Point, *, lower: float = 1.0, upper: float = 1.0
 ) -> float:
-    """How far top eigenvalues of batches lie outside of the bounds from single samples."""
+    """Distance of top eigenvalues of batches outside the bounds from single samples."""
     matrices = populations.symmetric_matrices(rng, point.samples, point.dim)
     if point.semidefinite:
         matrices = matrices @ matrices
@@ -311,8 +311,8 @@ EXACT_CLAIMS = (
         source="ours, beside theorem 4 on networks",
         statement=r"B \to N:\quad b\,\big(\mathbb{E}\,\lambda_1(H_B) - \lambda_1\big) \to "
         r"\sum_{k > 1} \frac{\mathrm{Var}_i(v_k^\top H_i v_1)}{\lambda_1 - \lambda_k}",
-        says="As the batch nears the data set, the shift of a network's top eigenvalue is that of second-order "
-        "perturbation theory.",
+        says="As the batch nears the data set, the shift of a network's top eigenvalue agrees with "
+        "second-order perturbation theory.",
         passage=OURS,
         routes=all_but_one,
         points=(
@@ -407,7 +407,7 @@ def _one_network(rng: np.random.Generator, point: Point, device: str) -> Arrays:
 
 
 ROUNDING = 1e-4
-"""Of a score or input: on 48 networks at most 1.8e-5 from the one in double precision, training included."""
+"""Numerical error of a score or input: at most 1.8e-5 on 48 networks against double precision, training included."""
 
 SETTING = {"images": "digits", "samples": 1280, "batch_size": 128, "batches": 10}
 

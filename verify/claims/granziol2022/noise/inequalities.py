@@ -236,7 +236,7 @@ def _bounded_noise(rng: np.random.Generator, point: Point) -> tuple[Array, float
 def _mean_square_excess(
     rng: np.random.Generator, point: Point, *, bound: float = 1.0, power: int = 1
 ) -> float:
-    """By how much the mean square of the elements exceeds 4 L^2 (1 - B/N)^2 / P, over L^2."""
+    """Excess of the mean square of the elements over 4 L^2 (1 - B/N)^2 / P, relative to L^2."""
     noise, largest = _bounded_noise(rng, point)
     most = bound * largest**2 / point.dim**power
     return max(0.0, float((noise**2).mean() - most) / point.lipschitz**2)

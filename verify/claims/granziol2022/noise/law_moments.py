@@ -65,8 +65,8 @@ MOMENT_CLAIMS = (
         entries=("B13", "B-B4"),
         source=f"{PAPER}, theorem 3 and eq. (52)",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^k \to \int x^k\, dF(x)",
-        says="For large dimension the moments of Gaussian and Wishart spectra are those of the semicircle and the "
-        "Marchenko-Pastur law.",
+        says="For large dimension the moments of Gaussian and Wishart spectra equal the moments of the "
+        "semicircle and the Marchenko-Pastur law.",
         experiment=MOMENTS,
         score="moment",
         along="order",
@@ -86,8 +86,8 @@ MOMENT_CLAIMS = (
         source=f"{PAPER}, theorem 3 and eq. (52)",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^2 - \Big(\frac1P \mathrm{tr}\,\varepsilon\Big)^2 \to "
         r"\sigma^2,\ \beta \sigma^4",
-        says="For large dimension the variances of Gaussian and Wishart spectra are those of the semicircle and the "
-        "Marchenko-Pastur law.",
+        says="For large dimension the variances of Gaussian and Wishart spectra equal the variances of the "
+        "semicircle and the Marchenko-Pastur law.",
         experiment=MOMENTS,
         score="spread",
         predict=lambda p: _law(p).var(),
@@ -181,7 +181,7 @@ def _spread_variance(p: Point) -> Any:
 
 
 def _axis_variance(p: Point) -> Any:
-    """Of signs: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
+    """Outlier variance for noise of signs: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
     law = {"diagonal": 1.0, "fourth_cumulant": -2.0}
     return finite_size.axis_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim, **law) ** 2
 

@@ -40,7 +40,7 @@ def wigner_spectrum(block: Block, point: Point) -> Arrays:
 
 
 def low_rank_spectrum(block: Block, point: Point) -> Arrays:
-    """The same for an average of rank-one samples g g', less its mean."""
+    """Distribution function of the eigenvalues of an average of rank-one samples g g', less its mean."""
     import torch
 
     noise = point.variance * ensembles.wishart(block, point.dim, point.batch_size)
@@ -364,13 +364,13 @@ def uneven_rows(block: Block, point: Point) -> Arrays:
 
 
 def few_entries(block: Block, point: Point) -> Arrays:
-    """The same with a few entries in a row, signs of one size at random places."""
+    """Fourth moment of the spectrum with a few entries in a row, signs of one size at random places."""
     matrices = point.sigma * noise.sparse(block, point.dim, per_row=point.per_row)
     return _fourth_moments(matrices, point.sigma**2)
 
 
 def few_projections(block: Block, point: Point) -> Arrays:
-    """The same of a mean of B samples, each of a few projections +-P tau^2 u u'."""
+    """Fourth moment of the spectrum of a mean of B samples, each of a few projections +-P tau^2 u u'."""
     return _fourth_moments(_signed(block, point), _second_moment(point))
 
 
@@ -512,10 +512,10 @@ MOMENT_CLAIMS = (
 
 
 ENTRIES = 4096
-"""Of all matrices of a replicate together: small ones scatter the most and cost the least."""
+"""Entries of all matrices of a replicate together: small matrices scatter most and cost least."""
 
 COUNTS = {"batches": 48, "without the matrix": 64}
-"""Of those that are small whatever their size."""
+"""Numbers of matrices for cases that are small at any size."""
 
 
 def _second(block: Block, matrices: Any, **known: float) -> Any:
@@ -530,7 +530,7 @@ def _fourth(claim: Any, block: Block, p: Point) -> Any:
     return claim.experiment.simulate(block, p)["fourth"] / claim.predict(p)
 
 
-def _drawn_without_the_matrix(block: Block, p: Point) -> Any:
+def _moments_without_matrix(block: Block, p: Point) -> Any:
     trace, square = ensembles.goe_moments(block, p.dim, spike=p.spike, rank=p.rank)
     known = rmt.wigner_second_moment(sigma=1.0, dim=p.dim, diagonal=2.0, spike=p.spike * p.rank**0.5)
     return (square / p.dim / float(known) + trace / (p.spike * p.rank)) / 2
@@ -547,7 +547,7 @@ def _batches(block: Block, p: Point) -> Any:
 
 
 def _nested(block: Block, p: Point) -> Any:
-    """The same of nested means, whose sizes have no bound."""
+    """Squared distance of nested means, whose sizes have no bound, over its expectation."""
     sizes = (p.batch, p.batch + p.samples)
     few, all_of_them = populations.nested_means(block, p.dim, sizes).unbind(1)
     known = element_fluctuation(variance=p.dim * (p.dim + 1), batch_size=sizes[0], dataset_size=sizes[1])
@@ -564,7 +564,7 @@ CASES = {
     "blocks": lambda b, p: _fourth(WITH_UNEVEN_ROWS, b, p),
     "sparse": lambda b, p: _fourth(WITH_FEW_ENTRIES, b, p | {"per_row": 1 + p.contrast * (p.dim - 1)}),
     "projections": lambda b, p: _fourth(OF_LOW_RANK, b, p),
-    "without the matrix": _drawn_without_the_matrix,
+    "without the matrix": _moments_without_matrix,
     "batches": _batches,
     "nested": _nested,
 }

@@ -180,8 +180,7 @@ PROBE_CLAIMS = (
         predict=lambda p: float(_powers(p).sum()),
         printed=lambda p: float(np.linalg.eigvalsh(probed_matrix(p.dim)).sum()),
         reads=r"\mathbb{E}_v \mathrm{Tr}(v^\top H^m v) = \mathrm{Tr}(H^m) = \sum_{i=1}^N \lambda_i",
-        finding="As our copy reads the sum over the eigenvalues lacks the power that the trace beside it "
-        "has.",
+        finding="As our copy reads the sum over the eigenvalues lacks the power that the trace next to it has.",
         margin=0.01,
         margin_reason="unbiased; at most 1 % for random matrices",
         rivals={"mean for sum": lambda p: float(_powers(p).mean())},

@@ -82,7 +82,7 @@ def batch_and_rest(rng: np.random.Generator, point: Point) -> Arrays:
 
 
 def against_the_true_mean(rng: np.random.Generator, point: Point) -> Arrays:
-    """The same about the mean of what the populations are drawn from."""
+    """Squared noise of batches about the mean that the populations are drawn from."""
     values = whole_numbers(rng, point.outcomes)
     drawn, variance = (
         populations.redrawn(values, point.dataset_size),
@@ -305,7 +305,7 @@ def _theorem_4(p: Any, eigenvalue: Any, batch_size: float, dataset_size: float) 
 
 
 def _composed(p: Any) -> Any:
-    """From the measured eigenvalue of the full matrix back to the true one, and from there to the batch."""
+    """Eigenvalue of a batch, from the true one that the measured eigenvalue of the full matrix implies."""
     return batch_hessian.composed_batch_eigenvalue(
         p.full_eigenvalue, sigma=p.sigma, dim=p.dim, batch_size=p.samples[0], dataset_size=p.samples[1]
     )

@@ -90,7 +90,7 @@ def scale(p: Point, batch_size: float = 0) -> float:
 
 
 def noise_of_batch(p: Any, batch_size: float = 0) -> dict[str, Any]:
-    """What theorems 4 and 10 take beside the eigenvalue."""
+    """Arguments of theorems 4 and 10 other than the eigenvalue."""
     sizes = {"dim": p.dim, "batch_size": batch_size or p.batch_size, "dataset_size": p.dataset_size}
     return {"sigma": p.sigma, **sizes}
 
@@ -512,7 +512,7 @@ OTHER_NOISE_CLAIMS = (
 
 
 def _over_theory(eigenvalue: Any, overlap: Any, known: outliers.Outlier) -> Any:
-    """Of eigenvalue and overlap, the mean of both: the overlap is at least a half here."""
+    """Mean of eigenvalue and overlap, each over its prediction; the overlap is at least a half here."""
     return (eigenvalue / float(known.eigenvalue) + overlap / float(known.overlap)) / 2
 
 
@@ -569,7 +569,7 @@ def _dense_wigner(block: Block, p: Point) -> Any:
 
 
 def _dense(block: Block, noise: Any, spike: float, known: outliers.Outlier, *, mean: float) -> Any:
-    """What a spike adds to a whole matrix, the part of first order, of known mean, left out of the eigenvalue."""
+    """Outlier of a spiked dense matrix over theory, its first-order fluctuation of known mean taken out."""
     v = ensembles.unit_vectors(block, noise.shape[1])
     whole = ensembles.spiked(noise, v, spike)
     value, vector = ensembles.top_eigenpair(whole)

@@ -355,7 +355,7 @@ A_VARIANCE = "a variance: 10 % takes some 10^4 matrices; finite size is O(1/P + 
 
 
 def _variances(p: Point) -> Arrays:
-    """Of the outlier in each of the three models."""
+    """Variances of the outlier in each of the three models."""
     sizes = {"dim": p.dim, "samples": p.samples, "variance": p.variance}
     return {
         "additive": finite_size.additive_wishart_sd(p.spike, **sizes) ** 2,

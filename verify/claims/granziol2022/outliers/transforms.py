@@ -50,18 +50,18 @@ def transform(law: Law, z: Any, power: int = 1) -> Any:
 
 
 def inverse(law: Law, values: Any) -> Array:
-    """Where above the spectrum the transform takes these values."""
+    """Arguments above the spectrum at which the transform takes these values."""
     return np.array([root_above(law, lambda z, at=at: transform(law, z) - at) for at in values])
 
 
 def root_above(law: Law, function: Callable[[float], float]) -> float:
-    """Where a function changes sign above the spectrum."""
+    """Zero of a function above the spectrum."""
     edge = law.edges[1]
     return root(function, edge * (1 + 1e-3), edge * 1e4)
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function changes sign between two numbers."""
+    """Zero of a function between two numbers."""
     from scipy import optimize
 
     solver: Any = optimize
@@ -127,7 +127,7 @@ def _mixed_moment(p: Point) -> Any:
 
 
 def subordination(_: np.random.Generator, point: Point) -> Arrays:
-    """What the noise adds to the argument: z less the u at which the transform of A is that of the sum A + noise.
+    """Shift of the argument by noise: z - u, where the transform of A at u equals that of A + noise at z.
 
     A and the noise are free semicircles, so the sum is one of their variances' sum.
     """
@@ -369,7 +369,7 @@ def _semicircle_51(p: Point) -> complex:
 
 
 def t_transform(_: np.random.Generator, point: Point) -> Arrays:
-    """Where T(z) = z S(z) - 1 of Wishart noise is 1/theta, and what other readings of eq. (53) give."""
+    """Points z with T(z) = z S(z) - 1 = 1/theta for Wishart noise, and those of other readings of eq. (53)."""
     law, thetas = law_at(point), np.array(point.thetas)
     inverse = [root_above(law, lambda z, at=at: z * transform(law, z) - 1 - 1 / at) for at in point.thetas]
     spikes = thetas * point.variance
@@ -396,7 +396,7 @@ def _roots(s: Any, spike: float, dim: int) -> tuple[Any, Any]:
 
 
 def rank_one_root(rng: np.random.Generator, point: Point) -> Arrays:
-    """Where the transform s of one term r r^T / N is s, in the appendix's sign, and the roots of its equation."""
+    """Point where the transform of one term r r^T / N is s, in the appendix's sign, and the roots of its equation."""
     spike = point.ratio * point.variance
     _, other = _roots(point.s, spike, point.dim)
     return {
@@ -408,7 +408,7 @@ def rank_one_root(rng: np.random.Generator, point: Point) -> Arrays:
 
 
 def expanded_roots(rng: np.random.Generator, point: Point) -> Arrays:
-    """The same, and the root expanded to first order in 1/P."""
+    """Point at which the transform of one term is s, and the root expanded to first order in 1/P."""
     dim, s = point.dim, point.s
     spike = point.ratio * point.variance
     a, b = s * spike - 1, s * spike + 1
@@ -425,7 +425,7 @@ def expanded_roots(rng: np.random.Generator, point: Point) -> Arrays:
 
 
 def _of_one_term(rng: np.random.Generator, point: Point) -> float:
-    """Where the mean of 1 / (eigenvalue - z), over the eigenvalues of one term, is s."""
+    """Point z at which the mean of 1 / (eigenvalue - z), over the eigenvalues of one term, is s."""
     dim, s = point.dim, point.s
     r = rng.standard_normal(dim)
     r *= math.sqrt(dim * point.variance) / np.linalg.norm(r)

@@ -107,7 +107,7 @@ def _exponent(p: Point) -> float:
 
 
 def _noisier(p: Point) -> Point:
-    """With twice the variance, and so twice the batch size B_c at which the outlier leaves the noise."""
+    """Point with twice the variance, and so twice the batch size B_c at which the outlier leaves the noise."""
     return p | {"sigma": math.sqrt(2) * p.sigma}
 
 
@@ -169,7 +169,7 @@ BATCHES = Experiment(
 
 
 def _adaptive(p: Any, **changes: Any) -> Any:
-    """By the edge of noise of any size, over that of this one."""
+    """Adaptive limit, with the edge of noise of any size in units of the edge at this size."""
     limit = adaptive_rates.adaptive_limit(p.preconditioner, **noise_of_batch(p) | changes)
     return limit * 2 / finite_size.wigner_edge(p.dim, sigma=1.0).mean
 
@@ -432,8 +432,8 @@ LEAST_SQUARES_CLAIMS = (
         statement=r"\frac{2\, \mathbb{E}\, \mathrm{tr}\, H_B}{\mathbb{E}\, \mathrm{tr}\, H_B^2} = "
         r"\frac{2B}{B + P + 1}\quad "
         r"\text{for inputs } x \sim N(0, I_P): \text{linear, then flat}",
-        says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stands still is "
-        "linear in the batch size, then flat.",
+        says="For least squares on Gaussian inputs, the rate at which SGD's mean squared distance stays "
+        "constant is linear in the batch size, then flat.",
         kind=Kind.RATIO,
         score=("twice trace", "square"),
         predict=_least_squares,

@@ -47,7 +47,7 @@ def plain_step(rng: np.random.Generator, point: Point) -> Arrays:
 
 
 def preconditioned_step(rng: np.random.Generator, point: Point) -> Arrays:
-    """The same with a damped preconditioner, for one gradient."""
+    """Change of a quadratic loss in one step with a damped preconditioner, for one gradient."""
     g, h, _, a, changes = _preconditioned(rng, point)
     return {
         "measured": changes[0],
@@ -59,7 +59,7 @@ def preconditioned_step(rng: np.random.Generator, point: Point) -> Arrays:
 
 
 def averaged_step(rng: np.random.Generator, point: Point) -> Arrays:
-    """The same averaged over all signs of the gradient along the eigenvectors of the preconditioner."""
+    """Change in a preconditioned step, averaged over signs of the gradient along the preconditioner's eigenvectors."""
     g, h, b, a, changes = _preconditioned(rng, point)
     return {
         "mean over signs": changes.mean(),
@@ -117,9 +117,9 @@ def expected_ascent(point: Point, *, guaranteed: bool) -> float:
 
 
 def _bound_violation(rng: np.random.Generator, point: Point, *, average: bool = False) -> float:
-    """How far the change exceeds the bound, relative to the first order, for a gradient turned towards the top.
+    """Excess of the change over the bound, relative to the first order, for a gradient turned towards the top.
 
-    In one dimension, how far it is from the bound.
+    In one dimension, its distance from the bound.
     """
     h, _, w = quadratic(rng, point.dim)
     w = np.linalg.matrix_power(h, point.turned) @ w
@@ -150,7 +150,7 @@ STEP_CLAIMS = (
         printed="as our copy reads",
         reads=r"\delta L = -\alpha \lVert g(w)\rVert^2 \Big(1 - \frac{\alpha \sum_i^P \lambda_i \lVert \phi_i "
         r"g(w)\rVert^2}{2}\Big)",
-        finding="As our copy reads the sum lacks the factor 1/|g|^2, which the bound beside it needs.",
+        finding="As our copy reads the sum lacks the factor 1/|g|^2, which the bound next to it needs.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         quantity="change of a quadratic loss",
@@ -160,8 +160,8 @@ STEP_CLAIMS = (
         entries=("B44",),
         source=f"{PAPER}, eq. (22)",
         statement=r"\Delta L \le -a |g|^2 (1 - a \lambda_1 / 2)\quad (\text{equal in one dimension})",
-        says="A gradient step on a quadratic gains at least what the bound from the largest eigenvalue promises, and "
-        "exactly that in one dimension.",
+        says="A gradient step on a quadratic lowers the loss at least as much as the bound from the largest "
+        "eigenvalue; in one dimension, exactly as much.",
         domain={"dim": Between(1, 12), "rate": Between(0.01, 3.0), "turned": Between(0, 9)},
         violation=_bound_violation,
         examples=(
@@ -256,33 +256,33 @@ def _polyak(_: np.random.Generator, point: Point) -> Arrays:
 
 
 def _nesterov(_: np.random.Generator, point: Point) -> Arrays:
-    """The same of Nesterov's method."""
+    """Contraction of products of 2^48 steps of Nesterov's method: usual constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
     usual = learning_rates.nesterov(top, low)
     return {
-        "Nesterov": _ahead(point, *usual[:2]),
+        "Nesterov": _nesterov_contraction(point, *usual[:2]),
         "Nesterov, theory": usual.contraction,
-        "Nesterov as our copy reads": _ahead(point, 1 / math.sqrt(top / low), usual.momentum),
-        "Nesterov, momentum squared": _ahead(point, usual.learning_rate, usual.momentum**2),
-        "best": _ahead(point, *learning_rates.best_nesterov(top, low)[:2]),
+        "Nesterov as our copy reads": _nesterov_contraction(point, 1 / math.sqrt(top / low), usual.momentum),
+        "Nesterov, momentum squared": _nesterov_contraction(point, usual.learning_rate, usual.momentum**2),
+        "best": _nesterov_contraction(point, *learning_rates.best_nesterov(top, low)[:2]),
         "heavy ball, theory": learning_rates.heavy_ball(top, low).contraction,
     }
 
 
 def _best_nesterov(_: np.random.Generator, point: Point) -> Arrays:
-    """The same with the constants that contract most."""
+    """Contraction of products of 2^48 steps of Nesterov's method with the constants that contract most."""
     top, low = point.largest, point.smallest
     usual, best = learning_rates.nesterov(top, low), learning_rates.best_nesterov(top, low)
     return {
-        "best": _ahead(point, *best[:2]),
+        "best": _nesterov_contraction(point, *best[:2]),
         "best, theory": best.contraction,
-        "Nesterov": _ahead(point, *usual[:2]),
-        "common rate": _ahead(point, usual.learning_rate, best.momentum),
+        "Nesterov": _nesterov_contraction(point, *usual[:2]),
+        "common rate": _nesterov_contraction(point, usual.learning_rate, best.momentum),
         "without the 1 under the root": 1 - 2 / (math.sqrt(3) * math.sqrt(top / low)),
     }
 
 
-def _ahead(point: Point, *constants: Any) -> float:
+def _nesterov_contraction(point: Point, *constants: Any) -> float:
     return _contraction(point, optimisers.nesterov_step, *constants)
 
 

@@ -69,16 +69,16 @@ def course(block: Block, point: Point) -> Course:
 
 
 ZERO = 1e-7
-"""Up to which modulus section 7.3 takes an eigenvalue for a zero of its machines."""
+"""Largest modulus of an eigenvalue that section 7.3 takes for zero on its machines."""
 
 ROUNDING = 1e-12
-"""Over the largest eigenvalue: below it is rounding of a matrix in double precision."""
+"""Rounding of a matrix in double precision, relative to the largest eigenvalue."""
 
 SMALL = 1e-3
-"""Over the largest eigenvalue: small, and no zero."""
+"""Limit of small eigenvalues that are not zero, relative to the largest."""
 
 NEAR = 0.1
-"""By how much a weight may miss the share of zeros to count as near it."""
+"""Largest difference of a weight from the share of zeros that counts as near it."""
 
 
 def degeneracy(block: Block, point: Point) -> Arrays:
@@ -95,7 +95,7 @@ def degeneracy(block: Block, point: Point) -> Arrays:
 
 
 def at_the_end(block: Block, point: Point) -> Arrays:
-    """The same after training alone."""
+    """Shares of zero and of small eigenvalues, and the weights near zero, at the end of training."""
     return {name: values[:, -1] for name, values in degeneracy(block, point).items()}
 
 
@@ -209,8 +209,8 @@ DEGENERACY_CLAIMS = (
         ),
         no_theory=NoTheory.MEASURED,
         statement=r"w_1 \ge \sum_{i:\, \lambda_i = 0} (q^\top v_i)^2 \quad (G \succeq 0,\ \theta_1 < \theta_2 < \dots)",
-        says="Of a Gauss-Newton matrix the weight of the smallest Ritz value is never below what its start has along "
-        "the zeros: they do not split.",
+        says="For a Gauss-Newton matrix the smallest Ritz value never has less weight than the start vector "
+        "along zero eigenvalues: the zeros do not split.",
         experiment=GGN_OF_MANY,
         kind=Kind.NEVER_BELOW,
         score="slack",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 FACTOR = math.sqrt(2)
-"""From one rate of a ladder to the next."""
+"""Ratio of successive tried rates."""
 
 
 class Trained(NamedTuple):
@@ -97,16 +97,16 @@ def convolutional_setting(block: Block, point: Point) -> Trained:
 
 
 class TriedRates(NamedTuple):
-    """What became of the rates of a ladder.
+    """Losses after training at each of a range of rates.
 
     Attributes
     ----------
     rates
         (R, C), rising by `FACTOR`.
     losses
-        On all samples after training, (R, C); infinite where a run is lost.
+        Loss on all samples after training, (R, C); infinite where a run is lost.
     trains
-        Where that is below the loss of the best constant output.
+        Whether that is below the loss of the best constant output.
     """
 
     rates: Array
@@ -115,7 +115,7 @@ class TriedRates(NamedTuple):
 
     @property
     def largest(self) -> Array:
-        """Up to which rate each network trains, (R,): between the m-th rate and the next where it does at m of them."""
+        """Largest rate at which each network trains, (R,): between the m-th rate and the next if it trains at m."""
         return self.rates[:, 0] * FACTOR ** (self.trains.sum(1) - 0.5)
 
 
@@ -155,5 +155,5 @@ def rule_of(name: str) -> rules.Rule:
 
 
 def steps_of(size: int, *, samples: int, epochs: int, least: int) -> int:
-    """So many epochs, and no fewer than so many steps."""
+    """Number of steps in `epochs` epochs, at least `least`."""
     return max(least, epochs * (samples // size))

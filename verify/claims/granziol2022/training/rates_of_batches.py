@@ -353,7 +353,7 @@ KNOWN = 64
 """The batch size from whose best rate others are scaled."""
 
 LOST = 10.0
-"""In place of losses above it, over that of the best constant output, and of those that are no number."""
+"""Cap on a loss over that of the best constant output; also replaces losses that are no number."""
 
 
 def rates_by_batch_size(block: Block, point: Point) -> Arrays:
@@ -392,7 +392,7 @@ def _best(tried_rates: TriedRates) -> np.ndarray[Any, Any]:
 
 
 def _loss_at(tried_rates: TriedRates, rates: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """At the rung nearest to each rate."""
+    """Loss at the tried rate nearest to each rate."""
     nearest = np.abs(np.log(tried_rates.rates / rates[:, None])).argmin(1)
     return tried_rates.losses[np.arange(len(nearest)), nearest]
 

@@ -33,10 +33,10 @@ DIRECTIONS = 5
 """Top eigenvectors that the own-direction law and the expansion to second order use."""
 
 TOLERANCE = 0.01
-"""Of eigenvalues, relative to the largest."""
+"""Tolerance of eigenvalues, relative to the largest."""
 
 BATCHES = 10
-"""Of each size, as in section 8.2."""
+"""Batches of each size, as in section 8.2."""
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 
 
 def batches_through_training(block: Block, point: Point) -> Arrays:
-    """Top eigenvalues of batches beside every prediction for them, at some times of training."""
+    """Top eigenvalues of batches next to every prediction for them, at some times of training."""
     return stacked_rows([_batches_of(rng, point, block.device) for rng in block.streams])
 
 
@@ -55,21 +55,23 @@ def _batches_of(rng: np.random.Generator, point: Point, device: str) -> Arrays:
     for checkpoint in network.trained(rng, point, point.done):
         network.moved(checkpoint)
         lost = network.lost()
-        rows.append(_beside_predictions(network, rng, point) if lost is None else _nothing(point, lost))
+        rows.append(
+            _compare_predictions(network, rng, point) if lost is None else _scores_of_lost_run(point, lost)
+        )
     return stacked_rows(rows)
 
 
 FORMULAS = ("theorem_4", "theorem_7_read", "theorem_7", "factor", "second_order", "own")
 
 
-def _nothing(point: Point, loss: float) -> Arrays:
-    """What `_beside_predictions` has a name for, where there is only a loss."""
+def _scores_of_lost_run(point: Point, loss: float) -> Arrays:
+    """Return scores without numbers, but for the loss of a network that has only that."""
     each = (*(f"{formula} " for formula in FORMULAS), "measured ", "off 4, ", "off 7, ")
     names = [f"{name}{size}" for size in point.batch_sizes for name in each]
     return {**dict.fromkeys(("full", "total", "concentration", *names), math.nan), "loss": loss}
 
 
-def _beside_predictions(network: Classifier, rng: np.random.Generator, point: Point) -> Arrays:
+def _compare_predictions(network: Classifier, rng: np.random.Generator, point: Point) -> Arrays:
     import torch
 
     objective, size = network.objective(), len(network.labels)
