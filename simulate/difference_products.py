@@ -27,7 +27,7 @@ from simulate.lanczos.products import one_by_one
 from simulate.objectives import Objective
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.parameters import Leaves
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from simulate.objectives.soundness import held_padding, pads, require_first
 
 _STEPS = {torch.float64: 1e-4, torch.float32: 1e-2}
@@ -210,10 +210,10 @@ class _Lines:
         parts = zip(objective.leaves(), objective.split(unit), strict=True)
         leaves = tuple((p.detach() + step * v).requires_grad_() for p, v in parts)
         if self._pads is None:  # whether a row of an embedding stands for padding
-            with as_found(objective.model, objective.training), torch.enable_grad():
+            with preserve_state(objective.model, objective.training), torch.enable_grad():
                 self._pads = pads(objective.outputs(objective.leaves(), objective.few().inputs))
         with ExitStack() as stack:
-            stack.enter_context(as_found(objective.model, objective.training))
+            stack.enter_context(preserve_state(objective.model, objective.training))
             stack.enter_context(objective.standing(leaves))
             stack.enter_context(held_padding(leaves, objective.leaves(), needed=self._pads))
             yield leaves

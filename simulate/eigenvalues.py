@@ -19,7 +19,7 @@ at an end needs no further chain: its multiplicity does not change it.
 Where not all vectors of a chain fit into memory it drops the inner ones now and then and goes on (thick restart): more
 products, and the same statements.
 
-`lanczos.follow` goes on from a start of one's own, such as the eigenvector of a matrix that was nearly the same:
+`lanczos.warm_start` goes on from a start of one's own, such as the eigenvector of a matrix that was nearly the same:
 cheaper, and with the first two kinds of statement alone.
 """
 

@@ -28,7 +28,12 @@ from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective, require_objective
 from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.head_products import Matrix, head_product
-from simulate.objectives.output_curvature import Bend, SoftmaxCurvature, logistic_curvature, output_curvature
+from simulate.objectives.output_curvature import (
+    OutputHessian,
+    SoftmaxCurvature,
+    logistic_curvature,
+    output_curvature,
+)
 from simulate.objectives.parameters import Leaves
 from simulate.objectives.products import Built, Derivative, Kept, about_outputs, of_scalar
 
@@ -129,7 +134,7 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
     """
     require_objective("empirical_fisher", objective)
 
-    def bend(outputs: Tensor, batch: Batch) -> Bend:
+    def bend(outputs: Tensor, batch: Batch) -> OutputHessian:
         slope = _slope(objective, outputs, batch)
         # a row of the slope has the share of its sample in the mean: once too often in the square
         rows = slope.reshape(len(slope), -1) / math.sqrt(objective.share)
@@ -189,7 +194,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
     require_objective("fisher", objective)
     family = likelihood_of(objective, likelihood)
 
-    def bend(outputs: Tensor, _: Batch) -> Bend:
+    def bend(outputs: Tensor, _: Batch) -> OutputHessian:
         outputs, share = outputs.detach(), objective.share
         if family == "gaussian":
             return lambda tangent: share * tangent

@@ -11,7 +11,7 @@ What a user asks of a spectrum stands above: density, trace and norm in `simulat
 `simulate.eigenvalues`.
 """
 
-from simulate.lanczos.chain import Followed, follow
+from simulate.lanczos.chain import WarmStart, warm_start
 from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
 from simulate.lanczos.products import (
     AnyMatrix,
@@ -26,18 +26,18 @@ from simulate.lanczos.solves import Solution, solve
 
 __all__ = [
     "AnyMatrix",
-    "Followed",
     "ForeignMatrix",
     "Operator",
     "Product",
     "Quadrature",
     "Solution",
     "Tridiagonal",
+    "WarmStart",
     "as_operator",
-    "follow",
     "one_by_one",
     "principal",
     "quadrature",
     "solve",
     "tridiagonal",
+    "warm_start",
 ]

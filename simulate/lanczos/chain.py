@@ -375,7 +375,7 @@ _LEADING = 3
 """Vectors that are given back, if there are so many."""
 
 
-class Followed(NamedTuple):
+class WarmStart(NamedTuple):
     """A Ritz pair from a start that was given.
 
     Attributes
@@ -399,9 +399,9 @@ class Followed(NamedTuple):
     leading: Tensor
 
 
-def follow(
+def warm_start(
     matrix: AnyMatrix, start: Tensor | Floats, *, tolerance: float = 1e-2, least: int = 2, steps: int = 40
-) -> Followed:
+) -> WarmStart:
     """The largest eigenvalue that a start leads to, by one chain of Lanczos.
 
     A start that has nothing of the largest eigenvector leads to another eigenvalue, and no residual tells: start at
@@ -429,7 +429,7 @@ def follow(
 
     Examples
     --------
-    >>> found = follow(np.diag([3.0, 2.0, 1.0]), np.array([1.0, 0.1, 0.1]), tolerance=1e-9)
+    >>> found = warm_start(np.diag([3.0, 2.0, 1.0]), np.array([1.0, 0.1, 0.1]), tolerance=1e-9)
     >>> round(found.value, 9), found.products
     (3.0, 3)
     """
@@ -459,4 +459,6 @@ def follow(
                 break
         rows = chain.locked(chain.pairs(_LEADING, 0)).rows
         rows = rows / rows.norm(dim=1, keepdim=True)
-        return Followed(unit * float(pairs.values[0]), rows[0], unit * float(pairs.residuals[0]), count, rows)
+        return WarmStart(
+            unit * float(pairs.values[0]), rows[0], unit * float(pairs.residuals[0]), count, rows
+        )

@@ -50,7 +50,7 @@ def test_windows_and_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         objective = build()
         whole = ekfac(objective).dense()
         ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
-        cut = objective.on([(x[:1], y[:1]), (x[1:], y[1:])])
+        cut = objective.with_data([(x[:1], y[:1]), (x[1:], y[1:])])
         with monkeypatch.context() as patch:
             patch.setattr(sample_parts, "_WINDOW", 1)
             assert_allclose(ekfac(cut).dense(), whole, atol=1e-12)

@@ -84,7 +84,7 @@ def measured(of: Objective) -> dict[str, Any]:
         "coupling": of.coupling,
         "sums": of.sums(),
         "rows": of.rows,
-        "renewed": of.renewed().value(),
+        "renewed": of.at_current_parameters().value(),
         "eigenvalues": extremes(hessian, rng, largest=2, smallest=1).values,
         "trace": spectra.trace(hessian, rng, probes=4).value,
         "diagonal of G": diagonals.gauss_newton_diagonal(of),

@@ -121,14 +121,14 @@ def test_few_are_asked_and_only_once() -> None:
     assert sum(asked) <= 5 * SAMPLES + 3 * 100 + 1 + N and max(asked[:-9]) <= SAMPLES
     asked.clear()
     objective.value()
-    objective.on((X[:200], Y[:200])).value()
+    objective.with_data((X[:200], Y[:200])).value()
     assert asked == [100] * 5
     asked.clear()
-    other = objective.on((X[:150], Y[:150]))  # a part of a size that nothing was asked of
+    other = objective.with_data((X[:150], Y[:150]))  # a part of a size that nothing was asked of
     other.value()
     assert sum(asked) <= 3 * (100 + 50) + 2 + 150 and asked[-2:] == [100, 50]
     asked.clear()
-    other.on((X[50:200], Y[50:200])).value()
+    other.with_data((X[50:200], Y[50:200])).value()
     assert asked == [100, 50]
     asked.clear()
     whole = Objective(counting, (X, Y), nn.CrossEntropyLoss())  # nothing is cut

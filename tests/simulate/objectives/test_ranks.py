@@ -88,7 +88,7 @@ def test_a_group_of_one_process_is_that_process_and_takes_the_module_itself(tmp_
     (x, y), loss = processes.data(), nn.CrossEntropyLoss()
     with processes.group_of_one(tmp_path) as group:
         grouped = Objective(processes.network(), (x, y), loss, group=group)
-        value, alone = grouped.value(), grouped.on([(x[:4], y[:4])], alone=True)
+        value, alone = grouped.value(), grouped.with_data([(x[:4], y[:4])], alone=True)
         assert value == Objective(processes.network(), (x, y), loss).value()
         assert (alone.ranks.several, alone.rows) == (False, 4)
 

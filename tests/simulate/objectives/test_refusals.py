@@ -243,7 +243,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_cannot_be_measured_is_refused(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_MOST", 50)
+    monkeypatch.setattr(batches, "_MOST_BATCHES", 50)
 
     def measured() -> None:
         objective = Objective(**{"model": network(), "data": (X, Y), "loss": LOSS, **REFUSED[what]})
@@ -277,7 +277,7 @@ def test_an_iterator_stops_before_it_fills_the_memory(monkeypatch: pytest.Monkey
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
 @pytest.mark.parametrize("data", [itertools.repeat((X, Y)), Endless()])
 def test_what_does_not_end_can_be_interrupted(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_MOST", 10**9)
+    monkeypatch.setattr(batches, "_MOST_BATCHES", 10**9)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
