@@ -1,4 +1,4 @@
-"""Draws that are the same on every device: a generator that only counts, in operations of tensors.
+"""Draws that are the same on every device: a counter-based generator in tensor operations.
 
 Philox 4x32-10 turns a key and a counter of four words into four words of 32 bits; nothing is kept from one call to
 the next, so that every number has its place: draw j of replicate i is the function of (key of i, j) and no other.
@@ -28,13 +28,13 @@ from torch import Tensor
 _ROUNDS = 10
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _STEPS = 0x9E3779B9, 0xBB67AE85
-"""What the two words of a key grow by from round to round: golden ratio and root of three less one, as fractions."""
+"""Increments of the two words of a key from round to round: golden ratio and sqrt(3) - 1, as fractions."""
 
 _WORD = 1 << 32
 
 
 def words(counters: Tensor, keys: Tensor) -> Tensor:
-    """Four words of 32 bits for every counter: (4, ...) of the shape that counters and keys broadcast to.
+    """Return four words of 32 bits for every counter: (4, ...) of the shape that counters and keys broadcast to.
 
     Parameters
     ----------
@@ -103,5 +103,5 @@ def counted_normal(keys: Tensor, count: int, draw: int) -> Tensor:
 
 
 def _fraction(high: Tensor, low: Tensor) -> Tensor:
-    """The middle of one of 2^52 equal parts of (0, 1), exactly, from the upper 26 bits of two words."""
+    """Return the middle of one of 2^52 equal parts of (0, 1), exactly, from the upper 26 bits of two words."""
     return (((high >> 6) << 26 | low >> 6).double() + 0.5) * 2.0**-52

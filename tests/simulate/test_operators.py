@@ -61,7 +61,7 @@ def test_graphs_are_kept_that_fit_into_half_of_the_memory(
     monkeypatch.setattr(graphs, "_cost", lambda batch: (5, 100, 1000))
     needed = 5 * 100 + 1000 + products.VECTORS * objective.dim * 8
     monkeypatch.setattr(products, "_SMALL_CPU", 0)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
+    monkeypatch.setattr("simulate._memory._UNCHECKED", 0)
     monkeypatch.setattr("simulate._memory.available", lambda _: 2 * needed + spare)
     assert graphs._affordable(next(iter(objective.batches()))) is kept
 

@@ -320,7 +320,7 @@ def test_what_no_memory_holds_is_refused(
     call: Callable[[], Any], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_memory, "available", lambda _: 1.0)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
+    monkeypatch.setattr(_memory, "_UNCHECKED", 0)
     with pytest.raises(ValueError, match=rf"must be small enough for memory.*{told}"):
         call()
 
