@@ -58,15 +58,15 @@ from simulate.objectives.soundness import ObjectiveLike, trusted
 SAMPLES = 32
 """Most samples in the test: two of them have the extremes of the targets."""
 
-UNKNOWN = "the loss of a few samples cannot be had"
+UNKNOWN = "the loss of a few samples cannot be computed"
 """Answer for a model or a loss that takes one size of batch only."""
 
-_FEWER = "the loss of fewer samples cannot be had"
-MIXED = "the model gives a sample other outputs beside other samples"
-SUM = "the loss of a batch is the sum of those of its parts"
+_FEWER = "the loss of fewer samples cannot be computed"
+MIXED = "the model's outputs for a sample depend on the other samples of its batch"
+SUM = "the loss of a batch is the sum of the losses of its parts"
 _NEITHER = {
-    "mean": "the loss of a batch is not the mean of those of its parts",
-    "sum": "the loss of a batch is not the sum of those of its parts",
+    "mean": "the loss of a batch is not the mean of the losses of its parts",
+    "sum": "the loss of a batch is not the sum of the losses of its parts",
 }
 
 _SPREAD, _CLASSES, _GROUPS = 16, 14, 32

@@ -158,7 +158,9 @@ class Objective:
     ) -> None:
         self.ranks = Ranks(group)
         if training and self.ranks.several:
-            raise ValueError("training must be False with a group: what is drawn is drawn in one process")
+            raise ValueError(
+                "training must be False with a group: random draws would differ between processes"
+            )
         if isinstance(model, Objective):
             raise ValueError("model must be a module or a function, got an Objective: use it as it is")
         require_order("Objective", model, data, loss)
@@ -195,7 +197,9 @@ class Objective:
             self.dim = sum(self._sizes)
             self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
             if self._chunk is not None and training:
-                raise ValueError("chunk must be None in training mode, where samples may see each other")
+                raise ValueError(
+                    "chunk must be None in training mode, where samples of a batch may affect each other"
+                )
             self._labels = Labels(self.model, loss, field)
             self._set_data(data)
 
@@ -292,7 +296,7 @@ class Objective:
         """
         if self.model is None:
             raise ValueError(
-                "model must be a module to be measured anew, got a function; build another objective"
+                "model must be a module to take its current parameters, got a function; build another objective"
             )
         other = copy.copy(self)
         with self.ranks.together("an objective"):
@@ -343,7 +347,7 @@ class Objective:
         batches of other sizes. Nothing is tested in training mode, where samples of a batch may affect each other.
         """
         if self.training:
-            return "in training mode samples of a batch may see each other"
+            return "in training mode samples of a batch may affect each other"
         return all_coupling(self)
 
     @property
@@ -459,7 +463,7 @@ class Objective:
         """
         if not self.ranks.inside:
             raise ValueError(
-                "group must be None for what is no sum over samples, got samples in several processes"
+                "group must be None for a quantity that is not a sum over samples, got samples in several processes"
             )
         # several batches can only be combined by the mean of their losses, which is wrong where samples are coupled
         if self.several and not (self.training or self._custom_count) and self.coupling not in ("", UNKNOWN):
@@ -492,7 +496,7 @@ class Objective:
             )
         if torch.is_grad_enabled() and not outputs.requires_grad and any(p.requires_grad for p in leaves):
             raise ValueError(
-                "model must give outputs that depend on the parameters, got others: look for no_grad and detach"
+                "model must give outputs that depend on the parameters, got constants: look for no_grad and detach"
             )
         return outputs
 

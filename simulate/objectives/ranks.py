@@ -228,7 +228,7 @@ def _wait_for_threads_at_exit() -> None:
     atexit.register(time.sleep, 0.3)
 
 
-_SENT_NOTE = "told to all processes of the group"
+_SENT_NOTE = "sent to all processes of the group"
 """Note on an error that the other processes know, so that it is sent only once."""
 
 

@@ -301,8 +301,8 @@ def _loss_twice(objective: ObjectiveLike, batch: Batch) -> tuple[Any] | None:
     for what, first, second in zip(("model", "loss"), found, results(), strict=True):
         if isinstance(first, Tensor) and not (_equal(second, first) or alike(second, first)):
             raise ValueError(
-                f"{what} must give the same for the same arguments, got something else in a second call:"
-                " look for what it keeps or draws"
+                f"{what} must give the same for the same arguments, got another result in a second call:"
+                " look for state that it keeps or random numbers that it draws"
             )
     require_unchanged()
     # generators are restored after a pass, so a random loss repeats from pass to pass: two calls in one pass tell
@@ -314,7 +314,7 @@ def _loss_twice(objective: ObjectiveLike, batch: Batch) -> tuple[Any] | None:
     comparable = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
     if comparable and not (_equal(*losses) or alike(*losses)):
         raise ValueError(
-            "loss must give the same for the same outputs, got something else in a second call:"
+            "loss must give the same for the same outputs, got another result in a second call:"
             " draw what is random before"
         )
     return (found[1],)

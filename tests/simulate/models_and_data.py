@@ -152,7 +152,7 @@ def dense_hessian(objective: Objective) -> Tensor:
 
 
 def dense_jacobian(objective: Objective, inputs: Any) -> Tensor:
-    """Of the outputs, flattened, by the parameters: (outputs, dim)."""
+    """Return the Jacobian of the flattened outputs in the parameters, (outputs, dim)."""
     with preserve_state(objective.model, objective.training):
         vector = objective.flat(objective.leaves()).detach()
         return torch.func.jacrev(lambda v: objective.outputs(objective.split(v), inputs).flatten())(

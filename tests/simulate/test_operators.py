@@ -68,7 +68,7 @@ def test_graphs_are_kept_that_fit_into_half_of_the_memory(
 
 @pytest.mark.parametrize("forward", [False, True])
 def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What 3 samples hold, and 2, is what 40 do: the weights once, and every sample."""
+    """Memory of 40 samples follows from trials with 2 and 3: the weights once, and a part for every sample."""
     model, x = nn.Sequential(nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 10)), torch.ones(40, 30)
     objective = Objective(model, (x, torch.zeros(40).long()), nn.CrossEntropyLoss())
     objective.recordable["hessian"] = forward

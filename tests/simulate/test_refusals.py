@@ -1,4 +1,4 @@
-"""What measurements refuse, by the name of the argument: what is no size, does not fit together or into memory."""
+"""Refusals of measurements, naming the argument: invalid sizes, mismatched shapes, and sizes beyond memory."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -192,4 +192,4 @@ def test_in_training_mode_a_batch_is_the_unit() -> None:
     vector = torch.ones(whole.dim).double()
     assert abs(whole.value() - np.mean([part.value() for part in each])) < 1e-14
     assert_same(hessian(whole) @ vector, torch.stack([hessian(part) @ vector for part in each]).mean(0))
-    assert whole.coupling == "in training mode samples of a batch may see each other"
+    assert whole.coupling == "in training mode samples of a batch may affect each other"

@@ -41,7 +41,9 @@ def test_renewed_is_at_the_parameters_of_now_and_the_old_one_is_not() -> None:
     assert torch.equal(renewed.gradient(), built.gradient()) and renewed.value() == built.value()
     assert torch.equal(objective.gradient(), before) and not torch.equal(renewed.gradient(), before)
     function = Objective(lambda p, x: x @ p[0], (X, LABELS), LOSS, parameters=[torch.ones(4, 3).double()])
-    with pytest.raises(ValueError, match="model must be a module to be measured anew, got a function"):
+    with pytest.raises(
+        ValueError, match="model must be a module to take its current parameters, got a function"
+    ):
         function.at_current_parameters()
 
 

@@ -52,7 +52,7 @@ REFUSED = {
     "forms": VECTORS,
     "directions": VECTORS,
     "order": both("processes of a group must make the same calls in the same order, got a "),
-    "kernel": both("group must be None for what is no sum over samples"),
+    "kernel": both("group must be None for a quantity that is not a sum over samples"),
     "training": both("training must be False with a group"),
     "chunk": (f"ValueError: process 1 of 2: {CHUNK}", f"ValueError: {CHUNK}"),
     "parameters": PARAMETERS,

@@ -1,4 +1,4 @@
-"""What cannot be measured is refused by one line that says what to do: no wrong number, and no endless wait."""
+"""Refusals of objectives: one line that says what to do, instead of a wrong number or an endless wait."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_whatever_is_asked_first_refuses(ask: Callable[[Objective], Any], loss: 
 
 
 def test_an_iterator_stops_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is given again and again is held once."""
+    """A batch that is given repeatedly is held once."""
     monkeypatch.setattr("simulate._memory.available", lambda _: 2**20)
     large = ((torch.zeros(64, 64), torch.zeros(64).long()) for _ in itertools.count())
     with pytest.raises(
