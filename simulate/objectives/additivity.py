@@ -1,7 +1,7 @@
 """Tests of whether a loss splits: whether the loss of a batch is the mean, or sum, of the losses of its parts.
 
 It does not split if the loss function divides by something other than the number of samples, such as the weights of
-their classes, takes a root of the mean or compares samples; nor if the model's outputs for a sample depend on the other
+their classes, takes a root of the mean or compares samples; nor if the outputs for a sample depend on the other
 samples of the batch. Both are tested on at most `SAMPLES` samples, split in three ways: at most five forward passes.
 If so many samples may not fit into memory, groups of them are tested. Samples may also interact in large batches only,
 as with experts of limited capacity: `mixing` runs the model on a batch of the size in use, in three forward passes.
@@ -62,7 +62,7 @@ UNKNOWN = "the loss of a few samples cannot be computed"
 """Answer for a model or a loss that takes one size of batch only."""
 
 _FEWER = "the loss of fewer samples cannot be computed"
-MIXED = "the model's outputs for a sample depend on the other samples of its batch"
+MIXED = "the outputs for a sample depend on the other samples of its batch"
 SUM = "the loss of a batch is the sum of the losses of its parts"
 _NEITHER = {
     "mean": "the loss of a batch is not the mean of the losses of its parts",

@@ -36,7 +36,7 @@ from tests.simulate.modules.layer_kinds import (
     on_batches,
 )
 
-MIXED = "the model's outputs for a sample depend on the other samples of its batch"
+MIXED = "the outputs for a sample depend on the other samples of its batch"
 MATRICES = ("hessian", "gauss_newton")
 FEW = ("absolute error", "convolution", "normalisations", "sum", "tied", "tokens")
 """Whose samples are asked for both matrices."""
