@@ -183,7 +183,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
         Loss of a model on data; its targets do not enter.
     likelihood
         "categorical": classes with logits along axis 1; "bernoulli": one logit for every target; "gaussian": unit
-        variance about the outputs. What the loss stands for if None: a cross-entropy, with logits, or squared errors.
+        variance about the outputs. If None, that of the loss: a cross-entropy, one with logits, or squared errors.
 
     Raises
     ------

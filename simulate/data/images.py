@@ -150,7 +150,7 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     Raises
     ------
     ValueError
-        If the archive cannot be used, see :func:`load_images`, or the images cannot be had at that size.
+        If the archive cannot be used, see :func:`load_images`, or the images cannot be resized to that size.
 
     Examples
     --------

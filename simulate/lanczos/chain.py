@@ -143,10 +143,10 @@ class _Rows:
 class Chain:
     """A tridiagonal matrix from one start, orthogonal to the rows found before, and its coupling to them.
 
-    `nodes` are the eigenvalues of the tridiagonal matrix, ascending; `beside` its off-diagonal entries, the last of
-    which couples to the next vector; `scale` is the largest length of a product or node, and `rounding` the length of
-    all entries that vanish for a symmetric matrix, both over all chains so far. The chain has at most `most` rows of
-    its own if `restart` is called whenever there is no room for the next one.
+    `nodes` are the eigenvalues of the tridiagonal matrix, ascending; `off_diagonal` its off-diagonal entries, the
+    last of which couples to the next vector; `scale` is the largest length of a product or node, and `rounding` the
+    length of all entries that vanish for a symmetric matrix, both over all chains so far. The chain has at most `most`
+    rows of its own if `restart` is called whenever there is no room for the next one.
     """
 
     def __init__(
@@ -157,18 +157,18 @@ class Chain:
         self._tails = found.tails.clone()
         self._next = _unit(self.rows.split(start)[0])
         self._diagonal: list[float] = []
-        self.beside: list[float] = []
+        self.off_diagonal: list[float] = []
         self._coupling: list[Floats] = []
         self._hidden: list[Floats] = []  # coordinates of the original tails, row by row
         self._remainder = 0.0  # length of the last residual, even if it is only rounding
-        self._all_beside: list[float] = []  # the off-diagonal entries of all steps so far
+        self._all_off_diagonal: list[float] = []  # the off-diagonal entries of all steps so far
         self._dropped: Floats = np.zeros(0)
         self.nodes: Floats = np.zeros(0)
 
     @property
     def exhausted(self) -> bool:
         """Whether the chain spans an invariant subspace, so that products add nothing."""
-        return self.beside[-1] == 0
+        return self.off_diagonal[-1] == 0
 
     @property
     def noise(self) -> float:
@@ -186,11 +186,11 @@ class Chain:
         expected = np.zeros(len(inside))  # coordinates for an exactly symmetric matrix
         self._hidden.append(numbers(hidden))
         expected[:known] = self.found.shares @ self._hidden[-1]
-        expected[known:][-2:] = [*self.beside[-1:], inside[-1]]
+        expected[known:][-2:] = [*self.off_diagonal[-1:], inside[-1]]
         self.rounding = math.hypot(self.rounding, float(np.linalg.norm(inside - expected)))
         self._diagonal.append(inside[-1])
         self._coupling.append(inside[:known])
-        nodes: Any = linalg.eigvalsh_tridiagonal(self._diagonal, self.beside, lapack_driver="sterf")
+        nodes: Any = linalg.eigvalsh_tridiagonal(self._diagonal, self.off_diagonal, lapack_driver="sterf")
         self.nodes = nodes
         self.scale = max(self.scale, float(length(products)), float(np.abs(self.nodes).max()))
         self._continue(rest)
@@ -201,8 +201,8 @@ class Chain:
         ended = left <= reach or len(self.rows) == len(rest)
         self.rounding = math.hypot(self.rounding, left if ended else 0.0)
         self._next = torch.zeros_like(rest) if ended else rest / left
-        self.beside.append(0.0 if ended else left)
-        self._all_beside.append(self.beside[-1])
+        self.off_diagonal.append(0.0 if ended else left)
+        self._all_off_diagonal.append(self.off_diagonal[-1])
 
     def restart(self, top: int, bottom: int) -> None:
         """Keep only the Ritz vectors of the `top` largest and `bottom` smallest nodes, to make room for others.
@@ -211,10 +211,12 @@ class Chain:
         ----------
         Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue problems, algorithm 3.
         """
-        values, vectors = _eigen(self._diagonal, self.beside[:-1])
+        values, vectors = _eigen(self._diagonal, self.off_diagonal[:-1])
         kept = [*range(bottom), *range(len(values) - top, len(values))]
         self._dropped = np.r_[self._dropped, np.delete(values, kept)]
-        turn, diagonal, beside = _tridiagonalise(values[kept], self.beside[-1] * vectors[-1, kept])
+        turn, diagonal, off_diagonal = _tridiagonalise(
+            values[kept], self.off_diagonal[-1] * vectors[-1, kept]
+        )
         turn = vectors[:, kept] @ turn
         if len(self._tails):
             hidden, coupling = np.array(self._hidden), np.array(self._coupling)
@@ -223,7 +225,7 @@ class Chain:
         else:
             self._hidden, self._coupling = self._hidden[: len(kept)], self._coupling[: len(kept)]
         self.rows.turn(turn)
-        self._diagonal, self.beside, self.nodes = diagonal, beside, values[kept]
+        self._diagonal, self.off_diagonal, self.nodes = diagonal, off_diagonal, values[kept]
 
     def pairs(self, top: int, bottom: int) -> Pairs:
         """Return the wanted Ritz pairs of all rows, or as many as there are."""
@@ -250,16 +252,18 @@ class Chain:
     def _decomposed(self) -> tuple[Floats, Floats]:
         known = len(self.found.values)
         if not known:
-            return _eigen(self._diagonal, self.beside[:-1])
+            return _eigen(self._diagonal, self.off_diagonal[:-1])
         matrix = np.diag([*self.found.values, *self._diagonal])
         matrix[:known, known:] = np.transpose(self._coupling)
-        matrix[known:, known:] += np.diag(self.beside[:-1], 1)
+        matrix[known:, known:] += np.diag(self.off_diagonal[:-1], 1)
         return np.linalg.eigh(matrix, UPLO="U")
 
     def _shares(self, coordinates: Floats) -> Floats:
         """Return the part of products outside the rows, as coefficients of the tails and of the next vector."""
         known = len(self.found.values)
-        return np.vstack([self.found.shares.T @ coordinates[:known], self.beside[-1] * coordinates[-1:]])
+        return np.vstack(
+            [self.found.shares.T @ coordinates[:known], self.off_diagonal[-1] * coordinates[-1:]]
+        )
 
     def _remainders(self, coordinates: Floats) -> Floats:
         tails = torch.cat([self._tails, self._next[None]])
@@ -280,8 +284,11 @@ class Chain:
     def _highest(self, nodes: Floats, others: Floats, residuals: Floats, doubt: float) -> float:
         """Return an upper bound for the complement of the rows found before, and for those rows in `others`."""
         dim = len(self._next) - len(self.found.values)
-        beside = [*self._all_beside[:-1], self._remainder if len(self.rows) < len(self._next) else 0.0]
-        highest = float(nodes.max()) + _reach(nodes, beside, dim, doubt) + self.noise
+        off_diagonal = [
+            *self._all_off_diagonal[:-1],
+            self._remainder if len(self.rows) < len(self._next) else 0.0,
+        ]
+        highest = float(nodes.max()) + _reach(nodes, off_diagonal, dim, doubt) + self.noise
         if not len(others):
             return highest
         highest_other = float(others.max()) + self.noise
@@ -289,7 +296,7 @@ class Chain:
         return float(middle + np.hypot(half, np.linalg.norm(residuals)))
 
 
-def _eigen(diagonal: Sequence[float], beside: Sequence[float]) -> tuple[Floats, Floats]:
+def _eigen(diagonal: Sequence[float], off_diagonal: Sequence[float]) -> tuple[Floats, Floats]:
     """Return eigenvalues, ascending, of a tridiagonal matrix, and vectors orthogonal to a few roundings at any size.
 
     Relatively robust representations, scipy's default before 1.16, leave some hundred roundings. These add up over
@@ -298,9 +305,9 @@ def _eigen(diagonal: Sequence[float], beside: Sequence[float]) -> tuple[Floats, 
     found: Any
     # since scipy 1.16; before, QR is the only accurate driver, and five times as slow as a dense matrix
     if hasattr(linalg.lapack, "dstevd"):
-        found = linalg.eigh_tridiagonal(diagonal, beside, lapack_driver="stevd")
+        found = linalg.eigh_tridiagonal(diagonal, off_diagonal, lapack_driver="stevd")
     else:
-        found = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1), UPLO="L")
+        found = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, -1), UPLO="L")
     return found
 
 
@@ -317,17 +324,17 @@ def _second_order(residuals: Floats, gaps: Floats) -> Floats:
     return residuals * np.where(wide, residuals / np.where(wide, gaps, 1.0), 1.0)
 
 
-def _reach(nodes: Floats, beside: list[float], dim: int, doubt: float) -> float:
+def _reach(nodes: Floats, off_diagonal: list[float], dim: int, doubt: float) -> float:
     """Return the distance above the largest node at which det(lambda - T) t equals the product of off-diagonal entries.
 
     The component of the start along an eigenvector exceeds t except with probability `doubt`.
     """
-    if beside[-1] == 0:
+    if off_diagonal[-1] == 0:
         return 0.0
     gaps = nodes.max() - nodes
     log_gaps = np.log(gaps, where=gaps > 0, out=np.full(len(gaps), -np.inf))
     least = math.log(doubt) + math.log(math.pi / (2 * dim)) / 2
-    level = float(np.log(beside).sum()) - least
+    level = float(np.log(off_diagonal).sum()) - least
 
     def excess(log_distance: float) -> float:
         return float(np.logaddexp(log_distance, log_gaps).sum()) - level
@@ -340,7 +347,7 @@ def _reach(nodes: Floats, beside: list[float], dim: int, doubt: float) -> float:
     return math.exp(log_distance)
 
 
-def _tridiagonalise(values: Floats, beside: Floats) -> tuple[Floats, list[float], list[float]]:
+def _tridiagonalise(values: Floats, off_diagonal: Floats) -> tuple[Floats, list[float], list[float]]:
     """Rotate axes so that diag(values) is tridiagonal and only the last axis couples to the next vector.
 
     Returns the rotation, (m, m), the diagonal, and the off-diagonal entries, none negative, the last of which couples
@@ -348,12 +355,12 @@ def _tridiagonalise(values: Floats, beside: Floats) -> tuple[Floats, list[float]
 
     Examples
     --------
-    >>> turn, diagonal, beside = _tridiagonalise(np.array([1.0, 3.0]), np.array([0.6, 0.8]))
-    >>> abs(turn[:, 1]).round(9), np.round(diagonal, 9), np.round(beside, 9)
+    >>> turn, diagonal, off_diagonal = _tridiagonalise(np.array([1.0, 3.0]), np.array([0.6, 0.8]))
+    >>> abs(turn[:, 1]).round(9), np.round(diagonal, 9), np.round(off_diagonal, 9)
     (array([0.6, 0.8]), array([1.72, 2.28]), array([0.96, 1.  ]))
     """
     arrow = np.diag(np.r_[0.0, values])
-    arrow[0, 1:] = arrow[1:, 0] = beside
+    arrow[0, 1:] = arrow[1:, 0] = off_diagonal
     reduced: Any
     reduced, turn = linalg.hessenberg(arrow, calc_q=True)
     out = np.diag(reduced, -1)

@@ -66,19 +66,19 @@ class Tridiagonal(NamedTuple):
     """Diagonals (m, steps) and off-diagonal entries (m, steps - 1), one symmetric matrix for each start."""
 
     diagonal: Floats
-    beside: Floats
+    off_diagonal: Floats
 
     def dense(self) -> Floats:
         """Return the matrices, (m, steps, steps)."""
         rows = np.arange(self.diagonal.shape[1])
         matrix = np.zeros((len(self.diagonal), len(rows), len(rows)))
         matrix[:, rows, rows] = self.diagonal
-        matrix[:, rows[1:], rows[:-1]] = matrix[:, rows[:-1], rows[1:]] = self.beside
+        matrix[:, rows[1:], rows[:-1]] = matrix[:, rows[:-1], rows[1:]] = self.off_diagonal
         return matrix
 
     def leading(self, steps: int) -> Tridiagonal:
         """Return the matrices after fewer steps."""
-        return Tridiagonal(self.diagonal[:, :steps], self.beside[:, : steps - 1])
+        return Tridiagonal(self.diagonal[:, :steps], self.off_diagonal[:, : steps - 1])
 
     def quadrature(self) -> Quadrature:
         """Return the Ritz values and the squared first components of their vectors."""
@@ -120,7 +120,7 @@ def tridiagonal(matrix: AnyMatrix, starts: Any, steps: int) -> Tridiagonal:
         operator = as_operator(matrix)
         vectors = _unit(operator.vectors(starts))
         *_, whole = chains(operator, vectors, _affordable(operator, vectors, steps))
-        return Tridiagonal(numbers(whole.diagonal), numbers(whole.beside[:, :-1]))
+        return Tridiagonal(numbers(whole.diagonal), numbers(whole.off_diagonal[:, :-1]))
 
 
 class Chains(NamedTuple):
@@ -130,14 +130,14 @@ class Chains(NamedTuple):
     ----------
     basis
         Orthonormal rows, (m, j, dim).
-    diagonal, beside
+    diagonal, off_diagonal
         Diagonal and off-diagonal entries of the tridiagonal matrices, both (m, j); the last off-diagonal one couples to
         the next vector.
     """
 
     basis: Tensor
     diagonal: Tensor
-    beside: Tensor
+    off_diagonal: Tensor
 
 
 def chains(product: Product, vectors: Tensor, steps: int) -> Iterator[Chains]:
@@ -154,7 +154,7 @@ def chains(product: Product, vectors: Tensor, steps: int) -> Iterator[Chains]:
     """
     count, dim = vectors.shape
     basis = vectors.new_zeros(count, steps, dim)
-    diagonal, beside = basis.new_zeros(count, steps), basis.new_zeros(count, steps)
+    diagonal, off_diagonal = basis.new_zeros(count, steps), basis.new_zeros(count, steps)
     scale = basis.new_zeros(count)
     for j in range(steps):
         basis[:, j] = vectors
@@ -163,8 +163,8 @@ def chains(product: Product, vectors: Tensor, steps: int) -> Iterator[Chains]:
         stopped = ~vectors.any(dim=1)
         diagonal[:, j] = torch.where(stopped, diagonal[:, 0], (products * vectors).sum(1))
         scale = torch.maximum(scale, row_lengths(products))
-        vectors, beside[:, j] = _next(products, basis[:, : j + 1], scale)
-        yield Chains(basis[:, : j + 1], diagonal[:, : j + 1], beside[:, : j + 1])
+        vectors, off_diagonal[:, j] = _next(products, basis[:, : j + 1], scale)
+        yield Chains(basis[:, : j + 1], diagonal[:, : j + 1], off_diagonal[:, : j + 1])
 
 
 def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

@@ -186,7 +186,7 @@ class _Search:
     def run(self) -> str:
         """Solve, and return the reason to stop."""
         while bool((open_rows := self.residuals > self._tolerance).any()):
-            # begun again: a look at where it stands, a step, and a look at what that gave
+            # a restart takes three products: the true residual, a step, and the residual after it
             improves = self._improved(open_rows.nonzero()[:, 0])
             if bool((self.residuals > self._tolerance).any()) and self.products + 3 > self._steps:
                 return f"the step limit, {self._steps} products"

@@ -129,7 +129,7 @@ def edge_rows(dim: int, scale: int) -> int:
     return min(dim, 16 + math.ceil(_TRIDIAGONAL_ROWS * scale ** (1 / 3)))
 
 
-def eigenpair(diagonal: Floats, beside: Floats, place: int) -> tuple[float, float]:
+def eigenpair(diagonal: Floats, off_diagonal: Floats, place: int) -> tuple[float, float]:
     """Return an eigenvalue of a symmetric tridiagonal matrix, and the squared first component of its eigenvector.
 
     The eigenvalues are counted upwards from 0. Computed by the routines of
@@ -146,20 +146,20 @@ def eigenpair(diagonal: Floats, beside: Floats, place: int) -> tuple[float, floa
     >>> round(value, 9), round(squared, 9)
     (3.0, 0.5)
     """
-    value, blocks, splits = _bisected(diagonal, beside, place)
+    value, blocks, splits = _bisected(diagonal, off_diagonal, place)
     if len(diagonal) == 1:
         return float(value[0]), 1.0
-    vectors, failed = _STEIN(diagonal, beside, value, blocks, splits)
+    vectors, failed = _STEIN(diagonal, off_diagonal, value, blocks, splits)
     _require_converged(failed)
     return float(value[0]), float(vectors[0, 0] ** 2)
 
 
-def _bisected(diagonal: Floats, beside: Floats, place: int) -> Any:
+def _bisected(diagonal: Floats, off_diagonal: Floats, place: int) -> Any:
     """Return the eigenvalue of `eigenpair` by bisection, with the data needed for its vector."""
     if len(diagonal) == 1:  # which the routines refuse
         return diagonal, None, None
     _, values, blocks, splits, failed = _STEBZ(
-        diagonal, beside, _BY_INDEX, 0.0, 1.0, place + 1, place + 1, 0.0, "B"
+        diagonal, off_diagonal, _BY_INDEX, 0.0, 1.0, place + 1, place + 1, 0.0, "B"
     )
     _require_converged(failed)
     return values[:1], blocks, splits
@@ -189,12 +189,12 @@ def goe_norms(block: Block, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def _squared_norms(rng: np.random.Generator, dim: int) -> tuple[float, float]:
-    diagonal, beside = first_rows(rng, dim)
-    ends = [float(_bisected(diagonal, beside, place)[0][0]) for place in (0, len(beside))]
+    diagonal, off_diagonal = first_rows(rng, dim)
+    ends = [float(_bisected(diagonal, off_diagonal, place)[0][0]) for place in (0, len(off_diagonal))]
     rest = dim - len(diagonal)
-    # diagonal, and twice what lies beside it
+    # diagonal, and twice the off-diagonal entries
     further = rng.chisquare(rest + rest * (rest + 1) / 2) if rest else 0.0
-    whole = float((diagonal**2).sum() + 2 * (beside**2).sum()) + 2 / dim * further
+    whole = float((diagonal**2).sum() + 2 * (off_diagonal**2).sum()) + 2 / dim * further
     return whole, max(end**2 for end in ends)
 
 
@@ -213,8 +213,8 @@ def goe_moments(block: Block, dim: int, *, spike: float = 0.0, rank: int = 0) ->
     diagonal = block.normal(dim) * math.sqrt(2 / dim)
     diagonal[:, :rank] += spike
     pairs = dim * (dim - 1) / 2
-    beside = block.stack(lambda rng: np.asarray(rng.chisquare(pairs) if pairs else 0.0))
-    return diagonal.sum(1), diagonal.square().sum(1) + 2 * beside / dim
+    off_diagonal = block.stack(lambda rng: np.asarray(rng.chisquare(pairs) if pairs else 0.0))
+    return diagonal.sum(1), diagonal.square().sum(1) + 2 * off_diagonal / dim
 
 
 def haar_frames(block: Block, rows: int, columns: int, *, count: int = 1) -> Tensor:

@@ -189,10 +189,10 @@ def _wishart(
 
     def draw(rng: np.random.Generator, theta: float) -> tuple[Floats, Floats]:
         along = np.concatenate([[first(rng, theta)], _chi_squares(rng, samples - np.arange(1.0, rows))])
-        beside = _chi_squares(rng, dim - np.arange(1.0, rows))
-        diagonal = (along + np.concatenate([[0.0], beside])) / samples
+        off_diagonal = _chi_squares(rng, dim - np.arange(1.0, rows))
+        diagonal = (along + np.concatenate([[0.0], off_diagonal])) / samples
         diagonal[0] += theta if added else 0.0
-        return diagonal, np.sqrt(along[:-1] * beside) / samples
+        return diagonal, np.sqrt(along[:-1] * off_diagonal) / samples
 
     return _extreme(block, spike, draw)
 

@@ -69,14 +69,14 @@ def free_memory(device: str, workers: int = 1) -> float:
     return min(share.memory * _memory.available(share.device) for share in shares)
 
 
-_beside = 1
+_pool_size = 1
 """Number of workers in the pool of this process."""
 
 
 def join_pool(workers: int) -> None:
     """Set the number of workers in the pool of this process, at its start."""
-    global _beside
-    _beside = workers
+    global _pool_size
+    _pool_size = workers
 
 
 def own_gpu(device: str) -> str:
@@ -86,7 +86,7 @@ def own_gpu(device: str) -> str:
         return device
     import torch
 
-    own = dealt_out(place[-1] - 1, _beside, max(1, torch.cuda.device_count()))
+    own = dealt_out(place[-1] - 1, _pool_size, max(1, torch.cuda.device_count()))
     _bound_memory(own)
     return own.device
 

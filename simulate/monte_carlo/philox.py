@@ -47,7 +47,7 @@ def words(counters: Tensor, keys: Tensor) -> Tensor:
     >>> [hex(word) for word in words(zeros[:4], zeros[4:]).ravel().tolist()]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     """
-    multiplied, beside = counters[::2], counters[1::2]
+    multiplied, others = counters[::2], counters[1::2]
     factors, steps = (
         torch.tensor(pair, device=keys.device).view(2, *[1] * (counters.ndim - 1))
         for pair in (_MULTIPLIERS, _STEPS)
@@ -57,8 +57,8 @@ def words(counters: Tensor, keys: Tensor) -> Tensor:
         # by the factor less 2^32 no product leaves the 63 bits of an int64
         product = multiplied * (factors - _WORD)
         high, low = (product >> 32) + multiplied, product & (_WORD - 1)
-        multiplied, beside = high.flip(0) ^ beside ^ key, low.flip(0)
-    return torch.stack([multiplied, beside.expand_as(multiplied)], 1).flatten(0, 1)
+        multiplied, others = high.flip(0) ^ others ^ key, low.flip(0)
+    return torch.stack([multiplied, others.expand_as(multiplied)], 1).flatten(0, 1)
 
 
 def counted_uniform(keys: Tensor, count: int, draw: int) -> Tensor:
