@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-if TYPE_CHECKING:  # it takes a second, and who only mistypes a name should not wait for it
+if TYPE_CHECKING:  # importing torch takes a second, too long for a mistyped name on the command line
     from torch import Tensor
 
 Seed = int | np.random.Generator
 """Source of random numbers: an integer seed, or a generator that continues from its present state."""
 
 _NEAR = 0.65
-"""Share of their letters that two names have in common, from which one may stand for the other."""
+"""Smallest similarity, as in `difflib`, of a name that is suggested for another."""
 
 _LARGEST_COUNT = 1 << 63
 
@@ -30,13 +30,13 @@ def did_you_mean(
     Parameters
     ----------
     name
-        What was given.
+        The unknown name.
     known
-        What it may be.
+        The known names.
     count
         Most suggestions.
     suggest
-        What to suggest for a known name where that is another word.
+        Words to suggest instead of some of the known names.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def did_you_mean(
 
 
 def positive_numbers(name: str, value: ArrayLike) -> np.ndarray:
-    """`value` as float64, every entry finite and > 0."""
+    """Return `value` as float64; every entry must be finite and > 0."""
     array = np.asarray(value, dtype=np.float64)
     if not np.all(np.isfinite(array) & (array > 0)):
         raise ValueError(f"{name} must be finite and positive, got {value}")
@@ -62,52 +62,52 @@ def positive_numbers(name: str, value: ArrayLike) -> np.ndarray:
 
 
 def finite_logits(logits: Tensor, alpha: ArrayLike) -> Tensor:
-    """`logits` of a network whose weights were multiplied by `alpha`, unless they overflow."""
+    """Return `logits` of a network whose weights were multiplied by `alpha`; refuse overflow."""
     if not bool(logits.isfinite().all()):
         raise ValueError(f"alpha must keep the scaled logits finite, got {alpha}")
     return logits
 
 
 def natural(name: str, value: Any) -> int:
-    """`value` as an int of Python, whose products never overflow, if it is an integer >= 1."""
-    if not _counts(value):
-        raise ValueError(f"{name} must be a positive integer, got {_shown(value)}")
+    """Return a positive integer as a Python int, whose products never overflow."""
+    if not _is_positive_integer(value):
+        raise ValueError(f"{name} must be a positive integer, got {_format_value(value)}")
     if value >= _LARGEST_COUNT:
         raise ValueError(f"{name} must be less than 2**63, which no memory holds, got more")
     return int(value)
 
 
 def natural_or_zero(name: str, value: Any) -> int:
-    """A count that may be zero."""
-    return 0 if _integral(value) and value == 0 else natural(name, value)
+    """Return an integer >= 0 as a Python int."""
+    return 0 if _is_integer(value) and value == 0 else natural(name, value)
 
 
 def at_least(name: str, value: Any, least: int) -> int:
-    """`value` as an int of Python, if it is an integer of at least so much."""
-    if not _integral(value) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {_shown(value)}")
+    """Return an integer >= `least` as a Python int."""
+    if not _is_integer(value) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {_format_value(value)}")
     return int(value)
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """The generator itself, or a new one from an integer."""
+    """Return a generator as it is, or a new one from an integer seed."""
     if isinstance(seed, np.random.Generator):
         return seed
-    if not _integral(seed) or seed < 0:
-        raise ValueError(f"seed must be an integer >= 0 or a numpy Generator, got {_shown(seed)}")
+    if not _is_integer(seed) or seed < 0:
+        raise ValueError(f"seed must be an integer >= 0 or a numpy Generator, got {_format_value(seed)}")
     return np.random.default_rng(int(seed))
 
 
 def layer_sizes(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Units before and after each layer of a perceptron."""
-    if len(widths) < 2 or not all(_counts(width) for width in widths):
-        raise ValueError(f"widths must be at least two positive integers, got {_shown(tuple(widths))}")
+    """Return the numbers of units before and after each layer of a perceptron."""
+    if len(widths) < 2 or not all(_is_positive_integer(width) for width in widths):
+        raise ValueError(f"widths must be at least two positive integers, got {_format_value(tuple(widths))}")
     return pairwise([natural("widths", width) for width in widths])
 
 
 def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Inputs (N, width), of the type and on the device of `like`, and their classes (N,)."""
-    import torch  # takes a second: whoever mistypes a name on the command line need not wait for it
+    """Return inputs (N, width), in the type and on the device of `like`, and their classes (N,)."""
+    import torch  # here, since it takes a second, too long for a mistyped name on the command line
 
     inputs = torch.as_tensor(x, dtype=like.dtype, device=like.device)
     if inputs.ndim != 2 or len(inputs) == 0 or inputs.shape[1] != width:
@@ -126,17 +126,17 @@ def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> 
     return inputs, labels.long()
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     try:
         return repr(value)
-    except ValueError:  # Python spells no integer of more than some thousand digits
+    except ValueError:  # Python does not print integers of more than some thousand digits
         return "a number too long to print"
 
 
-def _counts(value: Any) -> bool:
-    return _integral(value) and int(value) >= 1
+def _is_positive_integer(value: Any) -> bool:
+    return _is_integer(value) and int(value) >= 1
 
 
-def _integral(value: Any) -> bool:
-    """Whether it is an integer; a duration counts as one of numpy's, and a truth value as one of Python's."""
+def _is_integer(value: Any) -> bool:
+    """Return whether a value is an integer: not a boolean or a duration, which are subclasses of integers."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)

@@ -1,7 +1,7 @@
-"""Modules that are loaded when something of them is first used: torch takes seconds.
+"""Modules that are imported when first used, since torch takes seconds.
 
 ``from simulate.matrices import ensembles`` at the head of a file then costs nothing, and reads like any other import.
-The lazy loader of the standard library does the same, but before Python 3.12 not for two threads at once.
+The lazy loader of the standard library is not safe for several threads before Python 3.12.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from types import ModuleType
 from typing import Any
 
 
-class _Later(ModuleType):
-    """Stands for a module: what is asked of it or set in it is handed on, and loads it."""
+class _LazyModule(ModuleType):
+    """Placeholder of a module, which is imported when an attribute is read or set."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what tools ask of everything they meet
+        if name.startswith("__"):  # tools look these up in every module
             raise AttributeError(f"module {self.__name__!r} is not loaded and has no attribute {name!r}")
         return getattr(import_module(self.__name__), name)
 
     @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # what is patched is looked up here
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # patches of tests are looked up here
         return import_module(self.__name__).__dict__
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -36,11 +36,11 @@ class _Later(ModuleType):
 
 
 def submodules(package: str) -> Callable[[str], ModuleType]:
-    """The ``__getattr__`` of a package whose modules are loaded when they are first used."""
+    """Return a ``__getattr__`` for a package whose modules are imported when first used."""
 
-    def found(name: str) -> ModuleType:
+    def lazy_module(name: str) -> ModuleType:
         if name.startswith("_") or find_spec(f"{package}.{name}") is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return _Later(f"{package}.{name}")
+        return _LazyModule(f"{package}.{name}")
 
-    return found
+    return lazy_module

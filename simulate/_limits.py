@@ -1,4 +1,4 @@
-"""What the system grants this process of its memory and cores: control groups, versions 1 and 2, and ulimit."""
+"""Limits of memory and cores of this process, from control groups (versions 1 and 2) and ulimit."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _ROOT = Path("/")
 
 
 def memory() -> float:
-    """Bytes that may still be allocated before the nearest limit; infinite where there is none."""
+    """Return the bytes that may still be allocated before the nearest limit; infinite if there is none."""
     groups = (left for folder in _groups("memory") for left in _memory_left(folder))
     return max(0.0, min((*groups, *_process_left()), default=math.inf))
 
 
 def cores() -> float:
-    """Cores whose whole time the control groups grant, not always an integer; infinite without a quota."""
+    """Return the CPU quota of the control groups, in cores, possibly a fraction; infinite if there is none."""
     return min((quota for folder in _groups("cpu") for quota in _quotas(folder)), default=math.inf)
 
 
 def _groups(controller: str) -> Iterator[Path]:
-    """Folders of the group of this process and of all that it is nested in, each of which may set a limit."""
+    """Yield the folders of this process's group and of all its parents, each of which may set a limit."""
     for line, mount in itertools.product(_lines("proc/self/cgroup"), _lines("proc/self/mountinfo")):
         _, names, path = line.split(":", 2)
         where, _, what = mount.partition(" - ")
@@ -36,7 +36,7 @@ def _groups(controller: str) -> Iterator[Path]:
         first = kind == "cgroup" and controller in names.split(",") and controller in controllers.split(",")
         if not first and (kind != "cgroup2" or names):
             continue
-        # a container may see its own group at the top of the tree, or nothing but it
+        # a container may see its own group at the top of the tree, or only that group
         top, place = where.split(" ")[3:5]
         below = path.removeprefix(top.rstrip("/")) if path.startswith(top) else ""
         highest = _ROOT / place.lstrip("/")
@@ -47,7 +47,7 @@ def _groups(controller: str) -> Iterator[Path]:
 
 
 def _memory_left(group: Path) -> Iterator[float]:
-    """The limit less what is used, but for what the system kept of files and would give back."""
+    """Yield the limit minus the memory in use; cached files do not count as in use, since they can be evicted."""
     for limit, used, prefix in (
         ("memory.max", "memory.current", ""),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
@@ -66,12 +66,12 @@ def _quotas(group: Path) -> Iterator[float]:
     quota, _, period = _text(group / "cpu.max").partition(" ")
     pairs = (quota, period), (_text(group / "cpu.cfs_quota_us"), _text(group / "cpu.cfs_period_us"))
     for time, of in pairs:
-        if time.isdigit() and of.isdigit() and int(time) and int(of):  # "max" and -1 stand for none
+        if time.isdigit() and of.isdigit() and int(time) and int(of):  # "max" and -1 mean no quota
             yield int(time) / int(of)
 
 
 def _process_left() -> Iterator[float]:
-    """Of the address space and of the data of this process, see ``ulimit -v`` and ``ulimit -d``."""
+    """Yield the bytes left of the address space and data of this process (``ulimit -v`` and ``ulimit -d``)."""
     if resource is None:
         return
     used = _table(_ROOT / "proc/self/status")
@@ -82,7 +82,7 @@ def _process_left() -> Iterator[float]:
 
 
 def _table(path: Path) -> dict[str, int]:
-    """The first number of each line, by the word before it."""
+    """Return the first number of each line of a file, by the word before it."""
     rows = (line.split() for line in _text(path).splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit()}
 

@@ -1,4 +1,4 @@
-"""Memory: what a call needs against what there is, so that an absurd size is refused before it is allocated."""
+"""Checks of free memory, so that an absurd size is refused before it is allocated."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 
 from simulate import _limits
 
-_UNASKED = 1 << 26
-"""Bytes to be had wherever torch runs: for so few nobody is asked, since the answer costs more than the array."""
+_UNCHECKED = 1 << 26
+"""Bytes that are allocated without a check, which would cost more than the array."""
 
-_TOLD = 1 << 80
-"""Sizes beyond are not written out: their digits would fill a page."""
+_PRINTABLE = 1 << 80
+"""Largest size, in bytes, that is written out: the digits of larger ones would fill a page."""
 
 
 def require_free(
@@ -30,9 +30,9 @@ def require_free(
     Raises
     ------
     ValueError
-        Naming the argument, the need and what there is.
+        If so, naming the argument, the bytes needed and those free.
     """
-    if needed <= _UNASKED:
+    if needed <= _UNCHECKED:
         return
     free = available(device)
     if needed > free:
@@ -43,30 +43,30 @@ def require_free(
 
 
 def is_free(needed: int, device: torch.device | str) -> bool:
-    """Whether so many bytes can be allocated on a device now."""
-    return needed <= _UNASKED or needed <= available(device)
+    """Return whether `needed` bytes can be allocated on a device now."""
+    return needed <= _UNCHECKED or needed <= available(device)
 
 
 def available(device: torch.device | str) -> float:
-    """Bytes to be had on a device now, within the limits of the process; infinite where the system does not tell."""
+    """Return the free bytes of a device within the limits of the process; infinite if the system does not tell."""
     device = torch.device(device)
     if device.type == "cuda":
-        return _available_there(device)
+        return _free_on_gpu(device)
     return min(_free(), _limits.memory())
 
 
 def bound(device: torch.device, share: float) -> None:
-    """Let this process take no more than that share of the memory of a GPU."""
+    """Limit this process to a share of the memory of a GPU."""
     torch.cuda.set_per_process_memory_fraction(share, device)
     _shares[device] = share
 
 
 _shares: dict[torch.device, float] = {}
-"""Of the memory of GPUs, where this process may not take all."""
+"""Share of the memory of each GPU to which this process is limited."""
 
 
-def _available_there(device: torch.device) -> float:
-    """What is free on a GPU, and what torch keeps of it for the next tensor."""
+def _free_on_gpu(device: torch.device) -> float:
+    """Return the bytes free on a GPU, including those that torch has reserved for new tensors."""
     free, whole = torch.cuda.mem_get_info(device)
     used = torch.cuda.memory_allocated(device)
     kept = torch.cuda.memory_reserved(device) - used
@@ -84,9 +84,9 @@ def _free() -> float:
 def _installed() -> float:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not told on this system: nothing to refuse by
+    except (AttributeError, ValueError, OSError):  # unknown on this system: nothing is refused
         return math.inf
 
 
 def _gib(size: float) -> str:
-    return f"{size / 2**30:.1f} GiB" if size < _TOLD else f"more than {_TOLD / 2**30:.0e} GiB"
+    return f"{size / 2**30:.1f} GiB" if size < _PRINTABLE else f"more than {_PRINTABLE / 2**30:.0e} GiB"

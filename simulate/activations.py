@@ -48,11 +48,11 @@ ACTIVATIONS: dict[str, Nonlinearity] = {
     "gelu": Nonlinearity(lambda u: u * torch.special.ndtr(u), _gelu_slope),
     "hard_tanh": Nonlinearity(functional.hardtanh, lambda u: (u.abs() < 1).to(u.dtype)),
 }
-"""Names that experiments use, each with its derivative (of a kink: that of its left side)."""
+"""Activations by the names that experiments use, each with its derivative (at a kink, the left one)."""
 
 
 def nonlinearity(name: str) -> Nonlinearity:
-    """The activation of that name (erf is erf(x), gelu is x Phi(x)).
+    """Return the activation of that name (erf is erf(x), gelu is x Phi(x)).
 
     Raises
     ------

@@ -1,12 +1,12 @@
-"""Products with the Hessian by differences of gradients, for what has no second derivatives.
+"""Products with the Hessian by central differences of gradients, for models without second derivatives.
 
-Some kernels, as those of flash attention, and functions marked ``once_differentiable`` have a first derivative alone. A
-product is then a difference of gradients to both sides, and one number more: how far it may be off. That is told by a
-second step, twice as long, by whether both sides come together, and by what rounding does to a gradient; steps are
-changed until all together are least.
+Some kernels, such as flash attention, and functions marked ``once_differentiable`` have only a first derivative. A
+product is then a central difference of gradients, with an estimate of its error. The estimate is a sum of three terms:
+the change with a step twice as long, the disagreement of both sides, and the rounding of a gradient. The step is varied
+to make the sum small.
 
-In double precision the error is near 1e-8 of the product where the loss is smooth, in single precision some 1e-3. At
-kinks, as of ReLU, differences of all lengths differ, and the error says so: what is too far off is refused.
+For a smooth loss the relative error is near 1e-8 in double precision, and some 1e-3 in single precision. At kinks, such
+as those of ReLU, differences depend on the step, so that the error is large; too large an error is refused.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from simulate.lanczos.products import one_by_one
 from simulate.objectives import Objective
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.parameters import Leaves
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from simulate.objectives.soundness import held_padding, pads, require_first
 
 _STEPS = {torch.float64: 1e-4, torch.float32: 1e-2}
 """First step, relative to the parameters."""
 
 _TRIES, _FACTOR = 4, 4.0
-"""Steps that are tried, and what each differs by from the last."""
+"""Most steps that are tried, and the factor from one to the next."""
 
-_DOUBT = 3.0
-"""Times the change from one step to another, that is more than the error of the smaller one.
+_SAFETY = 3.0
+"""Bound of the error of the shorter step, as a multiple of its difference from the longer one.
 
-Of a smooth loss it is a third of the change; where one kink is passed it is twice the change.
+For a smooth loss the error is a third of the difference; if one kink is passed, it is twice the difference.
 """
 
 _ROUNDINGS = 4.0
-"""Steps of so many roundings show what rounding does to a gradient, which is taken so many times."""
+"""Length in roundings of the steps that show the rounding of a gradient, and safety factor of the result."""
 
 
 class Difference(NamedTuple):
-    """A product by differences, and a bound of the length of its error, an estimate."""
+    """A product by differences, and an estimated bound of the length of its error."""
 
     product: Tensor
     error: float
@@ -62,8 +62,7 @@ class DifferenceOperator(Operator):
     objective
         Loss of a model on data.
     tolerance
-        Error of a product, as a share of its length or of that of the longest product of a unit vector so far, from
-        which on it is refused.
+        Largest error of a product, relative to its length or to that of the longest product of a unit vector so far.
     """
 
     objective: Objective
@@ -71,7 +70,7 @@ class DifferenceOperator(Operator):
     line: _Lines
 
     def difference(self, vector: Any) -> Difference:
-        """Product with one vector (dim,), with its error.
+        """Return the product with one vector (dim,), with its error.
 
         Raises
         ------
@@ -82,20 +81,20 @@ class DifferenceOperator(Operator):
 
 
 def difference_hessian(objective: Objective, *, tolerance: float = 0.05) -> DifferenceOperator:
-    """Second derivative of the loss by differences of its gradient.
+    """Return the second derivative of the loss, by differences of its gradient.
 
     Parameters
     ----------
     objective
         Loss of a model on data, in evaluation mode.
     tolerance
-        Of the error, see `DifferenceOperator`.
+        Largest relative error, see `DifferenceOperator`.
 
     Raises
     ------
     ValueError
-        If the objective is in training mode, `tolerance` is not positive, or the loss uses parameters beside the call
-        of the model; from a product, if gradients are not finite or the error exceeds `tolerance`.
+        If the objective is in training mode, `tolerance` is not positive, or the loss uses parameters other than by
+        calling the model; from a product, if gradients are not finite or the error exceeds `tolerance`.
 
     Examples
     --------
@@ -123,10 +122,10 @@ def difference_hessian(objective: Objective, *, tolerance: float = 0.05) -> Diff
 
 
 class _Sides(NamedTuple):
-    """Mean of the differences to both sides, and what they are apart.
+    """Mean of the forward and the backward difference, and their distance.
 
-    The latter is proportional to the step where the loss is smooth, and the same for both steps where its curvature
-    is another one on either side.
+    The distance is proportional to the step if the loss is smooth, and independent of it if the curvature differs
+    between both sides.
     """
 
     mean: Tensor
@@ -134,10 +133,10 @@ class _Sides(NamedTuple):
 
 
 class _Lines:
-    """Gradients along lines through the parameters, in double precision where model and loss run in it."""
+    """Gradients along lines through the parameters, in double precision if model and loss run in it."""
 
     def __init__(self, objective: Objective, tolerance: float) -> None:
-        self._given, self._tolerance = objective, tolerance
+        self._original, self._tolerance = objective, tolerance
         self._longest, self._pads = 0.0, None
 
     def product(self, vector: Tensor) -> Difference:
@@ -145,7 +144,7 @@ class _Lines:
         if not length:
             return Difference(torch.zeros_like(vector), 0.0)
         unit = vector.to(self._objective.dtype) / length
-        found = self._settled(unit)
+        found = self._best_difference(unit)
         reach = max(float(found.product.norm()), self._longest)
         if found.error > self._tolerance * reach:
             raise ValueError(
@@ -157,21 +156,19 @@ class _Lines:
 
     @cached_property
     def _objective(self) -> Objective:
-        """In double precision, but for what has kernels for single precision alone."""
-        require_first(self._given)
-        if self._given.dtype == torch.float32:
-            with suppress(
-                Exception
-            ):  # code of others, which may not be copied, or not run in double precision
-                found = self._given.doubled()
+        """The objective in double precision; as given if its kernels only take single precision."""
+        require_first(self._original)
+        if self._original.dtype == torch.float32:
+            with suppress(Exception):  # the model may not be copied, or not run in double precision
+                found = self._original.doubled()
                 with found.standing(found.leaves()), torch.enable_grad():
                     few = found.few()
                     _ = slopes(found.loss(found.outputs(found.leaves(), few.inputs), few), found.leaves())
                 return found
-        return self._given
+        return self._original
 
-    def _settled(self, unit: Tensor) -> Difference:
-        """Of the steps that are tried, the one with the least error."""
+    def _best_difference(self, unit: Tensor) -> Difference:
+        """Return the difference with the least error among the steps that are tried."""
         here = self._gradient(unit, 0.0)
         size = max(float(torch.cat([p.detach().reshape(-1) for p in self._objective.leaves()]).norm()), 1.0)
         tiny = _ROUNDINGS * torch.finfo(unit.dtype).eps * size
@@ -181,13 +178,13 @@ class _Lines:
         step, best = _STEPS[unit.dtype] * size, None
         for _ in range(_TRIES):
             short, long = self._sides(unit, step, here), self._sides(unit, 2 * step, here)
-            rough, bent = noise / step, _DOUBT * float((long.mean - short.mean).norm())
-            bent += float((2 * short.apart - long.apart).norm())
-            if best is None or bent + rough < best.error:
-                best = Difference(short.mean, bent + rough)
-            if max(bent, rough) <= 2 * min(bent, rough):
+            rounding, change = noise / step, _SAFETY * float((long.mean - short.mean).norm())
+            change += float((2 * short.apart - long.apart).norm())
+            if best is None or change + rounding < best.error:
+                best = Difference(short.mean, change + rounding)
+            if max(change, rounding) <= 2 * min(change, rounding):
                 break
-            step = step / _FACTOR if bent > rough else step * _FACTOR
+            step = step / _FACTOR if change > rounding else step * _FACTOR
         if best is None or not math.isfinite(best.error):
             raise ValueError("gradient must be finite along the vector, got NaN or infinity: check the model")
         return best
@@ -209,11 +206,11 @@ class _Lines:
         objective = self._objective
         parts = zip(objective.leaves(), objective.split(unit), strict=True)
         leaves = tuple((p.detach() + step * v).requires_grad_() for p, v in parts)
-        if self._pads is None:  # whether a row of an embedding stands for padding
-            with as_found(objective.model, objective.training), torch.enable_grad():
+        if self._pads is None:  # whether an embedding has a padding row
+            with preserve_state(objective.model, objective.training), torch.enable_grad():
                 self._pads = pads(objective.outputs(objective.leaves(), objective.few().inputs))
         with ExitStack() as stack:
-            stack.enter_context(as_found(objective.model, objective.training))
+            stack.enter_context(preserve_state(objective.model, objective.training))
             stack.enter_context(objective.standing(leaves))
             stack.enter_context(held_padding(leaves, objective.leaves(), needed=self._pads))
             yield leaves

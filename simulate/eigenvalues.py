@@ -1,26 +1,26 @@
-r"""Extreme eigenvalues of a symmetric matrix by products with one vector at a time, with what is known of their errors.
+r"""Extreme eigenvalues of a symmetric matrix with error bounds, by products with one vector at a time.
 
-Lanczos with full re-orthogonalisation grows a chain of orthonormal vectors from a random start. Three kinds of
-statement come of it; A is the matrix, theta a Ritz value (an eigenvalue of A seen in the span of the chain), v its
-vector, r = A v - theta v.
+Lanczos with full re-orthogonalisation grows a chain of orthonormal vectors from a random start. It yields these
+statements; A is the matrix, theta a Ritz value (an eigenvalue of A restricted to the span of the chain), v its vector,
+r = A v - theta v.
 
-| statement | rests on |
+| statement | holds if |
 |---|---|
-| the k-th largest theta is at most the k-th largest eigenvalue | nothing |
-| an eigenvalue lies within \|r\| of theta | nothing |
+| the k-th largest theta is at most the k-th largest eigenvalue | always |
+| an eigenvalue lies within \|r\| of theta | always |
 | it lies within \|r\|^2 / gap of theta | no other eigenvalue is nearer than the intervals of the other Ritz values |
-| what was not found lies between `floor` and `ceiling` | the random starts, with probability at least 0.99 |
+| all other eigenvalues lie between `floor` and `ceiling` | with probability at least 0.99 over the random starts |
 
-A chain sees an eigenvalue of any multiplicity once, and one that its start hardly contains late. So a chain from a
-further start, orthogonal to all that was found, has to show that nothing is left outside, or finds it; where it shows
-that an eigenvalue has a nearer neighbour than it seemed, a chain from the residual goes on first. A single eigenvalue
-at an end needs no further chain: its multiplicity does not change it.
+A chain finds a multiple eigenvalue once only, and one that its start hardly contains late. A further chain from a new
+start, orthogonal to all that was found, therefore finds what was missed or shows that nothing is left. If it shows that
+an eigenvalue has a nearer neighbour than assumed, a chain from the largest residual is run first. A single eigenvalue
+at an end needs no further chain, since its multiplicity does not change it.
 
-Where not all vectors of a chain fit into memory it drops the inner ones now and then and goes on (thick restart): more
-products, and the same statements.
+If not all vectors of a chain fit into memory, the inner ones are dropped now and then (thick restart): this costs more
+products and gives the same statements.
 
-`lanczos.follow` goes on from a start of one's own, such as the eigenvector of a matrix that was nearly the same:
-cheaper, and with the first two kinds of statement alone.
+`lanczos.warm_start` takes a given start, such as the eigenvector of a similar matrix: it is cheaper, and gives only the
+first two statements.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
 Kind = Literal["first", "looking", "refining", "none"]
-"""Of chains: from a random start; from a further one that looks for what was missed; from the largest residual."""
+"""Kinds of chain: from a random start; from a further one, to find what was missed; from the largest residual."""
 
 _RESOLVED = 4
-"""Roundings of the products below which no bound is sought: it is twice the rounding where there is no gap."""
+"""Smallest bound that is sought, in roundings of the products: without a gap, the bound is twice the rounding."""
 
 _ROOM = 3
-"""Vectors of a chain, at least, beyond the wanted ones: one more is kept, and it goes on by two."""
+"""Fewest vectors of a chain beyond the wanted ones: one more is kept at a restart, and two are added."""
 
 _WORK = 8
-"""Vectors that are left free for a product: one with the Hessian of a module takes six."""
+"""Vectors for which memory is left to a product: one with the Hessian of a module takes six."""
 
 _DOUBT = 0.01
 """Probability that the random starts hide an eigenvalue beyond the floor or the ceiling."""
@@ -65,7 +65,7 @@ _DOUBT = 0.01
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Extremes(Result):
-    """Extreme eigenvalues of a symmetric matrix, the largest from the top and then the smallest, descending.
+    """Extreme eigenvalues of a symmetric matrix: the largest ones, then the smallest ones, in descending order.
 
     Attributes
     ----------
@@ -74,23 +74,22 @@ class Extremes(Result):
     vectors
         Their unit vectors, (dim, count).
     residuals
-        |A v - value v|, (count,): an eigenvalue lies so near, whatever the start. Holds the rounding of the products.
+        |A v - value v|, (count,), rounding of the products included: an eigenvalue lies within this distance.
     bounds
-        Of the error of each value, (count,). With several values sought at an end: the residual, or residual^2 / gap
-        where that is less, with the gap to the intervals of the other Ritz values. With at most one at each end,
-        where no further chain looks for a close pair: the distance to `ceiling` or `floor`. Rounding of the products
-        is added.
+        Error bound of each value, (count,). With several values sought at an end: the residual, or residual^2 / gap if
+        that is less, with the gap to the intervals of the other Ritz values. With at most one at each end, where no
+        further chain looks for a close pair: the distance to `ceiling` or `floor`. Rounding of the products is added.
     converged
-        Whether the bound is at most the tolerance times the largest Ritz value in modulus, (count,); of several values
-        at an end none before a further chain looks for what was passed over. Until then a value may have the place
-        of another eigenvalue, such as a copy of the one before, and its bound is the distance to one further down.
+        Whether the bound is at most the tolerance times the largest Ritz value in modulus, (count,). With several
+        values at an end, all are False until a further chain has looked for missed eigenvalues. Until then a value may
+        stand in the place of a missed one, such as a copy of the one before; its bound then refers to a lower one.
     floor, ceiling
-        All eigenvalues that were not found lie between them, with probability at least 0.99 over the random starts.
-        With at most one value sought at each end, that is all eigenvalues.
+        All other eigenvalues lie between them, with probability at least 0.99 over the random starts. With at most one
+        value sought at each end, all eigenvalues do.
     products
-        Products with the matrix that were spent.
+        Number of products with the matrix.
     stopped
-        Why there were no more.
+        Reason why the search ended.
     """
 
     values: Floats
@@ -139,31 +138,31 @@ def extremes(
     kept: int | None = None,
     progress: Progress | None = None,
 ) -> Extremes:
-    """The algebraically largest and smallest eigenvalues, multiple ones as often as they occur, with error bounds.
+    """Return the algebraically largest and smallest eigenvalues with error bounds, multiple ones repeated.
 
-    Ends when all bounds are small and no eigenvalue that belongs to the wanted ones is missed (`floor`, `ceiling`);
-    what `steps` did not suffice for is returned too, with its bounds. A further chain looks for missed and multiple
-    eigenvalues unless at most one value is sought at each end.
+    The search ends when all bounds are small and no wanted eigenvalue is missed (`floor`, `ceiling`), or after `steps`
+    products, with the bounds reached by then. A further chain looks for missed and multiple eigenvalues unless at most
+    one value is sought at each end.
 
     Parameters
     ----------
     matrix
         Dense, or a `lanczos.Operator`; float32 or float64.
     seed
-        Of the starts: an integer, or a numpy generator.
+        Seed of the random starts: an integer, or a numpy generator.
     largest, smallest
-        How many from the top and from the bottom, together at least one and at most `dim`.
+        Number of eigenvalues from the top and from the bottom, together at least one and at most `dim`.
     tolerance
         Error to stop at, relative to the largest Ritz value in modulus; never below the rounding of the products.
     steps
         Most products, at least as many as eigenvalues are sought.
     kept
-        Most vectors of a chain that are held at once, beside those of the eigenvalues that were found before: at
-        least three more than are sought. The fewer, the more products. By default all, as long as there is memory,
-        which is taken as the chain grows, and then as many as there are.
+        Most vectors of a chain that are held at once, besides those of eigenvalues found before: at least three more
+        than are sought. Fewer vectors need more products. By default as many as fit into memory, which is allocated as
+        the chain grows.
     progress
-        Called after each product with the products so far and what has to fall to `tolerance`: the largest relative
-        bound, and in a further chain how far beyond the wanted values an eigenvalue may be missed.
+        Called after each product with the number of products and the quantity that has to fall to `tolerance`: the
+        largest relative bound, or, in a further chain, how far outside the wanted values a missed eigenvalue may lie.
 
     Raises
     ------
@@ -173,16 +172,16 @@ def extremes(
 
     Notes
     -----
-    The ceiling: with T the matrix of k steps in the chain, b_1..b_k its entries beside the diagonal, and c the part
+    The ceiling: with T the tridiagonal matrix of k steps, b_1..b_k its off-diagonal entries, and c the part
     of the unit start along an eigenvector to lambda, det(lambda - T) |c| <= b_1 ... b_k; and |c| < t sqrt(pi / 2 dim)
-    has probability at most t for a start that is uniform on the sphere. With m vectors left out, the (m + 1)-th
-    largest eigenvalue is at most the largest on their complement. After restarts the Ritz values that were dropped are
-    further zeros of the polynomial on the left, and all entries that ever led on stand on the right.
+    has probability at most t for a start uniform on the sphere. With m vectors projected out, the (m + 1)-th largest
+    eigenvalue is at most the largest on their complement. After restarts, dropped Ritz values are further zeros of the
+    polynomial on the left, and the product on the right includes the off-diagonal entries of all steps so far.
 
-    Rounding is estimated, not proved: by what symmetry says must vanish in the products and does not, and by
-    16 units of rounding of the largest product. Products that are not symmetric, or never twice the same, show there.
+    Rounding is estimated, not proved: by entries that vanish for a symmetric matrix in exact arithmetic, and by
+    16 units of rounding of the largest product. Products that are not symmetric, or not deterministic, show there.
 
-    A bound of the second order can be too small where an eigenvalue is nearer than any Ritz value shows: in 14 of
+    The bound residual^2 / gap can be too small if an eigenvalue is nearer than all Ritz values suggest: in 14 of
     3197 random spectra of close, multiple and single eigenvalues, by a factor of at most 1.45.
 
     References
@@ -226,7 +225,7 @@ def extremes(
 
 
 class _Search:
-    """Chains, one after the other, until what is wanted is found and nothing more appears."""
+    """Runs chains one after the other until the wanted eigenvalues are found and no others appear."""
 
     def __init__(
         self,
@@ -248,16 +247,16 @@ class _Search:
         self._last_ends = -math.inf, math.inf
         _memory.require_free(
             "matrix",
-            self._needed(),
+            self._bytes_needed(),
             f"{self._block() + _WORK} vectors of {operator.dim} numbers, and the result,",
             device=operator.device,
             advice="use fewer eigenvalues",
         )
-        start = self._drawn()
+        start = self._random_start()
         self._chain = Chain(Found.nothing(start), start, 0.0, 0.0, kept)
 
     def stopped(self, steps: int) -> str | None:
-        """Why there is no further product."""
+        """Return the reason to stop; None to go on."""
         if self._next == "none":
             if len(self._chain.rows) == self._operator.dim:
                 return "the whole space was spanned"
@@ -266,30 +265,30 @@ class _Search:
             return "the rounding of the products, which allows no smaller bounds"
         if self.products == steps:
             return f"the step limit, {steps} products"
-        if self._next is None and self._crowded() and len(self._chain.nodes) < self._count + _ROOM:
+        if self._next is None and self._out_of_room() and len(self._chain.nodes) < self._count + _ROOM:
             return f"no memory for more than {len(self._chain.rows)} vectors at once"
         return None
 
-    def _crowded(self) -> bool:
-        """Whether there is no room for one more vector of this chain."""
+    def _out_of_room(self) -> bool:
+        """Return whether there is no memory for one more vector of this chain."""
         own = len(self._chain.nodes)
         if own and self._chain.rows.full and not self._affordable():
             self._kept = min(self._kept, own)
         return self._chain.rows.full and own >= self._kept
 
     def step(self) -> None:
-        """One more product."""
+        """Choose the chain and extend it by one product."""
         if self._next == "refining":
             self._refine(self._chain.found)
         elif self._next is not None:
-            self._begin(self._next, self._chain.locked(self._pairs), self._drawn())
-        elif self._crowded():
+            self._begin(self._next, self._chain.locked(self._pairs), self._random_start())
+        elif self._out_of_room():
             self._make_room()
         self._chain.grow(self._product)
         self.products += 1
         self._largest = max(self._largest, float(np.abs(self._chain.nodes).max()))
         self._target = max(self._tolerance * self._largest, _RESOLVED * self._chain.noise)
-        self._pairs, distance, self._next = self._look(self._target)
+        self._pairs, distance, self._next = self._assess(self._target)
         self.distance = distance / (self._largest or 1.0)
 
     def _begin(self, kind: Kind, found: Found, start: Tensor) -> None:
@@ -301,79 +300,79 @@ class _Search:
         self._begin("refining", found, found.remainder())
 
     def _make_room(self) -> None:
-        """Drop what is least needed of this chain.
+        """Restart the chain with fewer vectors.
 
-        Ritz vectors of the chain alone are those that its random start promises something of. Where they no longer
-        matter, since there is more than was found before or it is not accurate enough, those of all rows are kept:
-        what mends a vector found before need not lie near the ends of what the chain sees.
+        The bounds from the random start need Ritz vectors of the chain alone. If these bounds no longer matter, since
+        the chain has found more eigenvalues or the earlier ones are not accurate enough, Ritz vectors of all rows are
+        kept instead: a correction of an earlier vector need not lie near the ends of the spectrum of the chain.
         """
         chain = self._chain
         full = len(chain.found.values) == self._count
-        if full and (self._kind == "refining" or self._passed(chain.found.values, self._target)):
+        if full and (self._kind == "refining" or self._found_outside(chain.found.values, self._target)):
             self._refine(chain.locked(self._pairs).compact())
-        else:  # the wanted ones and half of the others, shared out like those
+        else:  # keep the wanted ones and half of the others, in the same proportion at both ends
             spare = (len(chain.nodes) - self._count) // 2
             below = self._bottom + spare * self._bottom // self._count
             chain.restart(self._count + spare - below, below)
 
-    def _drawn(self) -> Tensor:
-        self._doubt /= 2  # half of what is left for each further start, the same for both ends
+    def _random_start(self) -> Tensor:
+        self._doubt /= 2  # each start gets half of the remaining probability, the same for both ends
         return self._operator.vectors(self._rng.standard_normal((1, self._operator.dim)))[0]
 
-    def _look(self, target: float) -> tuple[Pairs, float, Kind | None]:
-        """The pairs, how far they are from certain, and the chain that follows, if this one has done its part."""
+    def _assess(self, target: float) -> tuple[Pairs, float, Kind | None]:
+        """Return the pairs, their distance from certainty, and the kind of the next chain; None to extend this one."""
         chain = self._chain
         self._searched = True
         if len(chain.rows) == self._operator.dim:
             return chain.pairs(self._top, self._bottom), 0.0, "none"
         full = self._kind == "looking" and len(chain.found.values) == self._count
-        if full and not self._passed(chain.found.values, target):
-            pairs, distance, following = self._checked(chain.kept(), target)
+        if full and not self._found_outside(chain.found.values, target):
+            pairs, distance, following = self._verified_pairs(chain.kept(), target)
             self._searched = following != "refining"
             if following is not None or not chain.exhausted:
                 return pairs, distance, following
-        pairs, distance, following = self._refined(chain.pairs(self._top, self._bottom))
+        pairs, distance, following = self._current_pairs(chain.pairs(self._top, self._bottom))
         self._searched = following == "none"
         return pairs, distance, following if distance <= target or chain.exhausted else None
 
-    def _checked(self, pairs: Pairs, target: float) -> tuple[Pairs, float, Kind | None]:
-        """What was found before, as long as nothing beyond it appears."""
-        if pairs.bounds.max() > target and not self._chain.exhausted:  # nearer to others than it seemed
+    def _verified_pairs(self, pairs: Pairs, target: float) -> tuple[Pairs, float, Kind | None]:
+        """Return the pairs found before, which nothing has passed, with bounds from this chain, and the next step."""
+        if pairs.bounds.max() > target and not self._chain.exhausted:  # neighbours are nearer than assumed
             return pairs, float(pairs.bounds.max()), "refining"
-        bounds = np.maximum(pairs.bounds, self._hidden(pairs.values))
+        bounds = np.maximum(pairs.bounds, self._distance_to_missed(pairs.values))
         distance = float(bounds.max())
         return pairs._replace(bounds=bounds), distance, "none" if distance <= target else None
 
-    def _refined(self, pairs: Pairs) -> tuple[Pairs, float, Kind]:
-        """What is found with the rows of this chain."""
+    def _current_pairs(self, pairs: Pairs) -> tuple[Pairs, float, Kind]:
+        """Return the pairs of all rows of this chain, their distance from certainty, and the next kind of chain."""
         if len(pairs.values) < self._count:
             return pairs, math.inf, "looking"
         if self._kind == "first" and max(self._top, self._bottom) == 1:
-            # without a further chain a close pair may pass for its lower one: the ends alone are certain
-            bounds = self._hidden(pairs.values)
+            # without a further chain, the upper one of a close pair may be missed: only floor and ceiling are certain
+            bounds = self._distance_to_missed(pairs.values)
             return pairs._replace(bounds=bounds), float(bounds.max()), "none"
         distances = pairs.residuals if self._kind == "refining" else pairs.bounds
         return pairs, float(distances.max()), "looking"
 
-    def _passed(self, found: Floats, target: float) -> bool:
-        """Whether the chain has come upon more than was found before."""
+    def _found_outside(self, found: Floats, target: float) -> bool:
+        """Return whether the chain shows an eigenvalue outside those found before."""
         nodes = self._chain.nodes
         above = self._top and nodes.max() > found[self._top - 1] + target
         return bool(above or (self._bottom and nodes.min() < found[self._top] - target))
 
-    def _hidden(self, values: Floats) -> Floats:
-        """How far beyond each value there may be an eigenvalue that was not found, above or below."""
+    def _distance_to_missed(self, values: Floats) -> Floats:
+        """Return how far outside each value a missed eigenvalue may lie, above or below."""
         floor, ceiling = self._ends()
         return np.r_[ceiling - values[: self._top], values[self._top :] - floor]
 
     def _ends(self) -> tuple[float, float]:
-        """Floor and ceiling, by the last random start."""
+        """Return floor and ceiling, by the last random start."""
         if self._kind == "refining":
             return self._last_ends
         return self._chain.floor(self._bottom, self._doubt), self._chain.ceiling(self._top, self._doubt)
 
     def _product(self, row: Tensor) -> Tensor:
-        """In a unit in which squares neither overflow nor vanish."""
+        """Return a product in a unit in which squares neither overflow nor vanish."""
         products = self._operator(row[None])[0]
         self._unit = self._unit or unit_of(products)
         return products / self._unit
@@ -382,13 +381,13 @@ class _Search:
         return (self._pairs.bounds <= self._tolerance * self._largest) & self._searched
 
     def result(self, stopped: str) -> Extremes:
-        """What is found, in the unit of the matrix."""
+        """Return the result in the unit of the matrix."""
         rows = self._chain.locked(self._pairs).rows.double()
         rows /= rows.norm(dim=1, keepdim=True)
         floor, ceiling = self._ends()
         if (
             max(self._top, self._bottom) == 1
-        ):  # of all eigenvalues, those too that were found in a chain before
+        ):  # include the eigenvalues of earlier chains, so that the interval holds all
             least, most = self._pairs.values - self._pairs.bounds, self._pairs.values + self._pairs.bounds
             floor, ceiling = min(floor, least.min()), max(ceiling, most.max())
         return Extremes(
@@ -403,13 +402,13 @@ class _Search:
             stopped=stopped,
         )
 
-    def _needed(self) -> int:
-        """Bytes of the next vectors of a chain, and of a product, or, after the last, of the result."""
+    def _bytes_needed(self) -> int:
+        """Return the bytes of the next vectors of a chain and of a product, or, at the end, of the result."""
         item = torch.finfo(self._operator.dtype).bits // 8
         return (self._block() * item + max(_WORK * item, 32 * self._count)) * self._operator.dim
 
     def _affordable(self) -> bool:
-        return _memory.available(self._operator.device) >= self._needed()
+        return _memory.available(self._operator.device) >= self._bytes_needed()
 
     def _block(self) -> int:
         return int(min(GROWTH, self._kept))

@@ -1,4 +1,4 @@
-"""Networks and their initial scales: weights as plain tensors for exact curvature, modules for people.
+"""Networks and their initial scales, as plain tensors for exact curvature and as modules for users.
 
 Every weight comes from the numpy generator it is given, in float64, layer by layer from the input; the global
 generator of torch is neither read nor advanced. Layers are numbered 0 (next to the input) to L - 1.
@@ -24,7 +24,7 @@ Gain = Literal["kaiming", "lecun"]
 """Weight variance: 2 / fan_in, which keeps the scale of a ReLU network, or 1 / fan_in."""
 
 Pooling = Literal["max", "average"]
-"""What four neighbours become: the largest of them, or their mean."""
+"""Pooling of four neighbours: the largest of them, or their mean."""
 
 LENET_300_100 = (784, 300, 100, 10)
 """Widths of LeNet-300-100 on 28 x 28 images: 266,200 weights."""
@@ -145,7 +145,7 @@ class LeNet5(nn.Module):
     """Bias-free ReLU LeNet-5 on 32 x 32 images: 61,770 weights for 3 channels, 10 classes.
 
     Piecewise linear and homogeneous of degree 5 in its weights, like the perceptrons. Two networks go by this name:
-    max pooled, as here unless told, or average pooled, as in the code published with Vysogorets et al. (2024).
+    max pooled, the default here, or average pooled, as in the code published with Vysogorets et al. (2024).
 
     Raises
     ------
@@ -266,16 +266,16 @@ def _normal(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, gain:
 def _convolution(
     rng: np.random.Generator, channels: int, out: int, gain: Gain, *, side: int = 5, bias: bool = False
 ) -> nn.Module:
-    """A kernel of 5 x 5 takes no border, one of 3 x 3 keeps the size of the image."""
+    """Return a convolution: 5 x 5 kernels without padding, 3 x 3 kernels with padding that keeps the image size."""
     padding = 1 if side == 3 else 0
     layer = nn.Conv2d(channels, out, side, padding=padding, bias=bias, device="meta", dtype=torch.float64)
     return _filled(layer, _normal(rng, (out, channels, side, side), side**2 * channels, gain))
 
 
 def _filled(layer: nn.Module, weight: Tensor) -> nn.Module:
-    """A layer of the meta device, whose constructor does not advance the global generator, with values.
+    """Fill a layer from the meta device, whose constructor does not advance the global generator, with values.
 
-    `nn.utils.skip_init` would load sympy and much of torch's compiler to make the same, half a second of a process.
+    `nn.utils.skip_init` would do the same, but import sympy and much of torch's compiler, which takes half a second.
     """
     for name, parameter in list(layer.named_parameters()):
         values = weight if name == "weight" else weight.new_zeros(parameter.shape)

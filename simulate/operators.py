@@ -1,4 +1,4 @@
-"""Matrices of the curvature of an `Objective`, by their products with vectors.
+"""Curvature matrices of an `Objective`, as products with vectors.
 
 | function | matrix |
 |---|---|
@@ -8,9 +8,8 @@
 | `fisher` | J' A J with A of the model's own distribution, mean over samples |
 | `empirical_fisher` | mean over samples of g g', g the gradient of one sample |
 
-What a product needs of a batch, by forward or reverse mode, is kept from product to product as long as memory allows,
-so that a product costs little more than one forward and backward pass instead of two to four: see
-`objectives.products`.
+Intermediate results of each batch, by forward or reverse mode, are kept from product to product as memory allows, so
+that a product costs little more than one forward and backward pass instead of two to four: see `objectives.products`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,12 @@ from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective, require_objective
 from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.head_products import Matrix, head_product
-from simulate.objectives.output_curvature import Bend, SoftmaxCurvature, logistic_curvature, output_curvature
+from simulate.objectives.output_curvature import (
+    OutputHessian,
+    SoftmaxCurvature,
+    logistic_curvature,
+    output_curvature,
+)
 from simulate.objectives.parameters import Leaves
 from simulate.objectives.products import Built, Derivative, Kept, about_outputs, of_scalar
 
@@ -38,12 +42,12 @@ _FAMILIES = {
     nn.BCEWithLogitsLoss: "bernoulli",
     nn.MSELoss: "gaussian",
 }
-"""Whose loss is what up to a constant factor."""
+"""Likelihood whose negative logarithm is each loss, up to a constant factor."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CurvatureOperator(Operator):
-    """A matrix of curvature: an `Operator`, whose rows have the names of the parameters."""
+    """A curvature matrix: an `Operator` whose rows have the names of the parameters."""
 
     objective: Objective
 
@@ -129,7 +133,7 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
     """
     require_objective("empirical_fisher", objective)
 
-    def bend(outputs: Tensor, batch: Batch) -> Bend:
+    def bend(outputs: Tensor, batch: Batch) -> OutputHessian:
         slope = _slope(objective, outputs, batch)
         # a row of the slope has the share of its sample in the mean: once too often in the square
         rows = slope.reshape(len(slope), -1) / math.sqrt(objective.share)
@@ -179,7 +183,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
         Loss of a model on data; its targets do not enter.
     likelihood
         "categorical": classes with logits along axis 1; "bernoulli": one logit for every target; "gaussian": unit
-        variance about the outputs. What the loss stands for if None: a cross-entropy, with logits, or squared errors.
+        variance about the outputs. If None, that of the loss: a cross-entropy, one with logits, or squared errors.
 
     Raises
     ------
@@ -189,7 +193,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
     require_objective("fisher", objective)
     family = likelihood_of(objective, likelihood)
 
-    def bend(outputs: Tensor, _: Batch) -> Bend:
+    def bend(outputs: Tensor, _: Batch) -> OutputHessian:
         outputs, share = outputs.detach(), objective.share
         if family == "gaussian":
             return lambda tangent: share * tangent
@@ -201,16 +205,16 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
 
 
 _AT_ONCE = 64
-"""Vectors that are multiplied together where that is faster."""
+"""Largest number of vectors in one block product."""
 
 
 def likelihood_of(objective: Objective, likelihood: str | None) -> str:
-    """What `likelihood` of `fisher` says, or the loss stands for.
+    """Return the given `likelihood` of `fisher`, or that of the loss.
 
     Raises
     ------
     ValueError
-        If it is unknown, or None for a loss that stands for none.
+        If it is unknown, or None for a loss that is not a log likelihood.
     """
     for kind, family in _FAMILIES.items():
         if likelihood is None and isinstance(objective.criterion, kind):
@@ -236,16 +240,16 @@ def _operator(
 
     def product(vectors: Tensor) -> Tensor:
         total = torch.empty_like(vectors)
-        if not len(vectors):  # of an estimate whose probes the matrix maps to zero
+        if not len(vectors):  # an estimate may pass no vectors, if the matrix maps all probes to zero
             return total
         with objective.ranks.together("a product", vectors=[vectors]):
-            # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
+            # kept products draw nothing at random, but a checkpoint among them runs parts of the model again
             with objective.measured(draws=not parts.complete), torch.enable_grad():
                 new = True
                 for part in parts.along(vectors[0]):
                     _take(total, part, vectors, new=new)
                     new = False
-            if new:  # of a process without samples
+            if new:  # this process has no samples
                 total.zero_()
         return objective.ranks.total(total)
 
@@ -261,9 +265,9 @@ def _operator(
 
 
 def _take(total: Tensor, part: Built, vectors: Tensor, *, new: bool) -> None:
-    """Write what the first batch gives and add the others: what is one batch is neither cleared nor summed."""
+    """Add the products of a batch to `total`; the first batch overwrites it, which saves clearing and summing."""
     if part.block is not None and len(vectors) > 1:
-        with contextlib.suppress(Exception):  # of an operation that does not take several vectors at once
+        with contextlib.suppress(Exception):  # an operation may not take several vectors at once
             found = [part.block(some) for some in vectors.split(_AT_ONCE)]
             whole = torch.cat([torch.cat([p.detach().flatten(1) for p in parts], dim=1) for parts in found])
             _ = total.copy_(whole) if new else total.add_(whole)
@@ -273,7 +277,7 @@ def _take(total: Tensor, part: Built, vectors: Tensor, *, new: bool) -> None:
             found = part.first if i == 0 and part.first is not None else part.product(vectors[i])
         except torch.OutOfMemoryError:
             raise
-        except RuntimeError as error:  # of torch, on the way back through a gradient that it has
+        except RuntimeError as error:  # raised by torch in the backward pass of a gradient
             got = f"{type(error).__name__}: {str(error).splitlines()[0]}"
             raise ValueError(f"model and loss must have second derivatives, got {got}") from error
         flat = [p.detach().reshape(-1) for p in found]

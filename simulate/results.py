@@ -1,7 +1,7 @@
-"""Results as a person reads them: a short text, a table with its picture, plain data, a data frame, a plot.
+"""Presentation of results: short text, HTML table with a picture, plain data, data frame and plot.
 
-`Result` is the base of everything that a measurement returns. A subclass says what it found in one line, in columns
-and in a drawing; matplotlib and pandas are imported only when they are asked for.
+`Result` is the base class of everything that a measurement returns. A subclass defines a headline, the columns of a
+table and a drawing; matplotlib and pandas are imported only when they are needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Columns = Mapping[str, Any]
-"""A table: names of columns, and their cells, a list or an array (k,) each."""
+"""A table: from the name of each column to its cells, a list or an array (k,)."""
 
 _LINES = 12
 """Most lines of a `repr`."""
@@ -33,19 +33,19 @@ _WIDTH = 98
 """Most characters of a line of a `repr`."""
 
 _HEAD = 3
-"""Most lines of its headline."""
+"""Most lines of the headline of a `repr`."""
 
 _ROWS = 20
-"""Most rows of the table of a notebook."""
+"""Most rows of a table in a notebook."""
 
 _CELL = 54
-"""Most characters of a cell in text."""
+"""Most characters of a cell of a text table."""
 
 _BAR = 30
-"""Most characters of the name of a bar."""
+"""Most characters of the label of a bar."""
 
 _ERRORS = ("bound", "error", "residual", "truncation", "±")
-"""Ends of the names of columns whose numbers are told with two digits."""
+"""Endings of the names of columns whose numbers have two significant digits."""
 
 _STYLE = {
     "axes.labelsize": 9,
@@ -57,19 +57,19 @@ _STYLE = {
     "axes.axisbelow": True,
     "font.size": 9,
     "grid.color": "0.9",
-    "text.parse_math": False,  # names of parameters are no formulas
+    "text.parse_math": False,  # names of parameters are not formulas
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
 }
 
 
 class Result:
-    """Base of all results: what one says of itself follows from `_headline`, `_columns` and `_draw`."""
+    """Base of all results, presented by `_headline`, `_columns` and `_draw` of a subclass."""
 
     __slots__ = ()
 
-    _spread = False
-    """Whether a table that is too long shows rows from end to end in place of the first ones."""
+    _evenly_spaced = False
+    """Whether a table that is too long shows evenly spaced rows instead of the first ones."""
 
     def _headline(self) -> str:
         raise NotImplementedError
@@ -94,10 +94,10 @@ class Result:
 
     def __repr__(self) -> str:
         head = textwrap.wrap(_printable(f"{type(self).__name__}: {self._headline()}"), _WIDTH)[:_HEAD]
-        shown, left_out = self._shown(_LINES - len(head) - 2)
+        shown, left_out = self._displayed_rows(_LINES - len(head) - 2)
         lines = [*head, *table_lines(shown)]
         lines += [f"... {left_out} more: to_frame(), to_dict()"] if left_out else []
-        return "\n".join(_cut(line, _WIDTH) for line in lines)
+        return "\n".join(_truncate(line, _WIDTH) for line in lines)
 
     def summary(self) -> str:
         """Return all of the table as text."""
@@ -138,13 +138,13 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return a table with a picture, as notebooks show it."""
-        shown, left_out = self._shown(_ROWS)
-        head = "".join(f"<th>{_escaped(name)}</th>" for name in shown)
+        shown, left_out = self._displayed_rows(_ROWS)
+        head = "".join(f"<th>{_escape(name)}</th>" for name in shown)
         body = "".join(
-            "<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in _cells(shown)
+            "<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in row) + "</tr>" for row in _cells(shown)
         )
         more = f"<p>{left_out} more rows: to_frame()</p>" if left_out else ""
-        name, said = type(self).__name__, _escaped(self._headline())
+        name, said = type(self).__name__, _escape(self._headline())
         table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>" if body else ""
         return f"<div><p><b>{name}</b>: {said}</p><table>{table}</table>{more}{self._picture()}</div>"
 
@@ -154,29 +154,29 @@ class Result:
 
             figure = Figure(
                 figsize=self._inches(), layout="constrained"
-            )  # none of pyplot: a notebook would show it
+            )  # not by pyplot, whose figure a notebook would show again
             self._draw(figure.add_subplot())
             figure.savefig(png, format="png", dpi=160)
             data = base64.b64encode(png.getvalue()).decode("ascii")
         width, name = round(96 * figure.get_size_inches()[0]), type(self).__name__
         return f'<img alt="Plot of this {name}" width="{width}" src="data:image/png;base64,{data}">'
 
-    def _shown(self, most: int) -> tuple[Columns, int]:
-        """At most so many rows of the columns that are shown, and how many rows are left out."""
+    def _displayed_rows(self, most: int) -> tuple[Columns, int]:
+        """Return at most `most` rows of the columns to display, and the number of rows left out."""
         columns = self._columns()
         wanted = [name for name in self._brief() if any(cell is not None for cell in columns[name])]
         columns = {name: columns[name] for name in wanted or columns}
         count = max((len(cells) for cells in columns.values()), default=0)
         if count <= most:
             return columns, 0
-        places = [k * (count - 1) // (most - 1) for k in range(most)] if self._spread else range(most)
+        places = [k * (count - 1) // (most - 1) for k in range(most)] if self._evenly_spaced else range(most)
         return {name: [cells[k] for k in places] for name, cells in columns.items()}, count - most
 
 
 def plain(value: Any) -> Any:
     """Return records, arrays and tensors as dictionaries, lists and numbers that `json` writes.
 
-    NaN and infinities become None, keys of several names are joined by commas, and what is no data is its text.
+    NaN and infinities become None, tuples as keys are joined by commas, and other objects become their text.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def table_lines(columns: Columns) -> list[str]:
     """
     if not columns or not any(len(cells) for cells in columns.values()):
         return []
-    rows = [[_cut(cell, _CELL) for cell in row] for row in _cells(columns)]
+    rows = [[_truncate(cell, _CELL) for cell in row] for row in _cells(columns)]
     widths = [max(map(len, cells)) for cells in zip(list(columns), *rows, strict=True)]
     words = [any(isinstance(cell, str) for cell in cells) for cells in columns.values()]
     return [
@@ -235,12 +235,12 @@ def draw_bars(
     """Draw a bar for each name, the first one on top."""
     places = range(len(names))
     axes.barh(places, values, xerr=errors, height=0.6, capsize=2, color="C0", alpha=0.6)
-    axes.set_yticks(places, [_cut(_printable(name), _BAR) for name in names])
+    axes.set_yticks(places, [_truncate(_printable(name), _BAR) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
 def _cells(columns: Columns) -> list[list[str]]:
-    """Row by row."""
+    """Return the cells of a table as text, row by row."""
     return [list(map(_cell, columns, row)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -258,15 +258,15 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text on one line: a name may hold what commands a terminal."""
+    """Return the text with unprintable characters replaced, since a name may hold terminal commands."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return html.escape(_printable(text))
 
 
-def _cut(text: str, length: int) -> str:
+def _truncate(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 3].rstrip()}..."
 
 
@@ -278,5 +278,5 @@ def _style(style: Mapping[str, Any]) -> Iterator[None]:
     with rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="Glyph .* missing from"
-        )  # a name in letters of another font
+        )  # a name may have letters that the font lacks
         yield

@@ -1,8 +1,8 @@
-"""Spectra of symmetric matrices: whole ones of stacked replicates, and what products with vectors tell of a large one.
+"""Spectra of symmetric matrices: distributions of stacked replicates, and estimates for one large matrix.
 
 `distribution` diagonalises a block of replicates. The others take one matrix, dense or as a `lanczos.Operator` of
-any size (a Hessian known by its products, say), draw their probes from a seed, and return float64 numbers
-with their errors. Extreme eigenvalues are in `simulate.eigenvalues`.
+any size (such as a Hessian known by its products), draw random vectors from a seed, and return float64 numbers with
+their errors. Extreme eigenvalues are in `simulate.eigenvalues`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_probes = 30
-"""Random vectors that an estimate takes unless told otherwise."""
+_PROBES = 30
+"""Default number of random vectors of an estimate."""
 
 _STEPS = 100
 """Steps of Lanczos with each probe, or as many as the matrix has rows."""
 
 _POINTS = 401
-"""Points of a density."""
+"""Default number of points of a density."""
 
 _SMEARING = 0.01
 """Width of an eigenvalue in a density, as a share of the range of the spectrum."""
@@ -47,7 +47,7 @@ _SMEARING = 0.01
 def distribution(matrices: Tensor, x: Sequence[float]) -> Tensor:
     """Share of the eigenvalues of each symmetric matrix that is at most x: (n, dim, dim) -> (n, len(x)).
 
-    One matrix, one number per x: the eigenvalues of a matrix repel each other and are no sample of their law.
+    Each matrix gives one number per x: its eigenvalues repel each other, so they are not independent samples.
 
     Raises
     ------
@@ -96,19 +96,19 @@ class Estimate(_Numbers, Result):
         draw_bars(axes, ["estimate"], [self.value], [self.standard_error])
 
 
-def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _probes, power: int = 1) -> Estimate:
-    """Trace of a power of a symmetric matrix from random signs, without bias.
+def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES, power: int = 1) -> Estimate:
+    """Estimate the trace of a power of a symmetric matrix from vectors of random signs, without bias.
 
     Parameters
     ----------
     matrix
         Dense, or a `lanczos.Operator`.
     seed
-        Of the probes: an integer, or a numpy generator.
+        Seed of the probes: an integer, or a numpy generator.
     probes
-        Vectors of random signs, at least 2; `power` / 2 products with each, rounded up.
+        Number of vectors of random signs, at least 2; `power` / 2 products with each, rounded up.
     power
-        Of the matrix, at least 1.
+        Power of the matrix, at least 1.
 
     Raises
     ------
@@ -131,20 +131,20 @@ def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _probes, p
 
 
 def xtrace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int) -> Estimate:
-    """Trace of a symmetric matrix without bias: exact on a space that products span, from random probes on the rest.
+    """Estimate the trace of a symmetric matrix without bias: exactly on the span of products, by probes on the rest.
 
-    Each probe in turn tests what the products of the others leave out; the mean of these estimates is returned.
-    Exact for a rank below the number of probes. Where the spectrum decays the error is much less than that of `trace`
-    with twice the probes, which costs the same; where it is flat it is no less.
+    Each probe in turn estimates the trace outside the span of the products of the others; the mean is returned. The
+    result is exact if the rank is below the number of probes. For a decaying spectrum the error is much less than that
+    of `trace` with twice the probes, which costs the same; for a flat one it is no less.
 
     Parameters
     ----------
     matrix
         Dense, or a `lanczos.Operator`.
     seed
-        Of the probes: an integer, or a numpy generator.
+        Seed of the probes: an integer, or a numpy generator.
     probes
-        Gaussian vectors, at least 2 and at most the order of the matrix; two products with each.
+        Number of Gaussian vectors, at least 2 and at most the order of the matrix; two products with each.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def xtrace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int) -> Estimat
 
     Notes
     -----
-    The estimates x_i share most of their spaces, so that their spread alone makes too small an error. With x_ij the
+    The estimates x_i share most of their spaces, so their spread alone would give too small an error. With x_ij the
     estimate by probe i from the products of all but i and j, the mean of (x_i - x_ij)(x_j - x_ji) is that of the
     covariance of x_i and x_j: given the other probes, x_i has the mean tr A, and x_ij does not depend on probe j. It
     is added to the variance, unless it comes out negative, and needs no further product.
@@ -174,7 +174,7 @@ def xtrace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int) -> Estimat
     """
     with in_full_precision():
         operator = as_operator(matrix)
-        rng, count = _checks.generator(seed), _several(operator, probes)
+        rng, count = _checks.generator(seed), _checked_probes(operator, probes)
         if count > operator.dim:
             raise ValueError(f"probes must be at most the order of the matrix, {operator.dim}, got {probes}")
         what = f"{8 * count} vectors of {operator.dim} numbers"
@@ -187,11 +187,11 @@ def xtrace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int) -> Estimat
 
 
 class _Tests(NamedTuple):
-    """Of probes w and their products A w in an orthonormal basis Q, what estimates of the trace are made of.
+    """Probes w and their products A w in an orthonormal basis Q of the products.
 
-    `inside` is Q' A Q, `seen` Q' w and `forms` Q' A w in columns; `quadratic` is w' A w and `squares` |w|^2. The
-    columns of `apart` are what in Q the product of each probe alone reaches, zero if the others reach it too; `rest`
-    is the dimension that the products of all but one leave out.
+    `inside` is Q' A Q, `seen` Q' w and `forms` Q' A w in columns; `quadratic` is w' A w and `squares` |w|^2. Each
+    column of `apart` is the direction in Q that only the product of one probe reaches, zero if the others reach it
+    too; `rest` is the dimension of the complement of all products but one.
     """
 
     inside: Tensor
@@ -203,14 +203,14 @@ class _Tests(NamedTuple):
     rest: int
 
     def estimates(self) -> Tensor:
-        """The trace in the space of the other products, and from the direction of each probe beyond it."""
+        """Return for each probe the trace in the span of the other products plus its estimate of the rest."""
         beyond = self.seen - self.apart * (self.apart * self.seen).sum(0)
         form = self.quadratic + (beyond * (self.inside @ beyond - 2 * self.forms)).sum(0)
         known = self.inside.trace() - (self.apart * (self.inside @ self.apart)).sum(0)
         return known + self.rest * form / (self.squares - beyond.square().sum(0))
 
     def without(self, j: int) -> _Tests:
-        """What there would be without the product of one probe."""
+        """Return the same quantities without the product of one probe."""
         gone = self.apart[:, [j]]
 
         def left(columns: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ class _Tests(NamedTuple):
         )
 
     def covariance(self, each: Tensor) -> float:
-        """Of two estimates, in the mean over all pairs."""
+        """Return the estimated covariance of two estimates, averaged over all pairs."""
         if not bool(self.apart.any()):
             return 0.0
         changes = torch.stack([each - self.without(j).estimates() for j in range(len(each))])
@@ -237,7 +237,7 @@ class _Tests(NamedTuple):
 
 def _tests(operator: Operator, vectors: Tensor) -> tuple[_Tests, float]:
     products, unit = _unit_products(operator, vectors)
-    basis, apart = _apart(products, 64 * torch.finfo(operator.dtype).eps)
+    basis, apart = _separate_directions(products, 64 * torch.finfo(operator.dtype).eps)
     inside = operator(basis.to(operator.dtype)).double() @ basis.mT / unit
     vectors = vectors.double()
     tests = _Tests(
@@ -253,16 +253,16 @@ def _tests(operator: Operator, vectors: Tensor) -> tuple[_Tests, float]:
 
 
 def _unit_products(operator: Operator, vectors: Tensor) -> tuple[Tensor, float]:
-    """Products in a unit in which squares neither overflow nor vanish, and the unit."""
+    """Return products in a unit in which squares neither overflow nor vanish, and the unit."""
     products = operator(vectors).double()
     unit = float(products.abs().max()) or 1.0
     return products / unit, unit
 
 
-def _apart(products: Tensor, resolution: float) -> tuple[Tensor, Tensor]:
-    """Orthonormal rows that span the products, and in columns what in them each product alone reaches.
+def _separate_directions(products: Tensor, resolution: float) -> tuple[Tensor, Tensor]:
+    """Return orthonormal rows that span the products, and as columns the direction that only each product reaches.
 
-    All columns are zero if there are fewer dimensions than products: then no product reaches anything alone.
+    If the products are linearly dependent, all columns are zero: no product alone reaches a direction.
     """
     rows, triangle = torch.linalg.qr(products.mT)
     left, lengths, right = torch.linalg.svd(triangle)
@@ -274,15 +274,15 @@ def _apart(products: Tensor, resolution: float) -> tuple[Tensor, Tensor]:
 
 
 def _columns(matrix: Tensor) -> Tensor:
-    """Columns of unit length, or zero."""
+    """Return the columns scaled to unit length; zero columns stay zero."""
     lengths = matrix.norm(dim=0)
     return matrix / lengths.masked_fill(lengths == 0, 1.0)
 
 
-def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _probes) -> Estimate:
-    """Frobenius norm of a symmetric matrix: the root of the estimated trace of its square, one product per probe.
+def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES) -> Estimate:
+    """Estimate the Frobenius norm of a symmetric matrix, the root of the trace of its square; one product per probe.
 
-    The root makes it low by about standard_error^2 / (2 value) in the mean.
+    The root biases it low by about standard_error^2 / (2 value).
 
     Raises
     ------
@@ -309,20 +309,19 @@ class Density(Result):
     Attributes
     ----------
     x
-        Where.
+        Points of the grid.
     value
-        Density of the eigenvalues there, each smeared to a Gaussian; of the shape of `x`, as the next two.
+        Density of the eigenvalues at `x`, each smeared to a Gaussian; of the shape of `x`, as the next two.
     standard_error
-        Of the probes.
+        Standard error over the probes.
     truncation
-        By how much the value moves when the last quarter of the Lanczos steps is left out, a guess of what further
-        steps would do.
+        Change of the value without the last quarter of the Lanczos steps, a guess of what further steps would change.
     dim
         Rows of the matrix.
     width
         Standard deviation of the smearing.
     steps, probes
-        Of Lanczos with each probe, and how many probes.
+        Number of Lanczos steps with each probe, and number of probes.
     """
 
     x: Floats
@@ -334,7 +333,7 @@ class Density(Result):
     steps: int
     probes: int
 
-    _spread = True
+    _evenly_spaced = True
 
     def _headline(self) -> str:
         x = self.x.ravel()
@@ -353,7 +352,7 @@ class Density(Result):
     def _draw(self, axes: Axes) -> None:
         order = np.argsort(self.x, axis=None)
         x, value, *errors = (np.asarray(cells)[order] for cells in self._columns().values())
-        # a tenth of what one eigenvalue alone makes is nothing
+        # the axis starts at a tenth of the density of a single eigenvalue
         least = 0.1 / (self.dim * math.sqrt(2 * math.pi) * self.width)
         low, high = (np.maximum(value + sign * sum(errors), least) for sign in (-1, 1))
         axes.fill_between(x, low, high, alpha=0.3, lw=0, label="standard error and truncation")
@@ -372,28 +371,28 @@ def density(
     probes: int = 10,
     progress: Callable[[int], None] | None = None,
 ) -> Density:
-    """Density of the eigenvalues of a symmetric matrix, each smeared to a Gaussian, by stochastic Lanczos quadrature.
+    """Estimate the density of the eigenvalues of a symmetric matrix, each smeared to a Gaussian, by Lanczos quadrature.
 
     Estimates (1/dim) sum_i exp(-(x - lambda_i)^2 / (2 width^2)) / (sqrt(2 pi) width). Structure finer than the range
-    of the spectrum over `steps` is not resolved; `truncation` tells.
+    of the spectrum divided by `steps` is not resolved, which shows in `truncation`.
 
     Parameters
     ----------
     matrix
         Dense, or a `lanczos.Operator`.
     seed
-        Of the probes: an integer, or a numpy generator.
+        Seed of the probes: an integer, or a numpy generator.
     x
-        Where: any shape; 401 points over the spectrum that the probes see if None.
+        Points, of any shape; if None, 401 points over the range of the Ritz values.
     width
-        Standard deviation of the smearing, in the unit of the eigenvalues; a hundredth of the range that the probes
-        see if None.
+        Standard deviation of the smearing, in the unit of the eigenvalues; if None, a hundredth of the range of the
+        Ritz values.
     steps
-        Products with each probe, at most the order of the matrix; 100, or the order if that is less, if None.
+        Products with each probe, at most the order of the matrix; if None, 100, or the order if that is less.
     probes
-        Gaussian vectors, at least 2.
+        Number of Gaussian vectors, at least 2.
     progress
-        Called after each step with the products so far, of `steps` times `probes`.
+        Called after each step with the number of products so far, out of `steps` times `probes`.
 
     Raises
     ------
@@ -423,11 +422,11 @@ def density(
             raise ValueError(f"width must be one number, got {width}")
         sd = None if width is None else float(_checks.positive_numbers("width", width))
         steps = min(_STEPS, operator.dim) if steps is None else _checks.natural("steps", steps)
-        count, points = _several(operator, probes), _POINTS if at is None else at.size
+        count, points = _checked_probes(operator, probes), _POINTS if at is None else at.size
         what = f"{probes} densities at {points} points from {steps} nodes"
         _memory.require_free("x", 32 * points * count * steps, what)
         starts = rng.standard_normal((count, operator.dim))
-        told, ends = operator, itertools.count(1)
+        reporting, ends = operator, itertools.count(1)
         if progress is not None:
 
             def product(vectors: Tensor) -> Tensor:
@@ -435,16 +434,16 @@ def density(
                 progress(next(ends) * len(vectors))
                 return products
 
-            told = replace(operator, product=product)
-        found = lanczos.tridiagonal(told, starts, steps)
+            reporting = replace(operator, product=product)
+        found = lanczos.tridiagonal(reporting, starts, steps)
         nodes, _ = found.quadrature()
         low, high, size = float(nodes.min()), float(nodes.max()), float(np.abs(nodes).max())
-        # of a multiple of the identity the distance is rounding: its size then, or one
+        # for a multiple of the identity the range is rounding: the width then follows its size, or is 0.01
         distinct = high - low > EXHAUSTED * torch.finfo(operator.dtype).eps * size
         sd = sd or _SMEARING * (high - low if distinct else size or 1.0)
         at = np.linspace(low - 4 * sd, high + 4 * sd, _POINTS) if at is None else at
-        each = _smeared(found, at, sd)
-        shorter = _smeared(found.leading(steps - steps // 4), at, sd)
+        each = _smoothed_density(found, at, sd)
+        shorter = _smoothed_density(found.leading(steps - steps // 4), at, sd)
         value, unit = each.mean(0), float(each.max(initial=0.0)) or 1.0
         return Density(
             x=at,
@@ -458,27 +457,29 @@ def density(
         )
 
 
-def _smeared(found: Tridiagonal, x: Floats, sd: float) -> Floats:
-    """Density seen by each start, (m, *x.shape)."""
+def _smoothed_density(found: Tridiagonal, x: Floats, sd: float) -> Floats:
+    """Return the density estimate of each start, (m, *x.shape)."""
     nodes, weights = found.quadrature()
-    with np.errstate(over="ignore"):  # at an infinite distance there is nothing
+    with np.errstate(over="ignore"):  # an overflowing distance has density 0
         distance = (x.reshape(1, -1, 1) - nodes[:, None, :]) / sd
         heights = (np.exp(-(distance**2) / 2) * weights[:, None, :]).sum(-1)
     return (heights / (math.sqrt(2 * math.pi) * sd)).reshape(len(nodes), *x.shape)
 
 
 def _signs(operator: Operator, rng: np.random.Generator, probes: int) -> Tensor:
-    return operator.vectors(random_signs(rng, (_several(operator, probes), operator.dim)))
+    return operator.vectors(random_signs(rng, (_checked_probes(operator, probes), operator.dim)))
 
 
-def _several(operator: Operator, probes: int) -> int:
+def _checked_probes(operator: Operator, probes: int) -> int:
     probes = probe_count(probes)
     _memory.require_free("probes", 32 * probes * operator.dim, f"{probes} vectors of {operator.dim} numbers")
     return probes
 
 
 def _mean(samples: Tensor) -> Estimate:
-    unit = unit_of(samples)  # squares of a spread of 1e-200 vanish, and it would seem exact
+    unit = unit_of(
+        samples
+    )  # without it, squares of a spread of 1e-200 vanish, and the estimate would seem exact
     error = unit * float((samples / unit).std()) / math.sqrt(len(samples))
     return _finite_estimate(float(samples.mean()), error)
 

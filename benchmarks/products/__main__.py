@@ -32,7 +32,7 @@ from benchmarks.products.peers import installed
 from benchmarks.products.works import NETWORKS, WORKS, Call, Case, Way
 from benchmarks.timing import machine, table, version
 from simulate.monte_carlo import resolve_device
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 
 BUDGET, LEAST = 2.0, 2
 """Seconds after which a way is not repeated once more, and how often even the slowest is."""
@@ -156,7 +156,11 @@ def _timed(call: Call, device: torch.device) -> tuple[float, Any]:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Nothing of what other libraries print and warn of; the generators they draw from are left as found."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), as_found(None, training=False):
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        preserve_state(None, training=False),
+    ):
         warnings.simplefilter("ignore")
         yield
 

@@ -24,7 +24,7 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.networks import LENET_300_100, LeNet5, Mlp
 from simulate.objectives import Objective
-from simulate.objectives.restoring import as_found, seed_generators
+from simulate.objectives.restoring import preserve_state, seed_generators
 from simulate.operators import gauss_newton, hessian
 from simulate.perceptrons.curvature import haar
 from simulate.wide import fisher_gram
@@ -184,7 +184,7 @@ class Case:
         images = torch.tensor(drawn.images, dtype=torch.float32, device=device)
         self.x, self.labels = images.flatten(1) if flat else images, torch.tensor(drawn.labels, device=device)
         self.loss = nn.CrossEntropyLoss()
-        with as_found(None, training=False):  # layers of torch draw from its own generator
+        with preserve_state(None, training=False):  # layers of torch draw from its own generator
             seed_generators(0)
             self.net = network.build(rng).to(device=device, dtype=torch.float32).eval()
         self.of_one_output: Any = network.single and network.single(rng).to(

@@ -38,7 +38,7 @@ from benchmarks.rates.networks import SAMPLES, Network
 from simulate.eigenvalues import extremes
 from simulate.modules.sample_directions import sample_directions
 from simulate.objectives import Objective
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from simulate.operators import gauss_newton, hessian
 from simulate.training.trial_training import OPTIMISERS, CommonBatches, Training, TrialRun
 from theory import learning_rates
@@ -194,7 +194,7 @@ def _without_dropout(model: nn.Module) -> nn.Module:
 def _moved(objective: Objective, gradient: Tensor, rate: float) -> float:
     """Loss of a batch after a step along its gradient; infinite where it is no number."""
     pairs = zip(objective.leaves(), objective.split(gradient), strict=True)
-    with as_found(objective.model, objective.training), torch.no_grad():
+    with preserve_state(objective.model, objective.training), torch.no_grad():
         leaves = [p - rate * slope for p, slope in pairs]
         batch = next(objective.batches())
         loss = float(objective.criterion(objective.outputs(leaves, batch.inputs), batch.targets))

@@ -1,4 +1,4 @@
-"""Images and labels: the embedded digits, or an ``.npz`` file of your own, which anyone may have made.
+"""Images and labels: the embedded digits, or an ``.npz`` file, which may come from an untrusted source.
 
 What is wrong with a file is said, and nothing large is inflated.
 """
@@ -56,13 +56,13 @@ class Images:
         return int(self.labels.max()) + 1
 
     def flat(self) -> Images:
-        """The same with each image as one row, (N, C H W)."""
+        """The same images, each as one row, (N, C H W)."""
         return replace(self, images=self.images.reshape(len(self), -1))
 
     def tensors(
         self, device: str = "cpu", dtype: torch.dtype = torch.float64
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Images and labels as new tensors on a device."""
+        """Return images and labels as new tensors on a device."""
         return torch.tensor(self.images, dtype=dtype, device=device), torch.tensor(self.labels, device=device)
 
 
@@ -108,7 +108,7 @@ def _digits() -> NDArray[np.float64]:
 
 
 def load_images(path: str | os.PathLike[str]) -> Images:
-    """Images and labels of an ``.npz`` archive with ``x_train, y_train``.
+    """Load images and labels of an ``.npz`` archive with ``x_train, y_train``.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def load_images(path: str | os.PathLike[str]) -> Images:
 
 @cache
 def opened(source: str, size: tuple[int, int, int]) -> Images:
-    """The digits, or the training images of an ``.npz`` archive, at the size a network wants.
+    """Return the digits, or the training images of an ``.npz`` archive, at the size that a network takes.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     Raises
     ------
     ValueError
-        If the archive cannot be used, see :func:`load_images`, or the images cannot be had at that size.
+        If the archive cannot be used, see :func:`load_images`, or the images cannot be resized to that size.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
 
 
 def arrays(path: str | os.PathLike[str], *choices: Sequence[str]) -> list[NDArray[Any]]:
-    """Arrays of an ``.npz`` archive of any kind of data: those of the first choice of names that it holds.
+    """Load arrays of an ``.npz`` archive: those of the first of several choices of names that it contains.
 
     Parameters
     ----------
@@ -314,21 +314,21 @@ def _integer_labels(labels: NDArray[Any], count: int, path: object) -> NDArray[n
 
 _SAVE_HINT = "save it with numpy.savez(path, x_train=images, y_train=labels)"
 COPIES = 4
-"""Float64 copies of the images that are there at once while they are standardised or resized."""
+"""Number of float64 copies of the images in memory while they are standardised or resized."""
 
 _HEADER_BYTES = 1 << 14
-"""More than numpy accepts as the header of an array."""
+"""Bytes beyond the largest header of an array that numpy accepts."""
 
 _SHOWN = 8
-"""Names of arrays in a message."""
+"""Most names of arrays in a message."""
 
 
 class LackingError(ValueError):
-    """An archive without an array."""
+    """Raised for an archive that lacks an array."""
 
 
 def require_file(path: Path) -> None:
-    """Without opening it, so that it costs nothing to ask before other work."""
+    """Refuse a path that is not a file, without opening it, so that the check is cheap before other work."""
     if not path.exists():
         raise ValueError(f"file not found: {path}; check the path or {_SAVE_HINT}")
     if not path.is_file():
@@ -358,7 +358,7 @@ def _readable(path: Path) -> IO[bytes]:
 
 
 def _archive(file: IO[bytes], path: Path) -> Any:
-    """By its first bytes: numpy would read an array that stands alone to its end, however long it is."""
+    """Open an archive recognised by its first bytes: numpy would read all of a bare array, however long."""
     magic = np.lib.format.MAGIC_PREFIX
     start = file.read(len(magic))
     file.seek(0)
@@ -380,7 +380,7 @@ def _undamaged(path: Path) -> Iterator[None]:
 
 
 def _bytes_needed(archive: Any, name: str, path: Path) -> int:
-    """What an array and its float64 copies take, by its header alone: a small archive may inflate to anything."""
+    """Return the bytes of an array and its float64 copies, from its header: a small archive may inflate to any size."""
     member = name if name in archive.zip.namelist() else f"{name}.npy"
     with _undamaged(path), archive.zip.open(member) as stream:
         stored = archive.zip.getinfo(member).file_size
@@ -400,7 +400,7 @@ def _bytes_needed(archive: Any, name: str, path: Path) -> int:
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
-    """Shape and type of a stored array; None if it is none."""
+    """Return shape and type of a stored array; None if the file is not an array."""
     start = io.BytesIO(stream.read(_HEADER_BYTES))  # a header may claim to be 4 GiB long
     if start.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
         return None

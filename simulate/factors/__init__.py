@@ -1,4 +1,4 @@
-"""Kronecker factors of the curvature, layer by layer, and how far they are from it.
+"""Kronecker factors of the curvature, layer by layer, and their errors.
 
 | name | what |
 |---|---|

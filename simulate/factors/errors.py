@@ -1,4 +1,4 @@
-"""How far an approximate matrix of curvature is from the matrix: relative Frobenius norms, and the top eigenvalue."""
+"""Errors of approximate curvature matrices: relative Frobenius norms, and the largest eigenvalue."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from simulate.results import Axes
 
 _BLOCK = 16
-"""Vectors of one block of products."""
+"""Number of vectors in one block of products."""
 
 
 @dataclass(frozen=True, repr=False)
 class FactorErrors(Result):
-    """How far Kronecker factors K are from the matrix G that they approximate.
+    """Errors of Kronecker factors K of a matrix G.
 
     Attributes
     ----------
     whole
-        |G - K| / |G| in Frobenius norms, with what lies between layers.
+        |G - K| / |G| in Frobenius norms, blocks between layers included.
     layers
-        The same of the block of each layer, by the names of its parameters.
+        The same for the block of each layer, by the names of its parameters.
     between
-        Share of |G|^2 that lies between layers, where no block-diagonal matrix has anything.
+        Share of |G|^2 in blocks between layers, which are zero in every block-diagonal matrix.
     largest
-        Largest eigenvalue of K over that of G.
+        Largest eigenvalue of K divided by that of G.
     """
 
     whole: Estimate
@@ -103,7 +103,7 @@ def factor_errors(
     probes: int = 30,
     rows: int = 300,
 ) -> FactorErrors | list[FactorErrors]:
-    """Errors of Kronecker factors, whole and layer by layer, against products of the matrix that they approximate.
+    """Estimate the errors of Kronecker factors, whole and layer by layer, from products with the exact matrix.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def factor_errors(
 
 
 class VanishingError(ValueError):
-    """A matrix that vanishes, or vanishes at a layer: no error is relative to it."""
+    """Raised if the matrix, or its block of a layer, is zero, so that relative errors are undefined."""
 
     def __init__(self) -> None:
         super().__init__("matrix must not vanish where errors are relative to it, got zero")
@@ -186,7 +186,7 @@ Pairs = NDArray[np.float64]
 
 
 class _Compared(NamedTuple):
-    """A matrix and factors of it: the whole, |A z|^2 inside of the layers (k,), and every layer."""
+    """Norms of a matrix and its factors: of the whole, |A z|^2 within layers (k,), and of every layer."""
 
     whole: Pairs
     inside: Floats
@@ -194,7 +194,7 @@ class _Compared(NamedTuple):
 
 
 def _layers_of(matrix: Operator, factors: Sequence[KroneckerFactors]) -> list[tuple[str, ...]]:
-    """Names of the parameters of every layer."""
+    """Return the names of the parameters of every layer."""
     layers = [[tuple(block.places) for block in each.blocks] for each in factors]
     if not layers:
         raise ValueError("factors must be of at least one kind, got none")
@@ -232,7 +232,7 @@ def _dense(matrix: Operator, factors: Sequence[KroneckerFactors], unit: float) -
 
 
 def _joined(parts: Sequence[_Compared]) -> _Compared:
-    """Of all probes."""
+    """Concatenate the norms of all probes."""
     wholes, insides, layers = zip(*parts, strict=True)
     joined = [np.concatenate(pairs) for pairs in zip(*layers, strict=True)]
     return _Compared(np.concatenate(wholes), np.concatenate(insides), joined)
@@ -258,7 +258,7 @@ def _along(
 
 
 def _summed(matrix: Tensor, approximation: Tensor, unit: float) -> Pairs:
-    """Over all unit vectors."""
+    """Return squared norms, summed over all unit vectors."""
     return _pairs(matrix, approximation, unit).sum(0, keepdims=True)
 
 
@@ -268,7 +268,7 @@ def _pairs(products: Tensor, nearly: Tensor, unit: float) -> Pairs:
 
 
 def _ratio(above: Floats, below: Floats) -> Estimate:
-    """Of two means over the same probes; exact of single numbers."""
+    """Return the ratio of two means over the same probes; exact for single numbers."""
     if not (np.isfinite(above).all() and np.isfinite(below).all()):
         raise ValueError("matrix and approximation must be such that their squares are finite, got others")
     if not below.mean() > 0:

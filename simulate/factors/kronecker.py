@@ -38,23 +38,23 @@ Kind = Literal["gauss-newton", "sampled", "empirical"]
 _KINDS = ("gauss-newton", "sampled", "empirical")
 
 _NEGLIGIBLE = 1e-3
-"""Share of the positive curvature of a loss that its negative curvature may have."""
+"""Largest negative curvature of a loss, as a share of the positive one, that is ignored."""
 
 _ROUNDINGS = 10
-"""In each eigenvalue of the curvature of a loss; of a softmax or a sigmoid those of numbers of the size of one."""
+"""Rounding errors in each eigenvalue of a loss's curvature; for a softmax or sigmoid, of numbers of order one."""
 
 _SATURATING = (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss)
-"""Losses whose curvature may be far below that of the numbers that it is made of."""
+"""Losses whose curvature may be far below the numbers that it is computed from."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class KroneckerFactors(Result, Operator):
-    """A block-diagonal matrix of curvature, positive semi-definite, one block for each layer.
+    """A positive semi-definite block-diagonal curvature matrix, one block for each layer.
 
     Attributes
     ----------
     blocks
-        `layers.KroneckerBlock`, or `layers.DenseBlock` for what has no factors; in the order of the parameters.
+        `layers.KroneckerBlock`, or `layers.DenseBlock` for parameters without factors, in the order of the parameters.
     """
 
     blocks: tuple[FactorBlock, ...]
@@ -90,10 +90,9 @@ class KroneckerFactors(Result, Operator):
         return 5.2, 0.9 + 0.22 * len(self.blocks)
 
     def inverse(self, damping: float) -> Operator:
-        """The inverse of the matrix plus `damping` times the identity, exactly that.
+        """Return the exact inverse of the matrix plus `damping` times the identity.
 
-        Not with the damping shared between the factors, which is another matrix: that of Martens and Grosse (2015),
-        section 6.3.
+        Damping each factor instead gives another matrix: that of Martens and Grosse (2015), section 6.3.
 
         Raises
         ------
@@ -103,7 +102,7 @@ class KroneckerFactors(Result, Operator):
         return self.power(-1.0, damping=damping)
 
     def power(self, exponent: float, *, damping: float = 0.0) -> Operator:
-        """A power of the matrix plus `damping` times the identity, such as its root, 1/2, or whitening, -1/2.
+        """Return a power of the matrix plus `damping` times the identity, such as 1/2 (root) or -1/2 (whitening).
 
         Raises
         ------
@@ -123,19 +122,19 @@ class KroneckerFactors(Result, Operator):
         )
 
     def eigenvalues(self) -> Tensor:
-        """All of them, (dim,), descending, float64."""
+        """Return all eigenvalues, (dim,), descending, float64."""
         return torch.cat([block.eigenvalues for block in self.blocks]).sort(descending=True).values
 
     def trace(self) -> float:
-        """The sum of the eigenvalues."""
+        """Return the trace."""
         return float(self.diagonal().double().sum())
 
     def frobenius_norm(self) -> float:
-        """The root of the sum of the squares of the eigenvalues."""
+        """Return the Frobenius norm."""
         return float(self.eigenvalues().norm())
 
     def log_determinant(self, *, damping: float) -> float:
-        """Of the matrix plus `damping` times the identity.
+        """Return the log determinant of the matrix plus `damping` times the identity.
 
         Raises
         ------
@@ -147,7 +146,7 @@ class KroneckerFactors(Result, Operator):
         return float((self.eigenvalues() + damping).log().sum())
 
     def diagonal(self) -> Tensor:
-        """(dim,)."""
+        """Return the diagonal, (dim,)."""
         found = torch.zeros(self.dim, dtype=self.dtype, device=self.device)
         for block in self.blocks:
             found[rows_at(block.places.values())] = block.diagonal
@@ -166,8 +165,8 @@ def kfac(
     r"""Kronecker-factored approximate curvature.
 
     For a layer with inputs a and derivatives g by its outputs, the block of the matrix is the mean over samples of
-    (a (x) g)(a (x) g)'. It is taken for the product of the means, A (x) B with A of a a' and B of g g', as it would be
-    were a and g independent; what lies between layers is left out.
+    (a (x) g)(a (x) g)'. It is approximated by A (x) B, with A the mean of a a' and B that of g g', as if a and g were
+    independent; blocks between layers are left out.
 
     Parameters
     ----------
@@ -242,11 +241,11 @@ def ekfac(
     likelihood: Likelihood | None = None,
     factors: KroneckerFactors | None = None,
 ) -> KroneckerFactors:
-    """`kfac` with the diagonal that the matrix itself has in the eigenbasis of the factors, in one more pass.
+    """Return `kfac` with the exact diagonal of the matrix in the eigenbasis of the factors, by one more pass.
 
     Of all matrices that are diagonal there it is the nearest to the block of the matrix, in the Frobenius norm: nearer
     than `kfac`, layer by layer, for kinds that draw nothing. Sampled targets are drawn anew for the second pass. Where
-    eigenvalues of a factor coincide it hangs on which eigenvectors are taken.
+    eigenvalues of a factor coincide, the result depends on the choice of eigenvectors.
 
     Parameters
     ----------
@@ -335,7 +334,7 @@ def _root_of(
     draws: int,
     likelihood: Likelihood | None,
 ) -> Root:
-    """Vectors of this kind, for `sample_parts.parts`.
+    """Return the roots of this kind, for `sample_parts.parts`.
 
     Raises
     ------
@@ -348,19 +347,19 @@ def _root_of(
     if kind == "gauss-newton":
         return Root(partial(_convex, 1.0 if isinstance(objective.criterion, _SATURATING) else 0.0))
     if kind == "empirical":
-        return Root(_own)
+        return Root(_sample_gradients)
     rng = _checks.generator(seed)
     family, count = likelihood_of(objective, likelihood), _checks.natural("draws", draws)
 
-    def drawn(_: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        found = _drawn(outputs[part].detach(), count, family, rng)
+    def sampled(_: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        found = _sampled_slopes(outputs[part].detach(), count, family, rng)
         return found, torch.full((found.shape[1], count), 1 / count, dtype=torch.float64, device=found.device)
 
-    return Root(drawn, asks=False)
+    return Root(sampled, asks=False)
 
 
 def _convex(floor: float, outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Negative eigenvalues of rounding, as a saturated softmax has, stay with their signs: they are nothing in sums."""
+    """Return roots of a convex curvature; tiny negative values from rounding keep their signs, and vanish in sums."""
     found, signs = roots(outer, part, outputs)
     sizes = found.reshape(*found.shape[:2], -1).square().sum(2).mT.double()
     negative, positive = (float(sizes[sign * signs > 0].sum()) for sign in (-1, 1))
@@ -373,14 +372,14 @@ def _convex(floor: float, outer: Outer, part: slice, outputs: Tensor) -> tuple[T
     return found, signs
 
 
-def _own(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+def _sample_gradients(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     slope = outer.slope[part]
     some = slope.abs().amax(1, keepdim=True) > 0
     return slope.reshape(1, *outputs[part].shape).to(outputs.dtype), some.double()
 
 
-def _drawn(outputs: Tensor, count: int, family: str, rng: np.random.Generator) -> Tensor:
-    """Derivatives of minus the log likelihood in the outputs, at targets drawn so many times: (count, *outputs)."""
+def _sampled_slopes(outputs: Tensor, count: int, family: str, rng: np.random.Generator) -> Tensor:
+    """Draw targets and return the slopes of minus the log likelihood in the outputs, (count, *outputs)."""
     if family == "gaussian":
         return torch.from_numpy(rng.standard_normal((count, *outputs.shape))).to(outputs)
     if family == "bernoulli":
@@ -388,6 +387,6 @@ def _drawn(outputs: Tensor, count: int, family: str, rng: np.random.Generator) -
         return p - (torch.from_numpy(rng.random((count, *p.shape))).to(p.device) < p.double()).to(p)
     p = outputs.softmax(1)
     share = torch.from_numpy(rng.random((count, len(p), 1, *p.shape[2:]))).to(p.device)
-    # classes that the share is beyond; rounding of the last sum makes no further class
+    # inverse of the cumulative distribution; the last sum is left out, so rounding adds no further class
     chosen = (p.double().cumsum(1)[:, :-1] <= share).sum(2, keepdim=True)
     return p - p.new_zeros(count, *p.shape).scatter_(2, chosen, 1.0)

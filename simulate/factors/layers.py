@@ -1,4 +1,4 @@
-"""Which parameters have Kronecker factors, and the sums over samples that the factors are.
+"""Kronecker factors of layers, as sums over samples, and dense blocks of the other parameters.
 
 A layer that multiplies patches of its input by a matrix of weights has them: linear layers and convolutions, by groups,
 each with its bias as the weight of an input that is one. A layer that is called several times has the positions of all
@@ -26,7 +26,7 @@ from simulate.objectives import Objective
 from simulate.objectives.ranks import Ranks
 
 DENSE = 4096
-"""Most parameters of a block that is taken whole."""
+"""Most parameters of a dense block."""
 
 Sharing = Literal["expand", "reduce"]
 _SHARINGS = ("expand", "reduce")
@@ -41,59 +41,59 @@ Spectral = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FactorBlock(ABC):
-    """The part of some parameters.
+    """The diagonal block of some parameters.
 
     Attributes
     ----------
     places
-        Where each of them stands in the vector of all, by name.
+        Slice of each parameter in the vector of all, by name.
     """
 
     places: Mapping[str, slice]
 
     @abstractmethod
     def product(self, rows: Tensor) -> Tensor:
-        """Products with vectors (k, size)."""
+        """Return the products with vectors (k, size)."""
 
     @abstractmethod
     def function(self, rows: Tensor, of: Spectral) -> Tensor:
-        """Products of a function of the block with vectors (k, size)."""
+        """Return the products of a function of the block with vectors (k, size)."""
 
     @property
     @abstractmethod
     def eigenvalues(self) -> Tensor:
-        """All of them, (size,), float64, in no order."""
+        """All eigenvalues, (size,), float64, in no order."""
 
     @property
     @abstractmethod
     def diagonal(self) -> Tensor:
-        """(size,)."""
+        """The diagonal, (size,)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DenseBlock(FactorBlock):
-    """A matrix (size, size) as it is."""
+    """A dense matrix (size, size)."""
 
     matrix: Tensor
 
     def product(self, rows: Tensor) -> Tensor:
-        """Products with vectors (k, size)."""
+        """Return the products with vectors (k, size)."""
         return rows @ self.matrix
 
     def function(self, rows: Tensor, of: Spectral) -> Tensor:
-        """Products of a function of the block with vectors (k, size)."""
+        """Return the products of a function of the block with vectors (k, size)."""
         values, vectors = self._decomposed
         basis = vectors.to(rows)
         return ((rows @ basis) * of(values).to(rows)) @ basis.mT
 
     @property
     def eigenvalues(self) -> Tensor:
-        """All of them, (size,)."""
+        """All eigenvalues, (size,)."""
         return self._decomposed[0]
 
     @property
     def diagonal(self) -> Tensor:
-        """(size,)."""
+        """The diagonal, (size,)."""
         return self.matrix.diagonal()
 
     @cached_property
@@ -122,25 +122,25 @@ class KroneckerBlock(FactorBlock):
     corrected: Tensor | None = None
 
     def product(self, rows: Tensor) -> Tensor:
-        """Products with vectors (k, size)."""
+        """Return the products with vectors (k, size)."""
         if self.corrected is not None:
             return self.function(rows, lambda values: values)
         return self._rows(self.outputs @ self._matrices(rows) @ self.inputs)
 
     def function(self, rows: Tensor, of: Spectral) -> Tensor:
-        """Products of a function of the block with vectors (k, size)."""
+        """Return the products of a function of the block with vectors (k, size)."""
         left, right = (basis.to(rows) for basis in self.bases)
         seen = left.mT @ self._matrices(rows) @ right
         return self._rows(left @ (seen * of(self._values).to(rows)) @ right.mT)
 
     @property
     def eigenvalues(self) -> Tensor:
-        """All of them, (size,)."""
+        """All eigenvalues, (size,)."""
         return self._values.flatten()
 
     @property
     def diagonal(self) -> Tensor:
-        """(size,)."""
+        """The diagonal, (size,)."""
         if self.corrected is None:
             products = (
                 self.outputs.diagonal(dim1=1, dim2=2)[:, :, None]
@@ -171,7 +171,7 @@ class KroneckerBlock(FactorBlock):
         return (self._outer[0].clamp(min=0)[:, :, None] * self._inner[0].clamp(min=0)[:, None]).contiguous()
 
     def _matrices(self, rows: Tensor) -> Tensor:
-        """(k, size) as (k, g, out, in)."""
+        """Return rows (k, size) as matrices (k, g, out, in)."""
         groups, out = self.outputs.shape[:2]
         sizes = [at.stop - at.start for at in self.places.values()]
         return torch.cat(
@@ -188,19 +188,19 @@ class KroneckerBlock(FactorBlock):
 
 
 class _Sums(NamedTuple):
-    """Of a layer with factors: A, B, and how many inputs A is the sum over."""
+    """Sums of a layer with factors: A, B, and the number of inputs in A."""
 
     inputs: Tensor
     outputs: Tensor
     counted: float
 
     def plus(self, other: _Sums) -> _Sums:
-        """Of further samples too."""
+        """Return the sums with those of further samples."""
         return _Sums(self.inputs + other.inputs, self.outputs + other.outputs, self.counted + other.counted)
 
 
 def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorBlock]:
-    """Blocks of all parameters, in one pass through the data.
+    """Return the blocks of all parameters, by one pass through the data.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
     """
     if sharing not in _SHARINGS:
         raise ValueError(f"sharing must be one of {', '.join(_SHARINGS)}, got {sharing!r}")
-    multiplied, others = _sorted(objective)
+    multiplied, others = _group_parameters(objective)
     sums: dict[tuple[int, ...], _Sums] = {}
     sizes = {places: sum(objective.shapes[place].numel() for place in places) for places in others}
     zero = objective.leaves()[0].new_zeros
@@ -223,7 +223,7 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
                 sums[places] = sums[places].plus(new) if places in sums else new
             for places, matrix in dense.items():
                 matrix += _outer_products(part, places)
-    sums = {places: _of_all(objective.ranks, sums.get(places), zero) for places in multiplied}
+    sums = {places: _sum_over_ranks(objective.ranks, sums.get(places), zero) for places in multiplied}
     names = list(objective.blocks().items())
     blocks: list[FactorBlock] = [
         KroneckerBlock(
@@ -240,7 +240,7 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
 
 
 def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -> list[FactorBlock]:
-    """Kronecker blocks with the eigenvalues that the matrix itself has in their eigenbasis, in one more pass."""
+    """Return Kronecker blocks with the exact diagonal of the matrix in their eigenbasis, by one more pass."""
     names = {name: i for i, name in enumerate(objective.blocks())}
     kept = [block for block in blocks if isinstance(block, KroneckerBlock)]
     totals = [
@@ -264,8 +264,8 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
     ]
 
 
-def _of_all(ranks: Ranks, own: _Sums | None, zero: Callable[..., Tensor]) -> _Sums:
-    """Sums over all processes of a group, of which one may have no samples of its own."""
+def _sum_over_ranks(ranks: Ranks, own: _Sums | None, zero: Callable[..., Tensor]) -> _Sums:
+    """Return the sums over all processes of a group, some of which may have no samples."""
     shapes = ranks.gathered("factors", own and (own.inputs.shape, own.outputs.shape))
     inputs, outputs = next(filter(None, shapes))
     own = own or _Sums(zero(inputs), zero(outputs), 0.0)
@@ -286,8 +286,8 @@ _ELSEWHERE = (
 )
 
 
-def _sorted(objective: Objective) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Places, weight first, of layers with factors; and those of the others, together where a layer has both."""
+def _group_parameters(objective: Objective) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Return the places, weight first, of layers with factors, and of other parameters, grouped by layer."""
     if not sites.by_sample(objective):
         raise ValueError(_ELSEWHERE)
     with objective.measured(), torch.enable_grad():
@@ -342,7 +342,7 @@ def _require_memory(
 
 
 def _factors(part: SamplePart, places: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Cotangents (n, g, r, o, L) and inputs (n, g, p, L) of all calls of a layer, its bias as an input that is one."""
+    """Return cotangents (n, g, r, o, L) and inputs (n, g, p, L) of all calls of a layer; its bias has input 1."""
     found = [
         (*site_gradients.factors(site, cotangents, len(part.signs)), site)
         for site, cotangents in part.slopes
@@ -374,7 +374,7 @@ def _sums(steep: Tensor, inputs: Tensor, weights: Tensor, sharing: Sharing) -> _
 
 
 def _products(one: Tensor, other: Tensor) -> Tensor:
-    """Of matrices (g, n, rows, L) with the transposes of others, added up over n: (g, rows, rows)."""
+    """Return matrices (g, n, rows, L) times the transposes of others, summed over n: (g, rows, rows)."""
     if one.shape[3] >= one.shape[2]:  # as they lie, and no more numbers than they have
         return (one @ other.mT).sum(1)
     flat, same = (t.movedim(1, 2).flatten(2) for t in (one, other))
@@ -382,7 +382,7 @@ def _products(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _outer_products(part: SamplePart, places: tuple[int, ...]) -> Tensor:
-    """Gradients by some parameters, of every sample and cotangent: the sum of their squares as matrices."""
+    """Return the sum of g g' over samples and cotangents, with g the gradient in some parameters."""
     uses, samples = site_gradients.uses_of(part.slopes), len(part.signs)
 
     def gradients(place: int, k: int) -> Tensor:

@@ -5,13 +5,12 @@ blocks of vectors, or as an operator of another library (`ForeignMatrix`). With 
 (Ritz values) theta and weights w satisfy sum_i w_i f(theta_i) = q' f(A) q for every polynomial f of degree up to
 2m - 1. Several starts run side by side, each by itself, so that the operator is called once per step with all of them.
 
-Conjugate gradients, `solve`, are the same chain asked for products with the inverse.
+Conjugate gradients, `solve`, use the same chain for products with the inverse.
 
-What a user asks of a spectrum stands above: density, trace and norm in `simulate.spectra`, extreme eigenpairs in
-`simulate.eigenvalues`.
+For users there are density, trace and norm in `simulate.spectra`, and extreme eigenpairs in `simulate.eigenvalues`.
 """
 
-from simulate.lanczos.chain import Followed, follow
+from simulate.lanczos.chain import WarmStart, warm_start
 from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
 from simulate.lanczos.products import (
     AnyMatrix,
@@ -26,18 +25,18 @@ from simulate.lanczos.solves import Solution, solve
 
 __all__ = [
     "AnyMatrix",
-    "Followed",
     "ForeignMatrix",
     "Operator",
     "Product",
     "Quadrature",
     "Solution",
     "Tridiagonal",
+    "WarmStart",
     "as_operator",
-    "follow",
     "one_by_one",
     "principal",
     "quadrature",
     "solve",
     "tridiagonal",
+    "warm_start",
 ]

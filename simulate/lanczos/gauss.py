@@ -15,11 +15,11 @@ from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Operator, Product, a
 from simulate.lanczos.rows import Floats, inner_products, numbers, row_lengths
 
 _LONG = 1 << 14
-"""Numbers of a vector that outweigh a call."""
+"""Length of a vector from which on arithmetic takes longer than a call."""
 
 
 class Quadrature(NamedTuple):
-    """Nodes, ascending, and weights, which sum to one, of each start: (m, steps) both."""
+    """Nodes, ascending, and weights, which sum to one, for each start: both (m, steps)."""
 
     nodes: Floats
     weights: Floats
@@ -63,34 +63,34 @@ def quadrature(matrix: AnyMatrix, starts: Any, steps: int) -> Quadrature:
 
 
 class Tridiagonal(NamedTuple):
-    """Diagonals (m, steps) and the entries beside them (m, steps - 1), one symmetric matrix for each start."""
+    """Diagonals (m, steps) and off-diagonal entries (m, steps - 1), one symmetric matrix for each start."""
 
     diagonal: Floats
-    beside: Floats
+    off_diagonal: Floats
 
     def dense(self) -> Floats:
-        """The matrices, (m, steps, steps)."""
+        """Return the matrices, (m, steps, steps)."""
         rows = np.arange(self.diagonal.shape[1])
         matrix = np.zeros((len(self.diagonal), len(rows), len(rows)))
         matrix[:, rows, rows] = self.diagonal
-        matrix[:, rows[1:], rows[:-1]] = matrix[:, rows[:-1], rows[1:]] = self.beside
+        matrix[:, rows[1:], rows[:-1]] = matrix[:, rows[:-1], rows[1:]] = self.off_diagonal
         return matrix
 
     def leading(self, steps: int) -> Tridiagonal:
-        """What fewer steps would have given."""
-        return Tridiagonal(self.diagonal[:, :steps], self.beside[:, : steps - 1])
+        """Return the matrices after fewer steps."""
+        return Tridiagonal(self.diagonal[:, :steps], self.off_diagonal[:, : steps - 1])
 
     def quadrature(self) -> Quadrature:
-        """Ritz values and the squared first components of their vectors."""
+        """Return the Ritz values and the squared first components of their vectors."""
         nodes, vectors = np.linalg.eigh(self.dense())
         return Quadrature(nodes, vectors[:, 0] ** 2)
 
 
 def tridiagonal(matrix: AnyMatrix, starts: Any, steps: int) -> Tridiagonal:
-    """The matrix in the orthonormal basis that grows from each start; every vector is orthogonal to all before it.
+    """Return the matrix in the Lanczos basis of each start, with full re-orthogonalisation.
 
-    One call of the operator per step, with a block of one vector for each start. A start that lies in a smaller
-    invariant subspace stops there: its matrix goes on with the first diagonal entry and nothing beside it.
+    One call of the operator per step, with a block of one vector for each start. If a start
+    lies in a smaller invariant subspace, its matrix is continued by the first diagonal entry, uncoupled.
 
     Parameters
     ----------
@@ -120,27 +120,28 @@ def tridiagonal(matrix: AnyMatrix, starts: Any, steps: int) -> Tridiagonal:
         operator = as_operator(matrix)
         vectors = _unit(operator.vectors(starts))
         *_, whole = chains(operator, vectors, _affordable(operator, vectors, steps))
-        return Tridiagonal(numbers(whole.diagonal), numbers(whole.beside[:, :-1]))
+        return Tridiagonal(numbers(whole.diagonal), numbers(whole.off_diagonal[:, :-1]))
 
 
 class Chains(NamedTuple):
-    """What Lanczos has made of m starts after j steps.
+    """State of Lanczos for m starts after j steps.
 
     Attributes
     ----------
     basis
         Orthonormal rows, (m, j, dim).
-    diagonal, beside
-        Entries of the tridiagonal matrices, (m, j) both; the last one beside leads out of the basis.
+    diagonal, off_diagonal
+        Diagonal and off-diagonal entries of the tridiagonal matrices, both (m, j); the last off-diagonal one couples to
+        the next vector.
     """
 
     basis: Tensor
     diagonal: Tensor
-    beside: Tensor
+    off_diagonal: Tensor
 
 
 def chains(product: Product, vectors: Tensor, steps: int) -> Iterator[Chains]:
-    """The chains of several starts side by side, after each step: views of what grows on.
+    """Yield the chains of several starts after each step, as views of arrays that grow.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ def chains(product: Product, vectors: Tensor, steps: int) -> Iterator[Chains]:
     """
     count, dim = vectors.shape
     basis = vectors.new_zeros(count, steps, dim)
-    diagonal, beside = basis.new_zeros(count, steps), basis.new_zeros(count, steps)
+    diagonal, off_diagonal = basis.new_zeros(count, steps), basis.new_zeros(count, steps)
     scale = basis.new_zeros(count)
     for j in range(steps):
         basis[:, j] = vectors
@@ -162,12 +163,12 @@ def chains(product: Product, vectors: Tensor, steps: int) -> Iterator[Chains]:
         stopped = ~vectors.any(dim=1)
         diagonal[:, j] = torch.where(stopped, diagonal[:, 0], (products * vectors).sum(1))
         scale = torch.maximum(scale, row_lengths(products))
-        vectors, beside[:, j] = _next(products, basis[:, : j + 1], scale)
-        yield Chains(basis[:, : j + 1], diagonal[:, : j + 1], beside[:, : j + 1])
+        vectors, off_diagonal[:, j] = _next(products, basis[:, : j + 1], scale)
+        yield Chains(basis[:, : j + 1], diagonal[:, : j + 1], off_diagonal[:, : j + 1])
 
 
 def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Unit vectors along what is left of products (m, dim) beside known rows (m, j, dim), and its length."""
+    """Return unit vectors along the part of products (m, dim) orthogonal to known rows (m, j, dim), and its length."""
     rest = products.clone()
     # one start after the other where vectors are long: products with a block of one column are slow
     parts = zip(rest, known, strict=True) if rest.shape[1] >= _LONG else [(rest, known)]
@@ -181,7 +182,7 @@ def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tenso
 
 
 def _inner(rows: Tensor, part: Tensor) -> Tensor:
-    """Of rows (..., j, dim) with vectors (..., dim)."""
+    """Return inner products of rows (..., j, dim) with vectors (..., dim)."""
     return inner_products(rows, part) if part.ndim == 1 else (rows @ part[..., None])[..., 0]
 
 

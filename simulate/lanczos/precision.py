@@ -1,7 +1,7 @@
-"""Single precision as it is called: torch may round the factors of a product to fewer digits, by switches of its own.
+"""Full single precision: torch has settings that round the factors of a product to fewer digits.
 
-Convolutions on a GPU do so unless told otherwise: factors of 11 bits (TF32), by which a product with the Hessian of a
-network of the kind of VGG was off by 3 % on an H200.
+Convolutions on a GPU do so by default: with factors of 11 bits (TF32), a product with the Hessian of a VGG network was
+off by 3 % on an H200.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import torch
 _FULL = ("ieee", "none")
 
 _ALL = (("generic", "all"), ("cuda", "all"), ("mkldnn", "all"))
-"""Switches that others follow which have no value of their own."""
+"""Settings that apply to all operations without a setting of their own."""
 
 _PRODUCTS = (("cuda", "matmul"), ("mkldnn", "matmul"))
 _ON_A_GPU = (("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))
 _ON_THE_CPU = (("mkldnn", "matmul"), ("mkldnn", "conv"), ("mkldnn", "rnn"))
 
 _NEWER = hasattr(torch._C, "_get_fp32_precision_getter")
-"""From torch 2.9 on there is a switch for each operation, beside two older ones that write several of them."""
+"""Whether torch is 2.9 or newer: it has a setting for each operation, and two older ones that write several."""
 
 Undo = list[Callable[[], Any]]
 
 
 @contextmanager
 def in_full_precision() -> Iterator[None]:
-    """Products of the precision of their factors, whatever the switches of torch allow; these are then put back.
+    """Compute products in the precision of their factors, whatever torch's settings; restore the settings afterwards.
 
-    They are those of the process: threads that measure at once disturb each other. One thing is not as found where a
-    GPU rounds: convolutions, which followed the switch of all (`torch.backends.fp32_precision`) where nobody had set
-    theirs, hold to rounding afterwards. To leave that too would make torch refuse `torch.backends.cudnn.flags` within.
+    The settings are global, so threads that measure at the same time disturb each other. One setting is not restored if
+    a GPU rounds: convolutions that followed the global setting (`torch.backends.fp32_precision`) keep rounding
+    explicitly afterwards. Restoring this too would make torch refuse `torch.backends.cudnn.flags` in between.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def _places() -> tuple[tuple[str, str], ...]:
 
 
 def _has_gpu() -> bool:
-    """Whether there may be one; to ask whether there is would start its driver."""
+    """Return whether there may be a GPU, without starting its driver."""
     return torch.backends.cuda.is_built()
 
 
@@ -74,14 +74,14 @@ def _value(place: tuple[str, str]) -> str:
 def _switch(undo: Undo) -> None:
     _put_older(undo, _cudnn_rounds, _let_cudnn_round, False)
     older = "highest"
-    with suppress(RuntimeError, UserWarning):  # torch refuses to tell where older and newer ones disagree
+    with suppress(RuntimeError, UserWarning):  # torch raises if older and newer settings disagree
         older = torch.get_float32_matmul_precision()
-    for place in _ALL:  # the switch of all first: what has a value of its own shows it then
+    for place in _ALL:  # the global setting first, so that the others show their own values
         undo.append(partial(torch._C._set_fp32_precision_setter, *place, _value(place)))
         torch._C._set_fp32_precision_setter(*place, "none")
     if older != "highest":
         own = [(place, _value(place)) for place in _PRODUCTS]
-        undo.append(partial(_put_products_back, older, own))
+        undo.append(partial(_restore_products, older, own))
         torch.set_float32_matmul_precision("highest")
     torch._C._set_fp32_precision_setter(*_ALL[0], "ieee")
     for place in _ON_THE_CPU + _ON_A_GPU:
@@ -90,8 +90,8 @@ def _switch(undo: Undo) -> None:
             torch._C._set_fp32_precision_setter(*place, "ieee")
 
 
-def _put_products_back(older: str, own: list[tuple[tuple[str, str], str]]) -> None:
-    """The older switch writes those of both devices, whatever they were."""
+def _restore_products(older: str, own: list[tuple[tuple[str, str], str]]) -> None:
+    """Restore the older setting, then those of both devices, which it overwrites."""
     torch.set_float32_matmul_precision(older)
     for place, value in own:
         torch._C._set_fp32_precision_setter(*place, value)
@@ -103,7 +103,7 @@ def _switch_older(undo: Undo) -> None:
 
 
 def _put_older(undo: Undo, get: Callable[[], Any], put: Callable[[Any], None], full: Any) -> None:
-    with suppress(RuntimeError, UserWarning):  # as above; torch 2.9 warns of the older ones, once
+    with suppress(RuntimeError, UserWarning):  # as above; torch 2.9 warns once about the older settings
         found = get()
         if found != full:
             undo.append(partial(put, found))

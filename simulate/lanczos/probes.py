@@ -1,4 +1,4 @@
-"""Random vectors that estimates of a matrix are taken from."""
+"""Random probe vectors for estimates of a matrix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulate import _checks
 
 
 def random_signs(rng: np.random.Generator, shape: int | tuple[int, int]) -> NDArray[np.float64]:
-    """Entries that are 1 or -1, either with probability 1/2.
+    """Return entries that are 1 or -1, each with probability 1/2.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def random_signs(rng: np.random.Generator, shape: int | tuple[int, int]) -> NDAr
 
 
 def probe_count(probes: Any) -> int:
-    """How many, if they are enough for a standard error.
+    """Return the number of probes if it is enough for a standard error.
 
     Raises
     ------

@@ -20,14 +20,14 @@ EXHAUSTED = 64
 
 
 Product = Callable[[Tensor], Tensor]
-"""Of a block of vectors, one per row."""
+"""Function from a block of vectors, one per row, to their products."""
 
 PRECISIONS = (torch.float64, torch.float32)
 _OF_NUMPY = {"float64": torch.float64, "float32": torch.float32}
 
 
 class ForeignMatrix(Protocol):
-    """A symmetric matrix of another library: of curvlinops, linear_operator or scipy, say.
+    """Protocol for symmetric matrices of other libraries, such as curvlinops, linear_operator or scipy.
 
     Its type is one of torch or of numpy; ``@`` takes columns (dim, k) as a tensor, or as an array if that is numpy's.
     """
@@ -39,16 +39,16 @@ class ForeignMatrix(Protocol):
 
     @property
     def dtype(self) -> Any:
-        """Of the columns."""
+        """Type of the columns."""
         ...
 
     def __matmul__(self, columns: Any, /) -> Any:
-        """Its products with columns."""
+        """Return the products with columns."""
         ...
 
 
 def _is_matrix(value: Any) -> bool:
-    """Whether it has a shape, of more than nought axes, and products."""
+    """Return whether a value has products, and a shape of at least one axis."""
     return getattr(value, "shape", ()) != () and hasattr(value, "__matmul__")
 
 
@@ -59,15 +59,15 @@ class Operator:
     Attributes
     ----------
     product
-        A block of vectors, one per row, (k, dim), to their products, (k, dim); see `one_by_one`.
+        Function from a block of vectors, one per row, (k, dim), to their products, (k, dim); see `one_by_one`.
     dim
         Rows of the matrix.
     dtype, device
-        Of the vectors it is given: float64 or float32.
+        Type, float64 or float32, and device of the vectors.
     places
-        Where the rows of each parameter stand, by its name; empty where rows have no names. For `block`.
+        Slice of the rows of each parameter, by name, for `block`; empty if rows have no names.
     name
-        Which matrix it is, for its `repr`; empty if nobody said.
+        Name of the matrix for its `repr`, possibly empty.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Operator:
     name: str = field(default="", compare=False)
 
     __array_ufunc__ = None
-    """Numbers of numpy leave products and sums to it."""
+    """Tells numpy numbers to leave products and sums to this class."""
 
     def __post_init__(self) -> None:
         if self.dtype not in PRECISIONS:
@@ -97,12 +97,12 @@ class Operator:
         )  # sizes of numpy overflow in products
 
     def __repr__(self) -> str:
-        """One line: which matrix, its size, type and device."""
+        """Return one line: name, size, type and device."""
         kind, name = str(self.dtype).removeprefix("torch."), f"{self.name}, " * bool(self.name)
         return f"{type(self).__name__}({name}{self.dim} x {self.dim}, {kind} on {self.device})"
 
     def __call__(self, vectors: Tensor) -> Tensor:
-        """The products, checked for shape and finiteness.
+        """Return the products, checked for shape and finiteness.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Operator:
             return products
 
     def vectors(self, rows: Any) -> Tensor:
-        """Rows (k, dim) as a tensor of its type, on its device.
+        """Return rows (k, dim) as a tensor in the operator's type, on its device.
 
         Raises
         ------
@@ -141,15 +141,15 @@ class Operator:
 
     @property
     def T(self) -> Operator:  # noqa: N802 (the name it has everywhere)
-        """The transpose: itself."""
+        """The transpose: the operator itself."""
         return self
 
     def adjoint(self) -> Operator:
-        """The transpose of a real matrix: itself."""
+        """Return the transpose of a real matrix: the operator itself."""
         return self
 
     def __matmul__(self, vectors: Any) -> Tensor:
-        """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
+        """Return the product with a vector (dim,) or with the columns of a matrix (dim, k)."""
         if isinstance(vectors, Operator):  # the product of two is not symmetric
             return NotImplemented
         block = self._factor(vectors, f"({self.dim},) or ({self.dim}, k) on the right", axis=0)
@@ -158,7 +158,7 @@ class Operator:
         return products[:, 0] if block.ndim == 1 else products
 
     def __rmatmul__(self, vectors: Any) -> Tensor:
-        """Product of a vector (dim,), or of the rows of a matrix (k, dim), with the matrix: it is symmetric."""
+        """Return the product of a vector (dim,), or of the rows of a matrix (k, dim), with the operator."""
         if isinstance(vectors, Operator):
             return NotImplemented
         block = self._factor(vectors, f"({self.dim},) or (k, {self.dim}) on the left", axis=-1)
@@ -172,21 +172,21 @@ class Operator:
         return block
 
     def __add__(self, other: AnyMatrix) -> Operator:
-        """The sum with an operator or a dense symmetric matrix."""
+        """Return the sum with an operator or a dense symmetric matrix."""
         return _combined(self, as_operator(other), 1.0) if _is_matrix(other) else NotImplemented
 
     __radd__ = __add__
 
     def __sub__(self, other: AnyMatrix) -> Operator:
-        """The difference, as `__add__`."""
+        """Return the difference, as `__add__`."""
         return _combined(self, as_operator(other), -1.0) if _is_matrix(other) else NotImplemented
 
     def __rsub__(self, other: AnyMatrix) -> Operator:
-        """The difference from a dense symmetric matrix."""
+        """Return a dense symmetric matrix minus the operator."""
         return _combined(as_operator(other), self, -1.0) if _is_matrix(other) else NotImplemented
 
     def __mul__(self, factor: float) -> Operator:
-        """A real multiple."""
+        """Return a real multiple."""
         if not _is_real(factor):
             return NotImplemented
         scale = _finite("factor", factor)
@@ -195,7 +195,7 @@ class Operator:
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: float) -> Operator:
-        """A real multiple, by one over the divisor."""
+        """Return the quotient by a real number."""
         if not _is_real(divisor):
             return NotImplemented
         if _finite("divisor", divisor) == 0:
@@ -203,11 +203,11 @@ class Operator:
         return self * (1 / divisor)
 
     def __neg__(self) -> Operator:
-        """Minus the matrix."""
+        """Return the negative."""
         return -1.0 * self
 
     def damped(self, damping: float) -> Operator:
-        """The matrix plus a multiple of the identity.
+        """Return the matrix plus a multiple of the identity.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class Operator:
         return self._like(lambda vectors: torch.add(self(vectors), vectors, alpha=shift))
 
     def block(self, *names: str) -> Operator:
-        """The principal block of some parameters, in the order of the rows of the whole.
+        """Return the principal block of some parameters, with rows in the order of the whole matrix.
 
         A product with it costs one with the whole matrix: for many products with one block, build the matrix of an
         `Objective` of these `parameters` alone.
@@ -250,7 +250,7 @@ class Operator:
         return replace(inside, places=places)
 
     def to_scipy(self) -> Any:
-        """A `scipy.sparse.linalg.LinearOperator` of its type."""
+        """Return a `scipy.sparse.linalg.LinearOperator` of the same type."""
         from scipy.sparse import linalg
 
         scipy_operator: Any = linalg.LinearOperator
@@ -265,7 +265,7 @@ class Operator:
         )
 
     def dense(self) -> Tensor:
-        """The whole matrix (dim, dim), symmetric to the last bit.
+        """Return the whole matrix (dim, dim), symmetric to the last bit.
 
         Raises
         ------
@@ -285,18 +285,18 @@ class Operator:
 
 
 _ROUNDINGS = 1000
-"""Of a product: what differs from its transpose by more is not symmetric."""
+"""Largest relative difference of a product from that with the transpose for a matrix that counts as symmetric."""
 
 
 AnyMatrix = Operator | Tensor | NDArray[Any] | ForeignMatrix
-"""What the functions of this package and of `simulate.spectra` take."""
+"""Matrices that the functions of this package and of `simulate.spectra` take."""
 
 
 def as_operator(matrix: AnyMatrix) -> Operator:
-    """An operator as it is; a dense symmetric matrix (dim, dim), or one of another library, as an operator.
+    """Return a dense symmetric matrix (dim, dim), or one of another library, as an operator; an operator as it is.
 
-    A dense matrix that is neither float64 nor float32 is taken as float64. Whether a matrix of another library is
-    symmetric is asked by two products.
+    A dense matrix that is neither float64 nor float32 is taken as float64. Two products test whether a matrix of
+    another library is symmetric.
 
     Raises
     ------
@@ -370,12 +370,12 @@ def _require_square(shape: Sequence[int]) -> None:
 
 
 def rows_at(places: Iterable[slice]) -> Tensor:
-    """The numbers of the rows at these places, one place after the other."""
+    """Return the indices of the rows in these slices, one slice after the other."""
     return torch.cat([torch.arange(at.start, at.stop) for at in places])
 
 
 def principal(operator: Operator, places: Sequence[slice]) -> Operator:
-    """The block of these rows and columns, one after the other, by products of the whole.
+    """Return the block of these rows and columns, by products with the whole matrix.
 
     Examples
     --------
@@ -419,7 +419,7 @@ def _within(name: Any, place: str) -> bool:
 
 
 def one_by_one(product: Product) -> Product:
-    """A product with blocks (k, dim) from one with single vectors (dim,).
+    """Return a product with blocks (k, dim) from one with single vectors (dim,).
 
     Examples
     --------
@@ -431,7 +431,7 @@ def one_by_one(product: Product) -> Product:
 
 
 def _real(name: str, values: Any) -> Tensor:
-    """Real numbers as a tensor without a graph; a list keeps the precision of Python's floats."""
+    """Return real numbers as a tensor without a graph; a list keeps the precision of Python floats."""
     tensor = (values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))).detach()
     if tensor.is_complex():
         raise ValueError(f"{name} must be real, got {tensor.dtype}")

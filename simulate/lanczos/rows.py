@@ -1,4 +1,4 @@
-"""Rows of numbers as all of Lanczos needs them: lengths and inner products that keep their digits."""
+"""Lengths and inner products of long vectors without loss of digits, for Lanczos."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch import Tensor
 Floats = NDArray[np.float64]
 
 _TERMS = 1 << 14
-"""Of a sum in single precision on a CPU: with a hundred million at once a length is off by half a per cent."""
+"""Most terms of a sum in single precision on a CPU: a hundred million make a length wrong by half a per cent."""
 
 
 def row_lengths(rows: Tensor) -> Tensor:
-    """Euclidean lengths, of rows whose squares overflow or vanish too."""
+    """Return Euclidean lengths of rows, even if their squares overflow or vanish."""
     largest = rows.abs().amax(dim=1, keepdim=True)
     unit = largest.masked_fill(largest == 0, 1.0)
     scaled = rows / unit
@@ -26,7 +26,7 @@ def row_lengths(rows: Tensor) -> Tensor:
 
 
 def inner_products(rows: Tensor, others: Tensor) -> Tensor:
-    """Products (k, dim) @ (dim,) or (dim, m), of as many digits as their type has however long the sums are.
+    """Return products (k, dim) @ (dim,) or (dim, m) with the digits of their type, however long the sums are.
 
     Examples
     --------
@@ -41,26 +41,26 @@ def inner_products(rows: Tensor, others: Tensor) -> Tensor:
 
 
 def length(vector: Tensor) -> Tensor:
-    """Euclidean length, a number of no axes, as `inner_products`: its square must neither overflow nor vanish."""
+    """Return the length as a 0-d tensor, as accurate as `inner_products`; its square must not overflow or vanish."""
     if not _loses_digits(vector):
         return vector.norm()
     return torch.stack([part.norm().double() for part in vector.split(_TERMS)]).norm()
 
 
 def dots(rows: Tensor, others: Tensor) -> Tensor:
-    """Of each row (k, dim) with another, (k,), as `inner_products`."""
+    """Return the inner product of each row (k, dim) with another, (k,), as accurate as `inner_products`."""
     if not _loses_digits(rows):
         return torch.linalg.vecdot(rows, others)
     return torch.stack([inner_products(row[None], other)[0] for row, other in zip(rows, others, strict=True)])
 
 
 def _loses_digits(rows: Tensor) -> bool:
-    """Whether sums over the last axis are taken by a few running ones, each of which grows long."""
+    """Return whether torch sums the last axis by a few running sums, each of which gets long."""
     return rows.dtype == torch.float32 and rows.device.type == "cpu" and rows.shape[-1] > _TERMS
 
 
 def unit_of(products: Tensor) -> float:
-    """A power of two near the largest of them: in it squares neither overflow nor vanish.
+    """Return a power of two near the largest entry: in this unit squares neither overflow nor vanish.
 
     Examples
     --------
@@ -71,5 +71,5 @@ def unit_of(products: Tensor) -> float:
 
 
 def numbers(tensor: Tensor) -> Floats:
-    """As numpy float64."""
+    """Return a tensor as a numpy float64 array."""
     return tensor.cpu().numpy().astype(np.float64)

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from simulate.results import Axes
 
 _ROUNDINGS = 16
-"""By which the product of a residual with what a preconditioner makes of it may fall below zero."""
+"""Roundings by which the product of a residual with its preconditioned form may be below zero."""
 
 _VECTORS = 8
-"""As long as each right-hand side, that are held at once."""
+"""Vectors held at once for each right-hand side."""
 
 
 @dataclass(frozen=True, repr=False)
 class Solution(Result):
-    """What solves a linear system, and how well.
+    """Solution of a linear system, with its residuals.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def solve(
     preconditioner: AnyMatrix | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> Solution:
-    """(A + damping I)^-1 b by conjugate gradients.
+    """Return (A + damping I)^-1 b, by conjugate gradients.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def solve(
 
 
 class _Search:
-    """Conjugate gradients for rows of unit length or zero, begun again as long as true residuals fall."""
+    """Conjugate gradients for rows of unit length or zero, restarted as long as true residuals fall."""
 
     def __init__(
         self,
@@ -184,9 +184,9 @@ class _Search:
         self.products = 0
 
     def run(self) -> str:
-        """Solve, and say why no further product was made."""
+        """Solve, and return the reason to stop."""
         while bool((open_rows := self.residuals > self._tolerance).any()):
-            # begun again: a look at where it stands, a step, and a look at what that gave
+            # a restart takes three products: the true residual, a step, and the residual after it
             improves = self._improved(open_rows.nonzero()[:, 0])
             if bool((self.residuals > self._tolerance).any()) and self.products + 3 > self._steps:
                 return f"the step limit, {self._steps} products"
@@ -195,7 +195,7 @@ class _Search:
         return "all residuals at most the tolerance"
 
     def _improved(self, which: Tensor) -> bool:
-        """Go on from the best solutions of some rows; whether the true residual of any of them fell."""
+        """Restart some rows from their best solutions; return whether the true residual of any of them fell."""
         start = self.best[which]
         left = self._rows[which]
         if bool(start.any()):
@@ -210,7 +210,7 @@ class _Search:
         return bool((true < self.residuals.new_tensor(0.5) * row_lengths(left)).any())
 
     def _corrections(self, left: Tensor) -> Tensor:
-        """One run of the method, until it believes all residuals to be small enough."""
+        """Run the method until its recursive residuals are small enough; return the corrections."""
         total, left = torch.zeros_like(left), left.clone()
         # what falls further is the belief alone
         target = (torch.finfo(left.dtype).eps * row_lengths(left)).clamp(min=self._tolerance)

@@ -38,7 +38,7 @@ _LAWS: dict[str, tuple[Draw, float]] = {
     "gaussian": (lambda rng, size: rng.standard_normal(size), 2.0),
     "rademacher": (lambda rng, size: 2 * rng.integers(0, 2, size, dtype=np.int8) - 1, 1.0),
 }
-"""Entries before scaling, of mean 0 and variance 1, and the variance of those on the diagonal."""
+"""Laws of entries before scaling, with mean 0 and variance 1, each with the variance on the diagonal."""
 
 
 def wigner(block: Block, dim: int, *, law: str = "gaussian") -> Tensor:
@@ -100,9 +100,9 @@ def symmetric(block: Block, dim: int, draw: Draw) -> Tensor:
 def goe_top_eigenvalue(block: Block, dim: int, *, spike: float = 0.0) -> Tensor:
     """Largest eigenvalue of the Gaussian matrices of `wigner`, drawn without the matrix: shape (n,).
 
-    From the tridiagonal matrix with the same eigenvalues in law, of which only the first rows are drawn: its top
-    eigenvector lives on some dim^(1/3) of them and has died out to rounding where the rest begins. Any dim costs
-    a fraction of a millisecond. A `spike` is added in one direction, the first row.
+    The eigenvalues have the law of those of a tridiagonal matrix, of which only the first rows are drawn: its top
+    eigenvector is spread over some dim^(1/3) rows and has decayed to rounding beyond the drawn ones. Any dim costs a
+    fraction of a millisecond. A `spike` is added in one direction, the first row.
 
     References
     ----------
@@ -114,7 +114,7 @@ def goe_top_eigenvalue(block: Block, dim: int, *, spike: float = 0.0) -> Tensor:
 
 
 def first_rows(rng: np.random.Generator, dim: int, spike: float = 0.0) -> tuple[Floats, Floats]:
-    """Diagonal and elements beside it of the rows that both ends of the spectrum of a GOE matrix live on.
+    """Draw the first rows of a tridiagonal GOE matrix, which carry the eigenvectors at both ends of the spectrum.
 
     A `spike` is added in the first direction, which the reduction to tridiagonal form leaves as it is.
     """
@@ -125,15 +125,15 @@ def first_rows(rng: np.random.Generator, dim: int, spike: float = 0.0) -> tuple[
 
 
 def edge_rows(dim: int, scale: int) -> int:
-    """How many of the first rows an eigenvector of the edge lives on."""
+    """Return the number of first rows that carry an eigenvector at the edge of the spectrum."""
     return min(dim, 16 + math.ceil(_TRIDIAGONAL_ROWS * scale ** (1 / 3)))
 
 
-def eigenpair(diagonal: Floats, beside: Floats, place: int) -> tuple[float, float]:
-    """An eigenvalue of a symmetric tridiagonal matrix, and the squared first component of its eigenvector.
+def eigenpair(diagonal: Floats, off_diagonal: Floats, place: int) -> tuple[float, float]:
+    """Return an eigenvalue of a symmetric tridiagonal matrix, and the squared first component of its eigenvector.
 
-    The eigenvalues are counted upwards from 0. As `scipy.linalg.eigh_tridiagonal` finds them, by the same routines,
-    without its looks at the arguments, which take longer than the routines of a small matrix.
+    The eigenvalues are counted upwards from 0. Computed by the routines of
+    `scipy.linalg.eigh_tridiagonal` without its argument checks, which take longer for a small matrix.
 
     Raises
     ------
@@ -146,20 +146,20 @@ def eigenpair(diagonal: Floats, beside: Floats, place: int) -> tuple[float, floa
     >>> round(value, 9), round(squared, 9)
     (3.0, 0.5)
     """
-    value, blocks, splits = _bisected(diagonal, beside, place)
+    value, blocks, splits = _bisected(diagonal, off_diagonal, place)
     if len(diagonal) == 1:
         return float(value[0]), 1.0
-    vectors, failed = _STEIN(diagonal, beside, value, blocks, splits)
+    vectors, failed = _STEIN(diagonal, off_diagonal, value, blocks, splits)
     _require_converged(failed)
     return float(value[0]), float(vectors[0, 0] ** 2)
 
 
-def _bisected(diagonal: Floats, beside: Floats, place: int) -> Any:
-    """The eigenvalue of `eigenpair`, and what its vector is found by."""
+def _bisected(diagonal: Floats, off_diagonal: Floats, place: int) -> Any:
+    """Return the eigenvalue of `eigenpair` by bisection, with the data needed for its vector."""
     if len(diagonal) == 1:  # which the routines refuse
         return diagonal, None, None
     _, values, blocks, splits, failed = _STEBZ(
-        diagonal, beside, _BY_INDEX, 0.0, 1.0, place + 1, place + 1, 0.0, "B"
+        diagonal, off_diagonal, _BY_INDEX, 0.0, 1.0, place + 1, place + 1, 0.0, "B"
     )
     _require_converged(failed)
     return values[:1], blocks, splits
@@ -173,8 +173,8 @@ def _require_converged(failed: int) -> None:
 def goe_norms(block: Block, dim: int) -> tuple[Tensor, Tensor]:
     """Squared Frobenius and squared spectral norm of the Gaussian matrices of `wigner`, drawn without the matrix.
 
-    Both of the same matrix, (n,) each, from the tridiagonal one of `goe_top_eigenvalue`: what its first rows leave of
-    the Frobenius norm is a chi square.
+    Both of the same matrix, (n,) each, from the tridiagonal one of `goe_top_eigenvalue`: the remaining rows add a
+    chi-square to the squared Frobenius norm.
 
     Examples
     --------
@@ -189,12 +189,12 @@ def goe_norms(block: Block, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def _squared_norms(rng: np.random.Generator, dim: int) -> tuple[float, float]:
-    diagonal, beside = first_rows(rng, dim)
-    ends = [float(_bisected(diagonal, beside, place)[0][0]) for place in (0, len(beside))]
+    diagonal, off_diagonal = first_rows(rng, dim)
+    ends = [float(_bisected(diagonal, off_diagonal, place)[0][0]) for place in (0, len(off_diagonal))]
     rest = dim - len(diagonal)
-    # diagonal, and twice what lies beside it
+    # diagonal, and twice the off-diagonal entries
     further = rng.chisquare(rest + rest * (rest + 1) / 2) if rest else 0.0
-    whole = float((diagonal**2).sum() + 2 * (beside**2).sum()) + 2 / dim * further
+    whole = float((diagonal**2).sum() + 2 * (off_diagonal**2).sum()) + 2 / dim * further
     return whole, max(end**2 for end in ends)
 
 
@@ -213,8 +213,8 @@ def goe_moments(block: Block, dim: int, *, spike: float = 0.0, rank: int = 0) ->
     diagonal = block.normal(dim) * math.sqrt(2 / dim)
     diagonal[:, :rank] += spike
     pairs = dim * (dim - 1) / 2
-    beside = block.stack(lambda rng: np.asarray(rng.chisquare(pairs) if pairs else 0.0))
-    return diagonal.sum(1), diagonal.square().sum(1) + 2 * beside / dim
+    off_diagonal = block.stack(lambda rng: np.asarray(rng.chisquare(pairs) if pairs else 0.0))
+    return diagonal.sum(1), diagonal.square().sum(1) + 2 * off_diagonal / dim
 
 
 def haar_frames(block: Block, rows: int, columns: int, *, count: int = 1) -> Tensor:
@@ -252,7 +252,7 @@ def wishart(block: Block, dim: int, samples: int) -> Tensor:
 
 
 def unit_vectors(block: Block, dim: int) -> Tensor:
-    """Uniform on the unit sphere, shape (n, dim)."""
+    """Draw vectors uniform on the unit sphere, shape (n, dim)."""
     return torch.nn.functional.normalize(block.normal(dim), dim=1)
 
 
@@ -364,7 +364,7 @@ def _top(matrix: NDArray[np.float64], *, vector: bool) -> tuple[Any, Any]:
 
 
 def _lanczos(matrix: NDArray[np.float64]) -> tuple[Any, Any] | None:
-    """Top pair by restarted Lanczos, or None where it has not converged; 20 times as fast as `eigenvalues.extremes`."""
+    """Return the top pair by restarted Lanczos, None without convergence; 20 times as fast as `extremes`."""
     from scipy.sparse import linalg
 
     sparse: Any = linalg

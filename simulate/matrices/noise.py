@@ -1,4 +1,4 @@
-"""Symmetric noise beside the Gaussian: heavy tails, few entries, uneven variances, averages of signed projections.
+"""Symmetric noise other than Gaussian: heavy tails, few entries, uneven variances, averages of signed projections.
 
 Entries on and above the diagonal are independent, of mean 0 and, on average, of variance 1/dim. A block of replicates
 is one stacked tensor, whose leading axis is ``n``; every draw comes from the streams of the block, on the CPU.
@@ -98,7 +98,7 @@ def blocked_profile(dim: int, *, contrast: float) -> Tensor:
 def banded_profile(dim: int, *, contrast: float) -> Tensor:
     """Variances in proportion 1 + contrast to 1 - contrast near and far from the diagonal: (dim, dim).
 
-    The rows stand in a circle, so that all have the same sum; the mean is 1.
+    Distances are periodic, so that all rows have the same sum; the mean is 1.
 
     Examples
     --------

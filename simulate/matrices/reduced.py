@@ -39,7 +39,7 @@ from simulate.monte_carlo import Block
 _NEAREST, _BLOCK_ROWS = 1.4, 80
 
 Strength = float | Sequence[float] | Floats
-"""Of the spike: one number, or one for each replicate."""
+"""Strength of the spike: one number, or one for each replicate."""
 
 
 class Extreme(NamedTuple):
@@ -169,7 +169,7 @@ def signed_projections_top(
 
 
 def _triangular(rng: np.random.Generator, dim: int, count: int) -> Floats:
-    """Uniform unit vectors in the basis that the QR decomposition of all of them finds: columns."""
+    """Draw uniform unit vectors, as columns in the basis of their own QR decomposition."""
     factor = np.triu(rng.standard_normal((count, count)), 1)
     factor[np.diag_indices(count)] = np.sqrt(rng.chisquare(dim - np.arange(count)))
     return factor / np.linalg.norm(factor, axis=0)
@@ -184,15 +184,15 @@ def _wishart(
     *,
     added: bool = False,
 ) -> Extreme:
-    """From the lower bidiagonal factor, whose first entry is the length of the first row of the noise."""
+    """Compute extremes from the lower bidiagonal factor, whose first entry is the length of the noise's first row."""
     rows = min(edge_rows(dim, min(dim, samples)), samples + 1)
 
     def draw(rng: np.random.Generator, theta: float) -> tuple[Floats, Floats]:
         along = np.concatenate([[first(rng, theta)], _chi_squares(rng, samples - np.arange(1.0, rows))])
-        beside = _chi_squares(rng, dim - np.arange(1.0, rows))
-        diagonal = (along + np.concatenate([[0.0], beside])) / samples
+        off_diagonal = _chi_squares(rng, dim - np.arange(1.0, rows))
+        diagonal = (along + np.concatenate([[0.0], off_diagonal])) / samples
         diagonal[0] += theta if added else 0.0
-        return diagonal, np.sqrt(along[:-1] * beside) / samples
+        return diagonal, np.sqrt(along[:-1] * off_diagonal) / samples
 
     return _extreme(block, spike, draw)
 
@@ -212,7 +212,7 @@ def _extreme(
 
 
 def _band(rng: np.random.Generator, dim: int, spikes: Floats) -> Floats:
-    """The first rows of the matrix in lower banded form: row k holds the k-th diagonal."""
+    """Draw the first rows of the matrix in lower banded form: row k holds the k-th diagonal."""
     width = spikes.size
     rows = min(dim, _BLOCK_ROWS * width)
     band = np.zeros((width + 1, rows))
@@ -227,7 +227,7 @@ def _band(rng: np.random.Generator, dim: int, spikes: Floats) -> Floats:
 
 
 def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues at both ends and their overlaps with the first unit vectors."""
+    """Return eigenvalues at both ends and their overlaps with the first unit vectors."""
     values, overlaps = np.empty(spikes.size), np.empty(spikes.size)
     rows = band.shape[1]
     order = np.argsort(spikes)
@@ -244,7 +244,7 @@ def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
 
 
 def _chi_squares(rng: np.random.Generator, degrees: Floats) -> Floats:
-    """0 for no degree of freedom, where the generator's own chi-square refuses."""
+    """Draw chi-squares, 0 for no degree of freedom, which the generator's own chi-square refuses."""
     return 2 * rng.standard_gamma(degrees / 2)
 
 

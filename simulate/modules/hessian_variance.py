@@ -537,7 +537,7 @@ def _feature(site: Site) -> Tensor | None:
         return None
     if not isinstance(site.layer, sites.NORMALISATIONS):
         return site.inputs
-    return sites.unscaled(site, site.inputs)
+    return sites.normalised_input(site, site.inputs)
 
 
 def _lengths(changes: Sequence[_Change], samples: int) -> tuple[Tensor, dict[int, Tensor]]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.parameters import parametric
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 
 
 class LogitDerivatives(NamedTuple):
@@ -69,7 +69,7 @@ def logit_derivatives(model: nn.Module, x: Any, frame: Tensor) -> LogitDerivativ
     sizes = [p.numel() for p in own.parameters]
     if frame.ndim != 2 or frame.shape[0] != sum(sizes) or frame.shape[1] == 0:
         raise ValueError(f"frame must be of shape ({sum(sizes)}, d) with d >= 1, got {tuple(frame.shape)}")
-    with as_found(model, training=False), torch.enable_grad():
+    with preserve_state(model, training=False), torch.enable_grad():
         t = frame.new_zeros(frame.shape[1], requires_grad=True)
         moved = (frame @ t).split(sizes)
         leaves = [p + m.view_as(p) for p, m in zip(own.parameters, moved, strict=True)]

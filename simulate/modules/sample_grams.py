@@ -35,7 +35,7 @@ from simulate.lanczos.rows import row_lengths
 from simulate.modules import sites
 from simulate.modules.sample_parts import Pair, finite_derivatives, parts
 from simulate.objectives import Objective
-from simulate.objectives.derivatives import behind
+from simulate.objectives.derivatives import graph_nodes
 from simulate.operators import h_term
 
 Score = Callable[[Sequence[Pair], Tensor], Tensor]
@@ -299,7 +299,7 @@ def is_piecewise_linear(objective: Objective) -> bool:
 
 
 def _linear(outputs: Tensor) -> bool:
-    return all(_linear_node(node) for node in behind([outputs]))
+    return all(_linear_node(node) for node in graph_nodes([outputs]))
 
 
 def _linear_node(node: Any) -> bool:

@@ -261,7 +261,7 @@ def _times(steep: Tensor, matrix: Tensor) -> Tensor:
 def _scaling(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
     """Of a layer that scales and shifts what it has normalised."""
     if name == "weight":
-        cotangents = cotangents * sites.unscaled(site, site.inputs.detach())
+        cotangents = cotangents * sites.normalised_input(site, site.inputs.detach())
     if not isinstance(site.layer, nn.LayerNorm | nn.RMSNorm):
         cotangents = cotangents.movedim(2, -1)
     size = site.layer.get_parameter(name).numel()

@@ -31,7 +31,7 @@ from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
 from simulate.objectives.additivity import asked_once, largest_batch, spaced, spread_samples
 from simulate.objectives.batches import joined, rows, window
-from simulate.objectives.derivatives import alike, behind, normal, slopes
+from simulate.objectives.derivatives import alike, graph_nodes, normal, slopes
 from simulate.objectives.restoring import draws
 from simulate.objectives.soundness import trusted
 
@@ -214,7 +214,7 @@ def covers(objective: Objective) -> bool:
 
 def _elsewhere(outputs: Tensor, leaves: Sequence[Tensor]) -> bool:
     """Whether any of the parameters is in the graph of the outputs."""
-    nodes = behind([outputs])
+    nodes = graph_nodes([outputs])
     found = {id(node.variable) for node in nodes if hasattr(node, "variable")}
     return any(id(leaf) in found or leaf.grad_fn in nodes for leaf in leaves)
 
@@ -438,7 +438,7 @@ def called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
     return layer.forward(inputs)
 
 
-def unscaled(site: Site, inputs: Tensor) -> Tensor:
+def normalised_input(site: Site, inputs: Tensor) -> Tensor:
     """What a normalisation multiplies by its weights."""
     return called(site, {"weight": _filled(site, "weight", 1.0)}, inputs)
 

@@ -1,4 +1,4 @@
-"""Blocks of replicates: their streams, by the name of each, and how one is run."""
+"""Blocks of replicates: named random streams, and the function that runs a block."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import torch
 
 BLOCK = 16
-"""Replicates drawn and decomposed together; looks are rounded to it, so a block never depends on the look."""
+"""Replicates in a block; the sample sizes at interim looks are multiples, so a block never depends on the look."""
 
 Scores = dict[str, NDArray[np.float64]]
 """One array per named score, of shape (replicates,) or, for a vector, (replicates, components)."""
@@ -32,13 +32,13 @@ Scores = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Block:
-    """Replicates at work, sixteen or what a run asks for: their streams, and the device their tensors live on.
+    """A block of replicates, sixteen by default: their random streams, and the device of their tensors.
 
     Attributes
     ----------
     keys
-        Of the generator that counts, `simulate.monte_carlo.philox`, one for each replicate: normal tensors are then
-        drawn where they live. Without keys they come from the streams, and are sent.
+        Keys of the counter-based generator, `simulate.monte_carlo.philox`, one for each replicate: normal tensors are
+        then drawn on the device. Without keys they are drawn from the streams on the CPU and copied.
     """
 
     streams: tuple[np.random.Generator, ...]
@@ -50,7 +50,7 @@ class Block:
         return len(self.streams)
 
     def repeated(self, count: int) -> Block:
-        """Every replicate `count` times in a row: its stream goes on from one to the next, and each has its own key.
+        """Repeat every replicate `count` times in a row: the copies share its stream in turn, and each has its own key.
 
         Examples
         --------
@@ -70,7 +70,7 @@ class Block:
         return torch.from_numpy(np.stack([draw(stream) for stream in self.streams])).to(self.device)
 
     def normal(self, *shape: int) -> torch.Tensor:
-        """Standard normal tensor of shape (replicates, *shape), float64."""
+        """Draw a standard normal tensor of shape (replicates, *shape), float64."""
         import torch
 
         if not self.keys:
@@ -86,14 +86,14 @@ class Block:
 
 
 class BlockResult(NamedTuple):
-    """Scores of one block and the seconds it took: of one core, or on the clock where another device has worked."""
+    """Scores of one block and the seconds it took: CPU time, or wall-clock time if another device was used."""
 
     scores: Scores
     seconds: float
 
 
 def stream(seed: int, experiment: str, point: Point, replicate: int) -> np.random.Generator:
-    """The random generator of one replicate: Philox, seeded by a hash of all that names the replicate.
+    """Return the random generator of one replicate: Philox, seeded by a hash of the arguments.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def stream(seed: int, experiment: str, point: Point, replicate: int) -> np.rando
 
 
 def counted_key(seed: int, experiment: str, point: Point, replicate: int) -> tuple[int, int]:
-    """The key of one replicate for the generator that counts: two words of a hash of all that names it.
+    """Return the key of one replicate for the counter-based generator: two words of a hash of the arguments.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def counted_key(seed: int, experiment: str, point: Point, replicate: int) -> tup
 
 
 def fixture(seed: int, name: str) -> np.random.Generator:
-    """The generator of something that all replicates share (a fixed matrix, a population), by its name."""
+    """Return the generator of an object that all replicates share (a fixed matrix, a population), by its name."""
     return _generator(seed, f"fixture\n{name}")
 
 
@@ -132,9 +132,9 @@ def run_block(
     size: int = BLOCK,
     counted: bool | None = None,
 ) -> BlockResult:
-    """Run block `index` (replicates `size` index and on, `size` of them) on one thread and check what it returns.
+    """Run block `index`, the `size` replicates from `size * index` on, on one thread, and check its scores.
 
-    Normal tensors are drawn by the generator that counts if `counted`; by default where the device is not the CPU.
+    Normal tensors are drawn by the counter-based generator if `counted`; by default if the device is not the CPU.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def run_block(
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """One BLAS and one torch thread, TF32 off: the same bits for any number of workers."""
+    """Use one BLAS and one torch thread, with TF32 off: results have the same bits for any number of workers."""
     import torch
 
     importlib.import_module("scipy.linalg")  # brings a BLAS of its own, which the limit must find loaded
@@ -180,7 +180,7 @@ def one_thread() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _thread_pools(_modules: int) -> Any:
-    """The thread pools of the libraries loaded so far; finding them takes longer than many a block."""
+    """Return the thread pools of the loaded libraries; cached, since the search takes longer than many blocks."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

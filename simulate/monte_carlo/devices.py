@@ -1,4 +1,4 @@
-"""Devices by their names, and which GPU a worker has."""
+"""Devices by name, and the assignment of GPUs to workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 def resolve_device(name: str, *, here: bool = True) -> str:
-    """``auto``, ``cpu`` or ``cuda[:index]`` to a device that is there, or if not `here` may be elsewhere.
+    """Resolve ``auto``, ``cpu`` or ``cuda[:index]`` to a device of this machine, or of another one if not `here`.
 
     Raises
     ------
@@ -32,14 +32,14 @@ def resolve_device(name: str, *, here: bool = True) -> str:
 
 
 class Share(NamedTuple):
-    """The GPU of a worker, and the part of its memory that it may take."""
+    """GPU of a worker, and the share of its memory that the worker may take."""
 
     device: str
     memory: float
 
 
 def dealt_out(worker: int, workers: int, gpus: int) -> Share:
-    """Of several GPUs the one that worker `worker`, counted from 0, works on, and its share: one over those beside it.
+    """Return the GPU of worker `worker`, counted from 0, and its share: one over the number of workers on that GPU.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def dealt_out(worker: int, workers: int, gpus: int) -> Share:
 
 
 def free_memory(device: str, workers: int = 1) -> float:
-    """Bytes that each of so many local workers has on a device now; of several GPUs on the one with the least.
+    """Return the free bytes for each of `workers` local workers; with several GPUs, on the one with the least.
 
     Examples
     --------
@@ -69,24 +69,24 @@ def free_memory(device: str, workers: int = 1) -> float:
     return min(share.memory * _memory.available(share.device) for share in shares)
 
 
-_beside = 1
-"""Workers of the pool that this process belongs to."""
+_pool_size = 1
+"""Number of workers in the pool of this process."""
 
 
 def join_pool(workers: int) -> None:
-    """Say, at the start of a process, of how many workers it is one."""
-    global _beside
-    _beside = workers
+    """Set the number of workers in the pool of this process, at its start."""
+    global _pool_size
+    _pool_size = workers
 
 
 def own_gpu(device: str) -> str:
-    """Of ``cuda`` in a local worker the GPU that is dealt to it; the first time its memory is bounded."""
+    """Return the GPU assigned to this local worker for ``cuda``; the first call limits its memory."""
     place = getattr(multiprocessing.current_process(), "_identity", ())  # of a child its number
     if device != "cuda" or not place:
         return device
     import torch
 
-    own = dealt_out(place[-1] - 1, _beside, max(1, torch.cuda.device_count()))
+    own = dealt_out(place[-1] - 1, _pool_size, max(1, torch.cuda.device_count()))
     _bound_memory(own)
     return own.device
 

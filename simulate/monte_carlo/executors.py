@@ -1,4 +1,4 @@
-"""Who runs blocks: this process, local processes, or a Dask cluster."""
+"""Executors of blocks: this process, local processes, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulate.monte_carlo.devices import join_pool
 
 
 def default_workers(device: str = "cpu") -> int:
-    """One worker per core this process may use, no more than its control group grants the time of; or one per GPU."""
+    """Return one worker per core that this process may use, within its control group's quota; or one per GPU."""
     if device == "cuda":
         import torch
 
@@ -33,7 +33,7 @@ def default_workers(device: str = "cpu") -> int:
 
 @contextlib.contextmanager
 def open_executor(workers: int, address: str | None = None) -> Iterator[Executor]:
-    """An executor: this process (1 worker), local processes, or a Dask cluster at ``dask://host:port``.
+    """Open an executor: this process (1 worker), local processes, or a Dask cluster at ``dask://host:port``.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class SerialExecutor(Executor):
 
 
 class DaskExecutor(Executor):
-    """Runs each call on a Dask cluster, and knows how the cluster is.
+    """Runs each call on a Dask cluster, and reports the state of the cluster.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class DaskExecutor(Executor):
     """
 
     CORES_FOR = 2.0
-    """Seconds for which the number of cores is believed."""
+    """Seconds for which the number of cores is cached."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -100,7 +100,7 @@ class DaskExecutor(Executor):
 
     @property
     def cores(self) -> int:
-        """Cores of the cluster, 0 while none is there."""
+        """Number of cores of the cluster, 0 while it has no workers."""
         if time.monotonic() - self._counted > self.CORES_FOR and not self.lost:
             with contextlib.suppress(OSError, TimeoutError):  # a scheduler about to be lost
                 self._cores = sum(
@@ -111,11 +111,11 @@ class DaskExecutor(Executor):
 
     @property
     def lost(self) -> str:
-        """Why nothing more can come from the cluster; empty while all is well."""
+        """Reason why the cluster can return nothing more; empty if it can."""
         return "" if self._client.status == "running" else "the connection to the Dask scheduler was lost"
 
     def deaths(self, error: BaseException) -> int:
-        """How many workers died of a call that ended in this error, 0 if it ended otherwise."""
+        """Return the number of workers that died in a call that ended in this error; 0 for another error."""
         from distributed import KilledWorker
 
         return error.allowed_failures + 1 if isinstance(error, KilledWorker) else 0
@@ -150,7 +150,7 @@ def _begin_worker(workers: int) -> None:
     join_pool(workers)
     parent = multiprocessing.parent_process()
 
-    def follow() -> None:  # a worker whose parent was killed would wait for work for ever
+    def follow() -> None:  # a worker whose parent was killed would wait for work forever
         if parent is not None:
             parent.join()
         os._exit(1)

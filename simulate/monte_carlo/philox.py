@@ -1,4 +1,4 @@
-"""Draws that are the same on every device: a generator that only counts, in operations of tensors.
+"""Draws that are the same on every device: a counter-based generator in tensor operations.
 
 Philox 4x32-10 turns a key and a counter of four words into four words of 32 bits; nothing is kept from one call to
 the next, so that every number has its place: draw j of replicate i is the function of (key of i, j) and no other.
@@ -28,13 +28,13 @@ from torch import Tensor
 _ROUNDS = 10
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _STEPS = 0x9E3779B9, 0xBB67AE85
-"""What the two words of a key grow by from round to round: golden ratio and root of three less one, as fractions."""
+"""Increments of the two words of a key from round to round: golden ratio and sqrt(3) - 1, as fractions."""
 
 _WORD = 1 << 32
 
 
 def words(counters: Tensor, keys: Tensor) -> Tensor:
-    """Four words of 32 bits for every counter: (4, ...) of the shape that counters and keys broadcast to.
+    """Return four words of 32 bits for every counter: (4, ...) of the shape that counters and keys broadcast to.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def words(counters: Tensor, keys: Tensor) -> Tensor:
     >>> [hex(word) for word in words(zeros[:4], zeros[4:]).ravel().tolist()]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     """
-    multiplied, beside = counters[::2], counters[1::2]
+    multiplied, others = counters[::2], counters[1::2]
     factors, steps = (
         torch.tensor(pair, device=keys.device).view(2, *[1] * (counters.ndim - 1))
         for pair in (_MULTIPLIERS, _STEPS)
@@ -57,8 +57,8 @@ def words(counters: Tensor, keys: Tensor) -> Tensor:
         # by the factor less 2^32 no product leaves the 63 bits of an int64
         product = multiplied * (factors - _WORD)
         high, low = (product >> 32) + multiplied, product & (_WORD - 1)
-        multiplied, beside = high.flip(0) ^ beside ^ key, low.flip(0)
-    return torch.stack([multiplied, beside.expand_as(multiplied)], 1).flatten(0, 1)
+        multiplied, others = high.flip(0) ^ others ^ key, low.flip(0)
+    return torch.stack([multiplied, others.expand_as(multiplied)], 1).flatten(0, 1)
 
 
 def counted_uniform(keys: Tensor, count: int, draw: int) -> Tensor:
@@ -103,5 +103,5 @@ def counted_normal(keys: Tensor, count: int, draw: int) -> Tensor:
 
 
 def _fraction(high: Tensor, low: Tensor) -> Tensor:
-    """The middle of one of 2^52 equal parts of (0, 1), exactly, from the upper 26 bits of two words."""
+    """Return the middle of one of 2^52 equal parts of (0, 1), exactly, from the upper 26 bits of two words."""
     return (((high >> 6) << 26 | low >> 6).double() + 0.5) * 2.0**-52

@@ -1,4 +1,4 @@
-"""A parameter point: plain values by name, which streams and results are filed under."""
+"""Parameter points: plain values by name, which identify streams and results."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Point(Mapping[str, Any]):
         return f"Point({', '.join(f'{name}={value!r}' for name, value in self._values.items())})"
 
     def canonical(self) -> str:
-        """The JSON form, keys sorted: what streams and results are filed under."""
+        """JSON form with sorted keys, which identifies streams and results."""
         if not self._canonical:  # made once: points of runs are looked up at every block, most others never
             object.__setattr__(self, "_canonical", json.dumps(self._values, sort_keys=True))
         return self._canonical

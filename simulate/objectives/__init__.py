@@ -4,15 +4,15 @@ A model is an `nn.Module`, or a function of parameters and inputs; the loss is a
 outputs and targets, its mean or its sum over the samples of a batch; data are batches of inputs and targets. With
 batches of unequal size the mean is over the samples, not over the batches.
 
-A loss that is no such mean or sum, or a model whose samples see each other, has a value for all data only if these
-are one batch: then it is never cut, and data in several batches are refused. See `Objective.separable`.
+If the loss is not such a mean or sum, or if the samples of a batch affect each other, the loss of all data is defined
+only for a single batch: the batch is never cut, and data in several batches are refused. See `Objective.separable`.
 
-The parameters are copied: what is measured belongs to the values they had, and the model is left as found, with its
-mode, its buffers, its gradients and the state of the random generators. While it is measured its parameters are
-exchanged, so that a model is for one thread at a time.
+The parameters are copied, so measurements refer to their values at that time. The model's mode, buffers and gradients
+and the random generators are restored afterwards. During a measurement the parameters of the model are exchanged, so
+only one thread may use it.
 
-All that takes derivatives asks first, once for each objective, whether those of torch are those of the loss: see
-`simulate.objectives.soundness`. `Objective.measured` is where it does so.
+Before the first derivative of each objective, torch's derivatives are checked, in `Objective.measured`: see
+`simulate.objectives.soundness`.
 """
 
 from simulate.objectives import batches, parameters

@@ -1,24 +1,24 @@
-"""Whether a loss may be taken in parts: that of some samples is the mean, or the sum, of what parts of them have.
+"""Tests of whether a loss splits: whether the loss of a batch is the mean, or sum, of the losses of its parts.
 
-It is not if the loss function divides by something else than the samples, as by the weights of their classes, takes a
-root of the mean or compares samples; nor if the model has other outputs for a sample beside other samples. Both are
-asked of a few samples, at most `SAMPLES`, parted in three ways: at most five forward passes of so few. Where that many
-may not fit into memory together, groups of them are asked. Samples may also meet in larger batches alone, as where
-experts have a capacity: `mixing` asks the model for a batch as large as those that are used, in three forward passes.
+It does not split if the loss function divides by something other than the number of samples, such as the weights of
+their classes, takes a root of the mean or compares samples; nor if the outputs for a sample depend on the other
+samples of the batch. Both are tested on at most `SAMPLES` samples, split in three ways: at most five forward passes.
+If so many samples may not fit into memory, groups of them are tested. Samples may also interact in large batches only,
+as with experts of limited capacity: `mixing` runs the model on a batch of the size in use, in three forward passes.
 
-Questions about an objective are asked once and kept in `Objective.answers`, as are those of `simulate.modules.sites`:
+Each answer is computed once and kept in `Objective.answers`, as are those of `simulate.modules.sites`:
 
-| question | what it is put to |
+| function | tested on |
 |---|---|
 | `all_coupling` | at most 32 samples of all data, and both parts of three splits of them; then the next question |
 | `model_mixing` | a batch of the largest size that a pass takes, and its first samples: as many as other passes take |
 | `rows_apart` | one of a few samples, alone |
 | `gives_sum` | the samples of the first question, and both halves of a batch |
 
-Each is asked of each data, the first one once of each loss, and again of sizes that are new. What they leave out:
-samples that see each other only in some batches of a size, because of what these hold, unless those are the first batch
-of the largest size or the samples of the first question; and of more than four sizes of batches those in between. What
-takes samples one by one, or some at a time, compares their outputs with those of the whole batch, see
+Each is computed for each data set; the first one only once for each loss, and again for new batch sizes. Two kinds of
+interaction go unseen: one that depends on the contents of a batch, unless it shows in the first batch of the largest
+size or in the samples of the first test; and, with more than four batch sizes, one at the sizes in between. Code that
+takes samples one by one, or a few at a time, compares their outputs with those of the whole batch, see
 `simulate.modules.sample_parts`.
 """
 
@@ -48,58 +48,58 @@ from simulate.objectives.batches import (
     tensors,
     window,
 )
-from simulate.objectives.derivatives import alike, behind
-from simulate.objectives.heads import Few
+from simulate.objectives.derivatives import alike, graph_nodes
+from simulate.objectives.heads import ChunkedObjective
 from simulate.objectives.parameters import doubled
 from simulate.objectives.ranks import Ranks
-from simulate.objectives.restoring import as_found
-from simulate.objectives.soundness import Asked, trusted
+from simulate.objectives.restoring import preserve_state
+from simulate.objectives.soundness import ObjectiveLike, trusted
 
 SAMPLES = 32
-"""Most samples that are asked: two are those with the extremes of the targets."""
+"""Most samples in the test: two of them have the extremes of the targets."""
 
-UNKNOWN = "the loss of a few samples cannot be had"
-"""Of a model or a loss for one size of batch alone."""
+UNKNOWN = "the loss of a few samples cannot be computed"
+"""Answer for a model or a loss that takes one size of batch only."""
 
-_FEWER = "the loss of fewer samples cannot be had"
-MIXED = "the model gives a sample other outputs beside other samples"
-SUM = "the loss of a batch is the sum of those of its parts"
+_FEWER = "the loss of fewer samples cannot be computed"
+MIXED = "the outputs for a sample depend on the other samples of its batch"
+SUM = "the loss of a batch is the sum of the losses of its parts"
 _NEITHER = {
-    "mean": "the loss of a batch is not the mean of those of its parts",
-    "sum": "the loss of a batch is not the sum of those of its parts",
+    "mean": "the loss of a batch is not the mean of the losses of its parts",
+    "sum": "the loss of a batch is not the sum of the losses of its parts",
 }
 
 _SPREAD, _CLASSES, _GROUPS = 16, 14, 32
-"""Samples that are spread over the data, samples of different classes, batches that the first come from."""
+"""Most samples spread over the data, most samples of different classes, most batches that the former come from."""
 
 _LEAST = 4
-"""Samples that are asked together at least: two show no more than one each where samples are compared."""
+"""Fewest samples in one test: a comparison between samples may not show with two."""
 
 _PRECISIONS = {torch.bfloat16: 0.1, torch.float16: 0.02, torch.float32: 3e-5, torch.float64: 1e-8}
-"""Relative error of a loss by the type that it is computed in, far above the rounding of a mean over a few samples."""
+"""Tolerance of a loss by its floating type, relative: far above the rounding of a mean over a few samples."""
 
 _SPLITS: tuple[Callable[[int], Sequence[int]], ...] = (
     lambda count: range(count // 2),
     lambda count: range(0, count, 2),
     lambda count: sorted(np.random.default_rng(0).permutation(count)[: max(1, count // 3)].tolist()),
 )
-"""One part of so many pieces; the other is the rest."""
+"""Functions from a number of pieces to those of one part; the other part is the rest."""
 
 Piece = tuple[Any, Any]
 """Inputs and targets of one sample, or of a batch whose samples cannot be told apart."""
 
 Sample = tuple[tuple[int, int], Piece]
-"""One with its batch and its place there."""
+"""A piece, with the number of its batch and its row there."""
 
 
-# --- the samples that are asked ------------------------------------------------------------------------------------
+# --- the samples of the tests --------------------------------------------------------------------------------------
 
 
 def chosen(batches: Iterable[Piece]) -> list[Piece]:
-    """A few samples of all batches, one by one; if some batch cannot be cut the first two batches, whole.
+    """Return a few single samples of all batches; if some batch cannot be cut, the first two batches.
 
-    At most `SAMPLES` that differ in what a loss may weigh them by, in the order of the data: some spread over these,
-    one of each class as long as they are few, and those with the smallest and the largest number of the targets.
+    These are at most `SAMPLES` that a loss may weight differently, in the order of the data: some spread over the data,
+    one of each class for the first classes, and those with the smallest and the largest number in the targets.
     """
     whole, groups, stride = list[Piece](), list[list[Sample]](), 1
     classes, ends = dict[Any, Sample](), dict[Any, tuple[float, Sample]]()
@@ -140,19 +140,19 @@ def _sample(place: int, inputs: Any, targets: Any, row: int) -> Sample:
 
 
 def halves(batch: Piece) -> list[Piece]:
-    """A batch in two."""
+    """Return both halves of a batch; nothing if it cannot be cut."""
     middle = rows(batch[1]) // 2
     parts = (slice(middle), slice(middle, None)) if cuttable(*batch) and middle else ()
     return [(window(batch[0], part), window(batch[1], part)) for part in parts]
 
 
 def spaced(count: int, most: int) -> list[int]:
-    """At most so many numbers below a count, spread evenly."""
+    """Return at most `most` of the numbers below `count`, evenly spaced."""
     return np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist()
 
 
 def _classes(flat: Tensor) -> list[tuple[int, int]]:
-    """Whole numbers, or places of the largest of several, each with the first sample that has it."""
+    """Return each class, a whole number or the place of the largest entry, with the first sample that has it."""
     if flat.is_floating_point() and flat.shape[1] < 2:
         return []
     values = flat.argmax(1, keepdim=True) if flat.is_floating_point() else flat
@@ -164,37 +164,39 @@ def _kind(piece: Piece) -> list[tuple[tuple[int, ...], torch.dtype]]:
     return [(tuple(tensor.shape[1:]), tensor.dtype) for part in piece for tensor in tensors(part)]
 
 
-# --- the question --------------------------------------------------------------------------------------------------
+# --- the tests ----------------------------------------------------------------------------------------------------
 
 
 class _Part(NamedTuple):
-    """Some of the pieces, with the outputs that the model has for them alone."""
+    """Some of the pieces, with the outputs of the model for a batch of just these."""
 
     outputs: Tensor
     targets: Any
     weight: float
 
 
-def coupling(asked: Asked, pieces: Sequence[Piece], *, most: int = SAMPLES, loss_alone: bool = False) -> str:
-    """What couples these samples, in words; nothing if the loss may be taken in parts, or draws at random.
+def coupling(
+    asked: ObjectiveLike, pieces: Sequence[Piece], *, most: int = SAMPLES, loss_alone: bool = False
+) -> str:
+    """Return why the loss of these samples does not split into parts, in words; empty if it does, or is random.
 
-    To be used within `parametric.as_found`. No more than `most` samples are taken together, but four. With `loss_alone`
-    the outputs are those that the samples have together.
+    Call it within `preserve_state`. At most `most` samples are taken together, or four if `most` is less. With
+    `loss_alone` only the loss function is tested, on the outputs of the samples in one batch.
     """
     count = -(-len(pieces) // max(_LEAST, most))
     order: list[int] = (
         np.random.default_rng(0).permutation(len(pieces)).tolist()
-    )  # data may come in turns, or class by class
+    )  # data may be periodic, or sorted by class
     with torch.no_grad():
         groups = ([pieces[i] for i in sorted(order[start::count])] for start in range(count))
-        return next(filter(None, (_together(asked, group, loss_alone) for group in groups)), "")
+        return next(filter(None, (_group_coupling(asked, group, loss_alone) for group in groups)), "")
 
 
-def mixing(asked: Asked, batch: Batch) -> str:
+def mixing(asked: ObjectiveLike, batch: Batch) -> str:
     """Return how a batch as a whole mixes its samples, in words: empty if its parts have the outputs of the whole.
 
-    The parts are those of two splits, so that all samples take part, and a single sample. To be used within
-    `parametric.as_found`.
+    The parts are those of two splits, so that all samples take part, and a single sample. Call it within
+    `preserve_state`.
     """
     count, leaves = rows(batch.inputs), asked.leaves()
     if count < 2:
@@ -208,47 +210,49 @@ def mixing(asked: Asked, batch: Batch) -> str:
         try:
             whole = outputs(slice(None))
             if whole.ndim == 0 or len(whole) != count:
-                return ""  # one number for all of them, say
+                return ""  # no row for each sample
             for side in _sides(count):
                 found, expected = outputs(side), whole[torch.tensor(side)]
                 # a single sample may come without its axis
                 if found.numel() == expected.numel():
                     found = found.reshape_as(expected)
-                    if _same(asked, batch.inputs, found, expected):
+                    if _outputs_agree(asked, batch.inputs, found, expected):
                         continue
                 return MIXED if alike(outputs(slice(None)), whole) else ""  # a model that draws
-        except Exception:  # code of others, that needs more samples
+        except Exception:  # user code may need more samples
             return _FEWER
     return ""
 
 
-def alone(asked: Asked, batch: Batch) -> bool:
+def alone(asked: ObjectiveLike, batch: Batch) -> bool:
     """Return whether one of the samples has the same row of outputs without the others.
 
-    To be used within `parametric.as_found`.
+    Call it within `preserve_state`.
     """
     count, leaves = rows(batch.targets), asked.leaves()
     one = slice(count // 2, count // 2 + 1)
-    with torch.no_grad(), suppress(Exception):  # a model may take no sample alone
+    with torch.no_grad(), suppress(Exception):  # a model may not take a single sample
         outputs = asked.outputs(leaves, batch.inputs)
         if outputs.ndim and len(outputs) == count:
-            return _same(asked, batch.inputs, asked.outputs(leaves, window(batch.inputs, one)), outputs[one])
+            return _outputs_agree(
+                asked, batch.inputs, asked.outputs(leaves, window(batch.inputs, one)), outputs[one]
+            )
     return False
 
 
-def _same(asked: Asked, inputs: Any, found: Tensor, expected: Tensor) -> bool:
-    """Whether outputs agree in the narrowest type that the model computes in: single may be handed on as double."""
+def _outputs_agree(asked: ObjectiveLike, inputs: Any, found: Tensor, expected: Tensor) -> bool:
+    """Return whether outputs agree in the narrowest type that the model computes in, though returned as doubles."""
     if alike(found, expected) or found.dtype is not torch.float64:
         return alike(found, expected)
     with torch.enable_grad():
-        nodes = behind([asked.outputs(asked.leaves(), inputs)])
+        nodes = graph_nodes([asked.outputs(asked.leaves(), inputs)])
     types = {m.dtype for node in nodes for m in node._input_metadata} & {torch.float32, torch.float64}
     narrowest = max(types, key=lambda dtype: torch.finfo(dtype).eps, default=found.dtype)
     return alike(found.to(narrowest), expected.to(narrowest))
 
 
 def _sides(count: int) -> Iterator[list[int]]:
-    """Yield both parts of two splits, at random, and a first third, as windows are cut; and one sample."""
+    """Yield both parts of two splits, one random and one into a first third and the rest; then a single sample."""
     for first in (np.random.default_rng(0).permutation(count)[: count // 2].tolist(), range(-(-count // 3))):
         inside = set(first)
         yield sorted(inside)
@@ -256,15 +260,15 @@ def _sides(count: int) -> Iterator[list[int]]:
     yield [count // 2]
 
 
-def _together(asked: Asked, pieces: Sequence[Piece], loss_alone: bool) -> str:
+def _group_coupling(asked: ObjectiveLike, pieces: Sequence[Piece], loss_alone: bool) -> str:
     if len(pieces) < 2:
         return ""
     try:
         whole = _part(asked, pieces)
-        if not whole.weight:  # the mean over nothing is no number
+        if not whole.weight:  # the mean over no samples is NaN
             return ""
         loss = _Loss(asked, whole)
-    except Exception:  # code of others, on samples that it was not made for
+    except Exception:  # user code may not take these samples
         return UNKNOWN
     if not math.isfinite(loss.whole) or not bool(whole.outputs.isfinite().all()):
         return UNKNOWN
@@ -272,23 +276,23 @@ def _together(asked: Asked, pieces: Sequence[Piece], loss_alone: bool) -> str:
         inside = set(split(len(pieces)))
         sides = [[i for i in range(len(pieces)) if (i in inside) == side] for side in (True, False)]
         try:
-            found = _coupled(asked, loss, whole, pieces, sides, loss_alone)
-        except Exception:  # code of others, that needs more samples
+            found = _split_coupling(asked, loss, whole, pieces, sides, loss_alone)
+        except Exception:  # user code may need more samples
             return _FEWER
         if found:
-            # a model that draws has other outputs for the same samples
+            # outputs that differ for the same samples are random, not coupled
             draws = found == MIXED and not alike(_part(asked, pieces).outputs, whole.outputs)
             return "" if draws else found
     return ""
 
 
-def _part(asked: Asked, pieces: Sequence[Piece]) -> _Part:
+def _part(asked: ObjectiveLike, pieces: Sequence[Piece]) -> _Part:
     inputs, targets = (joined(list(each)) for each in zip(*pieces, strict=True))
     return _Part(asked.outputs(asked.leaves(), inputs), targets, asked.weight(targets))
 
 
-def _coupled(
-    asked: Asked,
+def _split_coupling(
+    asked: ObjectiveLike,
     loss: _Loss,
     whole: _Part,
     pieces: Sequence[Piece],
@@ -301,13 +305,13 @@ def _coupled(
     parts = list[_Part]()
     for side in sides:
         taken = [pieces[i] for i in side]
-        if not by_row:  # one number for all of them, say
+        if not by_row:  # outputs have no row for each sample
             parts.append(_part(asked, taken))
             continue
         outputs = torch.cat([own[i] for i in side])
         if not loss_alone:
             found = _part(asked, taken).outputs
-            if not _same(asked, joined([x for x, _ in taken]), found, outputs):
+            if not _outputs_agree(asked, joined([x for x, _ in taken]), found, outputs):
                 return MIXED
         targets = joined([y for _, y in taken])
         parts.append(_Part(outputs, targets, asked.weight(targets)))
@@ -315,24 +319,26 @@ def _coupled(
 
 
 class _Loss:
-    """The loss function of given outputs, in double precision where it can be had: there rounding couples nothing."""
+    """The loss as a function of outputs, in double precision if possible, where rounding is not taken for coupling."""
 
-    def __init__(self, asked: Asked, whole: _Part) -> None:
+    def __init__(self, asked: ObjectiveLike, whole: _Part) -> None:
         self._asked, self._part = asked, whole
         self._criterion = _in_double(asked.criterion, whole) or asked.criterion
-        self.whole = self._of(whole)
+        self.whole = self._value(whole)
 
     def coupled(self, parts: Sequence[_Part]) -> str:
-        """What is wrong with the mean, or the sum, of parts of it."""
-        losses = [self._of(part) for part in parts]
+        """Return why the loss is not the mean, or sum, of these parts, in words; empty if it is."""
+        losses = [self._value(part) for part in parts]
         every, expected = [self.whole, *losses], sum(losses)
         if self._asked.reduction == "mean":
             total = sum(part.weight for part in parts)
-            adds_up = math.isclose(total, self._part.weight, rel_tol=1e-6)  # a count need not
-            weighed = zip(parts, losses, strict=True)  # the mean over nothing is no number
+            adds_up = math.isclose(
+                total, self._part.weight, rel_tol=1e-6
+            )  # a user-defined count may not add up
+            weighed = zip(parts, losses, strict=True)  # the mean over no samples is NaN
             shares = (part.weight / total * loss for part, loss in weighed if part.weight)
             expected = sum(shares) if adds_up else math.nan
-        # computed in the narrowest type that holds them: none in double precision has its last half of digits zero
+        # the narrowest type that holds all losses exactly is the one they were computed in
         exact = (
             kind
             for kind in _PRECISIONS
@@ -342,34 +348,34 @@ class _Loss:
         rounding = 10 * torch.finfo(kind).eps * float(self._part.outputs.abs().max())
         least = _PRECISIONS[kind] * max(map(abs, every)) + rounding
         close = math.isfinite(expected) and abs(self.whole - expected) <= least
-        if close or self._of(self._part) != self.whole:
+        if close or self._value(self._part) != self.whole:
             return ""
         return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._asked.reduction]
 
-    def _of(self, part: _Part) -> float:
+    def _value(self, part: _Part) -> float:
         return float(self._criterion(part.outputs.clone(), part.targets))
 
 
 def _in_double(criterion: Any, part: _Part) -> Callable[[Tensor, Any], Tensor] | None:
-    """None of what cannot be had in double precision at all."""
+    """Return the loss function in double precision; None if it does not run in it."""
     like = part.outputs.new_zeros((), dtype=torch.float64)
     for mode in (nullcontext, _Doubling):
         with suppress(
             Exception
-        ):  # numbers of its own in single precision, say, that it will not mix with others
+        ):  # constants of its own in single precision, say, that torch does not mix with doubles
             own = doubled(criterion) if mode is nullcontext else criterion
 
-            def made(outputs: Tensor, targets: Any, own: Any = own, mode: Any = mode) -> Tensor:
+            def in_double(outputs: Tensor, targets: Any, own: Any = own, mode: Any = mode) -> Tensor:
                 with mode():
                     return own(outputs.to(like, copy=True), placed(targets, like))
 
-            made(part.outputs, part.targets)
-            return made
+            in_double(part.outputs, part.targets)
+            return in_double
     return None
 
 
 class _Doubling(TorchFunctionMode):
-    """Every tensor of single precision doubled where torch takes it: also what a function closes over."""
+    """Convert every single-precision argument of torch functions to double, also tensors from a closure."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         def double(value: Any) -> Any:
@@ -378,22 +384,22 @@ class _Doubling(TorchFunctionMode):
         return func(*tree_map(double, args), **tree_map(double, kwargs or {}))
 
 
-# --- questions about an objective, asked once ----------------------------------------------------------------------
+# --- answers about an objective, kept with it ------------------------------------------------------------------------
 
-_FEW = 3
-"""Samples that questions about a model are put to."""
+_TEST_SAMPLES = 3
+"""Samples in a test of the model."""
 
 _SIZES = 4
-"""Sizes of batches that are asked about at most."""
+"""Most batch sizes that are tested."""
 
-_ASKED = 128
-"""Samples of all processes that are asked whether the loss may be taken in parts, two of each at least."""
+_SPREAD_SAMPLES = 128
+"""Samples of all processes together in a test of whether the loss splits, at least two of each process."""
 
 _Answer = TypeVar("_Answer")
 
 
 def asked_once(question: Callable[[Any], _Answer]) -> Callable[[Any], _Answer]:
-    """Keep the answer with the objective: what a model does is the same each time, as `require_sound` makes sure."""
+    """Decorate a function of an objective to run once; `require_sound` makes sure that its answer does not change."""
 
     @wraps(question)
     def answer(objective: Any) -> _Answer:
@@ -406,11 +412,11 @@ def asked_once(question: Callable[[Any], _Answer]) -> Callable[[Any], _Answer]:
 
 
 def kept_answers(answers: dict[str, Any]) -> dict[str, Any]:
-    """Return the answers that hold for other data too: what couples samples, and the sizes that were asked about."""
+    """Return the answers that hold for other data too: what couples samples, and the batch sizes that were tested."""
     return {name: answers[name] for name in ("loss_coupling", "sizes") if name in answers}
 
 
-def all_coupling(objective: Asked) -> str:
+def all_coupling(objective: ObjectiveLike) -> str:
     """Return what couples the samples of a batch, of any size that is used, in words; empty if nothing does."""
     known: frozenset[int] = objective.answers.get("sizes", frozenset())
     if not loss_coupling(objective) and not known.issuperset(objective.sizes):
@@ -421,13 +427,13 @@ def all_coupling(objective: Asked) -> str:
 
 
 @asked_once
-def loss_coupling(objective: Asked) -> str:
+def loss_coupling(objective: ObjectiveLike) -> str:
     """Return what couples a few samples of all data, in words; empty if nothing does."""
-    return _asked_coupling(objective, spread_samples(objective))
+    return _coupling_in_mode(objective, spread_samples(objective))
 
 
 @asked_once
-def model_mixing(objective: Asked) -> str:
+def model_mixing(objective: ObjectiveLike) -> str:
     """Return how the model mixes samples in batches of the sizes that are used, in words; empty if it does not."""
     asked = objective.at_few()
     if trusted(asked):
@@ -435,54 +441,54 @@ def model_mixing(objective: Asked) -> str:
     batch, sizes = largest_batch(objective), objective.sizes
     if not cuttable(batch.inputs, batch.targets):
         return ""
-    with as_found(objective.model, objective.training):
+    with preserve_state(objective.model, objective.training):
         wanted = [sizes[i] for i in spaced(len(sizes), _SIZES)]
         found = [mixing(asked, batch.part(slice(0, size))) for size in wanted]
     return MIXED if MIXED in found else next(filter(None, found), "")
 
 
 @asked_once
-def rows_apart(objective: Asked) -> bool:
+def rows_apart(objective: ObjectiveLike) -> bool:
     """Return whether the model gives every sample the outputs that it has alone, as a row."""
     asked = objective.at_few()
     batch = asked.few()
     coupled = objective.several and not objective.training and objective.coupling == MIXED
     if coupled or model_mixing(objective) or not cuttable(batch.inputs, batch.targets):
         return False
-    with as_found(objective.model, objective.training):
+    with preserve_state(objective.model, objective.training):
         return alone(asked, batch)
 
 
-def gives_sum(objective: Asked) -> bool:
+def gives_sum(objective: ObjectiveLike) -> bool:
     """Return whether the loss function gives the sum over the samples of a batch, though it is taken for their mean.
 
-    Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something rare
-    is no sum.
+    Tested on a few samples and, if these suggest a sum, on both halves of a batch: a loss that divides by the count of
+    something rare is not a sum.
     """
     pieces, whole = spread_samples(objective), objective.at_few().few(whole=True)
     return objective.reduction == "mean" and all(
-        _asked_coupling(objective, some, loss_alone=True) == SUM
+        _coupling_in_mode(objective, some, loss_alone=True) == SUM
         for some in (pieces, halves((whole.inputs, whole.targets)))
     )
 
 
-def _asked_coupling(objective: Asked, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
-    with as_found(objective.model, objective.training):
+def _coupling_in_mode(objective: ObjectiveLike, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
+    with preserve_state(objective.model, objective.training):
         return coupling(objective.at_few(), pieces, most=objective.pass_size, loss_alone=loss_alone)
 
 
-# --- the samples that questions are put to, in a group those of all processes, the same in each --------------------
+# --- samples for the tests: in a group, those of all processes, the same in each ----------------------
 
 
-def few_samples(objective: Asked, *, whole: bool = False) -> Batch:
-    """Return a few samples of the first batch that has several; all of it if `whole`, or where it cannot be cut."""
+def shared_probe_batch(objective: ObjectiveLike, *, whole: bool = False) -> Batch:
+    """Return a few samples of the first batch that has several; all of it if `whole`, or if it cannot be cut."""
     ranks, known = objective.ranks, objective.answers
     name = (
         "few" if objective.takes_few else "all"
-    )  # a model that takes no few is found out by asking with few
+    )  # the first test with few samples shows whether the model takes them, so both answers are kept
     if ranks.several and not whole and name in known:
         return known[name]
-    with ranks.together("a few samples"), as_found(objective.model, objective.training):
+    with ranks.together("a few samples"), preserve_state(objective.model, objective.training):
         own = None
         if objective.own_rows or not ranks.several:
             own = of_several(objective.weighed(*given) for given in objective.given())
@@ -491,20 +497,20 @@ def few_samples(objective: Asked, *, whole: bool = False) -> Batch:
                 and not (whole or objective.training)
                 and cuttable(own.inputs, own.targets)
             ):
-                own = own.part(slice(0, _FEW))
+                own = own.part(slice(0, _TEST_SAMPLES))
     if own is not None and not ranks.several:
         return own
     use = 0 if own is None else 1 + bool(own.factor) * min(rows(own.targets), 2)
-    found = _of_most(ranks, own, use, objective.leaves()[0])
+    found = _from_largest_use(ranks, own, use, objective.leaves()[0])
     if not whole:
         known[name] = found
     return found
 
 
-def largest_batch(objective: Asked) -> Batch:
-    """Return the first batch of the largest size that a pass takes, or so much of a larger one."""
+def largest_batch(objective: ObjectiveLike) -> Batch:
+    """Return the first batch of the largest size in one pass, or the first samples of a larger batch."""
     ranks, most = objective.ranks, objective.pass_size
-    with ranks.together("a few samples"), as_found(objective.model, objective.training):
+    with ranks.together("a few samples"), preserve_state(objective.model, objective.training):
         own: Batch | None = None
         for given in objective.given():
             if own is None or rows(given[1]) > rows(own.targets):
@@ -515,34 +521,34 @@ def largest_batch(objective: Asked) -> Batch:
             own = own.part(slice(0, most))
     if own is not None and not ranks.several:
         return own
-    return _of_most(ranks, own, 0 if own is None else rows(own.targets), objective.leaves()[0])
+    return _from_largest_use(ranks, own, 0 if own is None else rows(own.targets), objective.leaves()[0])
 
 
 @asked_once
-def spread_samples(objective: Asked) -> list[Piece]:
-    """Return a few samples of all data, one by one; where there is a head with a few of their targets."""
+def spread_samples(objective: ObjectiveLike) -> list[Piece]:
+    """Return a few single samples of all data; if the model has a language-model head, with a few of their targets."""
     ranks, asked = objective.ranks, objective.at_few()
-    with ranks.together("a few samples"), as_found(objective.model, objective.training):
+    with ranks.together("a few samples"), preserve_state(objective.model, objective.training):
         found = chosen(objective.given())
     if ranks.several:
-        most = max(2, _ASKED // ranks.size)
+        most = max(2, _SPREAD_SAMPLES // ranks.size)
         some, like = [found[i] for i in spaced(len(found), most)] if found else [], objective.leaves()[0]
-        held = ranks.gathered("samples", _sent(some, like))
+        held = ranks.gathered("samples", _for_transfer(some, like))
         found = [placed(piece, like) for pieces in held for piece in pieces]
-    return asked.pieces(found) if isinstance(asked, Few) else found
+    return asked.pieces(found) if isinstance(asked, ChunkedObjective) else found
 
 
 def of_one(ranks: Ranks, rank: int, own: Any, like: Tensor) -> Any:
-    """Samples of one process, on the device of a tensor here."""
-    return placed(ranks.of_one("samples", rank, _sent(own, like)), like) if ranks.several else own
+    """Return the samples of one process in all of them, on the device of `like`."""
+    return placed(ranks.of_one("samples", rank, _for_transfer(own, like)), like) if ranks.several else own
 
 
-def _of_most(ranks: Ranks, own: Batch | None, use: int, like: Tensor) -> Batch:
-    """The samples of the process that has most use for them."""
+def _from_largest_use(ranks: Ranks, own: Batch | None, use: int, like: Tensor) -> Batch:
+    """Return the samples of the process whose `use` is largest, in all processes."""
     uses = ranks.gathered("a few samples", use)
     return Batch(*of_one(ranks, uses.index(max(uses)), own, like))
 
 
-def _sent(samples: Any, like: Tensor) -> Any:
-    """As they go to another process: in memory of their own, without the batch that they are of."""
+def _for_transfer(samples: Any, like: Tensor) -> Any:
+    """Return samples ready for another process: copied out of their batch, on the CPU."""
     return copied(placed(samples, like.new_zeros((), device="cpu")))

@@ -1,11 +1,10 @@
 """Data as batches: pairs of inputs and targets, each a tensor or a structure of tensors with samples first.
 
-Data are gone through many times: what can be gone through once is held, what does not end is refused, and that they are
-the same each time is seen by a `Tally`. Data come by name too, or as data sets of single samples: what
-`torch.utils.data.DataLoader` takes by number. A sample is a pair (input, target), or a mapping with labels, of tensors,
-arrays, numbers, lists of numbers, or images that are none of these but give an array, which become (C, H, W) in [0, 1]
-as torchvision's `ToTensor` has them. What is text in a mapping is left out. Samples of one shape that follow each other
-are stacked.
+Data are iterated many times. An iterator is held in memory and refused if it does not end, and a `Tally` detects data
+that change between passes. Data may also be a name, or a data set of single samples with `len` and items by number, as
+`torch.utils.data.DataLoader` takes it. A sample is a pair (input, target) or a mapping with labels, of tensors, arrays,
+numbers, lists of numbers, or images with an array interface, which become (C, H, W) in [0, 1] as in torchvision's
+`ToTensor`. Text in a mapping is left out. Consecutive samples of one shape are stacked.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from torch.utils._pytree import tree_map
 
 from simulate import _memory, data as archives
 
-_MOST = 20_000
-"""Batches that data may give which do not tell their number: more are taken for endless."""
+_MOST_BATCHES = 20_000
+"""Most batches of data of unknown length: more are taken for endless."""
 
 _LABELS = ("labels", "label", "label_ids")
 """Names of the targets in a mapping, the usual one first."""
 
-# --- going through data ------------------------------------------------------------------------------------------
+# --- iterating over data -----------------------------------------------------------------------------------------
 
 
 def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
-    """Data that can be gone through again and again; one pair (inputs, targets) is one batch.
+    """Return data that can be iterated repeatedly; one pair (inputs, targets) is one batch.
 
     A data set of single samples comes in batches of `size`, see `Stacked`.
 
     Raises
     ------
     ValueError
-        If they cannot be gone through at all, or are an iterator that does not end: that gives more than 20,000
-        batches, or more than half of the free memory holds.
+        If data cannot be iterated, or are an iterator of more than 20,000 batches or of more than half of the free
+        memory.
     """
     if _is_pair(data) or carries_labels(data):
         return [data]
@@ -55,7 +54,7 @@ def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
             f"data must be a pair (inputs, targets) or batches of such pairs, got a single {type(data).__name__}"
         )
     if isinstance(data, Mapping):
-        return [pair(data)]  # which says what it lacks
+        return [pair(data)]  # raises if labels are missing
     if not isinstance(data, Iterable):
         raise ValueError(
             f"data must be batches (inputs, targets) or one such pair, got {type(data).__name__}"
@@ -64,7 +63,7 @@ def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
 
 
 def is_batch(data: Any) -> bool:
-    """Whether data are one batch of whatever kind, not several: a tuple, a mapping, a tensor or an array."""
+    """Return whether data are a single batch: a tuple, a mapping, a tensor or an array."""
     return isinstance(data, tuple | Mapping | Tensor | np.ndarray)
 
 
@@ -77,12 +76,12 @@ def _is_pair(data: Any) -> bool:
 
 
 def _is_pair_of_several(first: Sequence[Any], second: Sequence[Any]) -> bool:
-    """Whether these are several inputs and several targets of the same samples, not two batches.
+    """Return whether a pair is several inputs and several targets of the same samples, not two batches.
 
     Raises
     ------
     ValueError
-        If they may be either.
+        If it may be either.
     """
     every = [*first, *second]
     if not all(isinstance(part, Tensor | np.ndarray) and part.ndim for part in every):
@@ -101,12 +100,12 @@ def _is_pair_of_several(first: Sequence[Any], second: Sequence[Any]) -> bool:
 
 
 def held(data: Iterable[Any]) -> list[Any]:
-    """All batches at once, of data that end.
+    """Return all batches of data in a list.
 
     Raises
     ------
     ValueError
-        If they do not, see `repeatable`.
+        If data do not end, see `repeatable`.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def held(data: Iterable[Any]) -> list[Any]:
     most, total, found, seen = _memory.available("cpu") / 2, 0, list[Any](), set[int]()
     for item in bounded(data):
         found.append(item)
-        new = {place: size for place, size in _stored(item).items() if place not in seen}
+        new = {place: size for place, size in _bytes_by_address(item).items() if place not in seen}
         seen.update(new)
         total += sum(new.values())
         if total > most:
@@ -132,11 +131,11 @@ def held(data: Iterable[Any]) -> list[Any]:
 
 
 def bounded(data: Iterable[Any]) -> Iterator[Any]:
-    """The batches; those of data that do not tell their number up to a limit, see `repeatable`."""
+    """Yield the batches; refuse data of unknown length beyond a limit, see `repeatable`."""
     for count, item in enumerate(data):
-        if count >= _MOST and not _sized(data):
+        if count >= _MOST_BATCHES and not _sized(data):
             raise ValueError(
-                f"data must end, got more than {_MOST} batches; pass fewer and larger ones, or a list"
+                f"data must end, got more than {_MOST_BATCHES} batches; pass fewer and larger ones, or a list"
             )
         yield item
 
@@ -144,16 +143,16 @@ def bounded(data: Iterable[Any]) -> Iterator[Any]:
 def _sized(data: Any) -> bool:
     try:
         len(data)
-    except (TypeError, NotImplementedError):  # so a DataLoader of a data set that does not tell
+    except (TypeError, NotImplementedError):  # as for a DataLoader of an iterable data set
         return False
     return True
 
 
-def _stored(item: Any) -> dict[int, int]:
-    """How many bytes a batch is, by where they lie."""
+def _bytes_by_address(item: Any) -> dict[int, int]:
+    """Return the bytes of a batch by address, so that shared memory counts once."""
     if isinstance(item, Mapping | tuple | list):
         parts = item.values() if isinstance(item, Mapping) else item
-        return dict(chain.from_iterable(_stored(part).items() for part in parts))
+        return dict(chain.from_iterable(_bytes_by_address(part).items() for part in parts))
     if isinstance(item, np.ndarray):
         return {item.ctypes.data: item.nbytes}
     return {item.data_ptr(): item.nbytes} if isinstance(item, Tensor) else {}
@@ -163,7 +162,7 @@ def _stored(item: Any) -> dict[int, int]:
 
 
 def carries_labels(item: Any) -> bool:
-    """Whether a batch, or a sample, is a mapping with its labels in it.
+    """Return whether a batch, or a sample, is a mapping with labels.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def carries_labels(item: Any) -> bool:
 
 
 def pair(item: Any) -> tuple[Any, Any]:
-    """Inputs and targets of one batch.
+    """Return inputs and targets of one batch.
 
     Raises
     ------
@@ -200,9 +199,9 @@ def pair(item: Any) -> tuple[Any, Any]:
 
 
 def placed(part: Any, like: Tensor) -> Any:
-    """Tensors on the device of another, floating ones of its type, whole numbers wide; arrays as tensors."""
+    """Move tensors and arrays to the device of `like`, floats in its type, narrow signed integers as int64."""
     if not isinstance(part, Tensor | np.ndarray):
-        return _each(part, lambda value: placed(value, like))
+        return _map_entries(part, lambda value: placed(value, like))
     tensor = as_tensor(part)
     if tensor.is_floating_point():
         return tensor.to(device=like.device, dtype=like.dtype)
@@ -210,17 +209,17 @@ def placed(part: Any, like: Tensor) -> Any:
 
 
 _NARROW = (torch.int8, torch.int16, torch.int32)
-"""What losses of torch do not take for classes. Bytes and truth values stay: they may be masks."""
+"""Integer types that torch's losses do not take for classes. Bytes and booleans are kept: they may be masks."""
 
 
 def as_tensor(part: Tensor | np.ndarray) -> Tensor:
-    """Numbers, in an array of whatever byte order, strides and width, as a tensor.
+    """Return an array of any byte order, strides and width as a tensor.
 
     Raises
     ------
     ValueError
-        If they are masked, since what is behind the mask would be taken for data, are on the meta device, or sparse, or
-        are no numbers.
+        If the array is masked, since masked numbers would be taken for data; is on the meta device or sparse; or does
+        not hold numbers.
     """
     if isinstance(part, Tensor):
         if part.is_meta:
@@ -236,20 +235,20 @@ def as_tensor(part: Tensor | np.ndarray) -> Tensor:
     if kind not in "biufc":
         raise ValueError(f"data must hold arrays of numbers, got {part.dtype}")
     wide = {"f": np.float64, "c": np.complex128, "u": np.int64}.get(kind)
-    odd = width > (1 if kind == "u" else 8)  # of which torch knows few or none
+    odd = width > (1 if kind == "u" else 8)  # torch has few or none of these types
     plain = np.ascontiguousarray(part, dtype=wide if odd and wide else part.dtype.newbyteorder("="))
     return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).reshape(part.shape)
 
 
-def _each(part: Any, change: Callable[[Any], Any]) -> Any:
-    """A structure of tensors with what it holds changed."""
+def _map_entries(part: Any, change: Callable[[Any], Any]) -> Any:
+    """Apply a function to the entries of a mapping or sequence; return anything else as it is."""
     if isinstance(part, Mapping):
         return {name: change(value) for name, value in part.items()}
     return tuple(change(value) for value in part) if isinstance(part, tuple | list) else part
 
 
 def tensors(part: Any) -> Iterator[Tensor]:
-    """All tensors of inputs or targets, in their order."""
+    """Yield all tensors of inputs or targets, in order."""
     if isinstance(part, Tensor):
         yield part
     elif isinstance(part, Mapping | tuple):
@@ -258,7 +257,7 @@ def tensors(part: Any) -> Iterator[Tensor]:
 
 
 def rows(part: Any) -> int:
-    """Samples of inputs or targets: length of the first axis of the first tensor."""
+    """Return the number of samples: the length of the first axis of the first tensor."""
     first = next(tensors(part), None)
     if first is None or first.ndim == 0:
         got = type(part).__name__ if first is None else "a single number; stack samples, as a DataLoader does"
@@ -267,17 +266,17 @@ def rows(part: Any) -> int:
 
 
 def sample_counts(*parts: Any) -> list[int]:
-    """Different lengths of the tensors of inputs and targets; numbers for all samples have none."""
+    """Return the distinct lengths of the tensors of inputs and targets, leaving out single numbers."""
     return list(dict.fromkeys(len(tensor) for part in parts for tensor in tensors(part) if tensor.ndim))
 
 
 def cuttable(inputs: Any, targets: Any) -> bool:
-    """Whether some of the samples are the same rows of all tensors."""
+    """Return whether samples are rows of all tensors, so that a batch can be cut."""
     return bool(sample_counts(inputs)) and len(sample_counts(inputs, targets)) == 1
 
 
 Labelling = Callable[[Mapping[str, Any], Any], tuple[Any, Any]]
-"""What makes inputs and targets of a mapping and its labels, see `simulate.objectives.forms.Labels`."""
+"""Function from a mapping and its labels to inputs and targets, see `simulate.objectives.forms.Labels`."""
 
 
 class Batch(NamedTuple):
@@ -288,12 +287,12 @@ class Batch(NamedTuple):
     factor: float
 
     def part(self, samples: slice) -> Batch:
-        """Some of the samples."""
+        """Return some of the samples with the same factor."""
         return self._replace(inputs=window(self.inputs, samples), targets=window(self.targets, samples))
 
 
 def of_several(batches: Iterator[Batch]) -> Batch:
-    """The first that has several samples and adds to the loss; if there is none, one that adds to it."""
+    """Return the first batch with several samples that adds to the loss; if there is none, one that adds to it."""
     found = next(batches)
     for batch in chain([found], batches):
         if batch.factor and rows(batch.targets) > 1:
@@ -303,19 +302,19 @@ def of_several(batches: Iterator[Batch]) -> Batch:
 
 
 def window(part: Any, samples: Any) -> Any:
-    """Some of the samples of inputs or targets, a slice or a tensor of their numbers."""
+    """Return some samples of inputs or targets, by a slice or a tensor of indices."""
     if isinstance(part, Tensor):
         return part[samples] if part.ndim else part
-    return _each(part, lambda value: window(value, samples))
+    return _map_entries(part, lambda value: window(value, samples))
 
 
 def joined(parts: list[Any]) -> Any:
-    """Inputs or targets of several batches in one.
+    """Concatenate inputs or targets of several batches.
 
     Raises
     ------
     ValueError
-        If they are not alike.
+        If their structures or shapes differ.
     """
     first = parts[0]
     if isinstance(first, Mapping) and all(isinstance(p, Mapping) and p.keys() == first.keys() for p in parts):
@@ -334,31 +333,31 @@ def joined(parts: list[Any]) -> Any:
 
 
 def cuts(samples: int, most: int) -> Iterator[slice]:
-    """Samples in windows of at most so many, one after the other."""
+    """Return consecutive slices of at most `most` samples."""
     return (slice(start, min(start + most, samples)) for start in range(0, samples, most))
 
 
 def copied(part: Any) -> Any:
-    """Inputs or targets in memory of their own."""
-    return part.clone() if isinstance(part, Tensor) else _each(part, copied)
+    """Return a copy of inputs or targets."""
+    return part.clone() if isinstance(part, Tensor) else _map_entries(part, copied)
 
 
-# --- passes, of which everything measured rests on their being the same ------------------------------------------
+# --- passes through data, which must all give the same samples ------------------------------------------
 
 _AT_ONCE = 1 << 22
-"""Numbers that are made double at a time."""
+"""Numbers converted to double precision at a time."""
 
 _SAME = 1e-9
-"""Relative difference of sums over the same rows in another order, far above rounding in float64."""
+"""Tolerance of sums over the same rows in another order, relative: far above rounding in float64."""
 
 
 class OtherDataError(ValueError):
-    """Data that are not the same when they are gone through again."""
+    """Raised for data that change between passes."""
 
 
 @dataclass
 class Tally:
-    """What a pass through data gave, whatever its order: samples, and two sums over their numbers.
+    """Order-independent summary of a pass through data: number of samples, and two sums over their numbers.
 
     Examples
     --------
@@ -377,17 +376,17 @@ class Tally:
     scale: float = 0.0
 
     def add(self, inputs: Any, targets: Any, *, numbers: bool = True) -> None:
-        """Count in a batch, with its numbers or without."""
+        """Add a batch, with or without its numbers."""
         self.samples += rows(targets)
         if not numbers:
             return
-        each = _folded(rows(targets), [*tensors(inputs), *tensors(targets)])
+        each = _row_checksums(rows(targets), [*tensors(inputs), *tensors(targets)])
         self.sums[0] += float(each.sum())
         self.sums[1] += float(each.square().sum())
         self.scale += float(each.abs().sum())
 
     def require(self, other: Tally) -> None:
-        """Refuse a later pass that was not of the same samples."""
+        """Refuse a later pass over other samples."""
         pairs = zip(self.sums, other.sums, (self.scale, self.sums[1]), strict=True)
         first, now = self.samples, other.samples
         if first == now and all(
@@ -401,8 +400,8 @@ class Tally:
         )
 
 
-def _folded(samples: int, tensors: list[Tensor]) -> Tensor:
-    """One number for every sample, into which all of its numbers go with weights of their own."""
+def _row_checksums(samples: int, tensors: list[Tensor]) -> Tensor:
+    """Return a checksum of every sample: the sum of its numbers with distinct weights."""
     total = torch.zeros(samples, dtype=torch.float64)
     for place, tensor in enumerate(tensors, start=1):
         numbers = torch.view_as_real(tensor) if tensor.is_complex() else tensor
@@ -410,7 +409,7 @@ def _folded(samples: int, tensors: list[Tensor]) -> Tensor:
         flat = numbers.reshape(samples if aligned else 1, -1)
         weights = place + torch.arange(1.0, flat.shape[1] + 1, dtype=torch.float64, device=flat.device).cos()
         parts = [part.double() @ weights for part in flat.split(max(1, _AT_ONCE // max(1, flat.shape[1])))]
-        total += torch.cat(parts).cpu()  # one that is the same for all samples goes to each
+        total += torch.cat(parts).cpu()  # a number for all samples is added to each
     return total
 
 
@@ -426,14 +425,14 @@ _DIGIT_SHAPES = {
     (64,): (1, 8, 8),
     (3, 32, 32): (3, 32, 32),
 }
-"""What a model may take, and the size of the image that it is made of."""
+"""Input shapes that a model may take, with the image size that each is made from."""
 
 SIZE = 128
-"""Samples in a batch where nobody says."""
+"""Default number of samples in a batch."""
 
 
 def named_data(name: str | os.PathLike[str], run: Callable[[Tensor], object]) -> tuple[Any, Any]:
-    """Inputs and targets of an ``.npz`` file, or the embedded digits in the first shape that a model takes.
+    """Return inputs and targets of an ``.npz`` file, or the embedded digits in the first shape that a model takes.
 
     Parameters
     ----------
@@ -441,7 +440,7 @@ def named_data(name: str | os.PathLike[str], run: Callable[[Tensor], object]) ->
         The path of a file with ``x_train, y_train`` or ``x, y``, whose inputs of type uint8 are divided by 255; or
         ``"digits"``.
     run
-        Calls the model on two images; what it raises says that the model takes another shape.
+        Calls the model on two images, and raises if it takes another shape.
 
     Raises
     ------
@@ -463,7 +462,7 @@ def named_data(name: str | os.PathLike[str], run: Callable[[Tensor], object]) ->
         pixels = images.images.reshape(-1, *shape)
         try:
             run(torch.tensor(pixels[:2]))  # two: batch normalisation in training mode needs them
-        except Exception as error:  # code of others raises whatever it likes where shapes do not fit
+        except Exception as error:  # a model may raise anything on a wrong shape
             first = first or " ".join(f"{type(error).__name__}: {error}".split())
             continue
         return pixels, images.labels
@@ -472,19 +471,19 @@ def named_data(name: str | os.PathLike[str], run: Callable[[Tensor], object]) ->
 
 
 class Stacked:
-    """Batches of the samples of a data set, in their order.
+    """Iterable of batches of consecutive samples of a data set.
 
     Parameters
     ----------
     data
-        With `len` and samples by number.
+        Data set with `len` and samples by number.
     size
         Most samples in a batch.
 
     Raises
     ------
     ValueError
-        From going through it, if a sample is none.
+        When iterated, if an item is not a sample.
 
     Examples
     --------
@@ -497,7 +496,7 @@ class Stacked:
         self.data, self._size = data, size or SIZE
 
     def __len__(self) -> int:
-        return len(self.data)  # at most so many batches
+        return len(self.data)  # an upper bound of the number of batches
 
     def __iter__(self) -> Iterator[Any]:
         together, before = list[Any](), None
@@ -514,10 +513,10 @@ class Stacked:
 
 
 def of_samples(data: Any) -> bool:
-    """Whether data are a data set of single samples, not batches.
+    """Return whether data are a data set of single samples, not batches.
 
-    That is one of torch, one with columns as `datasets` has them, or anything with `len` and items by number whose
-    first has a single number for a target, or nothing but lists and numbers.
+    These are a torch data set, one with columns as in `datasets`, or anything with `len` and items by number whose
+    first item has a single number as target, or is a mapping without arrays.
 
     Examples
     --------
@@ -532,7 +531,7 @@ def of_samples(data: Any) -> bool:
         return True
     try:
         first = data[0] if len(data) else None
-    except (TypeError, KeyError, IndexError):  # a mapping of another kind, say
+    except (TypeError, KeyError, IndexError):  # some other kind of mapping, say
         return False
     if isinstance(first, Mapping):
         return not any(isinstance(part, Tensor | np.ndarray) and part.ndim for part in first.values())
@@ -569,7 +568,7 @@ def _numbers(part: Any) -> Tensor:
         image = torch.from_numpy(np.ascontiguousarray(pixels))
         return image.float() / 255 if image.dtype == torch.uint8 else image.float()
     try:
-        return torch.as_tensor(part if own else np.asarray(part))  # with floats of Python in double precision
+        return torch.as_tensor(part if own else np.asarray(part))  # Python floats stay in double precision
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(
             f"data must give samples of numbers, got {type(part).__name__}; give the data set a transform to tensors"

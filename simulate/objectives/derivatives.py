@@ -1,9 +1,9 @@
-"""Derivatives that the curvature of any model is made of: by reverse mode of one graph, again and again, or recorded.
+"""Derivatives of any model: repeated reverse mode of one graph, or a recorded linear program from forward mode.
 
-Forward mode carries changes of the parameters through a computation beside its values. What it does with the changes is
-linear in them and the same for all: the operations on changes are taken down as they are carried out, with the values
-that they use as constants, and what does not lead to the results is left out. Carrying out the rest is a product with
-the derivative, without the values being computed again; of a gradient that is the second derivative.
+Forward mode carries changes of the parameters (tangents) through a computation along with its values. Its operations on
+the changes are linear, and the same for all changes. They are recorded as they run, with the values that they use as
+constants, and operations that do not lead to the results are dropped. Running the record again is a product with the
+derivative that computes no values anew. For a gradient, this is a product with the second derivative.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 Tensors = tuple[Tensor, ...]
 
 _ROUNDINGS = 1e4
-"""Tensors that differ by more than so many roundings of the largest entry differ."""
+"""Largest difference, in roundings of the largest entry, of tensors that count as equal."""
 
 _PERIOD = 10007
-"""Of numbers drawn at random, which cost more than all that is done with them: a prime, so that no two rows agree."""
+"""Period of the random numbers, whose draw would cost more than their use: a prime, so that no two rows agree."""
 
 
 def slopes(
@@ -37,14 +37,14 @@ def slopes(
     again: bool = False,
     several: bool = False,
 ) -> Tensors:
-    """Derivatives of <weights, ends>, zeros where there are none.
+    """Return the derivatives of <weights, ends> by each tensor of `by`, zeros if there is none.
 
     Parameters
     ----------
     again
-        Whether they are to be differentiated in turn.
+        Whether the derivatives are to be differentiated again.
     several
-        Whether the weights are stacked along a first axis, and with them the derivatives.
+        Whether several weights are stacked along a first axis; the derivatives then are too.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def slopes(
     >>> slopes([x**2, torch.ones(3)], [x], [torch.tensor([1.0, 3.0]), torch.ones(3)])
     (tensor([2., 6.]),)
     """
-    ends, by = _several(ends), _several(by)
+    ends, by = _as_sequence(ends), _as_sequence(by)
     moving = [i for i, end in enumerate(ends) if end.requires_grad]
-    stack = [len(_several(weights)[0])] if several and weights is not None else []
+    stack = [len(_as_sequence(weights)[0])] if several and weights is not None else []
     if not moving:  # constants
         return tuple(t.new_zeros((*stack, *t.shape)) for t in by)
-    weights = None if weights is None else [_several(weights)[i] for i in moving]
+    weights = None if weights is None else [_as_sequence(weights)[i] for i in moving]
     found: Sequence[Tensor | None] = torch.autograd.grad(
         [ends[i] for i in moving],
         by,
@@ -69,20 +69,20 @@ def slopes(
         allow_unused=True,
         is_grads_batched=several,
     )
-    # not `materialize_grads`, whose zeros ask for gradients of their own in older torch
+    # not `materialize_grads`, whose zeros require gradients in older torch
     filled = [t.new_zeros((*stack, *t.shape)) if f is None else f for f, t in zip(found, by, strict=True)]
     dense = tuple(slope.to_dense() if slope.is_sparse else slope for slope in filled)
-    # functions with a backward of their own may give more than they are asked for
+    # user-defined backward functions may return derivatives with a graph that was not requested
     return dense if again else tuple(slope.detach() for slope in dense)
 
 
 def directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
-    """Derivative of a slope along a tangent, its own transpose; zero for a loss of straight pieces."""
+    """Return the product of a symmetric derivative of `slope` with a tangent; zero for a piecewise linear loss."""
     return slopes(slope, free, tangent)[0]
 
 
 def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]], Tensors]:
-    """Its product with tensors like those that it is taken by.
+    """Return the product with the second derivative of a scalar, a function of tensors shaped like `by`.
 
     Examples
     --------
@@ -95,9 +95,9 @@ def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]
 
 
 def bytes_held(build: Callable[[], Any], *, also: Iterable[Tensor] = ()) -> int:
-    """Bytes that a graph holds on to for its derivatives, those of other tensors included.
+    """Return the bytes that a graph keeps for its backward pass, those of the tensors `also` included.
 
-    0 for a graph that does not tell, as that of torch.func.
+    0 for a graph that does not allow to ask, such as one of torch.func.
     """
     storages: dict[int, int] = {}
 
@@ -119,13 +119,13 @@ def bytes_held(build: Callable[[], Any], *, also: Iterable[Tensor] = ()) -> int:
     return sum(storages.values())
 
 
-def behind(ends: Iterable[Tensor | None]) -> set[Any]:
-    """All nodes of the graph that some tensors come from.
+def graph_nodes(ends: Iterable[Tensor | None]) -> set[Any]:
+    """Return all nodes of the autograd graph of some tensors.
 
     Examples
     --------
     >>> x = torch.ones(2, requires_grad=True)
-    >>> sorted(node.name() for node in behind([x.sin().sum(), None]))
+    >>> sorted(node.name() for node in graph_nodes([x.sin().sum(), None]))
     ['SinBackward0', 'SumBackward0', 'torch::autograd::AccumulateGrad']
     """
     found: set[Any] = set()
@@ -140,7 +140,7 @@ def behind(ends: Iterable[Tensor | None]) -> set[Any]:
 
 
 def alike(found: Tensor, expected: Tensor) -> bool:
-    """Whether two tensors differ by rounding alone.
+    """Return whether two tensors differ by rounding only.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def alike(found: Tensor, expected: Tensor) -> bool:
 
 
 def normal(like: Tensor, *, seed: int = 0) -> Tensor:
-    """Standard normal numbers, the same each time; again and again the same ones in a large tensor.
+    """Return standard normal numbers from a fixed seed, repeated with period 10,007 in a large tensor.
 
     Examples
     --------
@@ -168,40 +168,40 @@ def normal(like: Tensor, *, seed: int = 0) -> Tensor:
     return own.repeat(-(-count // _PERIOD))[:count].view(like.shape)
 
 
-def _several(tensors: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
+def _as_sequence(tensors: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else tensors
 
 
-# --- forward mode, written down once as a list of operations and run again for every vector -----------------------
+# --- forward mode, recorded once as a list of operations and run again for every vector ------------------------
 
 Differentiated = Callable[[Tensors], Sequence[Tensor | None]]
 
 
 class UnrecordedError(Exception):
-    """Operations that do not repeat from a list: numbers are read off changes, or written where none were."""
+    """Operations that cannot be recorded: they read numbers from changes, or write changes into values."""
 
 
-_OF_SHAPES = {torch.ops.aten.is_same_size.default, torch.ops.aten._has_same_storage_numel.default}
-"""Operations whose answers do not hang on the numbers in a tensor."""
+_SHAPE_ONLY = {torch.ops.aten.is_same_size.default, torch.ops.aten._has_same_storage_numel.default}
+"""Operations whose results do not depend on the numbers in a tensor."""
 
-_RUN_AGAIN = "what runs again on the way back runs without changes"
+_RUN_AGAIN = "parts that run again in the backward pass run without changes"
 
-_FEW, _FEW_THERE = 1 << 14, 1 << 23
-"""Numbers of the largest constant up to which several changes at once are faster than one after the other, measured.
+_SMALL_CPU, _SMALL_GPU = 1 << 14, 1 << 23
+"""Size of the largest constant up to which several changes at once are faster than one after the other, as measured.
 
-On the CPU, and on a GPU (an H200: 3 to 9 times as fast there for twenty).
+On the CPU, and on a GPU (an H200: 3 to 9 times as fast for twenty changes).
 """
 
 
 class _Slot(NamedTuple):
-    """Place of a change among all."""
+    """Placeholder for the change at a place of the list of changes."""
 
     place: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Step:
-    """One operation: its arguments, with slots where changes go in, the places of its results, and of what is done."""
+    """One operation: its arguments, with slots for changes, places of its results, and places that may be freed."""
 
     function: Any
     arguments: tuple[Any, ...]
@@ -210,20 +210,21 @@ class _Step:
     done: tuple[int, ...]
 
     def run(self, places: list[Any]) -> None:
-        options = {name: _filled(value, places) for name, value in self.options.items()}
-        found = self.function(*[_filled(value, places) for value in self.arguments], **options)
+        options = {name: _fill_slots(value, places) for name, value in self.options.items()}
+        found = self.function(*[_fill_slots(value, places) for value in self.arguments], **options)
         for place, result in zip(self.results, _tensors(found), strict=True):
             places[place] = result
         for place in self.done:
             places[place] = None
 
 
-def _filled(value: Any, places: list[Any]) -> Any:
-    """With what is in the places of its slots; no closure, which would keep that alive in a circle."""
+def _fill_slots(value: Any, places: list[Any]) -> Any:
+    """Return a value with its slots replaced by the changes in their places."""
+    # not a closure, whose reference cycle would keep the changes alive
     kind = type(value)
     if kind is _Slot:
         return places[value.place]
-    return kind([_filled(each, places) for each in value]) if kind is list or kind is tuple else value
+    return kind([_fill_slots(each, places) for each in value]) if kind is list or kind is tuple else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,13 +236,13 @@ class Program:
     steps
         Operations in their order.
     strides
-        Of the arguments.
+        Strides of the arguments.
     slots
-        How many places there are; the first are those of the arguments.
+        Number of places; the first ones are those of the arguments.
     ends
-        Places of the results, or zeros where no argument leads.
+        Places of the results, or zeros for a result that depends on no argument.
     constants
-        Values that the operations use, each with the number of times that it was written into.
+        Values that the operations use, each with torch's count of writes into it.
     """
 
     steps: tuple[_Step, ...]
@@ -252,28 +253,28 @@ class Program:
 
     @property
     def values(self) -> list[Tensor]:
-        """Constants alone."""
+        """Constants without their counts."""
         return [value for value, _ in self.constants]
 
     def __call__(self, changes: Sequence[Tensor]) -> Tensors:
-        """The results for these changes of the arguments.
+        """Return the results for these changes of the arguments.
 
         Raises
         ------
         ValueError
-            If a constant was written into since.
+            If a constant has been written into.
         """
         self._require_unchanged()
         with torch.no_grad():
-            return self._run(*map(_laid_out, changes, self.strides))
+            return self._run(*map(_with_strides, changes, self.strides))
 
     def block(self, changes: Sequence[Tensor]) -> Tensors:
-        """The results for several changes at once, stacked along a new first axis.
+        """Return the results for several changes at once, stacked along a new first axis.
 
         Raises
         ------
         ValueError
-            As one call.
+            As for one change.
         Exception
             Whatever torch raises where an operation does not take several.
         """
@@ -287,9 +288,10 @@ class Program:
 
     @property
     def small(self) -> bool:
-        """Whether several changes at once are faster: calls take longer than what is done in them."""
+        """Whether several changes at once are faster, since the overhead of calls dominates."""
         return all(
-            value.numel() <= (_FEW if value.device.type == "cpu" else _FEW_THERE) for value in self.values
+            value.numel() <= (_SMALL_CPU if value.device.type == "cpu" else _SMALL_GPU)
+            for value in self.values
         )
 
     def _run(self, *changes: Tensor) -> Tensors:
@@ -301,9 +303,9 @@ class Program:
 
 
 class Recorded(NamedTuple):
-    """What a function gives, how that changes along a vector, and its derivative.
+    """Values of a function, their changes along a vector, and its derivative as a program.
 
-    None stands for zeros like the argument in that place.
+    A value None stands for zeros like the argument in that place.
     """
 
     values: tuple[Tensor | None, ...]
@@ -312,26 +314,26 @@ class Recorded(NamedTuple):
 
 
 def recorded(function: Differentiated, at: Sequence[Tensor], along: Sequence[Tensor]) -> Recorded:
-    """What a function of tensors gives there, and its derivative.
+    """Evaluate a function of tensors and record its derivative.
 
     Parameters
     ----------
     function
-        Of tensors that are given to it with changes beside them; it may take derivatives by them. None among its
-        results stands for zeros like the argument in that place.
+        A function of dual tensors, each with its change; it may differentiate by them. None among its results
+        stands for zeros like the argument in that place.
     at
         Tensors of floating numbers.
     along
-        Changes of them, like them.
+        Changes of these tensors, of their shapes.
 
     Raises
     ------
     UnrecordedError
-        If the operations do not repeat from a list.
+        If the operations cannot be recorded.
     RuntimeError
-        If parts run again on the way back, as checkpoints do.
+        If parts run again in the backward pass, as checkpoints do.
     Exception
-        Whatever else torch raises where it has no forward mode, such as NotImplementedError.
+        Whatever torch raises for an operation without forward mode, such as NotImplementedError.
 
     Examples
     --------
@@ -340,12 +342,12 @@ def recorded(function: Differentiated, at: Sequence[Tensor], along: Sequence[Ten
     >>> found.values[0], found.changes[0], found.program([-v])[0]
     (tensor(5.), tensor(42.), tensor(-42.))
     """
-    _load()
+    _load_forward_mode()
     with forward_ad.dual_level(), torch.autograd.graph.disable_saved_tensors_hooks(_RUN_AGAIN):
-        # in memory of their own, by which changes are told from values
+        # copied, since changes are recognised by their memory
         duals = tuple(forward_ad.make_dual(t, v.clone()) for t, v in zip(at, along, strict=True))
-        laid_out: list[Any] = [forward_ad.unpack_dual(dual).tangent for dual in duals]
-        tape = _Tape(laid_out)
+        tangents: list[Any] = [forward_ad.unpack_dual(dual).tangent for dual in duals]
+        tape = _Tape(tangents)
         with tape:
             found = function(duals)
             parts = [None if f is None else forward_ad.unpack_dual(f) for f in found]
@@ -359,21 +361,21 @@ def recorded(function: Differentiated, at: Sequence[Tensor], along: Sequence[Ten
 
 
 @functools.cache
-def _load() -> None:
-    """What torch loads for the first change, and warns of to itself in some versions."""
+def _load_forward_mode() -> None:
+    """Load what torch needs for forward mode, without the warning of its own code in some versions."""
     with warnings.catch_warnings(), forward_ad.dual_level():
         warnings.filterwarnings("ignore", message=".*torch.jit.script", category=DeprecationWarning)
         forward_ad.make_dual(torch.zeros(()), torch.zeros(()))
 
 
 class _Tape(TorchDispatchMode):
-    """Writes down all operations on what comes of some changes."""
+    """Record all operations on some changes and on tensors computed from them."""
 
     def __init__(self, changes: Sequence[Tensor]) -> None:
         super().__init__()
         self._memory = dict[int, tuple[StorageWeakRef, int]]()
         self._count, self._slots = 0, dict[Any, _Slot]()
-        self._taken: list[tuple[Any, Any, Any, tuple[int, ...], set[int | None], set[int | None]]] = []
+        self._recorded: list[tuple[Any, Any, Any, tuple[int, ...], set[int | None], set[int | None]]] = []
         self._constants = list[tuple[Tensor, int]]()
         self._strides = tuple(change.stride() for change in changes)
         for change in changes:
@@ -381,30 +383,34 @@ class _Tape(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        # zeros without memory, that some operations crash on
+        # zeros without memory, on which some operations crash
         if func is torch.ops.aten._efficientzerotensor.default:
             return torch.zeros(*args, **kwargs)
-        moving = [value for value in _tensors((args, *kwargs.values())) if self._number(value) is not None]
+        moving = [
+            value for value in _tensors((args, *kwargs.values())) if self._memory_number(value) is not None
+        ]
         found = func(*args, **kwargs)
-        if moving and func not in _OF_SHAPES:
-            self._take_down(func, args, kwargs, moving, found)
+        if moving and func not in _SHAPE_ONLY:
+            self._record(func, args, kwargs, moving, found)
         return found
 
-    def _take_down(self, func: Any, args: Any, kwargs: Any, moving: list[Tensor], found: Any) -> None:
+    def _record(self, func: Any, args: Any, kwargs: Any, moving: list[Tensor], found: Any) -> None:
         results = _tensors(found)
         if not results or not all(type(t) is Tensor for t in (*moving, *results)):
             raise UnrecordedError(f"{func} of changes gives no plain tensors")
-        read = {self._number(t) for t in moving}
-        places = [args[i] if i < len(args) else kwargs.get(name) for i, name in _writes(func)]
-        written = {self._number(t) for t in _tensors(places)}  # arguments that it writes into
+        read = {self._memory_number(t) for t in moving}
+        places = [args[i] if i < len(args) else kwargs.get(name) for i, name in _written_arguments(func)]
+        written = {
+            self._memory_number(t) for t in _tensors(places)
+        }  # arguments that the operation writes into
         if None in written:
             raise UnrecordedError(f"{func} writes changes into values")
-        options = {name: self._slotted(value) for name, value in kwargs.items()}
-        step = func, self._slotted(args), options, tuple(map(self._enter, results))
-        self._taken.append((*step, written | {self._number(t) for t in results}, read))
+        options = {name: self._with_slots(value) for name, value in kwargs.items()}
+        step = func, self._with_slots(args), options, tuple(map(self._enter, results))
+        self._recorded.append((*step, written | {self._memory_number(t) for t in results}, read))
 
-    def _number(self, value: Any) -> int | None:
-        """Of memory that holds changes; none of other memory, which may have the address of what is gone."""
+    def _memory_number(self, value: Any) -> int | None:
+        """Return the number of the memory of a change; None for other memory, which may reuse a freed address."""
         if not isinstance(value, Tensor):
             return None
         kept, number = self._memory.get(value.untyped_storage().data_ptr(), (None, None))
@@ -412,14 +418,14 @@ class _Tape(TorchDispatchMode):
 
     def _geometry(self, value: Tensor) -> Any:
         place = value.storage_offset(), value.shape, value.stride()
-        return self._number(value), *place, value.dtype, value.is_conj(), value.is_neg()
+        return self._memory_number(value), *place, value.dtype, value.is_conj(), value.is_neg()
 
-    def _slotted(self, value: Any) -> Any:
+    def _with_slots(self, value: Any) -> Any:
         if isinstance(value, list | tuple):
-            return type(value)(map(self._slotted, value))
+            return type(value)(map(self._with_slots, value))
         if not isinstance(value, Tensor):
             return value
-        if self._number(value) is None:
+        if self._memory_number(value) is None:
             self._constants.append((value, value._version))
             return value
         slot = self._slots.get(self._geometry(value))
@@ -429,23 +435,23 @@ class _Tape(TorchDispatchMode):
 
     def _enter(self, tensor: Tensor) -> int:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() and self._number(tensor) is None:  # what is empty lies nowhere
+        if storage.data_ptr() and self._memory_number(tensor) is None:  # an empty tensor has no address
             self._memory[storage.data_ptr()] = StorageWeakRef(storage), self._count
         self._slots[self._geometry(tensor)] = _Slot(self._count)
         self._count += 1
         return self._count - 1
 
     def program(self, changes: Sequence[Tensor]) -> Program:
-        """What leads to these changes; zeros where nothing does."""
+        """Return the operations that lead to these changes; zeros for a change that none leads to."""
         if any(value._version != version for value, version in self._constants):
             raise UnrecordedError("values are written into after they were used")
         ends = tuple(
-            torch.zeros_like(t) if self._number(t) is None else self._slots[self._geometry(t)].place
+            torch.zeros_like(t) if self._memory_number(t) is None else self._slots[self._geometry(t)].place
             for t in changes
         )
-        wanted = {self._number(t) for t in changes}
+        wanted = {self._memory_number(t) for t in changes}
         steps, read = list[_Step](), {end for end in ends if isinstance(end, int)}
-        for function, arguments, options, places, made, used in reversed(self._taken):
+        for function, arguments, options, places, made, used in reversed(self._recorded):
             if not made & wanted:
                 continue
             wanted |= used
@@ -467,14 +473,14 @@ class _Tape(TorchDispatchMode):
 
 
 @functools.cache
-def _writes(func: Any) -> tuple[tuple[int, str], ...]:
-    """Where they stand, and their names: the same for all calls, and slow to be read."""
+def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
+    """Return place and name of each argument that an operation writes into; cached, since schemas are slow to read."""
     declared = enumerate(func._schema.arguments)
     return tuple((i, a.name) for i, a in declared if a.alias_info is not None and a.alias_info.is_write)
 
 
-def _laid_out(change: Tensor, strides: tuple[int, ...]) -> Tensor:
-    """In memory as the change was that the operations were taken down with: views are taken of it."""
+def _with_strides(change: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """Return a change with the strides of the recorded one, since the operations take views of it."""
     if change.stride() == strides:
         return change
     return change.new_empty_strided(change.shape, strides).copy_(change)
@@ -485,7 +491,7 @@ def _tensors(found: Any) -> list[Tensor]:
 
 
 def _leaves(value: Any) -> list[Any]:
-    """What lists hold, of which operations have no other structures."""
+    """Return the entries of nested lists and tuples, the only structures that operations have."""
     if not isinstance(value, list | tuple) or type(value) is _Slot:
         return [value]
     return [leaf for each in value for leaf in _leaves(each)]

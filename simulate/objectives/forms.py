@@ -1,4 +1,4 @@
-"""How inputs go into a model, and which tensor of what comes out the loss takes.
+"""Calling conventions of models: from inputs to the arguments of a model, and from its outputs to those of a loss.
 
 | inputs | given to `forward` as |
 |---|---|
@@ -14,12 +14,12 @@
 
 Language models give logits (N, T, V) for targets (N, T), where losses of torch want (N, V, T): see `classes_last`.
 
-A causal language model predicts at each position the label of the next one, and its own loss moves the labels. Here
-the loss is a function of outputs and targets, so that the labels are moved instead: by one position to the left, with
-what the loss ignores at the end. Whether a model does so is asked of itself: it is called with the labels of one
-sample, and its own loss compared with the cross-entropy of its logits with the labels moved and as they stand. Where
-the first batch keeps no label after the first position, which both ways treat alike or one of them ignores, it is asked
-with labels of our own: all batches are treated the same, so that of one whose labels are moved nothing is kept.
+A causal language model predicts at each position the label of the next one, and its own loss shifts the labels. Here
+the loss is a function of outputs and targets, so the labels are shifted instead: by one position to the left, with an
+ignored label at the end. To tell whether a model shifts labels, it is called with the labels of one sample, and its own
+loss is compared with the cross-entropy of its logits with shifted and with unshifted labels. If no label of the first
+batch after the first position counts, the two cannot be told apart, and artificial labels are used. The answer holds
+for all batches, so one in which only the first label counts adds nothing once labels are shifted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from torch.nn import functional
 from simulate.objectives.batches import window
 from simulate.objectives.derivatives import normal
 from simulate.objectives.losses import IGNORED, of_classes
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 
 LOGITS = "logits"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -46,14 +46,14 @@ _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KE
 
 
 class Form(NamedTuple):
-    """What the loss takes of a model.
+    """Which tensor of a model's outputs the loss takes, and its axes.
 
     Attributes
     ----------
     field
         Name or number of the tensor; `logits` or the only one if None.
     last
-        Whether classes lie along the last axis of it, and are moved to axis 1.
+        Whether its last axis is that of the classes, which is then moved to axis 1.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Form(NamedTuple):
     last: bool = False
 
     def outputs(self, model: nn.Module, call: Callable[..., Any], inputs: Any) -> Tensor:
-        """Those that the loss takes, of a model that is called by `call`.
+        """Call a model by `call` and return the tensor that the loss takes.
 
         Raises
         ------
@@ -78,16 +78,16 @@ class Form(NamedTuple):
         return self.read(call(*args, **keywords))
 
     def read(self, found: Any) -> Tensor:
-        """The tensor of what a model has returned, with the classes along axis 1."""
+        """Return the tensor that the loss takes of what a model returned, with the classes along axis 1."""
         return self.turned(picked(found, self.field))
 
     def turned(self, outputs: Tensor) -> Tensor:
-        """The tensor that the loss takes with the classes along axis 1."""
+        """Return an output tensor with the classes along axis 1."""
         return outputs.movedim(-1, 1) if self.last and outputs.ndim > 2 else outputs
 
 
 def arguments(model: nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Inputs as the arguments of `forward`, by place and by name.
+    """Return inputs as positional and keyword arguments of `forward`.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def arguments(model: nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str,
     given = dict(inputs)
     try:
         parameters = list(inspect.signature(model.forward).parameters.values())
-    except (TypeError, ValueError):  # written in C, say: the call will tell
+    except (TypeError, ValueError):  # written in C, say: a wrong call fails by itself
         return (), given
     own = [p for p in parameters if p.kind in _NAMED]
     needed = [p for p in parameters if p.kind in (*_NAMED, *_PLACED) and p.default is p.empty]
@@ -130,7 +130,7 @@ def arguments(model: nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str,
 
 
 def picked(found: Any, field: str | int | None = None) -> Tensor:
-    """The tensor that the loss takes of what a model returned.
+    """Return the tensor that the loss takes of what a model returned.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def picked(found: Any, field: str | int | None = None) -> Tensor:
     if field is not None:
         if field not in held:
             raise ValueError(
-                f"field must name a tensor that the model returns, {_told(found, held)}, got {field!r}"
+                f"field must name a tensor that the model returns, {_list_tensors(found, held)}, got {field!r}"
             )
         return held[field]
     if LOGITS in held:
@@ -167,16 +167,16 @@ def picked(found: Any, field: str | int | None = None) -> Tensor:
             f"model must return one tensor, got {type(found).__name__}; wrap it in a function that picks one"
         )
     raise ValueError(
-        f"model must return one tensor, or one as {LOGITS}, got {_told(found, held)}; say which by field"
+        f"model must return one tensor, or one as {LOGITS}, got {_list_tensors(found, held)}; say which by field"
     )
 
 
-def _told(found: Any, held: Mapping[Any, Tensor]) -> str:
+def _list_tensors(found: Any, held: Mapping[Any, Tensor]) -> str:
     return f"{type(found).__name__} of {', '.join(map(str, held)) or 'none'}"
 
 
 def returned_parts(found: Any) -> dict[Any, Any]:
-    """Outputs of a model that returns several, by name or number; none of one that returns a tensor."""
+    """Return the outputs of a model by name or number; empty if it returned a tensor."""
     if isinstance(found, Mapping):
         return dict(found)
     if dataclasses.is_dataclass(found):
@@ -190,45 +190,48 @@ def returned_parts(found: Any) -> dict[Any, Any]:
 def asked_form(
     call: Callable[[Any], Any], inputs: Any, targets: Any, *, loss: Any, field: str | int | None = None
 ) -> Form:
-    """Where the classes lie, by what a model returns for a sample: asked only where they may lie elsewhere.
+    """Call a model on one sample to find the axis of the classes, if the targets leave it open.
 
     Parameters
     ----------
     call
-        Gives what the model returns for inputs.
+        Returns the outputs of the model for inputs.
     inputs, targets
-        Of one sample, or of a batch that cannot be cut.
+        One sample, or a batch that cannot be cut.
     loss
-        Only those of classes know of an axis for them.
+        Only losses of classes have an axis of classes.
     field
         As in `Form`.
     """
     form = Form(field)
     if not of_classes(loss) or not _many_classes(targets):
         return form
-    with torch.no_grad(), suppress(Exception):  # whatever code of others raises shows where it is used
+    with (
+        torch.no_grad(),
+        suppress(Exception),
+    ):  # an error of user code is raised again where the model is used
         found = call(inputs)
         return form._replace(last=classes_last(found, form.read(found), targets))
     return form
 
 
 def _many_classes(targets: Any) -> bool:
-    """Whether they are whole numbers, several for each sample."""
+    """Return whether targets are whole numbers, several for each sample."""
     return isinstance(targets, Tensor) and not targets.is_floating_point() and targets.ndim > 1
 
 
 def classes_last(found: Any, outputs: Tensor, targets: Any) -> bool:
-    """Whether whole numbers (N, ...) are classes along the last axis of outputs (N, ..., V), not along axis 1.
+    """Return whether targets (N, ...) are classes along the last axis of outputs (N, ..., V), not along axis 1.
 
     Parameters
     ----------
     found
-        What the model returned. If both are possible, as for (N, T, T), a tensor is taken as losses of torch want it,
-        and a field of something larger as language models give it.
+        What the model returned. If both are possible, as for (N, T, T), a bare tensor is taken in torch's order, and a
+        field of a larger structure in that of language models.
     outputs
-        The tensor that the loss takes of it.
+        The tensor of it that the loss takes.
     targets
-        Of the same samples.
+        Targets of the same samples.
 
     Examples
     --------
@@ -247,26 +250,26 @@ def classes_last(found: Any, outputs: Tensor, targets: Any) -> bool:
 
 Call = Callable[[Sequence[Tensor], Any], Any]
 
-_AWAY = 0.05
-"""How far from the parameters a model is asked, as a share of them: where all logits are zero, both losses agree."""
+_DISTANCE = 0.05
+"""Relative distance from the parameters at which losses are compared: with all logits zero, both would agree."""
 
 _CLOSE = 1e-3
-"""Relative difference of two losses that are the same, in single precision and a sum in another order."""
+"""Largest relative difference of two losses that count as equal: rounding of single precision in another order."""
 
 _CLOSER = 0.1
-"""Of two that are the same within this, the one that is closer by this factor."""
+"""If both losses count as equal, the closer one is taken if its distance is at most this share of their gap."""
 
 _SAME = 1e-6
-"""Relative difference of two losses below which rounding decides which is closer."""
+"""Relative gap of two losses below which rounding decides which is closer."""
 
 
 class Labels:
-    """Inputs and targets of a mapping with labels, for one model with its loss.
+    """Splits mappings with labels into inputs and targets, for one model with its loss.
 
     Attributes
     ----------
     shifted
-        Whether labels are moved by one position; None as long as there were none to move.
+        Whether labels are shifted by one position; None until a batch has labels to shift.
     """
 
     def __init__(self, model: nn.Module | None, loss: Any, field: str | int | None = None) -> None:
@@ -276,7 +279,7 @@ class Labels:
     def parted(
         self, inputs: Mapping[str, Any], labels: Any, call: Call, leaves: Sequence[Tensor]
     ) -> tuple[dict[str, Any], Any]:
-        """What the model and the loss get; `call` gives what the model returns at some parameters for inputs.
+        """Return inputs of the model and targets of the loss; `call` runs the model at some parameters.
 
         Raises
         ------
@@ -285,7 +288,7 @@ class Labels:
             and the loss is no cross-entropy, or it takes labels and fails with them.
         """
         inputs = dict(inputs)
-        # what an encoder and decoder makes of the labels if it is given them
+        # an encoder-decoder model makes these from the labels if it gets them
         started = getattr(self._model, "prepare_decoder_input_ids_from_labels", None)
         if started is not None and not any(name.startswith("decoder_input") for name in inputs):
             inputs["decoder_input_ids"] = started(labels)
@@ -301,10 +304,10 @@ class Labels:
                 f"loss must be a cross-entropy of torch where the model moves labels by one position, got {name};"
                 " give pairs (inputs, targets), moved"
             )
-        return inputs, _moved(labels, getattr(self._loss, "ignore_index", IGNORED))
+        return inputs, _shift_left(labels, getattr(self._loss, "ignore_index", IGNORED))
 
     def moves(self, inputs: dict[str, Any], labels: Tensor, call: Call, leaves: Sequence[Tensor]) -> bool:
-        """Whether the model moves labels (N, T); False if they are not those of its positions.
+        """Return whether the model shifts labels (N, T); False if they are not one for each position.
 
         Raises
         ------
@@ -317,9 +320,9 @@ class Labels:
         inputs, labels = window(inputs, one), labels[one]
         away = list[Tensor]()
         for p in leaves:
-            size = float(p.detach().square().mean().sqrt()) or 1.0  # typical entry, and 1 of one that is zero
-            away.append(p.detach() + _AWAY * size * normal(p, seed=1))
-        with as_found(self._model, training=False), torch.no_grad():
+            size = float(p.detach().square().mean().sqrt()) or 1.0  # typical entry, or 1 if all are zero
+            away.append(p.detach() + _DISTANCE * size * normal(p, seed=1))
+        with preserve_state(self._model, training=False), torch.no_grad():
             logits = self._form.read(call(away, inputs))
             if logits.shape[:-1] != labels.shape:
                 return False
@@ -329,9 +332,9 @@ class Labels:
             if own is None:
                 return False
             flat = logits.flatten(0, 1).float()
-            both = (_moved(labels, IGNORED).flatten(), labels.flatten())
+            both = (_shift_left(labels, IGNORED).flatten(), labels.flatten())
             losses = [float(functional.cross_entropy(flat, each, ignore_index=IGNORED)) for each in both]
-        found = _fitting(own, losses)
+        found = _matching_losses(own, losses)
         if sum(found) != 1:
             raise ValueError(
                 "labels must be those of a model whose own loss is the cross-entropy of its logits with them, moved"
@@ -341,7 +344,7 @@ class Labels:
         return found[0]
 
     def _own_loss(self, call: Call, leaves: Sequence[Tensor], given: dict[str, Any]) -> float | None:
-        """None of a model that takes no labels, or gives no loss for them."""
+        """Return the model's own loss; None if it takes no labels or returns no loss."""
         if self._model is not None:
             try:
                 arguments(self._model, given)
@@ -349,8 +352,8 @@ class Labels:
                 return None
         try:
             found = call(leaves, given)
-        except Exception as error:  # code of others
-            # of a part that it hands them on to
+        except Exception as error:
+            # a part that the model passes its keywords to may not take labels
             if isinstance(error, TypeError) and "unexpected keyword argument 'labels'" in str(error):
                 return None
             raise ValueError(
@@ -362,7 +365,7 @@ class Labels:
 
 
 def movable(labels: Any) -> bool:
-    """Whether they are whole numbers (N, T), one of each position of a sequence."""
+    """Return whether labels are whole numbers (N, T), one for each position of a sequence."""
     return (
         isinstance(labels, Tensor)
         and labels.ndim == 2
@@ -371,27 +374,27 @@ def movable(labels: Any) -> bool:
     )
 
 
-def _moved(labels: Tensor, ignored: int) -> Tensor:
-    """One position to the left.
+def _shift_left(labels: Tensor, ignored: int) -> Tensor:
+    """Shift labels by one position to the left.
 
     Examples
     --------
-    >>> _moved(torch.tensor([[1, 2, 3]]), -100)
+    >>> _shift_left(torch.tensor([[1, 2, 3]]), -100)
     tensor([[   2,    3, -100]])
     """
     return functional.pad(labels[:, 1:], (0, 1), value=ignored)
 
 
-def _fitting(own: float, losses: Sequence[float]) -> list[bool]:
-    """Which of two losses are a model's own: of two that hardly differ, as in a fresh network, the much closer one.
+def _matching_losses(own: float, losses: Sequence[float]) -> list[bool]:
+    """Return which of two losses equal a model's own; if they hardly differ, as in a fresh network, the closer one.
 
-    The mean over nothing is no number, as of a single position that is moved away.
+    A mean over no positions is NaN, as with a single label that is shifted away.
 
     Examples
     --------
-    >>> _fitting(4.0, [4.0, 5.0]), _fitting(4.0, [4.001, 4.0]), _fitting(4.0, [4.0, 4.0]), _fitting(4.0, [5.0, 6.0])
-    ([True, False], [False, True], [True, True], [False, False])
-    >>> _fitting(math.nan, [math.nan, 4.0])
+    >>> [_matching_losses(4.0, pair) for pair in ([4.0, 5.0], [4.001, 4.0], [4.0, 4.0], [5.0, 6.0])]
+    [[True, False], [False, True], [True, True], [False, False]]
+    >>> _matching_losses(math.nan, [math.nan, 4.0])
     [True, False]
     """
     if math.isnan(own):

@@ -1,9 +1,9 @@
 """Products with curvature through the head of a language model, by chunks of positions.
 
-The loss is a function of hidden states h and of the weights W of the head, l(h W'), and h is one of the parameters of
-the body. With J the derivative of h in the parameters, and of W in them, a product with the Gauss-Newton matrix goes
-through the layer in both directions, chunk by chunk, and through the body once; that with the Hessian has two parts
-more: the second derivatives of h weighted by the slope of the loss in h, and those that h and W have in common.
+The loss l(h W') is a function of the hidden states h and of the weights W of the head, and h is a function of the
+parameters of the body. A product with the Gauss-Newton matrix goes through the layer in both directions, chunk by
+chunk, and through the body once. A product with the Hessian has two more terms: the second derivatives of h weighted by
+the slope of the loss in h, and the mixed second derivatives of h and W.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from simulate.objectives.batches import Batch
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.heads import Head, Rows, rows_of
 from simulate.objectives.objective import Objective
-from simulate.objectives.output_curvature import Bend, SoftmaxCurvature, output_curvature
+from simulate.objectives.output_curvature import OutputHessian, SoftmaxCurvature, output_curvature
 from simulate.objectives.parameters import Leaves
 
 Matrix = Literal["hessian", "gauss_newton", "h_term", "fisher", "empirical_fisher"]
 
 _HELD = 4
-"""Times the logits, that what is kept of them from product to product takes at most."""
+"""Largest memory kept from product to product, as a multiple of that of the logits."""
 
 
 def head_product(
     objective: Objective, matrix: Matrix, head: Head, leaves: Leaves, batch: Batch
 ) -> Callable[[Leaves], Leaves]:
-    """Product of the part of a matrix that a batch adds, with a vector split like the parameters.
+    """Return the product of the part of a matrix that a batch adds with a vector split like the parameters.
 
     Parameters
     ----------
     matrix
-        As the functions of `simulate.operators`; of `fisher` the categorical one.
+        Named as the functions of `simulate.operators`; `fisher` is the categorical one.
     head
-        Of the objective.
+        Head of the objective's model.
     """
     hidden = head.hidden(objective, leaves, batch.inputs)
     weight, bias = head.own(objective, leaves)
@@ -48,28 +48,30 @@ def head_product(
     size = hidden.shape[0] * hidden.shape[1] * head.classes * hidden.element_size()
     places = head.places(objective, leaves)
 
-    def made() -> Iterator[_Chunk]:
+    def chunks() -> Iterator[_Chunk]:
         for rows in rows_of(objective, head, hidden.detach(), batch.targets):
             yield _Chunk(objective, rows, weight, bias, matrix)
 
-    kept = list(made()) if _memory.is_free(2 * _HELD * size, objective.device) else None
+    kept = list(chunks()) if _memory.is_free(2 * _HELD * size, objective.device) else None
     curved = matrix in ("hessian", "h_term")
     if curved:
-        steep = torch.cat([chunk.slope @ weight for chunk in kept or made()]).view_as(hidden).requires_grad_()
+        steep = (
+            torch.cat([chunk.slope @ weight for chunk in kept or chunks()]).view_as(hidden).requires_grad_()
+        )
     else:
         steep = hidden.new_zeros(()).expand_as(hidden).requires_grad_()
-    pulled = slopes(hidden, leaves, steep, again=True)
+    back_to_body = slopes(hidden, leaves, steep, again=True)
 
     def product(vector: Leaves) -> Leaves:
-        change, *second = slopes(pulled, (steep, *leaves) if curved else steep, vector)
+        change, *second = slopes(back_to_body, (steep, *leaves) if curved else steep, vector)
         own = [None if place is None else vector[place] for place in places]
-        shares = _shares(objective, kept or made(), change, own) if matrix == "empirical_fisher" else None
+        shares = _shares(objective, kept or chunks(), change, own) if matrix == "empirical_fisher" else None
         back = torch.empty_like(hidden, requires_grad=False).flatten(0, 1)
         free = zip((weight, bias), places, strict=True)
         added = [None if p is None or place is None else torch.zeros_like(p) for p, place in free]
-        for chunk in kept or made():
+        for chunk in kept or chunks():
             moved = change.flatten(0, 1)[chunk.rows.place]
-            back[chunk.rows.place] = chunk.pulled(moved, own, shares, added)
+            back[chunk.rows.place] = chunk.pull_back(moved, own, shares, added)
         found = list(slopes(hidden, leaves, back.view_as(hidden)))
         for i, part in (*enumerate(second), *zip(places, added, strict=True)):
             if i is not None and part is not None:
@@ -80,7 +82,7 @@ def head_product(
 
 
 class _Chunk:
-    """Some positions: what the loss has there."""
+    """Derivatives of the loss in the logits of some positions."""
 
     def __init__(
         self, objective: Objective, rows: Rows, weight: Tensor, bias: Tensor | None, matrix: Matrix
@@ -91,20 +93,20 @@ class _Chunk:
         return functional.linear(self.rows.hidden, self.weight, self.bias)
 
     def change(self, hidden: Tensor, own: Sequence[Tensor | None]) -> Tensor:
-        """Of the logits, along a change of the hidden states and of the layer's own parameters."""
+        """Return the change of the logits for a change of the hidden states and of the layer's parameters."""
         found = functional.linear(hidden, self.weight)
         if own[0] is not None:
             found = found.addmm_(self.rows.hidden, own[0].mT)
         return found if own[1] is None else found.add_(own[1])
 
     @cached_property
-    def bend(self) -> Bend:
+    def output_hessian(self) -> OutputHessian:
         """Second derivative of the loss in the logits."""
         if self.matrix == "fisher":
             return SoftmaxCurvature(self.logits(), self.objective.share)
         if self.rows.batch.factor:
             return output_curvature(self.objective, self.logits(), self.rows.batch)
-        return torch.zeros_like  # of ignored positions alone
+        return torch.zeros_like  # all positions are ignored
 
     @cached_property
     def slope(self) -> Tensor:
@@ -115,23 +117,23 @@ class _Chunk:
         with torch.enable_grad():
             return torch.autograd.grad(self.objective.loss(free, self.rows.batch), free)[0]
 
-    def pulled(
+    def pull_back(
         self,
         change: Tensor,
         own: Sequence[Tensor | None],
         shares: Tensor | None,
         added: Sequence[Tensor | None],
     ) -> Tensor:
-        """What goes back into the hidden states for a change of them; what goes into weight and bias is added there."""
+        """Return the product in the hidden states for a change of them; add those in weight and bias to `added`."""
         back, (weight, bias) = torch.zeros_like(change), added
         if self.matrix != "h_term":
             part = None if shares is None else shares[self.rows.place, None]
-            bent = self.bend(self.change(change, own)) if part is None else self.slope * part
-            back.addmm_(bent, self.weight)
+            weighted = self.output_hessian(self.change(change, own)) if part is None else self.slope * part
+            back.addmm_(weighted, self.weight)
             if weight is not None:
-                weight.addmm_(bent.mT, self.rows.hidden)
+                weight.addmm_(weighted.mT, self.rows.hidden)
             if bias is not None:
-                bias += bent.sum(0)
+                bias += weighted.sum(0)
         if self.matrix in ("hessian", "h_term"):
             slope = self.slope
             if weight is not None:
@@ -144,7 +146,7 @@ class _Chunk:
 def _shares(
     objective: Objective, chunks: Iterable[_Chunk], change: Tensor, own: Sequence[Tensor | None]
 ) -> Tensor:
-    """For every position, the product of the gradient of its sample with the vector, over the share of a sample."""
+    """Return, for every position, the gradient of its sample times the vector, divided by the share of a sample."""
     flat = change.flatten(0, 1)
     each = torch.cat([(c.slope * c.change(flat[c.rows.place], own)).sum(1) for c in chunks])
     samples = each.view(change.shape[:2]).sum(1, keepdim=True)

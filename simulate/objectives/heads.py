@@ -1,12 +1,12 @@
-"""The last layer of a language model apart from its body: logits of a few positions at a time, never all at once.
+"""The head of a language model, separated from its body: logits of a few positions at a time, never all at once.
 
-Logits (N, T, V) over a vocabulary take more memory than all else together, though each position has a part of the loss
-of its own. Where they are what a linear layer makes of hidden states (N, T, d), that layer is taken out of the model:
-the body gives the hidden states, and loss and derivatives go through the layer in chunks of positions. Nothing is left
-out and nothing approximated; sums over positions come in another order.
+Logits (N, T, V) over a vocabulary take more memory than everything else, but the loss is a sum over positions. If a
+linear layer computes them from hidden states (N, T, d), it is taken out of the model: the body gives the hidden states,
+and loss and derivatives go through the layer in chunks of positions. The result is exact; only the order of sums over
+positions changes.
 
-Whether a model is such a one is asked of itself, by one sample: what it returns must be what the layer gave, and
-without the layer it must return what the layer was given.
+One sample tells whether a model has this form: it must return the layer's output, and without the layer it must return
+the layer's input.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from torch.nn import functional
 
 from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import alike, slopes
-from simulate.objectives.soundness import Asked, hooked
+from simulate.objectives.soundness import ObjectiveLike, hooked
 
 LARGE = 1 << 21
-"""Logits of one sample from which on they are taken in chunks."""
+"""Number of logits of one sample from which on they are computed in chunks."""
 
 AT_ONCE = 1 << 21
-"""Logits of a chunk."""
+"""Number of logits in a chunk."""
 
-_FEW = 1 << 20
-"""Logits of one sample that questions are put to."""
+_TEST_LOGITS = 1 << 20
+"""Number of logits of one sample in a test of the model."""
 
 
 class Head(NamedTuple):
@@ -39,9 +39,9 @@ class Head(NamedTuple):
     Attributes
     ----------
     path
-        Of the layer in the model.
+        Name of the layer in the model.
     positions, classes
-        T and V of the sample that was asked.
+        T and V of the sample that it was found with.
     """
 
     layer: nn.Linear
@@ -49,21 +49,21 @@ class Head(NamedTuple):
     positions: int
     classes: int
 
-    def own(self, objective: Asked, leaves: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
-        """Weight and bias of the layer for these parameters."""
+    def own(self, objective: ObjectiveLike, leaves: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+        """Return weight and bias of the layer for these parameters."""
         state = objective.state(leaves)
         weight, bias = (
             state.get(f"{self.path}.{name}" if self.path else name) for name in ("weight", "bias")
         )
         return weight, bias
 
-    def places(self, objective: Asked, leaves: Sequence[Tensor]) -> list[int | None]:
-        """Where those stand among the parameters; None for what is fixed, or not there."""
+    def places(self, objective: ObjectiveLike, leaves: Sequence[Tensor]) -> list[int | None]:
+        """Return the places of weight and bias among the parameters; None if fixed or absent."""
         own = self.own(objective, leaves)
         return [next((i for i, leaf in enumerate(leaves) if leaf is part), None) for part in own]
 
-    def hidden(self, objective: Asked, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """What the layer is given, (N, T, d): what the model returns where that goes through."""
+    def hidden(self, objective: ObjectiveLike, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """Return the input of the layer, (N, T, d): the output of the model with the layer replaced by the identity."""
         layer: Any = self.layer
         layer.forward = lambda hidden: hidden
         try:
@@ -73,7 +73,7 @@ class Head(NamedTuple):
 
 
 def by_positions(loss: Any, reduction: str) -> bool:
-    """Whether a loss adds up over positions as the objective does: the cross-entropy of torch, as it was built.
+    """Return whether a loss is a sum or mean over positions: torch's own cross-entropy with the given reduction.
 
     Examples
     --------
@@ -86,10 +86,10 @@ def by_positions(loss: Any, reduction: str) -> bool:
     return own and loss.reduction == reduction
 
 
-def head_of(objective: Asked, inputs: Any) -> Head | None:
-    """The head of the model, asked by one sample; None if it has none that can be taken out, or few logits.
+def head_of(objective: ObjectiveLike, inputs: Any) -> Head | None:
+    """Return the head of the model, found with one sample; None if none can be taken out, or there are few logits.
 
-    To be used within `parametric.as_found`.
+    Call it within `preserve_state`.
     """
     if objective.model is None:
         return None
@@ -117,7 +117,7 @@ def head_of(objective: Asked, inputs: Any) -> Head | None:
             same = torch.equal(head.hidden(objective, leaves, inputs), hidden)
             again = functional.linear(hidden, *head.own(objective, leaves))
             return head if same and alike(again, outputs) else None
-        except Exception:  # code of others, that looks at the layer in a way of its own
+        except Exception:  # user code may not work with the layer replaced
             return None
 
 
@@ -127,7 +127,7 @@ class Rows(NamedTuple):
     Attributes
     ----------
     place
-        Which positions, of all samples one after the other.
+        Slice of the positions, all samples one after the other.
     """
 
     place: slice
@@ -135,15 +135,15 @@ class Rows(NamedTuple):
     batch: Batch
 
 
-def rows_of(objective: Asked, head: Head, hidden: Tensor, targets: Tensor) -> Iterator[Rows]:
-    """All positions of a batch in chunks."""
+def rows_of(objective: ObjectiveLike, head: Head, hidden: Tensor, targets: Tensor) -> Iterator[Rows]:
+    """Yield all positions of a batch in chunks."""
     flat, labels = hidden.flatten(0, 1), targets.reshape(-1)
     for place in cuts(len(flat), max(1, AT_ONCE // head.classes)):
         yield Rows(place, flat[place], objective.weighed(None, labels[place]))
 
 
-def by_chunks(objective: Asked, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
-    """Part of the loss that a batch adds and, where gradients are recorded, its gradient; by chunks of positions."""
+def by_chunks(objective: ObjectiveLike, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
+    """Return the term of a batch in the loss and, if gradients are recorded, its gradient, by chunks of positions."""
     leaves, differentiate = objective.leaves(), torch.is_grad_enabled()
     hidden = head.hidden(objective, leaves, batch.inputs)
     own = [
@@ -154,7 +154,7 @@ def by_chunks(objective: Asked, head: Head, batch: Batch) -> tuple[float, Sequen
     value, steep = 0.0, torch.zeros_like(hidden).flatten(0, 1)
     found = [torch.zeros_like(part) for part in free]
     for rows in rows_of(objective, head, hidden.detach(), batch.targets):
-        if not rows.batch.factor:  # the mean over nothing is no number
+        if not rows.batch.factor:  # the mean over no samples is NaN
             continue
         states = rows.hidden.requires_grad_(differentiate)
         loss = objective.loss(functional.linear(states, free[0], own[1]), rows.batch)
@@ -172,27 +172,27 @@ def by_chunks(objective: Asked, head: Head, batch: Batch) -> tuple[float, Sequen
     return value, gradient
 
 
-class Few:
-    """An objective at a few positions of its samples: questions about model and loss are put to these."""
+class ChunkedObjective:
+    """An objective at a few positions of its samples, for tests of model and loss."""
 
     def __init__(self, objective: Any, head: Head) -> None:
         self._objective, self._head = objective, head
-        step = head.positions * head.classes // _FEW
+        step = head.positions * head.classes // _TEST_LOGITS
         self._at = slice(None, None, max(1, min(head.positions // 2, step)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._objective, name)
 
     def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """Logits there, classes along axis 1."""
+        """Return the logits at these positions, classes along axis 1."""
         hidden = self._head.hidden(self._objective, leaves, inputs)[:, self._at]
         return functional.linear(hidden, *self._head.own(self._objective, leaves)).movedim(-1, 1)
 
     def few(self, *, whole: bool = False) -> Batch:
-        """A few samples, with all of their inputs and some of their targets."""
+        """Return a few samples, with all of their inputs and the targets at these positions."""
         batch = self._objective.few(whole=whole)
         return batch._replace(targets=batch.targets[:, self._at])
 
     def pieces(self, pieces: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Samples with these targets."""
+        """Return the samples with the targets at these positions."""
         return [(inputs, targets[:, self._at]) for inputs, targets in pieces]

@@ -1,7 +1,7 @@
-"""Loss functions: by name or by default, what they average over, targets in their shape, and losses of whole batches.
+"""Loss functions: names and defaults, denominators of means, shapes of targets, and losses of whole batches.
 
-A loss is `loss(outputs, targets)`, as those of torch are, or `loss(model, batch)` where batches are no pairs or the
-loss needs all of a batch: see `BatchLoss`.
+A loss is `loss(outputs, targets)`, as in torch, or `loss(model, batch)` if batches are not pairs or the loss needs the
+whole batch: see `BatchLoss`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Loss = Callable[[Tensor, Any], Tensor]
 Count = Callable[[Any], float]
 
 IGNORED = -100
-"""Label that a cross-entropy of torch leaves out where nobody says another."""
+"""Label that torch's cross-entropy ignores by default."""
 
 LOSSES: Mapping[str, Callable[[], nn.Module]] = {
     "cross-entropy": nn.CrossEntropyLoss,
@@ -34,14 +34,14 @@ LOSSES: Mapping[str, Callable[[], nn.Module]] = {
 }
 
 _FUNCTIONS = (functional.cross_entropy, functional.nll_loss)
-"""Losses of classes that are no modules."""
+"""Losses of classes that are functions, not modules."""
 
 
 # --- by name, by default, of whole batches -----------------------------------------------------------------------
 
 
 def default_loss(targets: Any) -> nn.Module:
-    """Cross-entropy for whole numbers, squared error for floats.
+    """Return cross-entropy for integer targets, squared error for floats.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def default_loss(targets: Any) -> nn.Module:
 
 
 def named_loss(loss: Any) -> Any:
-    """The loss of this name; a function as it is.
+    """Return the loss of this name; return a function as it is.
 
     Raises
     ------
     ValueError
-        If it is neither.
+        If `loss` is neither.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def named_loss(loss: Any) -> Any:
 
 
 def require_order(call: str, model: Any, data: Any, loss: Any) -> None:
-    """Refuse a model, data or a loss in the place of another, with the call that is meant.
+    """Refuse model, data and loss in a wrong order, naming the intended call.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def loss_of(loss: Any, outputs: Tensor, targets: Any) -> Any:
     Raises
     ------
     ValueError
-        If it calls the outputs.
+        If the loss calls the outputs as a model.
 
     Examples
     --------
@@ -127,22 +127,22 @@ def loss_of(loss: Any, outputs: Tensor, targets: Any) -> Any:
 
 
 _MODEL_NAMES = ("model", "net", "network", "module")
-"""Names of a first argument that is the model."""
+"""Names by which the first argument of a loss is recognised as the model."""
 
 
 class BatchLoss:
     """A loss `function(model, batch)` as a function of the outputs of the model and of the batch.
 
-    The function is called twice for a batch: first to see what it calls the model with, then with the outputs in the
-    place of the model. So it must call the model once, take one tensor of what it returns, and reach the parameters
-    in no other way.
+    The function is called twice for a batch: first to find the arguments of the model, then with the outputs in place
+    of the model. So it must call the model once, use one tensor that the model returns, and not use the parameters in
+    any other way.
 
     Parameters
     ----------
     function
-        Gives one number for a model and a batch.
+        Returns one number for a model and a batch.
     model
-        The model, for what the function looks up in it.
+        The model, whose attributes the function may use.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class BatchLoss:
 
     @staticmethod
     def takes_model(loss: Any) -> bool:
-        """Whether the first argument of a function, or of a module, is the model, by its name or its annotation."""
+        """Return whether the first argument of a function or module is the model, by its name or annotation."""
         if loss is None or isinstance(loss, str | BatchLoss):
             return False
         try:
@@ -181,7 +181,7 @@ class BatchLoss:
         )
 
     def look_at(self, parts: Mapping[Any, Any], outputs: Tensor) -> None:
-        """Remember which of the parts that a model returns, by name or number, the loss is differentiated by."""
+        """Remember the name or number of the output that the loss is differentiated by."""
         self._field = next((name for name, part in parts.items() if part is outputs), None)
 
     def inputs(self, batch: Any) -> Any:
@@ -190,20 +190,20 @@ class BatchLoss:
         Raises
         ------
         ValueError
-            If the function returns without a call of the model, or calls it where no gradients are recorded.
+            If the function returns without calling the model, or calls it within no_grad.
         """
         try:
-            with torch.enable_grad(), _standing_in(self.__name__):
-                self.function(_Standing(self.model, _told), _by_attribute(batch))
+            with torch.enable_grad(), _explain_misuse(self.__name__):
+                self.function(_ModelStandIn(self.model, _raise_call), _by_attribute(batch))
         except _CalledError as call:
             return _as_inputs(self.model, *call.args)
         raise ValueError(f"loss must call the model, got {self.__name__} that returns without a call of it")
 
     def __call__(self, outputs: Tensor, batch: Any) -> Tensor:
-        """The loss of a batch for these outputs of the model."""
+        """Return the loss of a batch for these outputs of the model."""
         returned = outputs if self._field is None else _Returned(self._field, outputs)
-        model = _Standing(self.model, lambda *_: returned)
-        with _standing_in(self.__name__):
+        model = _ModelStandIn(self.model, lambda *_: returned)
+        with _explain_misuse(self.__name__):
             loss = self.function(model, _by_attribute(batch))
         if model.calls != 1:
             raise ValueError(
@@ -212,12 +212,12 @@ class BatchLoss:
         return loss
 
     def pairs(self, data: Any, like: Tensor) -> Iterable[tuple[Any, Any]]:
-        """Batches as pairs: what goes into the model, and the batch; on the device and in the type of a tensor."""
+        """Return batches as pairs (inputs of the model, batch), on the device and in the type of `like`."""
         return _Pairs(data, self, like)
 
 
 class _Pairs:
-    """Pairs that are made anew at every pass."""
+    """Iterable of pairs that are computed again in every pass."""
 
     def __init__(self, data: Any, loss: BatchLoss, like: Tensor) -> None:
         self.data, self._loss, self._like = data, loss, like
@@ -229,7 +229,7 @@ class _Pairs:
         for place, item in enumerate(self.data):
             batch = placed(item, self._like)
             inputs = placed(self._loss.inputs(batch), self._like)
-            # noise would be one draw that is held fixed: two calls in a row draw differently
+            # noise in the inputs would be frozen to one draw, so two calls are compared to refuse it
             if not place and not _equal(inputs, placed(self._loss.inputs(batch), self._like)):
                 raise ValueError(
                     "loss must call the model with the same inputs each time, got others at a second call: draw what"
@@ -244,10 +244,10 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 class _CalledError(BaseException):
-    """A call of the model; not an `Exception`, which the function may catch."""
+    """Carries the arguments of a call of the model; not an `Exception`, which the function may catch."""
 
 
-class _Standing:
+class _ModelStandIn:
     """Stand-in for a model that is passed to a loss function; its attributes are those of the model."""
 
     def __init__(self, model: nn.Module, answer: Callable[..., Any]) -> None:
@@ -261,19 +261,19 @@ class _Standing:
         return self._answer(args, keywords)
 
 
-def _told(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def _raise_call(args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     if not torch.is_grad_enabled():
         raise ValueError("loss must call the model where gradients are recorded, got a call within no_grad")
     raise _CalledError(args, keywords)
 
 
 @contextmanager
-def _standing_in(name: str) -> Iterator[None]:
-    """Say what a function may do with the model, where it does something else with what stands in its place."""
+def _explain_misuse(name: str) -> Iterator[None]:
+    """Explain an error of a function that uses the stand-in other than by calling it."""
     try:
         yield
     except TypeError as error:
-        if _Standing.__name__ not in str(error):
+        if _ModelStandIn.__name__ not in str(error):
             raise
         raise ValueError(
             f"loss must call the model and use it in no other way, got {name} that does: {error}; if it is a function"
@@ -282,7 +282,7 @@ def _standing_in(name: str) -> Iterator[None]:
 
 
 class _Returned:
-    """Stand-in for several outputs of a model: one is known, the others would silently be constants."""
+    """Stand-in for several outputs of a model: only one is given, since the others would silently be constants."""
 
     def __init__(self, field: str | int, outputs: Tensor) -> None:
         self._field, self._outputs = field, outputs
@@ -305,7 +305,7 @@ class _Returned:
 
 
 class _ByAttribute(dict[str, Any]):
-    """A mapping whose entries are attributes too, as in a batch of transformers."""
+    """A mapping whose entries are also attributes, as in a batch of transformers."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -334,11 +334,11 @@ def _as_inputs(model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]
     return args[0] if len(args) == 1 and not isinstance(args[0], tuple) else args
 
 
-# --- what a mean is over -----------------------------------------------------------------------------------------
+# --- denominators of means ----------------------------------------------------------------------------------------
 
 
 def reduction_of(loss: Loss, reduction: str | None) -> str:
-    """Mean or sum, as asked for, or else as the loss function says.
+    """Return "mean" or "sum": the given reduction, else that of the loss function.
 
     Raises
     ------
@@ -346,7 +346,7 @@ def reduction_of(loss: Loss, reduction: str | None) -> str:
         If it is neither.
     """
     found = getattr(loss, "reduction", "mean") if reduction is None else reduction
-    # what torch calls the mean over samples, of a divergence
+    # torch's name for the mean over samples of a divergence
     found = "mean" if found == "batchmean" else found
     if found not in ("mean", "sum"):
         raise ValueError(f"reduction must be one of mean, sum, got {found!r}")
@@ -354,7 +354,7 @@ def reduction_of(loss: Loss, reduction: str | None) -> str:
 
 
 def of_classes(loss: Loss) -> bool:
-    """Whether it is a cross-entropy or a log-likelihood of torch.
+    """Return whether a loss is torch's cross-entropy or log-likelihood.
 
     Examples
     --------
@@ -371,11 +371,11 @@ _BY_ELEMENT = (
     (nn.HuberLoss, functional.huber_loss),
     (nn.BCEWithLogitsLoss, functional.binary_cross_entropy_with_logits),
 )
-"""Losses that compare outputs with targets element by element, and would spread one of them over the other."""
+"""Losses that compare outputs with targets element by element, and would broadcast one over the other."""
 
 
 def by_element(loss: Loss) -> bool:
-    """Whether it is a loss of torch that compares outputs with targets of the same shape.
+    """Return whether a loss is one of torch's that compares outputs with targets of the same shape.
 
     Examples
     --------
@@ -385,7 +385,7 @@ def by_element(loss: Loss) -> bool:
     return any(isinstance(loss, kind) or loss is function for kind, function in _BY_ELEMENT)
 
 
-def counted_by(loss: Loss) -> Count:
+def mean_denominator(loss: Loss) -> Count:
     """Return the denominator of the mean over a batch, up to a constant factor."""
     if not of_classes(loss):
         return rows
@@ -409,7 +409,7 @@ def counted_by(loss: Loss) -> Count:
 
 
 def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.dtype) -> Tensor:
-    """The targets as a loss of torch wants them for outputs of this shape; as they are for other functions."""
+    """Return targets in the shape and type that a torch loss needs for these outputs; unchanged for other losses."""
     if targets.is_floating_point() and not bool(targets.isfinite().all()):
         raise ValueError("targets must be finite, got NaN or infinity")
     if isinstance(loss, nn.CrossEntropyLoss):
@@ -424,7 +424,7 @@ def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.d
 
 
 def _hint(targets: Tensor, outputs: tuple[int, ...]) -> str:
-    """For what may have been meant as classes."""
+    """Return advice for targets that may have been meant as classes; empty for others."""
     alike = tuple(targets.shape[1:]) == outputs[1:] and bool((targets == targets.round()).all())
     return "; if they are classes, save them as integers and take cross-entropy" * alike
 
@@ -449,7 +449,7 @@ def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tenso
 
 
 def shaped(targets: Tensor, shape: tuple[int, ...], hint: str = "") -> Tensor:
-    """The targets in this shape for each sample, but for axes of length 1: torch would spread those over others."""
+    """Reshape targets if only axes of length 1 differ, which torch would broadcast; refuse other shapes."""
     own = tuple(targets.shape[1:])
     if [n for n in own if n != 1] != [n for n in shape if n != 1]:
         raise ValueError(f"targets must be of shape {shape} each for what the model returns, got {own}{hint}")

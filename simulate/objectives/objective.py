@@ -1,4 +1,4 @@
-"""An objective: a model, its loss and its data as one function of the parameters, as `simulate.objectives` says."""
+"""Objectives: a model, its loss and its data as one function of the parameters, see `simulate.objectives`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from simulate.objectives import soundness
 from simulate.objectives.additivity import (
     UNKNOWN,
     all_coupling,
-    few_samples,
     gives_sum,
     kept_answers,
     model_mixing,
     of_one,
     rows_apart,
+    shared_probe_batch,
 )
 from simulate.objectives.batches import (
     Batch,
@@ -44,16 +44,16 @@ from simulate.objectives.batches import (
 )
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.forms import Form, Labels, asked_form, picked, returned_parts
-from simulate.objectives.heads import Few, Head, by_chunks, by_positions, head_of
+from simulate.objectives.heads import ChunkedObjective, Head, by_chunks, by_positions, head_of
 from simulate.objectives.losses import (
     BatchLoss,
     Count,
     Loss,
     Reduction,
     by_element,
-    counted_by,
     default_loss,
     loss_of,
+    mean_denominator,
     named_loss,
     reduction_of,
     require_order,
@@ -69,7 +69,7 @@ from simulate.objectives.parameters import (
     unwrapped,
 )
 from simulate.objectives.ranks import Ranks
-from simulate.objectives.restoring import as_found, in_mode
+from simulate.objectives.restoring import in_mode, preserve_state
 
 __all__ = ["Objective", "Reduction", "require_objective"]
 
@@ -81,7 +81,7 @@ class Objective:
     ----------
     model
         A module, or a function of a sequence of parameters and of inputs. What it returns is a tensor, or has one, see
-        `field`. How inputs go into a module, and where classes of a language model lie, is told in
+        `field`. For the arguments of a module, and the axis of classes of a language model, see
         `simulate.objectives.forms`. Parameters of half precision are measured in single precision; of a model that is
         compiled, the module inside, and its compiled parts as they were written.
     data
@@ -158,7 +158,9 @@ class Objective:
     ) -> None:
         self.ranks = Ranks(group)
         if training and self.ranks.several:
-            raise ValueError("training must be False with a group: what is drawn is drawn in one process")
+            raise ValueError(
+                "training must be False with a group: random draws would differ between processes"
+            )
         if isinstance(model, Objective):
             raise ValueError("model must be a module or a function, got an Objective: use it as it is")
         require_order("Objective", model, data, loss)
@@ -169,47 +171,52 @@ class Objective:
             if isinstance(data, str | os.PathLike):
 
                 def run(inputs: Tensor) -> None:
-                    with as_found(self.model, training), torch.no_grad():
+                    with preserve_state(self.model, training), torch.no_grad():
                         found.call(found.parameters, placed(inputs, found.parameters[0]))
 
                 data = named_data(data, run)
-            self._named = loss is not None
+            self._explicit_loss = loss is not None
             data, loss = self._with_loss(model, data, loss, found.parameters[0], chunk)
             self.reduction = reduction_of(loss, reduction)
-            self._copy(found)
-            self.form, self._looked = Form(field), False
+            self._set_parameters(found)
+            self.form, self._inspected = Form(field), False
             self._shape: tuple[int, ...] | None = None
             self._head: Head | None = None
             self._runs_again: bool | None = None
             self._unchanged, self.takes_few = False, True
             self.recordable: dict[str, bool] = {}
             self.training, self.criterion = training, loss
-            self._count, self._counted = counted_by(loss) if count is None else count, count is not None
+            self._count, self._custom_count = (
+                mean_denominator(loss) if count is None else count,
+                count is not None,
+            )
             self.answers: dict[str, Any] = {}
-            self.shapes = tuple(p.shape for p in self._own)
-            self.dtype, self.device = self._own[0].dtype, self._own[0].device
-            self._sizes = [p.numel() for p in self._own]
+            self.shapes = tuple(p.shape for p in self._parameters)
+            self.dtype, self.device = self._parameters[0].dtype, self._parameters[0].device
+            self._sizes = [p.numel() for p in self._parameters]
             self.dim = sum(self._sizes)
             self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
             if self._chunk is not None and training:
-                raise ValueError("chunk must be None in training mode, where samples may see each other")
+                raise ValueError(
+                    "chunk must be None in training mode, where samples of a batch may affect each other"
+                )
             self._labels = Labels(self.model, loss, field)
-            self._take(data)
+            self._set_data(data)
 
-    def _copy(self, found: Parametric) -> None:
+    def _set_parameters(self, found: Parametric) -> None:
         self.ranks.require_reachable(found.parameters[0].device)
         held = tuple(found.state(found.parameters).values()) or found.parameters
         self.ranks.require_same(parameters=(found.names, *held), reduction=(self.reduction,))
-        self.names, self._own = found.names, found.parameters
+        self.names, self._parameters = found.names, found.parameters
         self._call = advising(self.model, found.call)
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
-        self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
+        self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._parameters)
 
     def _with_loss(
         self, model: Any, data: Any, loss: Any, like: Tensor, chunk: int | None
     ) -> tuple[Any, Loss]:
-        """Data and loss as the rest has them: pairs (inputs, targets), and a function of outputs and targets."""
+        """Return data as pairs (inputs, targets), and the loss as a function of outputs and targets."""
         if BatchLoss.takes_model(loss):
             if not isinstance(model, nn.Module):
                 raise ValueError("model must be a module where loss takes (model, batch), got a function")
@@ -217,16 +224,16 @@ class Objective:
             return loss.pairs(repeatable([data] if is_batch(data) else data, chunk), like), loss
         if loss is not None:
             return data, named_loss(loss)
-        with self.ranks.together("a loss"), as_found(None, training=False):
+        with self.ranks.together("a loss"), preserve_state(None, training=False):
             data = repeatable(data, chunk)
             own = next((type(default_loss(pair(item)[1])) for item in data), None)
-            # a process of a group may hold no samples: it follows the others
+            # a process of a group may hold no samples: it takes the loss of the others
             found = next((kind for kind in self.ranks.gathered("a loss", own) if kind is not None), None)
         if found is None:
             raise ValueError("data must hold at least one sample, got none")
         return data, found()
 
-    def _take(self, data: Any) -> None:
+    def _set_data(self, data: Any) -> None:
         with self.ranks.together("the data"):
             self.data, self._tally = repeatable(data, self._chunk), None
             # a new dictionary: objectives on other data share the old one
@@ -236,7 +243,7 @@ class Objective:
                     "data must be batches in training mode, got single samples: give DataLoader(data, batch_size)"
                 )
             sizes, first = list[tuple[int, float]](), None
-            with as_found(self.model, self.training):
+            with preserve_state(self.model, self.training):
                 for inputs, targets in self.given():
                     first = first or (inputs, targets)
                     sizes.append((rows(targets), self._count(targets)))
@@ -248,29 +255,29 @@ class Objective:
         self.several, self._largest = sum(batches_of) > 1, max(batch_sizes, default=0)
         parts = (part.stop - part.start for n in batch_sizes for part in cuts(n, self._chunk or n))
         self.sizes = tuple(sorted(set(parts), reverse=True))
-        if self.rows and not self._looked:
+        if self.rows and not self._inspected:
             holder = next(rank for rank, count in enumerate(rows_of) if count)
             if first is not None:  # one sample, or all of a batch that cannot be cut
                 one = slice(0, 1) if cuttable(*first) else slice(None)
                 first = tuple(window(part, one) for part in first)
-            self._look(*of_one(self.ranks, holder, first, self._own[0]))
-            self._looked = True
+            self._inspect_outputs(*of_one(self.ranks, holder, first, self._parameters[0]))
+            self._inspected = True
         if not self.samples > 0:
             raise ValueError("data must hold at least one sample, got none")
 
-    def on(self, data: Any, *, alone: bool = False) -> Objective:
-        """The same loss on other data, at the same parameters; `alone` if each process of a group holds all of them."""
+    def with_data(self, data: Any, *, alone: bool = False) -> Objective:
+        """Return the same loss on other data; `alone` if each process of a group holds all of these data."""
         other = copy.copy(self)
         if alone:
             other.ranks = Ranks()
-        other._take(data)
+        other._set_data(data)
         return other
 
-    def renewed(self) -> Objective:
-        """The same loss on the same data, at the values that the module has now, as between two steps of training.
+    def at_current_parameters(self) -> Objective:
+        """Return the same loss on the same data at the module's current parameters, as between two training steps.
 
-        What model and loss were asked once is not asked again: neither `require_sound`, nor `coupling`, nor where the
-        parameters act.
+        The checks of model and loss are not repeated: neither `require_sound`, nor `coupling`, nor the search for the
+        layers in which the parameters act.
 
         Raises
         ------
@@ -284,20 +291,20 @@ class Objective:
         >>> _ = model.weight.data.fill_(1.0)
         >>> objective = Objective(model, (torch.ones(3, 1), torch.zeros(3, 1)), nn.MSELoss())
         >>> _ = model.weight.data.fill_(2.0)
-        >>> objective.value(), objective.renewed().value()
+        >>> objective.value(), objective.at_current_parameters().value()
         (1.0, 4.0)
         """
         if self.model is None:
             raise ValueError(
-                "model must be a module to be measured anew, got a function; build another objective"
+                "model must be a module to take its current parameters, got a function; build another objective"
             )
         other = copy.copy(self)
         with self.ranks.together("an objective"):
-            other._copy(parametric(self.model, list(self.names)))
+            other._set_parameters(parametric(self.model, list(self.names)))
         return other
 
     def doubled(self) -> Objective:
-        """The same loss in double precision, on the same data: of a copy of a module, or of a function itself.
+        """Return the same objective in double precision: a copy of a module, or the same function.
 
         Raises
         ------
@@ -306,8 +313,8 @@ class Objective:
         """
         other = copy.copy(self)
         other.model, other.criterion = doubled(self.model), doubled(self.criterion)
-        given: Any = [p.double() for p in self._own] if self.model is None else list(self.names)
-        other._copy(parametric(self._call if other.model is None else other.model, given))
+        given: Any = [p.double() for p in self._parameters] if self.model is None else list(self.names)
+        other._set_parameters(parametric(self._call if other.model is None else other.model, given))
         other.originals += self.originals
         other.dtype, other._head, other._tally = torch.float64, None, None
         other.recordable, other.answers = {}, kept_answers(self.answers)
@@ -315,7 +322,7 @@ class Objective:
 
     @property
     def shifted(self) -> bool:
-        """Whether labels that came in mappings were moved by one position, since the model's own loss does so.
+        """Whether labels from mappings were shifted by one position, as the model's own loss does.
 
         See `simulate.objectives.forms`.
         """
@@ -328,34 +335,33 @@ class Objective:
 
     @property
     def separable(self) -> bool:
-        """Whether the loss of a batch is the mean, or the sum, of that of any parts of it: nothing is `coupling`."""
+        """Whether the loss of a batch is the mean, or sum, of the losses of any parts of it: `coupling` is empty."""
         return not self.coupling
 
     @property
     def coupling(self) -> str:
-        """Why the loss of a batch is not that of its parts, in words; empty if it is.
+        """Reason why the loss of a batch does not split into losses of its parts; empty if it does.
 
-        Asked once, of at most 32 samples of the data, no more together than a pass takes: five forward passes of so
-        few, and one through the data to pick them. Then the model is asked about whole batches, see `mixing`; of other
-        data that have batches of other sizes it is asked again. In training mode nobody is asked: samples may see
-        each other.
+        Tested once on at most 32 samples, no more at a time than fit in one pass: five forward passes, and one pass
+        through the data to pick the samples. Whole batches are tested too, see `mixing`, and again for other data with
+        batches of other sizes. Nothing is tested in training mode, where samples of a batch may affect each other.
         """
         if self.training:
-            return "in training mode samples of a batch may see each other"
+            return "in training mode samples of a batch may affect each other"
         return all_coupling(self)
 
     @property
     def mixing(self) -> str:
         """Description of how the model mixes samples of a batch; empty if parts of it have the same outputs.
 
-        Asked once of each data, of batches of every size that a pass takes, at most four of them: for each three
-        forward passes, and one of a single sample. See `simulate.objectives.additivity` for what that leaves out.
+        Tested once for each data set, on batches of at most four of the sizes in use: three forward passes for each,
+        and one of a single sample. `simulate.objectives.additivity` says which models pass unseen.
         """
         return model_mixing(self)
 
     @property
     def apart(self) -> bool:
-        """Whether the model gives every sample the outputs that it has alone, as a row: nothing is `mixing` them.
+        """Whether every sample has the same row of outputs in a batch as alone: `mixing` is empty.
 
         Examples
         --------
@@ -367,58 +373,58 @@ class Objective:
 
     @property
     def pass_size(self) -> int:
-        """Samples that a pass takes at most, since more may not fit into memory."""
+        """Largest number of samples in one pass, since more may not fit into memory."""
         return self._largest if self._chunk is None else min(self._chunk, self._largest)
 
     def sums(self) -> bool:
-        """Whether the loss function gives the sum over the samples of a batch, though it is taken for their mean."""
+        """Return whether the loss function sums over the samples of a batch although it is declared a mean."""
         return gives_sum(self)
 
     @property
     def chunk(self) -> int | None:
-        """Most samples in one pass; None where batches are taken whole, as those of a loss that cannot be cut."""
+        """Most samples in one pass; None if batches are taken whole, say since their loss cannot be split."""
         cut = self._chunk is not None and self._largest > self._chunk
         return None if cut and not self.separable else self._chunk
 
     def weight(self, targets: Any) -> float:
-        """What the mean over a batch with these targets counts for."""
+        """Return the weight of a batch with these targets: the denominator of its mean, up to a constant factor."""
         return self._count(targets)
 
     def leaves(self) -> Leaves:
-        """The parameters, to be differentiated by; the same tensors each time."""
+        """Return the parameters as tensors that require gradients; the same tensors each time."""
         return self._leaves
 
     @property
     def runs_again(self) -> bool:
-        """Whether parts of the model run again in a backward pass, see `require_sound`."""
+        """Whether a backward pass calls parts of the model again, as checkpointing does; see `require_sound`."""
         if self._runs_again is None:
             with self.ranks.together("derivatives"):
                 self._runs_again = soundness.runs_again(self.at_few())
         return self._runs_again
 
     def require_sound(self) -> None:
-        """Refuse what makes derivatives wrong without a word; asked once, by all that takes derivatives too.
+        """Refuse models and losses whose derivatives are silently wrong; checked once, before any derivative.
 
         Raises
         ------
         ValueError
-            If torch's derivatives of the loss are not those of the loss, see `simulate.objectives.soundness`.
+            If torch's derivatives of the loss are wrong, see `simulate.objectives.soundness`.
         """
         _ = self.runs_again
 
     def disown(self, model: nn.Module) -> None:
-        """Refuse a loss that reaches for parameters of this module too, of which that of the objective is a copy."""
+        """Refuse also a loss that uses the parameters of this module, of which the objective's module is a copy."""
         known = dict(model.named_parameters())
         self.originals += tuple((name, known[name]) for name in self.names)
 
     @contextmanager
     def measured(self, *, draws: bool = True) -> Iterator[None]:
-        """While derivatives are taken, or graphs made for them: the model in its mode, and left as found afterwards.
+        """Put the model into its mode while derivatives are taken or graphs are built, and restore it afterwards.
 
         Parameters
         ----------
         draws
-            Whether anything may draw random numbers: then the states of the generators are put back.
+            Whether anything may draw random numbers: then the states of the generators are restored.
 
         Raises
         ------
@@ -426,41 +432,41 @@ class Objective:
             As `require_sound`.
         """
         again = self.runs_again
-        mode = as_found if draws else in_mode
+        mode = preserve_state if draws else in_mode
         with mode(self.model, self.training), self.standing(self._leaves, needed=again):
             yield
 
     def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
-        """Parameters in their places in the module for as long as it takes, if `needed`: see `parametric.standing`."""
+        """Put the parameters into the module for the duration of a context, if `needed`; see `parameters.in_place`."""
         if self.model is None or not needed:
             return nullcontext()
         return in_place(self.model, self.state(leaves))
 
     def few(self, *, whole: bool = False) -> Batch:
-        """A few samples of the first batch that has several, to try things on.
+        """Return a few samples of the first batch that has several, for tests of model and loss.
 
-        All of it if `whole`, in training mode, or where it cannot be cut. Whether the loss may be taken in parts is
-        not asked.
+        Return the whole batch if `whole`, in training mode, or if it cannot be cut. Whether the loss splits into parts
+        is not tested.
         """
-        return few_samples(self, whole=whole)
+        return shared_probe_batch(self, whole=whole)
 
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
-        """All data once, on the device of the parameters. To be used within `as_found`.
+        """Yield all data once, on the device of the parameters. Call it within `preserve_state`.
 
-        With `empty` also batches that add nothing to the loss, such as one of ignored classes alone.
+        With `empty`, also yield batches that add nothing to the loss, such as one of ignored classes only.
 
         Raises
         ------
         ValueError
-            If the data are not those of the first pass, or come in several batches that have no loss together; in a
-            group outside of what its processes put together.
+            If the data differ from those of the first pass, or come in several batches whose losses do not add up; in a
+            group, if called for a quantity that is not a sum over its processes.
         """
         if not self.ranks.inside:
             raise ValueError(
-                "group must be None for what is no sum over samples, got samples in several processes"
+                "group must be None for a quantity that is not a sum over samples, got samples in several processes"
             )
-        # data in several batches have no loss of their own but the mean of those of the batches
-        if self.several and not (self.training or self._counted) and self.coupling not in ("", UNKNOWN):
+        # several batches can only be combined by the mean of their losses, which is wrong where samples are coupled
+        if self.several and not (self.training or self._custom_count) and self.coupling not in ("", UNKNOWN):
             raise ValueError(
                 f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
                 f" another: {self.coupling}; pass all samples as one batch"
@@ -471,17 +477,17 @@ class Objective:
                 cut = count > part.stop - part.start
                 own = (window(inputs, part), window(targets, part)) if cut else (inputs, targets)
                 batch = self.weighed(*own)
-                if batch.factor or empty:  # the mean over nothing is no number
+                if batch.factor or empty:  # the mean over no samples is NaN
                     yield batch
 
     def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """What the model gives for these parameters.
+        """Return the outputs of the model for these parameters.
 
         Raises
         ------
         ValueError
-            If there is no tensor or several, see `field`; or it is not connected to the parameters, where it is to be
-            differentiated by them.
+            If the model returns no tensor or several, see `field`, or outputs that do not depend on the parameters
+            although they are to be differentiated.
         """
         outputs = self.form.turned(self.returned(leaves, inputs))
         if outputs.is_complex():
@@ -490,24 +496,24 @@ class Objective:
             )
         if torch.is_grad_enabled() and not outputs.requires_grad and any(p.requires_grad for p in leaves):
             raise ValueError(
-                "model must give outputs that depend on the parameters, got others: look for no_grad and detach"
+                "model must give outputs that depend on the parameters, got constants: look for no_grad and detach"
             )
         return outputs
 
     def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """The tensor that the loss takes, its axes as the model gives them."""
+        """Return the tensor that the loss takes, with the axes in the model's order."""
         return picked(self._call(leaves, inputs), self.form.field)
 
     def head_of(self, batch: Batch) -> Head | None:
-        """The last layer, where the logits of a batch are taken in chunks of positions: see `objectives.heads`."""
+        """Return the last layer if the logits of a batch come in chunks of positions, see `objectives.heads`."""
         return self._head if isinstance(batch.targets, Tensor) and batch.targets.ndim == 2 else None
 
     def at_few(self) -> Any:
-        """Itself, or where there is a head at a few positions."""
-        return self if self._head is None else Few(self, self._head)
+        """Return this objective, or one at a few positions if the model has a language-model head."""
+        return self if self._head is None else ChunkedObjective(self, self._head)
 
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Part of the loss that this batch adds.
+        """Return the term of the loss that this batch adds.
 
         Raises
         ------
@@ -525,16 +531,16 @@ class Objective:
         return loss.reshape(()) * batch.factor
 
     def value(self) -> float:
-        """Loss of all data."""
+        """Return the loss of all data."""
         if not self._unchanged:
             with self.ranks.together("calls"), torch.no_grad():
                 soundness.require_unchanged(self.at_few())
             self._unchanged = True
-        with as_found(self.model, self.training), torch.no_grad():
+        with preserve_state(self.model, self.training), torch.no_grad():
             return self._pass()[0]
 
     def gradient(self) -> Tensor:
-        """Gradient of the loss of all data, (dim,).
+        """Return the gradient of the loss of all data, (dim,).
 
         Raises
         ------
@@ -550,22 +556,22 @@ class Objective:
         return found
 
     def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:
-        """Loss and gradient of all data, two times in a row: what draws at random draws anew for the second."""
+        """Return loss and gradient of all data, computed twice with new random draws in the second pass."""
         with self.measured(), torch.enable_grad():
             return self._pass(), self._pass()
 
     def flat(self, tensors: Sequence[Tensor]) -> Tensor:
-        """One vector (dim,) of tensors shaped like the parameters."""
+        """Return tensors shaped like the parameters as one vector (dim,)."""
         return torch.cat([t.reshape(-1) for t in tensors])
 
     def split(self, vector: Tensor) -> Leaves:
-        """Tensors shaped like the parameters of one vector (dim,), or with a first axis of several (k, dim)."""
+        """Return a vector (dim,) as tensors shaped like the parameters; a block (k, dim) adds a first axis."""
         # one call of torch, without the checks in Python around it, which take as long as a small product
         parts, first = vector.split_with_sizes(self._sizes, dim=-1), vector.shape[:-1]
         return tuple(part.view(first + shape) for part, shape in zip(parts, self.shapes, strict=True))
 
     def blocks(self) -> Mapping[str, slice]:
-        """Where each parameter stands in a vector (dim,), by name."""
+        """Return the slice of each parameter in a vector (dim,), by name."""
         ends = itertools.accumulate(s.numel() for s in self.shapes)
         return {
             name: slice(end - s.numel(), end)
@@ -573,7 +579,7 @@ class Objective:
         }
 
     def _pass(self) -> tuple[float, Tensor]:
-        """Loss, and its gradient where gradients are recorded, else zeros."""
+        """Return the loss, and its gradient if gradients are recorded, else zeros."""
         value, total = 0.0, torch.zeros(self.dim, dtype=self.dtype, device=self.device)
         leaves = self.leaves()
         with self.ranks.together("a pass"):
@@ -589,21 +595,21 @@ class Objective:
         return self.ranks.sum(value), self.ranks.total(total) if torch.is_grad_enabled() else total
 
     def weighed(self, inputs: Any, targets: Any) -> Batch:
-        """A batch with its factor in the loss of all data."""
+        """Return a batch with its factor in the loss of all data."""
         factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
         return Batch(inputs, targets, factor)
 
     def given(self) -> Iterator[tuple[Any, Any]]:
-        """The batches as they are given, without empty ones."""
-        tally, loaded, like = Tally(), not isinstance(self.data, tuple | list), self._own[0]
+        """Yield the batches of the data, uncut and without empty ones."""
+        tally, loaded, like = Tally(), not isinstance(self.data, tuple | list), self._parameters[0]
         for item in bounded(self.data):
             first, second = pair(item)
             inputs, targets = placed(first, like), placed(second, like)
             if carries_labels(item):
-                inputs, targets = self._labels.parted(inputs, targets, self._call, self._own)
+                inputs, targets = self._labels.parted(inputs, targets, self._call, self._parameters)
             size = rows(targets)
             if not cuttable(inputs, targets):
-                # a list of inputs stands for several that a model takes, not for its samples
+                # a list of inputs means several arguments of the model, not a list of samples
                 if isinstance(first, list) and len(first) == size:
                     raise ValueError(
                         "inputs must be tensors with samples along the first axis,"
@@ -615,48 +621,48 @@ class Objective:
                         f"inputs and targets must be of one number of samples to be cut, got {got}"
                     )
             tally.add(inputs, targets, numbers=loaded)
-            if size:  # of an empty batch nothing is left
+            if size:  # an empty batch adds nothing
                 yield inputs, targets if self._shape is None else targets.reshape(size, *self._shape)
         self._tally = tally if self._tally is None else self._tally
         self._tally.require(tally)
 
-    def _look(self, inputs: Any, targets: Any) -> None:
-        """Ask one sample where the classes lie, and whether the last layer gives them."""
-        with self.ranks.together("outputs"), as_found(self.model, False):
+    def _inspect_outputs(self, inputs: Any, targets: Any) -> None:
+        """Call the model on one sample to find the axis of the classes, and whether its last layer gives the logits."""
+        with self.ranks.together("outputs"), preserve_state(self.model, False):
             self.form = asked_form(
-                lambda given: self._call(self._own, given),
+                lambda given: self._call(self._parameters, given),
                 inputs,
                 targets,
                 loss=self.criterion,
                 field=self.form.field,
             )
             if isinstance(self.criterion, BatchLoss):
-                found = self._call(self._own, inputs)
+                found = self._call(self._parameters, inputs)
                 self.criterion.look_at(returned_parts(found), picked(found, self.form.field))
             single = isinstance(targets, Tensor) and targets.numel() == len(targets)
             if single and by_element(self.criterion):
                 with torch.no_grad():
-                    shape = tuple(self.form.read(self._call(self._own, inputs)).shape[1:])
-                # who names the loss may mean one target for several outputs, of which torch warns
-                if shape != targets.shape[1:] and not (self._named and math.prod(shape) > 1):
+                    shape = tuple(self.form.read(self._call(self._parameters, inputs)).shape[1:])
+                # with an explicit loss, one target for several outputs may be meant; torch warns of it
+                if shape != targets.shape[1:] and not (self._explicit_loss and math.prod(shape) > 1):
                     self._shape = tuple(shaped(targets, shape).shape[1:])
-            if self.form.last and not self._counted and by_positions(self.criterion, self.reduction):
+            if self.form.last and not self._custom_count and by_positions(self.criterion, self.reduction):
                 self._head = head_of(self, inputs)
 
     def __repr__(self) -> str:
-        """One line: model, number of parameters, number of samples, loss."""
+        """Return one line: model, number of parameters, number of samples, loss."""
         model = "a function" if self.model is None else type(self.model).__name__
         loss = getattr(self.criterion, "__name__", type(self.criterion).__name__)
         return f"Objective({model}, P = {self.dim}, N = {self.rows}, loss {loss})"
 
 
 def require_objective(call: str, objective: Any) -> None:
-    """Refuse a module, or whatever else, in the place of an `Objective`.
+    """Refuse anything but an `Objective`.
 
     Raises
     ------
     ValueError
-        With the call that is meant.
+        If it is something else, naming the intended call.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Second derivative of a loss in the outputs of a model, in products with changes of them.
+"""Products with the second derivative of a loss in the outputs of a model.
 
 | loss | its second derivative on one sample |
 |---|---|
@@ -7,8 +7,8 @@
 | `nn.MSELoss` | 2 a |
 | any other | by automatic differentiation of the loss |
 
-with a the weight of the sample, of its classes and of the mean. The first three are those of torch as they were built,
-with all of their options; what was hooked, derived or called in a way of its own is differentiated like any other.
+where a is the weight of the sample, of its classes and of the mean. The closed forms are for torch's own losses, with
+all of their options; a loss with hooks, a subclass or one called in an unusual way is differentiated like any other.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from simulate.objectives.derivatives import directional
 from simulate.objectives.objective import Objective
 from simulate.objectives.soundness import hooked
 
-Bend = Callable[[Tensor], Tensor]
+OutputHessian = Callable[[Tensor], Tensor]
 """Product of the second derivative with a change of the outputs of one batch."""
 
 _AT_ONCE = 1 << 18
-"""Numbers that are bent at a time: logits may be as large as all else together, and these stay in the cache."""
+"""Numbers per step of a product: logits may be as large as all else together, and this many stay in the cache."""
 
 _FUNCTIONS = (
     (functional.cross_entropy, nn.CrossEntropyLoss),
@@ -38,8 +38,8 @@ _FUNCTIONS = (
 )
 
 
-def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> Bend:
-    """That of the part of the loss that a batch adds, at these outputs.
+def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> OutputHessian:
+    """Return the second derivative, at these outputs, of the term of the loss that a batch adds.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> Ben
     outputs = outputs.detach()
     closed = closed_curvature(objective.criterion, outputs, batch)
     if closed is not None:
-        objective.loss(outputs, batch)  # which says what is wrong with the targets
+        objective.loss(outputs, batch)  # raises if the targets are wrong
         return closed()
     free = outputs.requires_grad_()
     (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
@@ -65,7 +65,7 @@ def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> Ben
 class SoftmaxCurvature:
     """Softmax covariance of every sample, weight (diag(p) - p p'), with classes along axis 1: products and factors.
 
-    Changes are taken relative to that of the likeliest class, so that no digits are lost where it is nearly certain.
+    Changes are taken relative to that of the most likely class, so that no digits are lost if it is nearly certain.
 
     Parameters
     ----------
@@ -86,25 +86,27 @@ class SoftmaxCurvature:
     """
 
     def __init__(self, logits: Tensor, weight: Tensor | float) -> None:
-        self._last = logits.movedim(1, -1).is_contiguous()  # classes side by side: all is done there
+        self._last = logits.movedim(
+            1, -1
+        ).is_contiguous()  # classes contiguous in memory: computed along the last axis
         moved = logits.movedim(1, -1) if self._last else logits
         self._axis = -1 if self._last else 1
         self._p, self._top = moved.softmax(self._axis), moved.argmax(self._axis, keepdim=True)
         self._weight = weight.movedim(1, -1) if isinstance(weight, Tensor) and self._last else weight
 
     def __call__(self, tangent: Tensor) -> Tensor:
-        """Product with a change of the logits."""
+        """Return the product with a change of the logits."""
         tangent = tangent.movedim(1, -1) if self._last else tangent
         if tangent.numel() <= _AT_ONCE:
-            found = self._bent(tangent, slice(None))
+            found = self._multiply(tangent, slice(None))
         else:
             found = torch.empty_like(self._p)
-            # so many samples at a time that they stay in the cache
+            # in slices that stay in the cache
             for rows in cuts(len(self._p), max(1, _AT_ONCE // max(1, self._p[0].numel()))):
-                found[rows] = self._bent(tangent[rows], rows)
+                found[rows] = self._multiply(tangent[rows], rows)
         return found.movedim(-1, 1) if self._last else found
 
-    def _bent(self, tangent: Tensor, rows: slice) -> Tensor:
+    def _multiply(self, tangent: Tensor, rows: slice) -> Tensor:
         scale = self._weight[rows] if isinstance(self._weight, Tensor) else self._weight
         change = tangent - tangent.gather(self._axis, self._top[rows])
         change = change - (self._p[rows] * change).sum(self._axis, keepdim=True)
@@ -113,8 +115,8 @@ class SoftmaxCurvature:
     def factors(self, part: slice) -> tuple[Tensor, Tensor]:
         """Return values (n, r) and vectors (n, m, r) with A = V diag(values) V' for some samples of m logits each.
 
-        V is triangular with the classes in the order of p, largest first: after k of them are eliminated what is left
-        is diag(p) - p p'/t with t the sum of the p that are left, all of it from sums of positive numbers.
+        V is triangular with the classes in descending order of p. After k of them are eliminated, the rest is
+        diag(p) - p p'/t, with t the sum of the remaining p; it needs sums of positive numbers only.
 
         References
         ----------
@@ -135,13 +137,13 @@ class SoftmaxCurvature:
         vectors = torch.zeros_like(vectors).scatter_(-2, order[..., None].expand_as(vectors), vectors)
         if p.shape[1] == 1:
             return values[:, 0], vectors[:, 0]
-        # every place has vectors of its own, zero at the others
+        # each place has its own vectors, zero at the other places
         apart = torch.diag_embed(vectors.movedim(1, -1)).permute(0, 1, 3, 4, 2)
         return values.flatten(1), apart.flatten(3).flatten(1, 2)
 
 
-def logistic_curvature(logits: Tensor, weight: Tensor | float) -> Bend:
-    """Variance of every bit, weight s (1 - s); `weight` is one number or broadcasts against the logits.
+def logistic_curvature(logits: Tensor, weight: Tensor | float) -> OutputHessian:
+    """Return the product with the diagonal weight s (1 - s), s the sigmoid; `weight` broadcasts against the logits.
 
     Examples
     --------
@@ -155,8 +157,8 @@ def logistic_curvature(logits: Tensor, weight: Tensor | float) -> Bend:
 # --- the losses of torch -----------------------------------------------------------------------------------------
 
 
-def closed_curvature(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
-    """Return what makes the closed form for a loss of torch; None where it is called in a way that torch alone knows.
+def closed_curvature(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[[], OutputHessian] | None:
+    """Return a function that builds the closed form for a loss of torch; None if the loss has none for this batch.
 
     Examples
     --------
@@ -165,7 +167,7 @@ def closed_curvature(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[
     >>> bend and bend()(torch.ones(2, 1)).tolist()
     [[1.0], [1.0]]
     """
-    # what is no function may have no hash
+    # by identity, since a callable object may have no hash
     loss = next((kind() for function, kind in _FUNCTIONS if criterion is function), criterion)
     kind = _CLOSED.get(type(loss))
     if kind is None or hooked(loss) or "forward" in vars(loss) or loss.reduction not in ("mean", "sum"):
@@ -177,7 +179,9 @@ def closed_curvature(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[
     return kind(loss, outputs, batch) if matching or kind is _cross_entropy else None
 
 
-def _cross_entropy(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
+def _cross_entropy(
+    loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch
+) -> Callable[[], OutputHessian] | None:
     targets = batch.targets
     if outputs.ndim < 2:
         return None
@@ -191,7 +195,7 @@ def _cross_entropy(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> 
 
 
 def _of_classes(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tensor | float:
-    """Weight of every sample and place, (N, 1, ...), from its class, or one number where it is the same for all."""
+    """Return the weight of every sample and place, (N, 1, ...), from its class; one number if all are equal."""
     kept = batch.targets != loss.ignore_index
     if loss.weight is None:
         each, count = kept.to(outputs.dtype), float(kept.sum())
@@ -200,7 +204,7 @@ def _of_classes(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Ten
         # smoothing spreads a share of the target over all classes, each with its weight
         spread = loss.label_smoothing * loss.weight.mean()
         each, count = (1 - loss.label_smoothing) * own + spread * kept, float(own.sum())
-    # of ignored classes alone nothing is left, whatever it is divided by
+    # with ignored classes only, all weights are zero, so that the denominator does not matter
     factor = batch.factor / (count or 1.0) if loss.reduction == "mean" else batch.factor
     if loss.weight is None and bool(kept.all()):
         return factor
@@ -208,7 +212,7 @@ def _of_classes(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Ten
 
 
 def _of_shares(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tensor:
-    """Weight of every sample and place, (N, 1, ...), from the shares of the classes."""
+    """Return the weight of every sample and place, (N, 1, ...), from the shares of the classes."""
     if loss.weight is None:
         own, mean = batch.targets.sum(1, keepdim=True), 1.0
     else:
@@ -219,8 +223,8 @@ def _of_shares(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tens
     return each * (batch.factor / places if loss.reduction == "mean" else batch.factor)
 
 
-def _binary(loss: nn.BCEWithLogitsLoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend]:
-    def bend() -> Bend:
+def _binary(loss: nn.BCEWithLogitsLoss, outputs: Tensor, batch: Batch) -> Callable[[], OutputHessian]:
+    def bend() -> OutputHessian:
         factor = batch.factor / outputs.numel() if loss.reduction == "mean" else batch.factor
         weight = factor if loss.weight is None else factor * loss.weight
         if loss.pos_weight is not None:
@@ -230,12 +234,12 @@ def _binary(loss: nn.BCEWithLogitsLoss, outputs: Tensor, batch: Batch) -> Callab
     return bend
 
 
-def _squares(loss: nn.MSELoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend]:
+def _squares(loss: nn.MSELoss, outputs: Tensor, batch: Batch) -> Callable[[], OutputHessian]:
     factor = 2 * (batch.factor / outputs.numel() if loss.reduction == "mean" else batch.factor)
     return lambda: lambda tangent: factor * tangent
 
 
-_CLOSED: dict[type, Callable[[Any, Tensor, Batch], Callable[[], Bend] | None]] = {
+_CLOSED: dict[type, Callable[[Any, Tensor, Batch], Callable[[], OutputHessian] | None]] = {
     nn.CrossEntropyLoss: _cross_entropy,
     nn.BCEWithLogitsLoss: _binary,
     nn.MSELoss: _squares,

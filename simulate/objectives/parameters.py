@@ -19,7 +19,7 @@ from simulate.objectives.forms import arguments
 HALVES = (torch.float16, torch.bfloat16)
 
 COMPILED = "_orig_mod."
-"""In the names of what torch.compile has wrapped, a model or part of one."""
+"""Prefix of parameter names in a model, or part of one, that torch.compile has wrapped."""
 
 
 Leaves = tuple[Tensor, ...]
@@ -28,7 +28,7 @@ State = Callable[[Sequence[Tensor]], Mapping[str, Tensor]]
 
 
 class Parametric(NamedTuple):
-    """Names and copies of parameters, and the outputs of a model as a function of them and of inputs.
+    """A model as a function of copies of its parameters and of inputs.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Parametric(NamedTuple):
     fixed
         Copies of the other parameters of a module, by name.
     state
-        What stands at each place of a module while it is called with some parameters; nothing for a function.
+        Returns the tensor at each place of a module when it is called with some parameters; empty for a function.
     """
 
     names: tuple[str, ...]
@@ -49,11 +49,11 @@ class Parametric(NamedTuple):
 
 
 def parametric(model: Any, parameters: Any = None) -> Parametric:
-    """A model as a function of the parameters of these names, see `objectives.Objective`.
+    """Return a model as a function of the named parameters, see `objectives.Objective`.
 
-    What is not named keeps the values it has now; buffers are copied for every call, since batch normalisation writes
-    into its own. What is of half precision, float16 or bfloat16, is copied into single precision, where products have
-    digits: the values are the same.
+    Other parameters keep their present values. Buffers are copied for every call, since batch normalisation writes into
+    them. Those in half precision, float16 or bfloat16, are copied into single precision, with the same values, since
+    products need more digits.
 
     Raises
     ------
@@ -87,13 +87,13 @@ def parametric(model: Any, parameters: Any = None) -> Parametric:
 
 def _of_module(model: nn.Module, parameters: Any) -> Parametric:
     require_ready(model)
-    names, known = _chosen(model, parameters), dict(model.named_parameters())
+    names, known = _select_names(model, parameters), dict(model.named_parameters())
     originals = tuple(known[n] for n in names)
     _require_own_memory(model, names)
     fixed = {name: _copy(p) for name, p in known.items() if name not in names}
     buffers = {name: _copy(b) for name, b in model.named_buffers()}
-    # where parameters and buffers stand, each place once, with the name of what stands there: left to itself
-    # `functional_call` fills the places of a module that has two names twice, and puts back what it had filled in
+    # each place of a parameter or buffer once, with the name of its tensor: by default `functional_call` fills a module
+    # that has two names twice, and then restores the wrong tensor
     every = {id(value): name for name, value in [*model.named_parameters(), *model.named_buffers()]}
     places = {
         f"{prefix}.{name}" if prefix else name: every[id(value)]
@@ -126,12 +126,12 @@ def _of_function(function: Any, parameters: Any) -> Parametric:
 
 
 def _copy(tensor: Tensor) -> Tensor:
-    """Its values in memory of their own, those of half precision in single precision."""
+    """Return a copy of a tensor, in single precision if it is in half precision."""
     return tensor.detach().to(torch.float32 if tensor.dtype in HALVES else tensor.dtype, copy=True)
 
 
 def unwrapped(model: Any) -> Any:
-    """The module inside of what `torch.compile` has made, which has no second derivatives; else the model itself.
+    """Return the module that `torch.compile` has wrapped, which has second derivatives; else the model itself.
 
     Examples
     --------
@@ -144,20 +144,20 @@ def unwrapped(model: Any) -> Any:
 
 @contextmanager
 def _plain_kernels() -> Iterator[None]:
-    """Without fused kernels that have no second derivative, as of attention, or a wrong one.
+    """Disable fused kernels that have no second derivative, as those of attention, or a wrong one.
 
-    What `torch.compile` has compiled, parts of a model or functions, runs as it was written.
+    Parts of a model or functions that `torch.compile` has compiled run uncompiled.
     """
     compiler, eager = sys.modules.get("torch._dynamo"), nullcontext()
     if compiler is not None:
-        stance = getattr(torch.compiler, "set_stance", None)  # younger than our lowest torch
+        stance = getattr(torch.compiler, "set_stance", None)  # newer than the oldest supported torch
         eager = compiler.config.patch(disable=True) if stance is None else stance("force_eager")
     with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm(), eager:
         yield
 
 
 class _PlainWeightNorm(TorchFunctionMode):
-    """Weight normalisation by its formula: the second derivative of torch's own takes the norms for constants."""
+    """Weight normalisation by its formula: torch's second derivative wrongly takes the norms for constants."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(func, "__name__", None) == "_weight_norm":
@@ -171,12 +171,12 @@ def _weight_norm(directions: Tensor, lengths: Tensor, dim: int = 0) -> Tensor:
 
 @contextmanager
 def in_place(model: nn.Module, state: Mapping[str, Tensor]) -> Iterator[None]:
-    """Parameters and buffers in their places for as long as it takes: for parts that a backward pass runs again.
+    """Put parameters and buffers into a module during a context, for parts that a backward pass runs again.
 
     Parameters
     ----------
     model
-        Left as found.
+        Restored afterwards.
     state
         As `Parametric.state` gives it.
     """
@@ -196,7 +196,7 @@ def in_place(model: nn.Module, state: Mapping[str, Tensor]) -> Iterator[None]:
             values[name] = value
 
 
-def _chosen(model: nn.Module, parameters: Any) -> tuple[str, ...]:
+def _select_names(model: nn.Module, parameters: Any) -> tuple[str, ...]:
     known = dict(model.named_parameters())
     if parameters is None:
         names = tuple(name for name, p in known.items() if p.requires_grad)
@@ -205,7 +205,7 @@ def _chosen(model: nn.Module, parameters: Any) -> tuple[str, ...]:
         return names
     wanted = [parameters] if isinstance(parameters, str) else list(parameters)
     wanted = [name.removeprefix(COMPILED) if isinstance(name, str) else name for name in wanted]
-    # one that is tied has several names, each of them its own
+    # a tied parameter has several names, any of which selects it
     everywhere = list(model.named_parameters(remove_duplicate=False))
     for name in wanted or [None]:
         if not any(_within(name, k) for k, _ in everywhere):
@@ -222,12 +222,12 @@ def _within(name: Any, parameter: str) -> bool:
 
 
 def require_ready(model: nn.Module) -> None:
-    """Refuse a module that has no values, or does not take others for them.
+    """Refuse a module without values, or one whose values cannot be replaced.
 
     Raises
     ------
     ValueError
-        If it is compiled, or one of its tensors has no values yet, none on this machine, or is not dense.
+        If it is compiled, or one of its tensors has no values yet, has them on another machine, or is not dense.
     """
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         raise ValueError(
@@ -243,7 +243,7 @@ def require_ready(model: nn.Module) -> None:
             )
         if tensor.is_meta:
             raise ValueError(f"model must have values, got {name!r} on the meta device")
-        if hasattr(tensor, "full_tensor"):  # a DTensor, whose module is slow to be imported
+        if hasattr(tensor, "full_tensor"):  # a DTensor; its module is slow to import
             raise ValueError(
                 f"model must have whole parameters in every process, got {name!r} sharded; load it unsharded, and"
                 " shard the data by group="
@@ -253,7 +253,7 @@ def require_ready(model: nn.Module) -> None:
 
 
 def _require_own_memory(model: nn.Module, names: Sequence[str]) -> None:
-    """Refuse parameters that lie where other tensors lie: a step of one would change the other."""
+    """Refuse parameters that share memory with other tensors: a step of one would change the other."""
     tensors = [(n, t) for n, t in [*model.named_parameters(), *model.named_buffers()] if t.numel()]
     spans = sorted((t.data_ptr(), t.data_ptr() + _extent(t), n) for n, t in tensors)
     for name, t in tensors:
@@ -269,22 +269,22 @@ def _require_own_memory(model: nn.Module, names: Sequence[str]) -> None:
 
 
 def _extent(tensor: Tensor) -> int:
-    """Bytes from the first to the last number."""
+    """Return the number of bytes from the first to the last number."""
     steps = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return (steps + 1) * tensor.element_size()
 
 
 def doubled(function: Any) -> Any:
-    """What takes double precision: a copy of a module, whose own numbers are of a type; any other function itself."""
+    """Return a copy of a module in double precision; any other function as it is, since it follows its arguments."""
     return copy.deepcopy(function).double() if isinstance(function, nn.Module) else function
 
 
 def advising(model: nn.Module | None, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call of a model; experts of transformers, whose product takes no double precision, name what else to use."""
+    """Return the call of a model; if its transformers experts fail in double precision, the error says what to set."""
     if model is None or not any(hasattr(part, "set_experts_implementation") for part in model.modules()):
         return call
 
-    def advised(*given: Any) -> Any:
+    def call_with_advice(*given: Any) -> Any:
         try:
             return call(*given)
         except RuntimeError as error:
@@ -295,4 +295,4 @@ def advising(model: nn.Module | None, call: Callable[..., Any]) -> Callable[...,
                 ' call model.set_experts_implementation("eager") before it is measured'
             ) from error
 
-    return advised
+    return call_with_advice

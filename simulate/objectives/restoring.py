@@ -1,4 +1,4 @@
-"""A model and the random generators left as they were found: modes, states, and what draws from them."""
+"""Context managers that preserve the modes of a model and the states of the random generators."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from simulate.lanczos.precision import in_full_precision
 
 
 @contextmanager
-def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
-    """Put a model into a mode; afterwards restore the modes of its parts and the state of the random generators.
+def preserve_state(model: nn.Module | None, training: bool) -> Iterator[None]:
+    """Put a model into a mode; afterwards restore the modes of its parts and the states of the random generators.
 
-    What is computed meanwhile has the precision of its numbers, whatever torch may round products to, see `in_mode`.
+    Meanwhile products have full precision, whatever rounding torch is set to, see `in_mode`.
     """
     states = _random_states()
     try:
@@ -33,12 +33,12 @@ def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
 
 @contextmanager
 def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
-    """Put a model into a mode, and products into full precision; afterwards restore the modes of its parts, and that.
+    """Put a model into a mode and products into full precision; afterwards restore the precision and all modes.
 
     Raises
     ------
     ValueError
-        Where derivatives cannot be recorded.
+        If derivatives cannot be recorded.
     """
     if torch.is_inference_mode_enabled():
         raise ValueError(
@@ -60,16 +60,16 @@ def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
 
 
 def _set_mode(module: nn.Module, training: bool) -> None:
-    """As an assignment, which a module first looks for among its parameters, at ten times the cost."""
+    """Set the mode of a module directly: its own assignment searches its parameters first, at ten times the cost."""
     if type(module).__setattr__ is nn.Module.__setattr__ and "training" in vars(module):
         vars(module)["training"] = training
-    else:  # with an attribute of its own kind
+    else:  # the class has its own way to set attributes
         module.training = training
 
 
 @contextmanager
 def drawing_once() -> Iterator[None]:
-    """Put the random generators back where something is raised, so that another try draws the same."""
+    """Restore the random generators after an error, so that another try draws the same."""
     states = _random_states()
     try:
         yield
@@ -80,22 +80,22 @@ def drawing_once() -> Iterator[None]:
 
 
 def seed_generators(seed: int) -> None:
-    """Seed what modules of others draw from, torch's, Python's and numpy's own generators; `as_found` puts them back.
+    """Seed the global generators of torch, Python and numpy, from which user code draws.
 
-    Nothing of this package draws from there. To be called within `as_found` alone.
+    Nothing in this package draws from them. Call it only within `preserve_state`, which restores them.
 
     Examples
     --------
-    >>> with as_found(None, training=False):
+    >>> with preserve_state(None, training=False):
     ...     seed_generators(3)
     ...     first = torch.rand(())
     ...     seed_generators(3)
     ...     bool(torch.rand(()) == first)
     True
     """
-    below = seed % 2**32  # as seeds of numpy's old generators are
+    below = seed % 2**32  # numpy's old generators take 32 bits
     torch.default_generator.manual_seed(below)
-    # not torch.manual_seed, which without a device writes down the whole stack for one to come
+    # not torch.manual_seed, which records the whole stack for a later device if there is none
     for gpu in _gpus_in_use():
         torch.cuda.default_generators[gpu].manual_seed(below)
     random.seed(seed)
@@ -103,7 +103,7 @@ def seed_generators(seed: int) -> None:
 
 
 def draws(call: Callable[[], Any]) -> bool:
-    """Whether a call draws from a generator that `as_found` puts back.
+    """Return whether a call draws from a generator that `preserve_state` restores.
 
     Examples
     --------
@@ -111,17 +111,17 @@ def draws(call: Callable[[], Any]) -> bool:
     (True, False)
     """
 
-    def told() -> list[bytes]:
+    def snapshot() -> list[bytes]:
         states = (state for _, state in _random_states())
         return [pickle.dumps(s.cpu().numpy() if isinstance(s, Tensor) else s) for s in states]
 
-    before = told()
+    before = snapshot()
     call()
-    return told() != before
+    return snapshot() != before
 
 
 def _random_states() -> list[tuple[Callable[[Any], Any], Any]]:
-    """What data loaders and dropout draw from, each with the call that puts it back."""
+    """Return the state of each generator that data loaders and dropout use, with the call that restores it."""
     states: list[tuple[Callable[[Any], Any], Any]] = [
         (torch.set_rng_state, torch.get_rng_state()),
         (np.random.set_state, np.random.get_state()),  # noqa: NPY002 (kept and put back, never drawn from)
@@ -134,7 +134,7 @@ def _random_states() -> list[tuple[Callable[[Any], Any], Any]]:
 
 
 def _gpus_in_use() -> list[int]:
-    """Those on which this process holds memory; of another nothing has been drawn."""
+    """Return the GPUs on which this process holds memory; nothing has been drawn on the others."""
     if not torch.cuda.is_initialized():
         return []
     return [gpu for gpu in range(torch.cuda.device_count()) if torch.cuda.memory_reserved(gpu)]

@@ -1,25 +1,25 @@
-"""Whether the derivatives that torch takes of a loss are those of the loss: asked once, of a few samples.
+"""Checks that torch's derivatives of a loss are right, made once on a few samples.
 
-What a model or a loss does beside its formula makes derivatives wrong without a word: it changes its own parameters,
-keeps something from call to call, reaches for parameters around those that it is given, or has parts whose derivatives
-torch takes for zero or for others. What has a cause that can be seen is refused by its name. For the rest derivatives
-are compared with differences of value and gradient along a few directions, wherever these are conclusive.
+Derivatives are silently wrong if a model or loss changes its own parameters, keeps state from call to call, uses
+parameters other than those it is given, or has parts that torch takes for constants or differentiates wrongly. If the
+cause can be seen, it is named in the error. Otherwise derivatives are compared with finite differences of value and
+gradient along a few directions, wherever the differences are conclusive.
 
-| what is refused | seen by |
+| refused | detected by |
 |---|---|
 | changes of parameters, inputs or targets; results that differ in a second call | a second call |
 | losses that draw at random | two calls in a row |
-| parameters that are closed over | leaves of the graph that are none of those given |
-| functions that may be differentiated once | nodes of the graph of the gradient |
+| parameters used through a closure | leaves of the graph that are not among those given |
+| functions that can be differentiated only once | nodes of the graph of the gradient |
 | computing in half precision | types in the graph |
-| detached parts, derivatives that hooks or functions of one's own change | differences |
+| detached parts, derivatives changed by hooks or by user-defined functions | finite differences |
 
-Networks of `simulate.networks` with a loss of torch, as they were built, are taken at their word.
+Networks of `simulate.networks` with an unmodified loss of torch are trusted without a check.
 
 Along a line through the parameters, in double precision, the loss has a slope, and so has each part of its gradient.
-Differences over a step tell both without a derivative of that order. They are trusted where steps to either side, and
-of two sizes, agree much better with each other than with the derivative, and beyond what rounding does: not at kinks,
-in saturation, or where the loss bends within the smallest step. What is not conclusive contradicts nothing.
+Finite differences estimate both. A difference counts as a contradiction only if steps to either side, and of two sizes,
+agree much better with each other than with the derivative, and better than rounding explains. At kinks, in saturation,
+or where the loss curves within the smallest step, differences are inconclusive and nothing is refused.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from simulate import _memory
 from simulate.activations import ACTIVATIONS
 from simulate.networks import LeNet5, Mlp
 from simulate.objectives.batches import Batch, OtherDataError, copied, placed, tensors
-from simulate.objectives.derivatives import alike, behind, normal, slopes
+from simulate.objectives.derivatives import alike, graph_nodes, normal, slopes
 from simulate.objectives.losses import loss_of
 from simulate.objectives.parameters import HALVES, Leaves, doubled
 from simulate.objectives.ranks import Ranks
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 
 
-class Asked(Protocol):
-    """What is needed of an `Objective`; its attributes are described there."""
+class ObjectiveLike(Protocol):
+    """Protocol for objectives: the part of `Objective` that checks use, whose attributes are described there."""
 
     criterion: Any
     reduction: Any
@@ -72,57 +72,57 @@ class Asked(Protocol):
     ranks: Ranks
 
     def leaves(self) -> tuple[Tensor, ...]:
-        """The parameters."""
+        """Return the parameters."""
         ...
 
     def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """Those of the model."""
+        """Return the outputs of the model."""
         ...
 
     def weight(self, targets: Any) -> float:
-        """What a batch counts for."""
+        """Return the weight of a batch with these targets in a mean over batches."""
         ...
 
     def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
-        """The tensor that the loss takes, its axes as the model gives them."""
+        """Return the tensor that the loss takes, with the axes in the model's order."""
         ...
 
     def weighed(self, inputs: Any, targets: Any) -> Batch:
-        """A batch with its factor in the loss of all data."""
+        """Return a batch with its factor in the loss of all data."""
         ...
 
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Part of the loss that a batch adds."""
+        """Return the term of the loss that a batch adds."""
         ...
 
     def given(self) -> Iterator[tuple[Any, Any]]:
-        """The batches as they are given."""
+        """Yield the batches of the data, uncut."""
         ...
 
     def at_few(self) -> Any:
-        """Itself, or at a few positions."""
+        """Return this objective, or a cheaper one at a few positions of a language model."""
         ...
 
     @property
     def pass_size(self) -> int:
-        """Samples that a pass takes at most."""
+        """Largest number of samples in one pass."""
         ...
 
     @property
     def coupling(self) -> str:
-        """Why the loss of a batch is not that of its parts."""
+        """Reason why the loss of a batch does not split into losses of its parts; empty if it does."""
         ...
 
     def few(self, *, whole: bool = False) -> Batch:
-        """A few samples."""
+        """Return a few samples."""
         ...
 
     def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
-        """Parameters in their places in the module."""
+        """Put the parameters into the module for the duration of a context."""
         ...
 
     def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:
-        """Loss and gradient of all data, two times in a row."""
+        """Return loss and gradient of all data, computed twice."""
         ...
 
 
@@ -132,16 +132,16 @@ _PARTS = {
 }
 _ACTIVATIONS = tuple(known.function for known in ACTIVATIONS.values())
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_OWN_WAY = "tensors for the backward pass are kept in a way of their own"
+_CUSTOM_HOOKS = "tensors for the backward pass are kept in a way of their own"
 
 
-def runs_again(objective: Asked) -> bool:
-    """Whether parts of the model may run again in a backward pass, as checkpoints do; what is unsound is refused.
+def runs_again(objective: ObjectiveLike) -> bool:
+    """Refuse unsound derivatives; return whether the backward pass may call parts of the model again (checkpointing).
 
     Raises
     ------
     ValueError
-        If torch's derivatives of the loss are not those of the loss, naming the cause.
+        If torch's derivatives of the loss are wrong, naming the cause.
 
     Examples
     --------
@@ -152,21 +152,21 @@ def runs_again(objective: Asked) -> bool:
     Traceback (most recent call last):
     ValueError: model and loss must reach the parameters through the call of the model alone, got 'weight' ...
     """
-    return _asked(objective)
+    return _check_derivatives(objective)
 
 
-def _asked(objective: Asked, *, first: bool = False) -> bool:
+def _check_derivatives(objective: ObjectiveLike, *, first: bool = False) -> bool:
     if trusted(objective):
         return False
-    with _differentiable(objective.originals), torch.enable_grad():
-        batch = _called(objective)
+    with _require_grad(objective.originals), torch.enable_grad():
+        batch = _tested_batch(objective)
         if batch is None:
-            return False  # what is wrong shows where it is used
-        gradient, loss, again = _differentiated(objective, batch)
-        _require_own(objective, loss, gradient)
+            return False  # the call fails later, where the user sees its error
+        gradient, loss, again = _gradient_and_loss(objective, batch)
+        _require_no_closure(objective, loss, gradient)
         if first:
             return again
-        if any(node.name().endswith("::Error") for node in behind(gradient)):
+        if any(node.name().endswith("::Error") for node in graph_nodes(gradient)):
             raise ValueError(
                 "model and loss must have second derivatives, got a function of torch marked once_differentiable:"
                 " see simulate.difference_products"
@@ -183,24 +183,24 @@ def _asked(objective: Asked, *, first: bool = False) -> bool:
     return again
 
 
-def require_first(objective: Asked) -> None:
-    """Refuse what makes first derivatives wrong, as far as its cause can be seen; second ones need not exist.
+def require_first(objective: ObjectiveLike) -> None:
+    """Refuse visible causes of wrong first derivatives; second derivatives need not exist.
 
     Raises
     ------
     ValueError
-        As `runs_again`, but for functions without second derivatives, and without a look at differences.
+        As `runs_again`, except that functions without second derivatives pass, and no differences are taken.
     """
-    _asked(objective, first=True)
+    _check_derivatives(objective, first=True)
 
 
-def require_unchanged(objective: Asked) -> None:
-    """Refuse calls that change what they are given, or give something else the next time.
+def require_unchanged(objective: ObjectiveLike) -> None:
+    """Refuse a model or loss that changes its arguments, or gives another result in a second call.
 
     Raises
     ------
     ValueError
-        If there is such a change, naming what changed.
+        If so, naming what changed.
 
     Examples
     --------
@@ -211,41 +211,41 @@ def require_unchanged(objective: Asked) -> None:
     ValueError: model and loss must not write into inputs or targets, got a change; copy them first
     """
     if not trusted(objective):
-        _called(objective)
+        _tested_batch(objective)
 
 
-# --- what need not be asked ---------------------------------------------------------------------------------------
+# --- networks that need no check -------------------------------------------------------------------------------------
 
 
 def mean_output(outputs: Tensor, _: Any) -> Tensor:
-    """A loss where the model alone is of interest."""
+    """Return the mean output: a loss for checks of the model alone."""
     return outputs.mean()
 
 
-def trusted(objective: Asked) -> bool:
-    """Whether the model is one of `simulate.networks`, the loss one of torch, and both are as they were built.
+def trusted(objective: ObjectiveLike) -> bool:
+    """Return whether the model is from `simulate.networks`, the loss from torch, and neither was modified.
 
-    Thousands of these are measured, and what is asked would take longer than many a measurement.
+    Thousands of such networks are measured, and the checks would take longer than many of the measurements.
     """
     model, loss = objective.model, objective.criterion
     if not isinstance(model, Mlp | LeNet5) or torch.is_autocast_enabled(objective.device.type):
         return False
     losses = (functional.cross_entropy, functional.mse_loss, mean_output)
     parts = list(model.modules()) if any(loss is known for known in losses) else [*model.modules(), loss]
-    return all(_plain(part) for part in parts)
+    return all(_is_unmodified(part) for part in parts)
 
 
 def hooked(part: nn.Module) -> bool:
-    """Whether anything else is called with a module, of its own or of all."""
-    # torch's own function for those of all is younger than our lowest torch
+    """Return whether a module has hooks, its own or global ones."""
+    # torch's public function for global hooks is newer than the oldest supported torch
     of_all = (kind for name, kind in vars(module).items() if name.startswith("_global_"))
     return any(getattr(part, hooks) for hooks in _HOOKS) or any(
         kind for kind in of_all if isinstance(kind, dict)
     )
 
 
-def _plain(part: Any) -> bool:
-    """Whether a module is of a kind that is known, with no hook, buffer, function or tensor put into it."""
+def _is_unmodified(part: Any) -> bool:
+    """Return whether a module is of a known kind, without added hooks, buffers, functions or tensors."""
     if type(part) not in _PARTS or hooked(part):
         return False
     own = [v for v in vars(part).values() if isinstance(v, Tensor) or (callable(v) and v not in _ACTIVATIONS)]
@@ -256,19 +256,19 @@ def _plain(part: Any) -> bool:
 # --- calls --------------------------------------------------------------------------------------------------------
 
 
-def _called(objective: Asked) -> Batch | None:
-    """A few samples, or a whole batch where model or loss take no less; nothing where they do not run at all."""
+def _tested_batch(objective: ObjectiveLike) -> Batch | None:
+    """Return a few samples, or a whole batch if model or loss need one; None if neither runs."""
     for whole in (False, True):
         batch = objective.few(whole=whole)
         loss = _loss_twice(objective, batch)
         if loss is not None:
             return batch if isinstance(loss[0], Tensor) and loss[0].numel() == 1 else None
-        objective.takes_few = False  # where samples must come in pairs, for one
+        objective.takes_few = False  # samples may have to come in pairs, say
     return None
 
 
-def _loss_twice(objective: Asked, batch: Batch) -> tuple[Any] | None:
-    """The loss, if two calls with copies of what they are given have done nothing wrong; None if the first fails."""
+def _loss_twice(objective: ObjectiveLike, batch: Batch) -> tuple[Any] | None:
+    """Return the loss after two calls on copies of the arguments; refuse side effects. None if the first call fails."""
     leaves = tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
     given = copied((batch.inputs, batch.targets))
     own = zip(objective.names, leaves, objective.leaves(), strict=True)
@@ -276,7 +276,7 @@ def _loss_twice(objective: Asked, batch: Batch) -> tuple[Any] | None:
     known = [(name, p, p._version, before) for name, p, before in (*own, *fixed)]
 
     def results() -> tuple[Tensor, Any]:
-        with as_found(objective.model, objective.training):
+        with preserve_state(objective.model, objective.training):
             outputs = objective.outputs(leaves, given[0])
             return outputs.detach().clone(), loss_of(objective.criterion, outputs, given[1])
 
@@ -293,7 +293,7 @@ def _loss_twice(objective: Asked, batch: Batch) -> tuple[Any] | None:
             )
 
     found = None
-    with suppress(Exception):  # whatever code of others raises
+    with suppress(Exception):  # user code may raise anything
         found = results()
     if found is None:
         return None
@@ -301,27 +301,27 @@ def _loss_twice(objective: Asked, batch: Batch) -> tuple[Any] | None:
     for what, first, second in zip(("model", "loss"), found, results(), strict=True):
         if isinstance(first, Tensor) and not (_equal(second, first) or alike(second, first)):
             raise ValueError(
-                f"{what} must give the same for the same arguments, got something else in a second call:"
-                " look for what it keeps or draws"
+                f"{what} must give the same for the same arguments, got another result in a second call:"
+                " look for state that it keeps or random numbers that it draws"
             )
     require_unchanged()
-    # generators are put back after a pass, so that a loss that draws at random would be one draw
+    # generators are restored after a pass, so a random loss repeats from pass to pass: two calls in one pass tell
     losses = list[Any]()
-    with suppress(Exception), as_found(objective.model, objective.training):
+    with suppress(Exception), preserve_state(objective.model, objective.training):
         for _ in range(2):
             outputs = found[0].clone().requires_grad_(found[0].is_floating_point())
             losses.append(loss_of(objective.criterion, outputs, given[1]))
-    told = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
-    if told and not (_equal(*losses) or alike(*losses)):
+    comparable = len(losses) == 2 and all(isinstance(loss, Tensor) for loss in losses)
+    if comparable and not (_equal(*losses) or alike(*losses)):
         raise ValueError(
-            "loss must give the same for the same outputs, got something else in a second call:"
+            "loss must give the same for the same outputs, got another result in a second call:"
             " draw what is random before"
         )
     return (found[1],)
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
-    """To the last bit, NaN included."""
+    """Return whether two tensors are equal to the last bit, NaN included."""
     if torch.equal(one, other):
         return True
     return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
@@ -330,32 +330,36 @@ def _equal(one: Tensor, other: Tensor) -> bool:
 # --- the graph ----------------------------------------------------------------------------------------------------
 
 
-def _differentiated(objective: Asked, batch: Batch) -> tuple[Sequence[Tensor | None], Tensor, bool]:
-    """Gradient and loss with their graphs, and whether anything may run again on the way back."""
+def _gradient_and_loss(
+    objective: ObjectiveLike, batch: Batch
+) -> tuple[Sequence[Tensor | None], Tensor, bool]:
+    """Return gradient and loss with their graphs, and whether the backward pass may call the model again."""
     try:
-        with torch.autograd.graph.disable_saved_tensors_hooks(_OWN_WAY):
+        with torch.autograd.graph.disable_saved_tensors_hooks(_CUSTOM_HOOKS):
             gradient, loss, called = _backward(objective, batch, again=False)
             if not called:
                 return gradient, loss, False
     except RuntimeError as error:
-        if _OWN_WAY not in str(error):
+        if _CUSTOM_HOOKS not in str(error):
             raise
     gradient, loss, _ = _backward(objective, batch, again=True)
     return gradient, loss, True
 
 
-def _backward(objective: Asked, batch: Batch, *, again: bool) -> tuple[Sequence[Tensor | None], Tensor, bool]:
-    """Gradient and loss, and whether a module was called on the way back."""
+def _backward(
+    objective: ObjectiveLike, batch: Batch, *, again: bool
+) -> tuple[Sequence[Tensor | None], Tensor, bool]:
+    """Return gradient and loss, and whether the backward pass called a module."""
     leaves = objective.leaves()
     with ExitStack() as stack:
-        stack.enter_context(as_found(objective.model, objective.training))
+        stack.enter_context(preserve_state(objective.model, objective.training))
         loss = loss_of(objective.criterion, objective.outputs(leaves, batch.inputs), batch.targets)
         if not loss.requires_grad:
             raise ValueError(
                 "loss must depend on the parameters, got one that does not: look for no_grad and detach"
             )
-        # first: some versions of torch cannot go back through it
-        halves = {m.dtype for node in behind([loss]) for m in node._input_metadata if m.dtype in HALVES}
+        # checked before the backward pass, which fails in half precision in some versions of torch
+        halves = {m.dtype for node in graph_nodes([loss]) for m in node._input_metadata if m.dtype in HALVES}
         if halves:
             raise ValueError(
                 "model and loss must compute in single or double precision, got"
@@ -371,8 +375,8 @@ def _backward(objective: Asked, batch: Batch, *, again: bool) -> tuple[Sequence[
 
 
 @contextmanager
-def _differentiable(originals: Sequence[tuple[str, Tensor]]) -> Iterator[None]:
-    """Tensors that leave a trace where they are used."""
+def _require_grad(originals: Sequence[tuple[str, Tensor]]) -> Iterator[None]:
+    """Let these tensors require gradients, so that the graph shows where they are used."""
     silent = [t for _, t in originals if not t.requires_grad and not t.is_inference()]
     try:
         for tensor in silent:
@@ -383,9 +387,9 @@ def _differentiable(originals: Sequence[tuple[str, Tensor]]) -> Iterator[None]:
             tensor.requires_grad_(False)
 
 
-def _require_own(objective: Asked, loss: Tensor, gradient: Sequence[Tensor | None]) -> None:
-    """No other tensor stands for a parameter: the one that was copied, say, in a penalty."""
-    nodes = behind([loss, *gradient])
+def _require_no_closure(objective: ObjectiveLike, loss: Tensor, gradient: Sequence[Tensor | None]) -> None:
+    """Refuse a loss that uses the original parameters instead of the copies it is given, say in a penalty."""
+    nodes = graph_nodes([loss, *gradient])
     leaves = {id(node.variable) for node in nodes if hasattr(node, "variable")}
     for name, original in objective.originals:
         if id(original) in leaves or original.grad_fn in nodes:
@@ -400,55 +404,55 @@ def _require_own(objective: Asked, loss: Tensor, gradient: Sequence[Tensor | Non
 # --- differences ---------------------------------------------------------------------------------------------------
 
 _TOLERANCE = 1e-3
-"""Differences and derivatives that are closer, relative to the larger, agree."""
+"""Relative distance below which a difference and a derivative agree."""
 _STEPS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
-"""Of differences in double precision, relative to the parameters."""
+"""Step lengths of differences in double precision, relative to the parameters."""
 _FIRST = 1e-5
-"""Step to one side that is tried first: of those where neither rounding nor curvature matters much."""
+"""One-sided step of the first, quick test: neither rounding nor curvature matters much at this length."""
 _SURE = 10.0
-"""How many times the doubt about a difference makes it conclusive."""
+"""Factor by which a contradiction must exceed the uncertainty of a difference."""
 _COPIES = 16
-"""Of the parameters, in double precision, that differences take."""
+"""Copies of the parameters, in double precision, that differences hold in memory."""
 _DIRECTIONS = 3
-"""Along which differences must contradict: at kinks those to both sides may agree along one by chance."""
+"""Directions along all of which differences must contradict: at a kink both sides may agree along one by chance."""
 _ROUNDINGS = 1e3
-"""So many of a number are lost at most where nothing but the sum of a loss is rounded."""
+"""Largest rounding error, in units of the last place, of a loss whose sum alone is rounded."""
 
 
-def _contradictions(objective: Asked, batch: Batch, *, again: bool) -> set[int]:
-    """Where differences contradict the derivatives: 0 for those of the loss, then the parts of its gradient.
+def _contradictions(objective: ObjectiveLike, batch: Batch, *, again: bool) -> set[int]:
+    """Return where differences contradict the derivatives: 0 for the loss, i + 1 for part i of its gradient.
 
     Parameters
     ----------
     objective
-        Loss of a model, whose calls give the same each time.
+        Loss of a model whose calls are deterministic.
     batch
-        Samples that model and loss take.
+        Samples on which model and loss run.
     again
         Whether parts of the model may run again in a backward pass.
     """
     if not _memory.is_free(_COPIES * 8 * objective.dim, objective.device):
         return set()
     try:
-        found = _wrong(_Line(objective, batch, 0, again=again))
+        found = _contradictions_along(_Line(objective, batch, 0, again=again))
         for seed in range(1, _DIRECTIONS):
-            found = found and found & _wrong(_Line(objective, batch, seed, again=again))
-    except Exception:  # code of others, which may not run in double precision, or not at other parameters
+            found = found and found & _contradictions_along(_Line(objective, batch, seed, again=again))
+    except Exception:  # user code may not run in double precision, or not at other parameters
         return set()
     return found
 
 
 class _Difference(NamedTuple):
-    """A slope by differences.
+    """A slope estimated by differences.
 
     Attributes
     ----------
     apart
-        How far those to either side are from each other.
+        Distance of the forward from the backward difference.
     noise
-        More than what a few roundings of the parameters, or of the largest part of the gradient, make of it.
+        Bound of the error from a few roundings of the parameters, or of the largest part of the gradient.
     lost
-        What the rounding of its own part makes of it.
+        Error from rounding of its own part.
     """
 
     slope: Tensor
@@ -460,21 +464,21 @@ class _Difference(NamedTuple):
 class _Line:
     """The loss and the parts of its gradient on a line through the parameters, in double precision."""
 
-    def __init__(self, objective: Asked, batch: Batch, seed: int, *, again: bool) -> None:
+    def __init__(self, objective: ObjectiveLike, batch: Batch, seed: int, *, again: bool) -> None:
         self._objective, self._again = objective, again
         self._start = tuple(leaf.detach().double() for leaf in objective.leaves())
         self._inputs, self._targets = (placed(p, self._start[0]) for p in (batch.inputs, batch.targets))
         self._criterion = doubled(objective.criterion)
-        # of the typical entry of each; that of all for one that is zero, and 1 if all are
+        # steps scale with the typical entry of each parameter; with that of all for one that is zero, with 1 if all are
         squares, counts = [float(p.norm()) ** 2 for p in self._start], [p.numel() for p in self._start]
         typical = math.sqrt(sum(squares) / sum(counts)) or 1.0
         sizes = [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
         self._along = tuple(normal(p, seed=seed) * size for p, size in zip(self._start, sizes, strict=True))
-        with as_found(objective.model, objective.training), torch.enable_grad():
+        with preserve_state(objective.model, objective.training), torch.enable_grad():
             self._pads = pads(objective.outputs(objective.leaves(), batch.inputs))
 
     def derivatives(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """What there is at the parameters, and its derivatives along the line as torch has them."""
+        """Return loss and gradient at the parameters, and torch's derivatives of both along the line."""
         with self._guard(self._start) as leaves:
             loss = self._loss(leaves)
             gradient = slopes(loss, leaves, again=True)
@@ -483,14 +487,14 @@ class _Line:
         return [loss.detach(), *(g.detach() for g in gradient)], [first.detach(), *second]
 
     def at(self, step: float) -> Sequence[Tensor]:
-        """Loss and parts of its gradient."""
+        """Return the loss and the parts of its gradient after a step along the line."""
         ends = zip(self._start, self._along, strict=True)
         with self._guard([torch.add(p, v, alpha=step) for p, v in ends]) as leaves:
             loss = self._loss(leaves)
             return [loss.detach(), *slopes(loss, leaves)]
 
     def rounding(self, here: Sequence[Tensor]) -> Sequence[Tensor]:
-        """How far steps of a few roundings take it."""
+        """Return how far steps of a few roundings move loss and gradient."""
         step = 4 * torch.finfo(torch.float64).eps
         ends = zip(self.at(step), self.at(-step), here, strict=True)
         return [4 * torch.maximum((f - h).norm(), (b - h).norm()) for f, b, h in ends]
@@ -502,14 +506,14 @@ class _Line:
     def _guard(self, values: Sequence[Tensor]) -> Iterator[Leaves]:
         leaves = tuple(v.detach().requires_grad_() for v in values)
         with ExitStack() as stack:
-            stack.enter_context(as_found(self._objective.model, self._objective.training))
+            stack.enter_context(preserve_state(self._objective.model, self._objective.training))
             stack.enter_context(self._objective.standing(leaves, needed=self._again))
             stack.enter_context(held_padding(leaves, self._start, needed=self._pads))
             yield leaves
 
 
-def _wrong(line: _Line) -> set[int]:
-    """Where differences along one line contradict the derivatives."""
+def _contradictions_along(line: _Line) -> set[int]:
+    """Return where differences along one line contradict the derivatives."""
     here, expected = line.derivatives()
     quick = [(after - before).div_(_FIRST) for after, before in zip(line.at(_FIRST), here, strict=True)]
     if not all(bool(t.sum().isfinite()) for t in (*here, *expected, *quick)):
@@ -520,7 +524,7 @@ def _wrong(line: _Line) -> set[int]:
     rounding, found = line.rounding(here), {i: list[_Difference]() for i in suspects}
     for step in _STEPS:
         after, before = line.at(step), line.at(-step)
-        # more than what a few roundings of the parameters, or of the parts of the gradient, make of a slope
+        # bounds the error of a slope from a few roundings of the parameters, or of the parts of the gradient
         lost = [_ROUNDINGS * torch.finfo(h.dtype).eps * float(h.norm()) / step for h in here]
         for i in suspects:
             ahead, back = after[i] - here[i], here[i] - before[i]
@@ -531,7 +535,7 @@ def _wrong(line: _Line) -> set[int]:
 
 
 def _contradicted(found: Sequence[_Difference], expected: Tensor) -> bool:
-    """Whether the two finest differences that rounding leaves have settled, on the same, and it is something else."""
+    """Return whether the two finest differences above rounding agree with each other and not with the derivative."""
     fine = [d for d in found if _SURE * d.noise < _gap(d.slope, expected)][:2]
     if len(fine) < 2:
         return False
@@ -550,16 +554,16 @@ def _larger(one: Tensor, other: Tensor) -> float:
     return max(float(one.norm()), float(other.norm()))
 
 
-# --- rows of embeddings that stand for padding ---------------------------------------------------------------------
+# --- padding rows of embeddings --------------------------------------------------------------------------------
 
-# They enter what is computed, and torch gives them no derivative: that is the definition of `padding_idx`. Derivatives
-# on the way back leave them out. Forward mode, and differences along a line, move them like all others, unless held.
+# Padding rows enter the outputs, but torch defines their derivative as zero (`padding_idx`). Reverse mode leaves them
+# out. Forward mode and differences along a line would move them like all others, so they are held fixed there.
 _NONE = (None, 2**64 - 1)
-"""What a node of the graph says where there is none: -1, without a sign."""
+"""Values of a graph node without a padding row: -1 read as unsigned."""
 
 
 def pads(ends: Tensor) -> bool:
-    """Whether what came out looks up embeddings of which a row stands for padding.
+    """Return whether outputs come from an embedding with a padding row.
 
     Examples
     --------
@@ -567,23 +571,23 @@ def pads(ends: Tensor) -> bool:
     >>> [pads(embedding(torch.tensor([1, 2]))) for embedding in words]
     [True, False]
     """
-    return any(getattr(node, "_saved_padding_idx", None) not in _NONE for node in behind([ends]))
+    return any(getattr(node, "_saved_padding_idx", None) not in _NONE for node in graph_nodes([ends]))
 
 
 def held_padding(
     moved: Sequence[Tensor], originals: Sequence[Tensor], *, needed: bool
 ) -> AbstractContextManager[Any]:
-    """While the model is called at moved parameters: its rows of padding as they are in the original ones, if needed.
+    """Hold padding rows at their original values while the model is called at moved parameters, if needed.
 
     Raises
     ------
     ValueError
-        From the call, where what is looked up is no parameter itself, of which nobody knows where its row was.
+        From the call, if an embedding looks up a computed tensor, whose original row is unknown.
     """
-    return _Held(moved, originals) if needed else nullcontext()
+    return _HeldPadding(moved, originals) if needed else nullcontext()
 
 
-class _Held(TorchDispatchMode):
+class _HeldPadding(TorchDispatchMode):
     def __init__(self, moved: Sequence[Tensor], originals: Sequence[Tensor]) -> None:
         super().__init__()
         self._originals = {m.data_ptr(): o.detach() for m, o in zip(moved, originals, strict=True)}
@@ -591,7 +595,7 @@ class _Held(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if (
             func is torch.ops.aten.embedding.default and len(args) > 2 and args[2] >= 0
-        ):  # those of a padding row
+        ):  # an embedding with a padding row
             weight, padding = args[0], args[2]
             original = self._originals.get(weight.data_ptr())
             if original is None or original.shape != weight.shape:
@@ -604,16 +608,16 @@ class _Held(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-# --- whether the loss is one function at all: found out by asking twice, with the cause by name --------------------
+# --- deterministic losses, checked by computing them twice ----------------------
 
 _RULE = "data and model must give the same loss twice"
 
 
-def require_deterministic(objective: Asked) -> None:
-    """Go through all data twice in a row and refuse what does not repeat.
+def require_deterministic(objective: ObjectiveLike) -> None:
+    """Compute the loss of all data twice and refuse one that does not repeat.
 
-    A loader that shuffles is no cause by itself: the sum over all samples is the same in any order. It is one where
-    it drops the last samples, or where the samples of a batch see each other.
+    A loader that shuffles is allowed: the sum over all samples is the same in any order. It is refused if it drops the
+    last samples, or if the samples of a batch affect each other.
 
     Raises
     ------
@@ -634,14 +638,14 @@ def require_deterministic(objective: Asked) -> None:
         (value, gradient), (again, other) = objective.twice()
     except OtherDataError:
         raise ValueError(f"{_RULE}, got others at the second pass: {_cause(objective)}") from None
-    rounding = 1e4 * torch.finfo(objective.dtype).eps  # more is no other order of the same sums
+    rounding = 1e4 * torch.finfo(objective.dtype).eps  # summing in another order changes less
     same = abs(value - again) <= rounding * abs(value)
     if same and float((gradient - other).abs().max()) <= rounding * float(gradient.abs().max()):
         return
     raise ValueError(f"{_RULE}, got {value!r} and {again!r}: {_cause(objective)}")
 
 
-def _cause(objective: Asked) -> str:
+def _cause(objective: ObjectiveLike) -> str:
     def training(kind: Any) -> str:
         modules = objective.model.named_modules() if objective.model and objective.training else ()
         return ", ".join(repr(name) for name, module in modules if isinstance(module, kind))

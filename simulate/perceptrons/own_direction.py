@@ -253,8 +253,8 @@ def _lanczos(product: Product, start: Tensor, steps: int, tolerance: float) -> T
         chain = next(growing)
         step = chain.diagonal.shape[1]
         if step == steps or step % 4 == 0:  # a look at all matrices costs as much as some steps
-            values, inner = _ritz(chain.diagonal, chain.beside[:, :-1])
-            residuals = chain.beside[:, -1] * inner[:, -1].abs()
+            values, inner = _ritz(chain.diagonal, chain.off_diagonal[:, :-1])
+            residuals = chain.off_diagonal[:, -1] * inner[:, -1].abs()
             if step == steps or bool((residuals <= tolerance * values.abs()).all()):
                 return TopPairs(values, (inner[:, None] @ chain.basis)[:, 0], residuals)
 

@@ -23,7 +23,7 @@ from simulate.objectives.batches import placed, rows, window
 from simulate.objectives.forms import Form
 from simulate.objectives.losses import Loss
 from simulate.objectives.parameters import require_ready
-from simulate.objectives.restoring import as_found, seed_generators
+from simulate.objectives.restoring import preserve_state, seed_generators
 
 OptimiserOf = Callable[[float], Optimizer]
 """From a rate to a new optimiser of the parameters of the model."""
@@ -374,7 +374,7 @@ def _lent(training: Training, state: _State | None) -> Iterator[nn.Module]:
     model, own = training.model, _state(training.model)
     gradients = [p.grad for p in model.parameters()]
     try:
-        with as_found(model, training.training):
+        with preserve_state(model, training.training):
             _put(model, own._replace(buffers=_copied(own.buffers)) if state is None else state)
             yield model
     finally:

@@ -31,7 +31,7 @@ class Problem(NamedTuple):
         return self._replace(weights=tuple(alpha * w for w in self.weights))
 
     def objective(self, alpha: float = 1.0, temperature: float = 1.0, activation: str = "relu") -> Objective:
-        """The same network and loss for what measures any model."""
+        """Return the network and loss as an objective."""
         widths = (self.x.shape[1], *(len(w) for w in self.weights))
         found = trained_perceptrons.perceptron_objective(
             widths, alpha * flat(self), self.x, self.labels, activation
@@ -66,7 +66,7 @@ def flat(net: Problem) -> Tensor:
 
 @functools.cache
 def dense(depth: int, alpha: float, temperature: float) -> tuple[Tensor, Tensor]:
-    """Of a problem at a scale: mean J' (diag(p) - p p') J / T^2, and the Hessian of the loss in all parameters."""
+    """Return mean J' (diag(p) - p p') J / T^2, and the Hessian of the loss in all parameters, scaled."""
     net = problem(depth)
     logits, theta, labels = flat_logits(net), alpha * flat(net), torch.from_numpy(net.labels)
     jacobian: Any = torch.autograd.functional.jacobian(logits, theta)

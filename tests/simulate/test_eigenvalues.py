@@ -84,7 +84,7 @@ def test_the_ceiling_fails_as_often_as_it_may(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_nothing_has_converged_before_copies_are_looked_for() -> None:
-    """Of a double eigenvalue three products show one, and in the place of its copy the next, with a small residual."""
+    """After 3 products a double eigenvalue is found once; the next takes its copy's place, with a small residual."""
     matrix = np.diag([10.0, 10.0, 5.0, *np.linspace(0, 1e-3, 50)])
     cut, found = (extremes(matrix, rng(), largest=2, steps=steps, tolerance=1e-2) for steps in (3, 20))
     assert cut.bounds[1] < 1e-4 and abs(cut.values[1] - 5) < 1e-4
@@ -147,7 +147,7 @@ def test_products_that_are_not_those_of_a_symmetric_matrix_show_in_the_bounds(
 
 @pytest.mark.parametrize("values", [[1.0, 1.0, -1.0], [10.0, 10.0, 0.3], [2.0, 1.9999]])
 def test_floor_and_ceiling_allow_for_rounding_where_all_is_spanned(values: list[float]) -> None:
-    """In single precision, with eigenvalues that are nearly or exactly the same."""
+    """Single precision, with eigenvalues that are nearly or exactly equal."""
     for seed in range(20):
         matrix = rotated(values, seed).astype(np.float32)
         known = np.linalg.eigvalsh(matrix.astype(np.float64))

@@ -122,7 +122,7 @@ def test_free_memory_is_within_the_limits(root: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 @pytest.mark.parametrize("kind", ["v", "d"])
 def test_ulimit_counts(kind: str) -> None:
-    """Of the process as it is: what it has already is taken off."""
+    """The limit counts for this process, less the memory that it already uses."""
     program = "from simulate import _limits; print(_limits.memory())"
     command = f"ulimit -{kind} 4000000; '{sys.executable}' -c '{program}'"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}

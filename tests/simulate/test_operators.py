@@ -60,20 +60,20 @@ def test_graphs_are_kept_that_fit_into_half_of_the_memory(
     graphs = Kept(objective, Derivative("none", lambda *_: Built(tuple, None), lambda *_: Built(tuple, None)))
     monkeypatch.setattr(graphs, "_cost", lambda batch: (5, 100, 1000))
     needed = 5 * 100 + 1000 + products.VECTORS * objective.dim * 8
-    monkeypatch.setattr(products, "_LITTLE", 0)
-    monkeypatch.setattr("simulate._memory._UNASKED", 0)
+    monkeypatch.setattr(products, "_SMALL_CPU", 0)
+    monkeypatch.setattr("simulate._memory._UNCHECKED", 0)
     monkeypatch.setattr("simulate._memory.available", lambda _: 2 * needed + spare)
     assert graphs._affordable(next(iter(objective.batches()))) is kept
 
 
 @pytest.mark.parametrize("forward", [False, True])
 def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What 3 samples hold, and 2, is what 40 do: the weights once, and every sample."""
+    """Memory of 40 samples follows from trials with 2 and 3: the weights once, and a part for every sample."""
     model, x = nn.Sequential(nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 10)), torch.ones(40, 30)
     objective = Objective(model, (x, torch.zeros(40).long()), nn.CrossEntropyLoss())
     objective.recordable["hessian"] = forward
-    monkeypatch.setattr(Kept, "_pays", lambda _: True)
-    monkeypatch.setattr(products, "_LITTLE", 0)
+    monkeypatch.setattr(Kept, "_forward_is_faster", lambda _: True)
+    monkeypatch.setattr(products, "_SMALL_CPU", 0)
     told: list[int] = []
     monkeypatch.setattr("simulate._memory.is_free", lambda needed, _: told.append(needed) or True)
     _ = hessian(objective) @ torch.ones(objective.dim)

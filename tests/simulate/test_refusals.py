@@ -1,4 +1,4 @@
-"""What measurements refuse, by the name of the argument: what is no size, does not fit together or into memory."""
+"""Refusals of measurements, naming the argument: invalid sizes, mismatched shapes, and sizes beyond memory."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from simulate import _memory, data, networks, operators, spectra
 from simulate.difference_products import difference_hessian
 from simulate.eigenvalues import extremes
 from simulate.factors import ekfac, factor_errors, kfac
-from simulate.lanczos import Operator, as_operator, follow, quadrature, solve, tridiagonal
+from simulate.lanczos import Operator, as_operator, quadrature, solve, tridiagonal, warm_start
 from simulate.matrices import ensembles, noise, populations, reduced
 from simulate.modules.empirical_kernel import empirical_kernel
 from simulate.modules.hessian_variance import quadratic_forms
@@ -94,7 +94,7 @@ REFUSED: list[tuple[Callable[..., Any], dict[str, Any], Wrong]] = [
     (lambda names: SMALL.block(*names), {}, {"names": [(), ("0.weigh",), (3,)]}),
     (lambda names: as_operator(DENSE).block(names), {}, {"names": ["0"]}),
     (
-        follow,
+        warm_start,
         {"matrix": DENSE, "start": ONE},
         {"start": [0 * ONE, np.nan * ONE], "steps": NO_SIZE, "tolerance": NOT_POSITIVE},
     ),
@@ -320,7 +320,7 @@ def test_what_no_memory_holds_is_refused(
     call: Callable[[], Any], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_memory, "available", lambda _: 1.0)
-    monkeypatch.setattr(_memory, "_UNASKED", 0)
+    monkeypatch.setattr(_memory, "_UNCHECKED", 0)
     with pytest.raises(ValueError, match=rf"must be small enough for memory.*{told}"):
         call()
 

@@ -39,7 +39,7 @@ def all_of(matrix: Any) -> np.ndarray:
 SCALING: dict[str, Callable[..., Any]] = {
     "nodes, from starts that grow as well": lambda m: lanczos.quadrature(m, m[:3], 6).nodes,
     "extremes": all_of,
-    "followed": lambda m: lanczos.follow(m, np.ones(300))[0:3:2],
+    "followed": lambda m: lanczos.warm_start(m, np.ones(300))[0:3:2],
     "norm": lambda m: spectra.frobenius_norm(m, rng(), probes=7),
     "xtrace": lambda m: spectra.xtrace(m, rng(), probes=5),
 }

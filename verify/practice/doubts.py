@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from verify.practice.loading import BATCH, Problem
 
 _ROUNDING = 1e-4
@@ -55,7 +55,11 @@ def _probabilities(problem: Problem) -> bool:
         return False
     objective = problem.objective
     few = objective.few()
-    with objective.ranks.together("outputs"), as_found(objective.model, objective.training), torch.no_grad():
+    with (
+        objective.ranks.together("outputs"),
+        preserve_state(objective.model, objective.training),
+        torch.no_grad(),
+    ):
         outputs = objective.outputs(objective.leaves(), few.inputs)
     return bool((outputs >= 0).all() and ((outputs.double().sum(1) - 1).abs() < _ROUNDING).all())
 

@@ -52,7 +52,7 @@ def test_factors_are_those_of_loops(build: Any, layer: str, sharing: Any, kind: 
 
 
 def test_every_group_of_a_convolution_has_its_own_factors() -> None:
-    """Those of a convolution of its own channels alone."""
+    """The factors are those of a convolution of the group's own channels."""
     block = block_of(kfac(mixed()), "grouped")
     assert block.inputs.shape == (2, 5, 5) and block.outputs.shape == (2, 2, 2)
 

@@ -26,7 +26,7 @@ def test_factors_are_those_of_the_peer(
     """
     objective = build()
     if build is convolutions:
-        objective = objective.on((drawn(20, 40, 2, 4, 4), drawn(21, 40, 2)))
+        objective = objective.with_data((drawn(20, 40, 2, 4, 4), drawn(21, 40, 2)))
     data = [(b.inputs, b.targets) for b in objective.batches()]
     other = getattr(peer, name)(
         objective.model, objective.criterion, list(objective.model.parameters()), data,

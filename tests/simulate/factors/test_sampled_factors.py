@@ -29,7 +29,7 @@ from tests.simulate.factors.written_out import (
 def test_sampled_derivatives_have_the_moments_of_the_fisher_information(
     likelihood: Any, outputs: int
 ) -> None:
-    """Of a layer of biases alone B is the mean of g g', within five standard errors of 5 000 draws for each sample."""
+    """For a layer of biases, B is the mean of g g', within five standard errors of 5 000 draws for each sample."""
     model = built(lambda: nn.Linear(3, outputs))
     objective = Objective(model, (drawn(1, 3, 3), drawn(2, 3, outputs)), nn.MSELoss(), parameters="bias")
     found = kfac(objective, kind="sampled", seed=rng(), draws=5000, likelihood=likelihood).dense()
@@ -50,7 +50,7 @@ def test_windows_and_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         objective = build()
         whole = ekfac(objective).dense()
         ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
-        cut = objective.on([(x[:1], y[:1]), (x[1:], y[1:])])
+        cut = objective.with_data([(x[:1], y[:1]), (x[1:], y[1:])])
         with monkeypatch.context() as patch:
             patch.setattr(sample_parts, "_WINDOW", 1)
             assert_allclose(ekfac(cut).dense(), whole, atol=1e-12)

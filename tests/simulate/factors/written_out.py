@@ -19,7 +19,7 @@ def drawn(seed: int, *shape: int) -> Tensor:
 
 
 def built(build: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
-    """In double precision, the same each time."""
+    """Build a module in double precision with a fixed seed."""
     with torch.random.fork_rng():
         torch.default_generator.manual_seed(seed)
         return build().double()
@@ -118,5 +118,5 @@ def _positions(module: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def matrix_of(objective: Objective, kind: str) -> CurvatureOperator:
-    """What factors of this kind approximate."""
+    """Return the matrix that factors of this kind approximate."""
     return (gauss_newton if kind == "gauss-newton" else empirical_fisher)(objective)

@@ -82,7 +82,7 @@ def test_a_chain_that_was_cut_knows_its_matrix(ends: tuple[int, int]) -> None:
 def test_vectors_of_a_long_chain_are_orthogonal_whatever_scipy_has(
     older: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What they lack restarts would add up, unseen by the bounds: before 1.16 scipy chooses what lacks 6e-14 here."""
+    """Restarts would add up a lack of orthogonality, unseen by the bounds: scipy's default before 1.16 lacks 6e-14."""
     if older:
         monkeypatch.delattr(linalg.lapack, "dstevd", raising=False)
     diagonal, beside = rng(0).standard_normal(300), np.abs(rng(1).standard_normal(299))

@@ -6,7 +6,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from simulate.eigenvalues import extremes
-from simulate.lanczos import Operator, follow, quadrature
+from simulate.lanczos import Operator, quadrature, warm_start
 from simulate.lanczos.rows import dots, inner_products, length, row_lengths
 from tests.simulate.dense_matrices import rng, rotated
 
@@ -55,7 +55,7 @@ RANDOM = rng(1).standard_normal(60)
 
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-10])
 def test_residual_is_that_of_the_pair_and_bounds_its_error(tolerance: float) -> None:
-    found = follow(MATRIX, RANDOM, tolerance=tolerance)
+    found = warm_start(MATRIX, RANDOM, tolerance=tolerance)
     vector = found.vector.numpy()
     assert_allclose(np.linalg.norm(vector), 1, rtol=1e-12)
     assert abs(found.residual - np.linalg.norm(MATRIX @ vector - found.value * vector)) < 1e-12
@@ -64,29 +64,29 @@ def test_residual_is_that_of_the_pair_and_bounds_its_error(tolerance: float) -> 
 
 
 def test_fewest_and_most_products_are_kept() -> None:
-    assert follow(MATRIX, BASIS[:, 0] + 1e-3 * RANDOM, least=7).products == 7
-    found = follow(MATRIX, RANDOM, tolerance=1e-12, steps=4)
+    assert warm_start(MATRIX, BASIS[:, 0] + 1e-3 * RANDOM, least=7).products == 7
+    found = warm_start(MATRIX, RANDOM, tolerance=1e-12, steps=4)
     assert found.products == 4 and found.residual > 1e-3  # it says that it has not arrived
 
 
 def test_a_start_without_the_largest_leads_to_another() -> None:
     """No residual tells."""
-    found = follow(MATRIX, BASIS[:, 1] + BASIS[:, 2], tolerance=1e-9)
+    found = warm_start(MATRIX, BASIS[:, 1] + BASIS[:, 2], tolerance=1e-9)
     assert_allclose(found.value, 4, rtol=1e-12)
     assert found.products == 2 and found.residual < 1e-9
 
 
 def test_leading_vectors_are_those_of_the_largest_ritz_values() -> None:
-    found = follow(MATRIX, RANDOM, tolerance=1e-10, least=30)
+    found = warm_start(MATRIX, RANDOM, tolerance=1e-10, least=30)
     assert_allclose(np.abs(found.leading.numpy() @ BASIS[:, :3]), np.eye(3), atol=1e-4)
     assert torch.equal(found.leading[0], found.vector)
-    assert follow(MATRIX, BASIS[:, 0]).leading.shape == (1, 60)
+    assert warm_start(MATRIX, BASIS[:, 0]).leading.shape == (1, 60)
 
 
 def test_negative_and_zero_matrices_and_single_precision() -> None:
-    assert_allclose(follow(-np.diag([1.0, 2.0, 3.0]), np.ones(3), tolerance=1e-9).value, -1, rtol=1e-9)
-    assert follow(np.zeros((3, 3)), np.ones(3)).value == 0
-    found = follow(MATRIX.astype(np.float32), RANDOM, tolerance=1e-12)
+    assert_allclose(warm_start(-np.diag([1.0, 2.0, 3.0]), np.ones(3), tolerance=1e-9).value, -1, rtol=1e-9)
+    assert warm_start(np.zeros((3, 3)), np.ones(3)).value == 0
+    found = warm_start(MATRIX.astype(np.float32), RANDOM, tolerance=1e-12)
     assert found.vector.dtype == torch.float32
     assert 0 < abs(found.value - 5) + found.residual < 1e-4  # stops at the rounding
 

@@ -20,7 +20,7 @@ ONE, TWO = rotated([4.0, 1.0, -2.0, 0.5, 0.0, 3.0], seed=1), rotated([1.0, 2.0, 
 
 
 class Foreign:
-    """What operators of other libraries on torch have in common."""
+    """A stand-in for operators of other libraries on torch."""
 
     def __init__(self, matrix: Any, dtype: torch.dtype = torch.float64, noise: float = 0.0) -> None:
         self._matrix, self._noise = torch.as_tensor(matrix, dtype=dtype), noise

@@ -24,7 +24,7 @@ def block_of(count: int = DRAWS, name: str = "reduced") -> Block:
 def assert_same_law(
     found: Extreme, matrices: torch.Tensor, *, position: int = -1, direction: int = 0
 ) -> None:
-    """That of an eigenvalue of dense matrices and its overlap with a unit vector, by Kolmogorov and Smirnov."""
+    """Compare with an eigenvalue of dense matrices and its overlap with a unit vector, by Kolmogorov-Smirnov tests."""
     values, vectors = np.linalg.eigh(matrices.numpy())
     for a, b in zip(found, (values[:, position], vectors[:, direction, position] ** 2), strict=True):
         assert stats.ks_2samp(a.numpy(), b).pvalue > 1e-3

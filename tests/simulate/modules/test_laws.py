@@ -20,7 +20,7 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import sample_grams, trace_gauss_newton
 from simulate.objectives import Objective
 from simulate.objectives.batches import joined
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from simulate.operators import gauss_newton, hessian
 from tests.simulate.models_and_data import BUILDERS, case
 from tests.simulate.modules.layer_kinds import (
@@ -36,7 +36,7 @@ from tests.simulate.modules.layer_kinds import (
     on_batches,
 )
 
-MIXED = "the model gives a sample other outputs beside other samples"
+MIXED = "the outputs for a sample depend on the other samples of its batch"
 MATRICES = ("hessian", "gauss_newton")
 FEW = ("absolute error", "convolution", "normalisations", "sum", "tied", "tokens")
 """Whose samples are asked for both matrices."""
@@ -59,7 +59,7 @@ def dense(objective: Objective) -> Dense:
     """By autograd alone."""
     vector, v = objective.flat(objective.leaves()).detach(), columns(objective.dim, 2)
     whole, found = torch.zeros(2, objective.dim, objective.dim, dtype=torch.float64), []
-    with as_found(objective.model, objective.training):
+    with preserve_state(objective.model, objective.training):
         for batch in objective.batches(empty=True):
 
             def outputs(theta: Tensor, given: Any = batch.inputs) -> Tensor:

@@ -46,7 +46,7 @@ def test_a_worker_runs_on_the_gpu_that_is_dealt_to_it(monkeypatch: pytest.Monkey
     bounds: list[tuple[float, torch.device]] = []
     gpus(monkeypatch, 2)
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *bound: bounds.append(bound))
-    monkeypatch.setattr(devices, "_beside", 4)
+    monkeypatch.setattr(devices, "_pool_size", 4)
     assert devices.own_gpu("cuda") == "cuda"  # no worker: the process itself
     devices._bound_memory.cache_clear()
     process = type("Process", (), {"_identity": (4,)})

@@ -21,7 +21,7 @@ KNOWN = [
 
 @pytest.mark.parametrize("known", KNOWN)
 def test_the_published_vectors_come_out(known: str) -> None:
-    """Of zeros they are the doctest's."""
+    """The vectors for zeros are those of the doctest."""
     given = torch.tensor([int(word, 16) for word in known.split()])[:, None]
     assert torch.equal(philox.words(given[:4], given[4:6]), given[6:])
 

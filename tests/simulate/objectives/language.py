@@ -16,7 +16,7 @@ IGNORED = -100
 
 
 class Found(OrderedDict[str, Any]):
-    """What a model returns: by name, and by attribute."""
+    """Outputs of a model, by name and by attribute."""
 
     def __getattr__(self, name: str) -> Any:
         return self[name]
@@ -68,7 +68,7 @@ class CausalModel(nn.Module):
         return found
 
     def own_loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Of labels as they come."""
+        """Return the model's loss of labels as they are given."""
         if self.moves:
             logits, labels = logits[:, :-1], labels[:, 1:]
         return functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)

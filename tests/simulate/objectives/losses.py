@@ -49,7 +49,7 @@ def network(sequences: bool = False) -> nn.Module:
 
 
 def _flat(loss: Callable[..., Tensor]) -> Loss:
-    """Of classes in positions, all in one row."""
+    """Flatten classes and positions into one row."""
     return lambda z, y: loss(z.mT.flatten(0, 1), y.flatten())
 
 

@@ -1,4 +1,4 @@
-"""What each process of a group measures of its samples, and what one process measures of them all."""
+"""Measurements by the processes of a group, each of its samples, and by one process of all samples."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def data() -> tuple[Tensor, Tensor]:
 
 
 def loss(case: str) -> nn.Module:
-    """That weighs classes and ignores some, so that neither processes nor rows are what it counts."""
+    """Return a loss that weighs classes and ignores some, so that its denominator is not the number of rows."""
     weights = torch.tensor([1.0, 0.3, 2.5], dtype=torch.float64)
     return nn.CrossEntropyLoss(weights, reduction="sum" if case == "of a sum" else "mean")
 
 
 def objective(case: str, rank: int | None = None, **options: Any) -> Objective:
-    """Of one process of a group, or of all samples in one batch."""
+    """Return the objective of one process of a group, or of all samples in one batch."""
     inputs, targets = data()
     sizes = [size for shard in SHARDS[case] for size in shard]
     batches = list(zip(inputs.split(sizes), targets.split(sizes), strict=True))
@@ -84,7 +84,7 @@ def measured(of: Objective) -> dict[str, Any]:
         "coupling": of.coupling,
         "sums": of.sums(),
         "rows": of.rows,
-        "renewed": of.renewed().value(),
+        "renewed": of.at_current_parameters().value(),
         "eigenvalues": extremes(hessian, rng, largest=2, smallest=1).values,
         "trace": spectra.trace(hessian, rng, probes=4).value,
         "diagonal of G": diagonals.gauss_newton_diagonal(of),
@@ -100,7 +100,7 @@ def measured(of: Objective) -> dict[str, Any]:
 
 
 def in_two_processes(folder: Path, work: Callable[[int], Any]) -> list[Any]:
-    """What a function of the number of the process returns in each."""
+    """Return the results of a function of the rank in two processes."""
     spawn(_one, (str(folder), work), nprocs=2)
     return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
@@ -199,7 +199,7 @@ def _with_others(rank: int, *, buffers: bool = False) -> Objective:
 
 @contextmanager
 def group_of_one(folder: Path) -> Iterator[Any]:
-    """In this process."""
+    """Run within a group of this process only."""
     distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=0, world_size=1)
     try:
         yield distributed.group.WORLD

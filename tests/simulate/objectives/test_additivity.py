@@ -121,14 +121,14 @@ def test_few_are_asked_and_only_once() -> None:
     assert sum(asked) <= 5 * SAMPLES + 3 * 100 + 1 + N and max(asked[:-9]) <= SAMPLES
     asked.clear()
     objective.value()
-    objective.on((X[:200], Y[:200])).value()
+    objective.with_data((X[:200], Y[:200])).value()
     assert asked == [100] * 5
     asked.clear()
-    other = objective.on((X[:150], Y[:150]))  # a part of a size that nothing was asked of
+    other = objective.with_data((X[:150], Y[:150]))  # a part of a size that nothing was asked of
     other.value()
     assert sum(asked) <= 3 * (100 + 50) + 2 + 150 and asked[-2:] == [100, 50]
     asked.clear()
-    other.on((X[50:200], Y[50:200])).value()
+    other.with_data((X[50:200], Y[50:200])).value()
     assert asked == [100, 50]
     asked.clear()
     whole = Objective(counting, (X, Y), nn.CrossEntropyLoss())  # nothing is cut
@@ -192,4 +192,4 @@ def test_in_training_mode_a_batch_is_the_unit() -> None:
     vector = torch.ones(whole.dim).double()
     assert abs(whole.value() - np.mean([part.value() for part in each])) < 1e-14
     assert_same(hessian(whole) @ vector, torch.stack([hessian(part) @ vector for part in each]).mean(0))
-    assert whole.coupling == "in training mode samples of a batch may see each other"
+    assert whole.coupling == "in training mode samples of a batch may affect each other"

@@ -231,7 +231,7 @@ def test_forms_are_no_matter(form: str, chunk: int | None) -> None:
 
 
 def test_data_that_tell_their_number_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_MOST", 5)
+    monkeypatch.setattr(batches, "_MOST_BATCHES", 5)
     for given in (cut(1), DataLoader(ALL, 1)):
         assert Objective(network(), given, LOSS).samples == N
 

@@ -79,7 +79,7 @@ def same(objectives: list[Objective], *matrices: Callable[[Objective], Any]) -> 
 def test_chunks_of_positions_are_no_matter(
     build: str, kept: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of one position, and of some that do not divide all; what is kept, or made anew for every product."""
+    """Chunks of one position, or of a number that does not divide all, kept or computed again for every product."""
     if not kept:
         monkeypatch.setattr(head_products._memory, "is_free", lambda *_: False)
     same(both(MODELS[build](), monkeypatch, at_once), hessian, empirical_fisher)

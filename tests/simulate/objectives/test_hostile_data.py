@@ -51,7 +51,7 @@ def described(kind: Any = "'<f8'", order: Any = False, shape: Any = (6, 5, 5), e
 
 
 def refused(path: Path, match: str) -> int:
-    """In one line; how many bytes were allocated at most."""
+    """Check that a file is refused in one line; return the peak of allocated bytes."""
     tracemalloc.start()
     try:
         with warnings.catch_warnings():

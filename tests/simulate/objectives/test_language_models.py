@@ -63,7 +63,7 @@ class Truth:
         return second(self.loss, self.start)
 
     def product(self, vector: Tensor) -> Tensor:
-        """That of the Hessian."""
+        """Return the product with the Hessian."""
         with sdpa_kernel(SDPBackend.MATH):
             return torch.func.grad(lambda at: torch.func.grad(self.loss)(at) @ vector)(self.start)
 

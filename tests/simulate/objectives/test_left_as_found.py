@@ -18,7 +18,7 @@ from simulate.modules.logit_derivatives import logit_derivatives
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import sample_grams, trace_hessian
 from simulate.objectives import Objective
-from simulate.objectives.restoring import as_found, seed_generators
+from simulate.objectives.restoring import preserve_state, seed_generators
 from simulate.objectives.soundness import require_deterministic
 
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
@@ -88,7 +88,7 @@ def test_generators_of_gpus_in_use_alone_are_read(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # a machine that has some
     monkeypatch.setattr(torch.cuda, "default_generators", Untouched())
     monkeypatch.setattr(torch.cuda, "_lazy_init", lambda: pytest.fail("starts CUDA for a model of the CPU"))
-    with as_found(nn.Linear(2, 2), training=False):
+    with preserve_state(nn.Linear(2, 2), training=False):
         seed_generators(3)
     generator = torch.Generator()
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
@@ -96,7 +96,7 @@ def test_generators_of_gpus_in_use_alone_are_read(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda gpu: 1024 * gpu)
     monkeypatch.setattr(torch.cuda, "default_generators", (Untouched(), generator))
     before = generator.get_state()
-    with as_found(None, training=False):
+    with preserve_state(None, training=False):
         seed_generators(3)
         first = torch.rand(2, generator=generator)
         assert torch.equal(first, torch.rand(2, generator=torch.Generator().manual_seed(3)))

@@ -119,7 +119,7 @@ def check(truth: Differences, objective: Objective, swept: Swept) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_every_number_of_a_model_is_right_or_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By forward mode wherever torch has it, which is compared with reverse mode on the way."""
-    monkeypatch.setattr(Kept, "_pays", lambda _: True)
+    monkeypatch.setattr(Kept, "_forward_is_faster", lambda _: True)
     swept = SWEEP[name]
     with torch.random.fork_rng():
         torch.default_generator.manual_seed(2)

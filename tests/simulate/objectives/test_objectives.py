@@ -37,12 +37,14 @@ def test_renewed_is_at_the_parameters_of_now_and_the_old_one_is_not() -> None:
     with torch.no_grad():
         for p in model.parameters():
             p.mul_(1.5)
-    renewed, built = objective.renewed(), Objective(model, (X, LABELS), LOSS)
+    renewed, built = objective.at_current_parameters(), Objective(model, (X, LABELS), LOSS)
     assert torch.equal(renewed.gradient(), built.gradient()) and renewed.value() == built.value()
     assert torch.equal(objective.gradient(), before) and not torch.equal(renewed.gradient(), before)
     function = Objective(lambda p, x: x @ p[0], (X, LABELS), LOSS, parameters=[torch.ones(4, 3).double()])
-    with pytest.raises(ValueError, match="model must be a module to be measured anew, got a function"):
-        function.renewed()
+    with pytest.raises(
+        ValueError, match="model must be a module to take its current parameters, got a function"
+    ):
+        function.at_current_parameters()
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])

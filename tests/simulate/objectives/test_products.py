@@ -27,7 +27,7 @@ LABELS = torch.arange(6) % 3
 @pytest.fixture(autouse=True)
 def _by_forward_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it takes longer than it saves."""
-    monkeypatch.setattr(Kept, "_pays", lambda _: True)
+    monkeypatch.setattr(Kept, "_forward_is_faster", lambda _: True)
 
 
 def vectors(dim: int) -> Tensor:
@@ -45,7 +45,7 @@ def network(*layers: nn.Module) -> nn.Module:
 
 
 def by_reverse_mode(matrix: Callable[[Objective], Any], name: str, of: Objective) -> Tensor:
-    other = of.on(of.data)
+    other = of.with_data(of.data)
     other.recordable = {name: False}
     return matrix(other) @ vectors(of.dim)
 

@@ -52,7 +52,7 @@ REFUSED = {
     "forms": VECTORS,
     "directions": VECTORS,
     "order": both("processes of a group must make the same calls in the same order, got a "),
-    "kernel": both("group must be None for what is no sum over samples"),
+    "kernel": both("group must be None for a quantity that is not a sum over samples"),
     "training": both("training must be False with a group"),
     "chunk": (f"ValueError: process 1 of 2: {CHUNK}", f"ValueError: {CHUNK}"),
     "parameters": PARAMETERS,
@@ -88,7 +88,7 @@ def test_a_group_of_one_process_is_that_process_and_takes_the_module_itself(tmp_
     (x, y), loss = processes.data(), nn.CrossEntropyLoss()
     with processes.group_of_one(tmp_path) as group:
         grouped = Objective(processes.network(), (x, y), loss, group=group)
-        value, alone = grouped.value(), grouped.on([(x[:4], y[:4])], alone=True)
+        value, alone = grouped.value(), grouped.with_data([(x[:4], y[:4])], alone=True)
         assert value == Objective(processes.network(), (x, y), loss).value()
         assert (alone.ranks.several, alone.rows) == (False, 4)
 

@@ -1,4 +1,4 @@
-"""What cannot be measured is refused by one line that says what to do: no wrong number, and no endless wait."""
+"""Refusals of objectives: one line that says what to do, instead of a wrong number or an endless wait."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_cannot_be_measured_is_refused(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_MOST", 50)
+    monkeypatch.setattr(batches, "_MOST_BATCHES", 50)
 
     def measured() -> None:
         objective = Objective(**{"model": network(), "data": (X, Y), "loss": LOSS, **REFUSED[what]})
@@ -263,7 +263,7 @@ def test_whatever_is_asked_first_refuses(ask: Callable[[Objective], Any], loss: 
 
 
 def test_an_iterator_stops_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is given again and again is held once."""
+    """A batch that is given repeatedly is held once."""
     monkeypatch.setattr("simulate._memory.available", lambda _: 2**20)
     large = ((torch.zeros(64, 64), torch.zeros(64).long()) for _ in itertools.count())
     with pytest.raises(
@@ -277,7 +277,7 @@ def test_an_iterator_stops_before_it_fills_the_memory(monkeypatch: pytest.Monkey
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
 @pytest.mark.parametrize("data", [itertools.repeat((X, Y)), Endless()])
 def test_what_does_not_end_can_be_interrupted(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_MOST", 10**9)
+    monkeypatch.setattr(batches, "_MOST_BATCHES", 10**9)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:

@@ -1,4 +1,4 @@
-"""What is found out about a model before its derivatives are believed, beside the models of the sweep."""
+"""Checks of derivatives, on models other than those of the sweep."""
 
 from __future__ import annotations
 
@@ -169,9 +169,9 @@ def mlp(activation: str = "relu", kind: type[Mlp] = Mlp) -> Mlp:
 
 
 def asked(model: nn.Module, monkeypatch: pytest.MonkeyPatch, loss: Any = None) -> int:
-    """How many times differences were taken for a network of the suite, or one like it."""
+    """Return the number of times that a network of the suite, or one like it, was checked."""
     found: list[Any] = []
-    monkeypatch.setattr(soundness, "_called", found.append)
+    monkeypatch.setattr(soundness, "_tested_batch", found.append)
     x = torch.randn(4, *((3, 32, 32) if isinstance(model, LeNet5) else (6,)), dtype=torch.float64)
     objective = Objective(model, (x, torch.tensor([0, 1, 2, 0])), loss or nn.CrossEntropyLoss())
     objective.require_sound()

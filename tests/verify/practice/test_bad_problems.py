@@ -100,7 +100,7 @@ def test_a_file_that_is_none_is_told(data: str, line: str, monkeypatch: pytest.M
     Path("cut").write_bytes(b"PK\x03\x04 but no more")
     Path("sets").mkdir()
     np.savez("other.npz", images=np.ones(3))
-    monkeypatch.setattr(_memory, "_UNASKED", 1000)
+    monkeypatch.setattr(_memory, "_UNCHECKED", 1000)
     monkeypatch.setattr(_memory, "available", lambda _: 2000)
 
     with pytest.raises(ValueError, match=line):

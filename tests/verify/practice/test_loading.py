@@ -12,7 +12,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from tests.verify.practice.user_models import N, load, save
 from verify.practice import loading
 from verify.practice.loading import load_problem, problem
@@ -45,7 +45,7 @@ def test_the_seed_fixes_what_the_model_draws_and_leaves_no_trace() -> None:
         assert states[1:] == (random.getstate(), str(np.random.get_state()))  # noqa: NPY002 (looked at)
         return drawn
 
-    with as_found(None, training=False):
+    with preserve_state(None, training=False):
         assert value(0, 2**100) == value(5, 2**100) != value(0, 2)
 
 

@@ -192,7 +192,7 @@ _WEIGHT = torch.tensor([0.2, 1.0, 5.0], dtype=torch.float64)
     ("net", "loss", "words"),
     [
         (nn.Linear(5, K), nn.CrossEntropyLoss(_WEIGHT).forward, "the loss of a batch is not the mean of"),
-        (_Centred(5, K), None, "the model gives a sample other outputs beside other samples"),
+        (_Centred(5, K), None, "the outputs for a sample depend on the other samples"),
     ],
 )
 def test_what_is_no_mean_over_samples_does_not_hang_on_the_batches_either(

@@ -24,7 +24,7 @@ from simulate.objectives.forms import Labels
 from simulate.objectives.losses import LOSSES, BatchLoss, default_loss, fitting, named_loss, require_order
 from simulate.objectives.parameters import Parametric, parametric, require_ready, unwrapped
 from simulate.objectives.ranks import Ranks
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from simulate.objectives.soundness import require_deterministic
 from verify.escapes import escaped
 from verify.practice.loading import language
@@ -115,7 +115,9 @@ class Problem:
             If there are none, or the loss on them is not finite.
         """
         chosen = torch.as_tensor(indices, device=self.objective.device)
-        return self.objective.on([(window(self.inputs, chosen), window(self.targets, chosen))], alone=True)
+        return self.objective.with_data(
+            [(window(self.inputs, chosen), window(self.targets, chosen))], alone=True
+        )
 
     @property
     def unit(self) -> float:
@@ -223,7 +225,7 @@ def problem(
 
     inputs, targets = subsample(*gathered(data, like, parted, whole=whole), samples, seed)
     criterion = default_loss(targets) if loss is None else named_loss(loss)
-    with as_found(own, training):
+    with preserve_state(own, training):
         outputs = first_outputs(free, inputs, targets=targets, loss=criterion, field=field)
     targets = targets if whole else fitting(criterion, outputs, targets, like.dtype)
     most = max(1, min(BATCH, OUTPUTS // max(1, math.prod(outputs))))
@@ -300,14 +302,14 @@ def problem_of(objective: Objective) -> Problem:
     >>> found.samples, found.classes
     (6, 3)
     """
-    with objective.ranks.together("a problem"), as_found(objective.model, objective.training):
+    with objective.ranks.together("a problem"), preserve_state(objective.model, objective.training):
         batches = list(objective.batches(empty=True))
         inputs = joined([batch.inputs for batch in batches])
         targets = joined([batch.targets for batch in batches])
     _require_mean(objective, "say reduction='sum'")
     with (
         objective.ranks.together("a problem"),
-        as_found(objective.model, objective.training),
+        preserve_state(objective.model, objective.training),
         torch.no_grad(),
     ):
         outputs = tuple(objective.outputs(objective.leaves(), objective.few().inputs).shape[1:])
@@ -335,7 +337,7 @@ def _require_mean(objective: Objective, advice: str) -> None:
 
 
 def _first_call(model: nn.Module, free: Parametric, inputs: Tensor, *, training: bool) -> None:
-    with as_found(model, training):
+    with preserve_state(model, training):
         first_outputs(free, placed(inputs, free.parameters[0]))
 
 

@@ -65,7 +65,7 @@ def first_outputs(
 ) -> tuple[int, ...]:
     """Shape of what the loss takes of the outputs for one sample, by a first call of the model.
 
-    To be used within `as_found`. Where `targets` and `loss` are given classes are moved to the front, see `forms`.
+    Call it within `preserve_state`. If `targets` and `loss` are given, classes move to the front, see `forms`.
 
     Raises
     ------

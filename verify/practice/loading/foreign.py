@@ -18,7 +18,7 @@ from torch import nn
 from simulate._checks import did_you_mean
 from simulate.lanczos.precision import in_full_precision
 from simulate.objectives.losses import LOSSES
-from simulate.objectives.restoring import as_found, seed_generators
+from simulate.objectives.restoring import preserve_state, seed_generators
 from verify.practice.loading.own_modules import PREFIX, imported
 from verify.signals import by_signal
 
@@ -33,7 +33,7 @@ _SHOWN = 6
 @contextlib.contextmanager
 def restored(seed: int) -> Iterator[None]:
     """Draws of torch, numpy and Python from a seed; afterwards their generators are as found."""
-    with as_found(None, training=False):
+    with preserve_state(None, training=False):
         seed_generators(seed)
         yield
 

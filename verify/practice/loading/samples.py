@@ -26,7 +26,7 @@ from simulate.objectives.batches import (
     sample_counts,
     window,
 )
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from verify.practice.loading.foreign import calling
 
 
@@ -67,7 +67,7 @@ def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False)
     Of a mapping with labels `labels` makes inputs and targets. With `whole` targets are structures of tensors, as they
     are to stay.
     """
-    with as_found(None, training=False), calling("data", "give batches (inputs, targets)"):
+    with preserve_state(None, training=False), calling("data", "give batches (inputs, targets)"):
         items = list(held(repeatable(data)))
         batches = [pair(item) for item in items]
     if not batches:

@@ -25,7 +25,7 @@ from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Objective
 from simulate.objectives.batches import rows
 from simulate.objectives.ranks import LostProcessError
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from simulate.training.constant_outputs import constant_loss, constant_output
 from verify.escapes import escaped
 from verify.practice.loading import Problem, asked_problem, from_options
@@ -299,7 +299,7 @@ def _constant(problem: Problem) -> tuple[float, Tensor]:
         some = few.part(slice(0, count)) if count < rows(few.targets) else few
         return objective.outputs(objective.leaves(), some.inputs).detach()
 
-    with as_found(problem.module, False):
+    with preserve_state(problem.module, False):
         outputs = outputs_of(count := rows(few.targets))
         if (
             count > 1

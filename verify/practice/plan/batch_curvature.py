@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simulate.eigenvalues import extremes
 from simulate.objectives import Objective
 from simulate.objectives.batches import window
-from simulate.objectives.restoring import as_found, seed_generators
+from simulate.objectives.restoring import preserve_state, seed_generators
 from simulate.operators import hessian
 from simulate.spectra import Estimate
 from verify.practice.loading import Problem
@@ -102,7 +102,7 @@ def _largest(problem: Problem, chosen: Integers, rng: np.random.Generator) -> fl
     picked = chosen.tolist()
     data = [(window(problem.inputs, picked), window(problem.targets, picked))]
     running = calling("model and loss", f"run on batches of {len(picked)} samples in training mode")
-    with running, as_found(problem.module, training=True):
+    with running, preserve_state(problem.module, training=True):
         seed_generators(int(rng.integers(1 << 32)))  # what is dropped
         objective = Objective(
             problem.module,

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from simulate.lanczos import follow
+from simulate.lanczos import warm_start
 from simulate.operators import hessian
 from verify.practice.loading import Problem
 from verify.practice.plan.gradient_noise import GradientNoise
@@ -137,7 +137,7 @@ class _Study:
             matrix = scaled(matrix, objective.shapes, limit.scaling)
         drawn = matrix.vectors(self._rng.standard_normal((1, matrix.dim)))[0]
         start = drawn if self._vector is None else self._vector + _STRAY * drawn / drawn.norm()
-        found = follow(matrix, start, tolerance=_ACCURACY, least=min(_LEAST, matrix.dim), steps=_STEPS)
+        found = warm_start(matrix, start, tolerance=_ACCURACY, least=min(_LEAST, matrix.dim), steps=_STEPS)
         self._vector, self.products = found.vector, self.products + found.products
         return found.value
 

@@ -16,7 +16,7 @@ from torch.nn.functional import relu, relu6
 from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.batches import cuts, window
-from simulate.objectives.restoring import as_found, seed_generators
+from simulate.objectives.restoring import preserve_state, seed_generators
 from verify.practice.doubts import doubtful
 from verify.practice.loading import BATCH, Problem
 
@@ -171,7 +171,7 @@ class _Look(TorchFunctionMode):
 def _look(problem: Problem, training: bool, seed: int) -> _Look:
     objective, look = problem.objective, _Look()
     size = min(problem.batch_size or problem.samples, BATCH)
-    with as_found(problem.module, training), torch.no_grad():
+    with preserve_state(problem.module, training), torch.no_grad():
         seed_generators(seed)
         for part in _several(problem.samples, size):
             look.begin()

@@ -18,7 +18,7 @@ from simulate.objectives.batches import tensors
 from simulate.objectives.forms import Labels, movable, picked
 from simulate.objectives.losses import IGNORED, of_classes
 from simulate.objectives.parameters import parametric
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 
 _CLOSE = 1e-3
 """Relative difference of two losses that are the same."""
@@ -99,7 +99,7 @@ class LabelledPairs:
         """Whether the loss that was given moves the labels, as the model's own does."""
         if of_classes(self._loss):
             return False
-        with as_found(self._called, training=False), torch.no_grad():
+        with preserve_state(self._called, training=False), torch.no_grad():
             own = picked(self._called(**named, labels=targets), "loss")
             given = self._loss(picked(self._called(**named)), targets)
         return (

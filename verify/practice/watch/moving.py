@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from simulate.lanczos import Followed, Operator, follow
+from simulate.lanczos import Operator, WarmStart, warm_start
 from simulate.objectives import Objective
 from simulate.objectives.batches import cuts, cuttable, pair, rows, window
 from simulate.objectives.restoring import seed_generators
@@ -44,7 +44,7 @@ class WrongLossError(ValueError):
 class OfBatch:
     """What a batch tells."""
 
-    top: Followed
+    top: WarmStart
     square: float | None
     variance: float | None
 
@@ -55,7 +55,7 @@ class Spent:
     def __init__(self) -> None:
         self.count, self.rows = 0, 0.0
 
-    def found(self, found: Followed, samples: int) -> Followed:
+    def found(self, found: WarmStart, samples: int) -> WarmStart:
         """Count in the products, and the graph that they are made of."""
         self.count += found.products
         self.rows += samples * (found.products + 1)
@@ -81,7 +81,7 @@ class MovingCurvature:
 
     def renew(self) -> None:
         """Go to the parameters as they are now."""
-        self._objective = self._objective.renewed()
+        self._objective = self._objective.at_current_parameters()
         self._count += 1
 
     def value(self, batch: Any) -> float:
@@ -96,7 +96,7 @@ class MovingCurvature:
                 total += float(loss)
         return total
 
-    def of_samples(self, step: int, limit: StepLimit, count: Spent) -> tuple[Followed, Followed | None]:
+    def of_samples(self, step: int, limit: StepLimit, count: Spent) -> tuple[WarmStart, WarmStart | None]:
         """Largest eigenvalue of the fixed samples, and that with the steps of the optimiser if these are scaled."""
         objective = self._objective
         seed_generators(self._seed)
@@ -137,9 +137,9 @@ class MovingCurvature:
         )
 
     def _on(self, batch: Any) -> Objective:
-        return self._objective if batch is None else self._objective.on([batch])
+        return self._objective if batch is None else self._objective.with_data([batch])
 
-    def _follow(self, what: str, matrix: Operator, step: int) -> Followed:
+    def _follow(self, what: str, matrix: Operator, step: int) -> WarmStart:
         """From the leading Ritz vectors found before and something random; now and then from that alone."""
         drawn = np.random.default_rng([self._seed, step]).standard_normal((1, matrix.dim))
         start = matrix.vectors(drawn)[0]
@@ -147,6 +147,6 @@ class MovingCurvature:
         if before is not None and (self._count - 1) % _FRESH:
             weights = _OVERTAKING ** torch.arange(len(before), dtype=matrix.dtype, device=matrix.device)
             start = weights @ before + _STRAY * start / start.norm()
-        found = follow(matrix, start, tolerance=_ACCURACY, least=min(_LEAST, matrix.dim), steps=_MOST)
+        found = warm_start(matrix, start, tolerance=_ACCURACY, least=min(_LEAST, matrix.dim), steps=_MOST)
         self._vectors[what] = found.leading
         return found

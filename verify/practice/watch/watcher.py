@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from simulate._checks import at_least
 from simulate.objectives.batches import carries_labels, copied, pair, placed, rows
 from simulate.objectives.parameters import unwrapped
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from simulate.results import Columns, Result
 from verify.practice.moved import moved_groups
 from verify.practice.step_limits import step_limit
@@ -329,7 +329,7 @@ class Watcher(Result):
             return replace(record, outcome="diverged: parameters are not finite")
         mode = self._mode()
         try:
-            with as_found(self._called, mode):
+            with preserve_state(self._called, mode):
                 return self._curved(record, self._moving(followed, mode), batch, count)
         except (ValueError, RuntimeError) as error:
             if self._curvature is None or not self._curvature.succeeded or isinstance(error, WrongLossError):

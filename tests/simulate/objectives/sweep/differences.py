@@ -30,7 +30,7 @@ class Differences:
         return model(*inputs) if isinstance(inputs, tuple) else model(inputs)
 
     def at(self, vector: Tensor, ask: Callable[[], Any]) -> Any:
-        """What is asked of the model with its parameters a step along a vector; left as found."""
+        """Return the result of `ask` with the parameters moved along a vector; restore them afterwards."""
         state = self.model.state_dict() if isinstance(self.model, nn.Module) else {}
         tensors = [*state.values(), *(p.detach() for p in self.parameters)]
         before = [tensor.clone() for tensor in tensors]

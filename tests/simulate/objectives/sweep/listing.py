@@ -1,4 +1,4 @@
-"""How models of every kind that people bring are listed, small enough for finite differences."""
+"""Entries of a list of models of every kind, small enough for finite differences."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ USUAL = calls(lambda m, x: m.b(m.a(x).tanh()))
 
 
 class Swept(NamedTuple):
-    """How a model is made in double precision, and asked.
+    """A model in double precision, with its data, loss and expected answers.
 
     `refused` is what an error must say where there is no right value, `apart` whether single samples have values of
     their own, and `padding` how many of the first parameters stand for padding, which by definition has no derivative.

@@ -9,7 +9,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import preserve_state
 from simulate.spectra import Estimate
 from tests.verify.practice.watch.small_watchers import top
 from verify.practice.loading import Problem, problem
@@ -72,7 +72,7 @@ def test_batch_statistics_and_dropout_are_seen(part: nn.Module, batch: bool, dro
 def test_the_loss_is_that_of_the_mode_of_training_and_nothing_is_changed() -> None:
     found = normalised()
     before = {name: value.clone() for name, value in found.model.state_dict().items()}
-    with as_found(found.model, True), torch.no_grad():
+    with preserve_state(found.model, True), torch.no_grad():
         expected = float(found.loss(found.model(found.inputs), found.targets))
     found.model.load_state_dict(before)
     state = seen_before(found, 1.0)

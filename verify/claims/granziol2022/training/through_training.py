@@ -169,7 +169,9 @@ def _augmented(rng: np.random.Generator, point: Point, device: str) -> Arrays:
     whole, plain = network.objective(images, labels), network.objective()
     tops = {
         count: float(
-            _top(operators.hessian(whole.on((images[: count * size], labels[: count * size]))), rng).values[0]
+            _top(
+                operators.hessian(whole.with_data((images[: count * size], labels[: count * size]))), rng
+            ).values[0]
         )
         for count in point.copies
     }
