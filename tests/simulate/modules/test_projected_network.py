@@ -23,7 +23,7 @@ def rng() -> np.random.Generator:
 
 
 def double(*layers: nn.Module) -> nn.Sequential:
-    """The same weights whatever was drawn before."""
+    """Return a model with fixed weights, whatever was drawn before."""
     model = nn.Sequential(*layers).double()
     draw = np.random.default_rng(11)
     with torch.no_grad():
