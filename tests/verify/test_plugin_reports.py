@@ -148,14 +148,14 @@ def test_junit_carries_verdicts_and_numbers(plant: Planter, run: Run, pytester: 
 
     run(CLAIMS, "--junitxml", "junit.xml")
     cases = ElementTree.parse(pytester.path / "junit.xml").findall(".//testcase")
-    found = [{p.get("name"): p.get("value") for p in case.iter("property")} for case in cases]
+    told = [{p.attrib["name"]: p.attrib["value"] for p in case.iter("property")} for case in cases]
     assert [case.get("name") for case in cases] == ["test_claim[beyond/right]", "test_claim[beyond/wrong]"]
-    assert [properties["verdict"] for properties in found] == ["agrees", "disagrees"]
-    assert [properties["expected"] for properties in found] == ["agrees", "agrees"]
-    assert found[0]["seed"] == "2024"
-    assert float(found[0]["predicted[0]"]) == 0.85
-    assert float(found[0]["lower[0]"]) < float(found[0]["measured[0]"]) < float(found[0]["upper[0]"])
-    assert int(found[0]["replicates[0]"]) >= FEWEST
-    failure = cases[1].find("failure")
-    assert failure is not None
-    assert "SURPRISE beyond/wrong" in str(failure.get("message"))
+    assert [(one["verdict"], one["expected"]) for one in told] == [
+        ("agrees", "agrees"),
+        ("disagrees", "agrees"),
+    ]
+    assert (told[0]["seed"], float(told[0]["predicted[0]"])) == ("2024", 0.85)
+    assert float(told[0]["lower[0]"]) < float(told[0]["measured[0]"]) < float(told[0]["upper[0]"])
+    assert int(told[0]["replicates[0]"]) >= FEWEST
+    (failure,) = cases[1].iter("failure")
+    assert "SURPRISE beyond/wrong" in failure.attrib["message"]

@@ -26,7 +26,6 @@ from verify.model import (
     Claim,
     Identity,
     Kind,
-    Prediction,
     Standing,
     StatisticalProperty,
     Tier,
@@ -260,35 +259,24 @@ def size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[st
 
 def rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
     """What the rivals of a claim must do and do not: lie far enough from the theory at one of the points."""
-    if claim.kind in BOUNDS_EVERY_REPLICATE:
-        yield from _stronger_problems(claim, points)
-    else:
+    if claim.kind not in BOUNDS_EVERY_REPLICATE:
         yield from _far_problems(claim, points)
-    if claim.kind in ONE_SIDED:
-        yield from _side_problems(claim, points)
+    if claim.kind in (*ONE_SIDED, *BOUNDS_EVERY_REPLICATE):
+        yield from _stronger_problems(claim, points)
 
 
 def _stronger_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
-    """A rival of a bound that must always hold is a stronger one; whether it is broken the run will show."""
-    sign = 1 if claim.kind is Kind.NEVER_BELOW else -1
+    """A rival of a bound is a stronger one; of one that must always hold the run will show whether it is broken."""
+    sign = 1 if claim.kind in (Kind.NEVER_BELOW, Kind.AT_LEAST) else -1
+    on_means = claim.kind in ONE_SIDED
     for point in points:
-        if not math.isfinite(claim.prediction(point)):
+        if not (on_means or math.isfinite(claim.prediction(point))):
             yield f"have a finite bound, at {point}"
     for name, formula in claim.rivals.items():
-        if not any(sign * (claim.prediction(p, formula) - claim.prediction(p)) > 0 for p in points):
-            yield f"have a point where rival {name!r} is a stronger bound"
-
-
-def _side_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
-    sign = 1 if claim.kind is Kind.AT_LEAST else -1
-    for name, formula in claim.rivals.items():
-        if not any(_stronger(claim, formula, p, sign) for p in points):
-            yield f"have a point where rival {name!r} is a bound stronger by {SEPARATION:g} margins"
-
-
-def _stronger(claim: Claim, formula: Prediction, point: Point, sign: int) -> bool:
-    gap = sign * (claim.prediction(point, formula) - claim.prediction(point))
-    return gap >= SEPARATION * claim.margin_at(point)
+        gaps = ((p, sign * (claim.prediction(p, formula) - claim.prediction(p))) for p in points)
+        if not any(gap >= SEPARATION * claim.margin_at(p) if on_means else gap > 0 for p, gap in gaps):
+            by = f"bound stronger by {SEPARATION:g} margins" if on_means else "stronger bound"
+            yield f"have a point where rival {name!r} is a {by}"
 
 
 def _margin_problems(margin: float, relative: bool, reason: str) -> Iterator[str]:

@@ -193,8 +193,6 @@ def profile(asked: Estimand) -> list[ProfilePoint]:
     claim, point = asked.claim, asked.point
     if claim.kind is Kind.DISTRIBUTION:
         return _distribution_profile(asked)
-    if claim.kind not in SPANS_SIZES:
-        return []
     sizes, values, theory = point[claim.along], asked.over_sizes(), asked.predicted
     values = values - (claim.prediction(point, claim.offset) if claim.offset else 0.0)
     last = float(values[:, -1].mean())

@@ -66,11 +66,6 @@ def test_a_replicate_does_not_change_with_those_drawn_beside_it(experiment: Expe
     assert not found.single, found
 
 
-def test_some_experiments_are_cheap_enough_to_be_asked_here() -> None:
-    assert len(CHEAP) >= 5
-    assert len(ONCE_SINGLE) == 2
-
-
 def test_no_claim_asks_for_single_precision() -> None:
     """What is drawn for `--data` only is not swept; observations may show single precision, and say so."""
     root = Path(registry.__file__).parent
@@ -108,21 +103,20 @@ def test_single_precision_is_seen(simulate: Any) -> None:
     assert swapped(dataclasses.replace(SMALL, simulate=simulate), SMALL.points[0]).single
 
 
-def test_the_sweep_tells_what_it_found(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("simulate", "single", "status"),
+    [(own, "", 0), (one_draw_for_all, "", 1), (rounded, "", 1), (rounded, "its scores are rounded", 0)],
+)
+def test_the_sweep_ends_with_what_it_found(
+    simulate: Any,
+    single: str,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shared = dataclasses.replace(SMALL, simulate=one_draw_for_all)
-    single = dataclasses.replace(SMALL, simulate=rounded)
-    monkeypatch.setattr(blocks, "experiments", lambda _: [dataclasses.replace(SMALL, simulate=own), shared])
-    assert blocks.main([]) == 1
-    told = capsys.readouterr().out
-    assert (
-        "toy/blocks at Point(n=24): mean moves by" in told and "2 experiments at 2 points, 1 of them" in told
+    swept = dataclasses.replace(SMALL, simulate=simulate, single=single)
+    monkeypatch.setattr(blocks, "experiments", lambda _: [swept])
+    assert blocks.main([]) == status
+    assert ("toy/blocks at Point(n=24): mean moves by" in capsys.readouterr().out) == (
+        simulate is one_draw_for_all
     )
-    monkeypatch.setattr(blocks, "experiments", lambda _: [dataclasses.replace(SMALL, simulate=own)])
-    assert blocks.main([]) == 0
-    monkeypatch.setattr(blocks, "experiments", lambda _: [single])
-    assert blocks.main([]) == 1
-    announced = dataclasses.replace(single, single="its scores are rounded")
-    monkeypatch.setattr(blocks, "experiments", lambda _: [announced])
-    assert blocks.main([]) == 0

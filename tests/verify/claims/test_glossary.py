@@ -25,7 +25,6 @@ LISTED = {
     [
         (r"\mathrm{Tr}\,\tilde H^3 = T", [r"\tilde H", "T"]),
         (r"\tilde H + H", [r"\tilde H", "H"]),
-        (r"\text{for } T", ["T"]),
         (r"\text{at all T}", []),
         (r"\lambda_1(H_B) > \alpha_{\rm high}", []),
         (r"\lambda_{12} \lVert G\rVert_T", []),

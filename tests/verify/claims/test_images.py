@@ -11,9 +11,8 @@ from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.toy_claims import plant
 from verify.claims import images, registry
-from verify.model import Claim, Tier
+from verify.model import Claim
 from verify.model.inventory import Entry
-from verify.running.request import requested
 
 __all__ = ["elsewhere", "plant"]
 
@@ -80,13 +79,6 @@ def test_by_name_it_is_refused_without_them(plant: Planter, capsys: pytest.Captu
     assert capsys.readouterr().err.splitlines()[-1] == f"losscurv: {refused}"
     plant(COLOURED)
     assert judged() == 2  # nothing would be left
-
-
-def test_a_plan_says_what_waits(plant: Planter) -> None:
-    plant(toy_claims.RIGHT, COLOURED)
-    made = requested({}, tier=Tier.DEFAULT, report_dir=None)
-    assert made.claims == (toy_claims.RIGHT,)
-    assert made.waiting == ("not run for want of images of 3 x 6 x 5 (--data): beyond/colours",)
 
 
 def test_the_inventory_says_what_is_run_on_given_images_alone(

@@ -215,8 +215,6 @@ def test_run_points_tell_every_mutant_from_the_prediction(name: str) -> None:
         ("granziol2022/theorem-4", {"sigma": 1.0, "eigenvalue": 7.1}, "sigma root"),
         ("granziol2022/theorem-10", {"dataset_size": 10**6}, "dataset_size twice"),
         ("karakida2019/mean-eigenvalue", {"outputs": 1}, "outputs root"),
-        ("karakida2019/backward-variance-by-layer", {"weight_variance": 1.0}, "weight_variance root"),
-        ("vysogorets2024/bulk", {"sigma_e": 1.0}, "sigma_e root"),
         ("vysogorets2024/eq-8", {"sigma_c": 0.9, "sigma_e": 0.9}, "sigma_c sigma_e"),
     ],
 )

@@ -11,7 +11,6 @@ import pytest
 from simulate.monte_carlo import Block, Point
 from tests.verify import toy_claims
 from theory import fisher, order_parameters, outliers, rmt
-from theory.rmt import semicircle
 from verify.claims import registry
 from verify.claims.places import UNREAD, Reads, reading, reason, theory_outputs
 from verify.model import Tier
@@ -83,25 +82,35 @@ def found(formula: object, simulate: object = None) -> Reads:
     return reading(replace(CLAIM, predict=formula, experiment=experiment))
 
 
-def test_methods_and_fields_are_outputs() -> None:
-    assert {
-        "theory.rmt.semicircle.Semicircle.pdf",
-        "theory.outliers.Outlier.overlap",
-    } <= theory_outputs().keys()
-    assert "theory.fisher.Kappas.kappa1" in theory_outputs()
-    assert not [name for name in theory_outputs() if "._" in name or "Error" in name]
+def kappa(p: Point) -> float:
+    return fisher.kappas("relu", depth=3, weight_variance=2.0 * p.scale, bias_variance=0.1).kappa1
 
 
-def test_a_method_is_read_and_not_its_class() -> None:
-    read = found(lambda p: rmt.Semicircle(sigma=p.scale).var()).outputs
-    assert "theory.rmt.semicircle.Semicircle.var" in read
-    assert "theory.rmt.semicircle.Semicircle.stieltjes" not in read
+def through_a_helper(scale: float) -> float:
+    return rmt.Semicircle(sigma=scale).mean()
 
 
-def test_the_field_of_a_record_that_is_read() -> None:
-    read = found(lambda p: outliers.additive_wigner(3 * p.scale, sigma=p.scale).overlap).outputs
-    assert {"theory.outliers.additive_wigner", "theory.outliers.Outlier.overlap"} <= read
-    assert "theory.outliers.Outlier.threshold" not in read
+MEAN = "rmt.semicircle.Semicircle.mean"
+
+
+@pytest.mark.parametrize(
+    ("formula", "read", "other"),
+    [
+        (lambda p: through_a_helper(p.scale), MEAN, "rmt.semicircle.Semicircle.pdf"),
+        (partial(lambda p, of: of(p.scale), of=through_a_helper), MEAN, "rmt.semicircle.Semicircle.pdf"),
+        (
+            lambda p: outliers.additive_wigner(3 * p.scale, sigma=p.scale).overlap,
+            "outliers.Outlier.overlap",
+            "outliers.Outlier.threshold",
+        ),
+        (kappa, "activations.Kernels.value", "fisher.Kappas.kappa2"),
+    ],
+)
+def test_methods_fields_and_helpers_are_followed(formula: object, read: str, other: str) -> None:
+    """The moments of a network are kept: the second claim on them reads all that the first one ran."""
+    for seen in (found(formula), found(formula)):
+        assert seen.predicted and f"theory.{read}" in seen.outputs
+        assert f"theory.{other}" in theory_outputs().keys() - seen.outputs
 
 
 @pytest.mark.parametrize("take", [sum, lambda e: sum(e._asdict().values())])
@@ -120,26 +129,6 @@ def as_a_dictionary(block: Block, point: Point) -> dict:
 
 def test_a_score_may_take_a_record_whole() -> None:
     assert "theory.fisher.Kappas.kappa2" in found(lambda _: 1.0, as_a_dictionary).outputs
-
-
-def test_a_value_that_was_kept_is_read_again() -> None:
-    """The moments of a network are kept: the second claim on them reads all that the first one ran."""
-
-    def kappa(p: Point) -> float:
-        return fisher.kappas("relu", depth=3, weight_variance=2.0 * p.scale, bias_variance=0.1).kappa1
-
-    first, second = found(kappa).outputs, found(kappa).outputs
-    assert first == second
-    assert "theory.activations.Kernels.value" in first
-
-
-def through_a_helper(scale: float) -> float:
-    return semicircle.Semicircle(sigma=scale).mean()
-
-
-def test_a_function_beside_a_claim_is_followed() -> None:
-    assert "theory.rmt.semicircle.Semicircle.mean" in found(lambda p: through_a_helper(p.scale)).outputs
-    assert found(partial(lambda p, of: of(p.scale), of=through_a_helper)).predicted
 
 
 def test_a_formula_typed_beside_a_claim_reads_nothing() -> None:
@@ -165,5 +154,6 @@ def test_nothing_is_left_behind() -> None:
     """Classes look up names as before, and an error in a prediction passes through."""
     with pytest.raises(ZeroDivisionError):
         found(lambda p: p.scale / 0)
+    assert not [name for name in theory_outputs() if "._" in name or "Error" in name]
     records = {record for record in theory_outputs().values() if isinstance(record, type)}
     assert not [r for r in records if {"__getattribute__", "__iter__"} & set(vars(r))]

@@ -74,13 +74,10 @@ def test_a_change_is_told_and_so_is_its_reversal(change: dict, words: str) -> No
     assert read(entered(there, changed, there))["right"].terms == read(entered(there))["right"].terms
 
 
-def test_a_claim_of_another_sort_under_the_same_name_is_a_change() -> None:
-    words = told(entered([RIGHT], [replace(toy_claims.EXACT, id=RIGHT.id)]))
-    assert "kind from mean to Identity" in words and "rivals added: 'one short'" in words
-
-
 def test_the_rivals_of_an_identity_are_registered() -> None:
     """Those of its routes that are neither measured nor the theory, nor the form as our copy reads."""
+    words = told(entered([RIGHT], [replace(toy_claims.EXACT, id=RIGHT.id)]))
+    assert "kind from mean to Identity" in words and "rivals added: 'one short'" in words
     assert rivals(toy_claims.EXACT) == ["one short"]
     assert rivals(replace(toy_claims.EXACT, printed="one short")) == []
 

@@ -4,7 +4,6 @@ import math
 from functools import partial
 
 import numpy as np
-from hypothesis import settings
 from scipy import stats
 
 from simulate.monte_carlo import Block, Point
@@ -22,8 +21,6 @@ from verify.model import (
 )
 from verify.model.domains import Between
 from verify.results import PointOutcome
-
-quick = settings(deadline=None, max_examples=50, derandomize=True)
 
 M = np.array([10.0, 20.0, 40.0, 80.0, 160.0])
 SIZES = Point(sizes=(10, 20, 40, 80, 160))
@@ -157,7 +154,7 @@ def half(spread: float, n: int = N) -> float:
     return multiplier(n, LOOSE) * spread / math.sqrt(n)
 
 
-def most(promise: float, count: int) -> int:
+def most(promise: float, count: int = 10_000) -> int:
     """Misses that a promise exceeds once in a thousand tests."""
     return int(stats.binom.isf(1e-3, count, promise))
 

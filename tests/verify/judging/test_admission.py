@@ -6,13 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulate.monte_carlo import Block, Point, SerialExecutor
-from tests.verify.judging.by_hand import PAIR, SIZES, claim, exact, identity, statistical
+from simulate.monte_carlo import Point
+from tests.verify.judging.by_hand import PAIR, SIZES, claim, exact, identity, never, statistical
 from verify.judging.admission import intervals, problems
 from verify.judging.estimands import variance
 from verify.judging.judge import PRINTED
 from verify.model import ABSOLUTE, KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing, Verdict
-from verify.running.engine import Session, Settings
 
 POINT = Point(scale=3.7)
 GRID = Point(scale=3.7, x=(0.3, 0.7, 1.9))
@@ -35,12 +34,8 @@ MORE = {
 }
 
 
-def ones(block: Block, point: Point) -> dict[str, np.ndarray]:
-    return {"x": np.ones((len(block), len(point.x)))}
-
-
 def drawn(*points: Point, **changes) -> Experiment:
-    return Experiment(id="paper/x", replicate="one x", simulate=ones, points=points, budget=64, **changes)
+    return Experiment(id="paper/x", replicate="one x", simulate=never, points=points, **changes)
 
 
 def made(kind: Kind = Kind.MEAN, *points: Point, **changes) -> Claim:
@@ -65,10 +60,6 @@ def at(**parameters) -> Claim:
     return made(Kind.MEAN, Point(scale=3.7, **parameters))
 
 
-def against(formula, **changes) -> Claim:
-    return made(rivals={"r": formula}, **changes)
-
-
 def doubling(count: int) -> Point:
     return Point(sizes=tuple(10 * 2**i for i in range(count)))
 
@@ -78,18 +69,19 @@ def sometimes(right: float, wrong: float):
 
 
 SIXTH = Point(scale=7.3)
-TERMS = "have the powers of the correction, two at least for a limit, if and only if it extrapolates"
 GROUPED = "have a statistic and groups of at least 30, if and only if"
 ABSOLUTE_MARGIN = "have an absolute margin below 1, which is in probability"
-MEASURED = "be a mean or a bound, if it reads measured inputs"
-NUMERICAL = "be a mean or a bound, if its scores have a numerical error"
 MARGIN = "have a positive margin, at most 0.5 if relative"
 TUPLE = "have a tuple of different values of 'x' at every point"
 DOUBLE = "have sizes each twice the one before"
 FAR = "have a point where rival 'r' is 2 margins away"
+BOUND = "have a point where rival 'r' is a"
 WRONG = "say what is wrong with the formula as our copy reads"
 TOLERANCE = "have a tolerance in (0, 1), with its reason"
 ORDER = "name the claim on the order of its correction: same experiment, the limit as its offset"
+CONTRADICTS = "quote the passage that it contradicts"
+OWN_WORDS = "quote the paper's own words, with their place"
+SHOWN_BY = "name in its source those who have shown it, with the year"
 PILOT = "say what pilot draws set of its bound or margin"
 LEAST = [
     (Kind.LIMIT, (1, 2), 5),
@@ -97,39 +89,28 @@ LEAST = [
     (Kind.EXPONENT, (1,), 4),
     (Kind.EXPONENT, (1, 2), 5),
 ]
-LOOKED = ("below what was seen, 0.5", "networks were seen to lie above", "from a pilot", "had never seen")
 MISPRINT = Passage(Standing.MISPRINT, "for all x", "below eq. (1)")
-ELSEWHERE = "ours, beside eq. (6)"
 
 BROKEN: list[tuple[AnyClaim, str]] = [
     # what fits no kind
     (made(Kind.RATIO, score="x"), "name numerator and denominator of its ratio"),
-    *((made(k, score=("x", "y")), "name one score, as it is no ratio") for k in (Kind.MEAN, Kind.GROUPS)),
-    *((made(k, inputs={"y": 1.0}), MEASURED) for k in (*AT, Kind.GROUPS, Kind.DISTRIBUTION, Kind.PROPORTION)),
-    *(
-        (made(k, numerical=0.1), NUMERICAL)
-        for k in (Kind.EXPONENT, Kind.DISTRIBUTION, Kind.GROUPS, Kind.PROPORTION, Kind.RATIO)
-    ),
+    (made(score=("x", "y")), "name one score, as it is no ratio"),
+    *((made(k, inputs={"y": 1.0}), "be a mean or a bound, if it reads") for k in (Kind.SETTLED, Kind.GROUPS)),
+    *((made(k, numerical=0.1), "be a mean or a bound, if its scores") for k in (Kind.EXPONENT, Kind.RATIO)),
     *((made(k, **c), ABSOLUTE_MARGIN) for k in ABSOLUTE for c in ({"relative": True}, {"margin": 1.0})),
-    *((made(Kind.GROUPS, **c), GROUPED) for c in ({"statistic": None}, {"group": 29}, {"group": 0})),
+    *((made(Kind.GROUPS, **c), GROUPED) for c in ({"statistic": None}, {"group": 29})),
     *((made(statistic=s, group=g), GROUPED) for s, g in ((variance, 30), (variance, 0), (None, 64))),
-    *((made(k, offset=lambda p: 2.0), "be an exponent, if it has an") for k in (Kind.LIMIT, Kind.MEAN)),
-    *((made(Kind.LIMIT, terms=t), "have terms of growing") for t in ((2, 1), (1, 1), (0, 1))),
-    (made(Kind.EXPONENT, terms=(-1,)), "have terms of growing positive powers"),
+    (made(Kind.LIMIT, offset=lambda p: 2.0), "be an exponent, if it has an"),
+    *((made(Kind.LIMIT, terms=t), "have terms of growing positive powers") for t in ((2, 1), (1, 1), (0, 1))),
     # with the leading term alone the interval of a limit misses the truth
-    *((made(Kind.LIMIT, terms=t), TERMS) for t in ((), (1,))),
-    *((made(k, terms=t), TERMS) for k, t in ((Kind.EXPONENT, ()), (Kind.SETTLED, (1, 2)), (Kind.MEAN, (1, 2)))),
+    *(
+        (made(k, terms=t), "have the powers of the correction, two at least for a limit, if and only if it")
+        for k, t in ((Kind.LIMIT, ()), (Kind.LIMIT, (1,)), (Kind.EXPONENT, ()), (Kind.MEAN, (1, 2)))
+    ),
     # sizes and vectors
     *((made(k, along=""), "say along which parameter its sizes run") for k in AT),
-    *(
-        (made(Kind.MEAN, GRID, p, along="x"), TUPLE)
-        for p in (POINT, Point(x=3.7), Point(x=()), Point(x=(1.3, 1.3)), Point(x="ab"))
-    ),
-    *(
-        (made(k, Point(sizes=sizes)), DOUBLE)
-        for k in (Kind.LIMIT, Kind.EXPONENT)
-        for sizes in ((10, 20, 40, 80, 150), (160, 80, 40, 20, 10), (0, 1, 2, 4, 8), (-2, -4, -8, -16, -32))
-    ),
+    *((made(Kind.MEAN, GRID, p, along="x"), TUPLE) for p in (POINT, Point(x=3.7), Point(x=()), Point(x=(1.3, 1.3)))),
+    *((made(Kind.LIMIT, Point(sizes=s)), DOUBLE) for s in ((10, 20, 40, 80, 150), (-2, -4, -8, -16, -32))),
     *((made(k, doubling(n - 1), terms=t), f"have at least {n} sizes") for k, t, n in LEAST),
     *((made(Kind.SETTLED, Point(sizes=s)), "have two sizes") for s in ((80,), (40, 80, 160))),
     # a wrong order that is not resolved passes every test of fit: it has to be measured
@@ -145,31 +126,23 @@ BROKEN: list[tuple[AnyClaim, str]] = [
         )
     ),
     # margins and rivals
-    *((make(margin=m), MARGIN) for make in (made, statistical) for m in (0.0, -0.1, math.nan, 0.51)),
+    *((make(margin=m), MARGIN) for make in (made, statistical) for m in (0.0, math.nan, 0.51)),
     (made(margin=math.inf, relative=False), MARGIN),
-    *((make(margin_reason=""), "say why its margin is as wide as it is") for make in (made, statistical)),
+    (made(margin_reason=""), "say why its margin is as wide as it is"),
     (made(predict=lambda p: 0.0), "have a margin in its own unit where it predicts 0, at Point(scale=3.7)"),
-    (against(lambda p: 1.19 * 3.7), FAR),
-    (made(rivals={"far": lambda p: 0.0, "r": lambda p: 3.7}), FAR),
+    (made(rivals={"far": lambda p: 0.0, "r": lambda p: 1.19 * 3.7}), FAR),
     (statistical(rivals={"r": lambda p: 1.19 * p.scale}), FAR),
-    (against(sometimes(3.7, 0.0)), FAR),
-    *((made(k, rivals={"r": lambda p, b=7.4 - b: b}), "have a point where rival 'r' is a") for k, b in BOUNDS.items()),
-    (made(Kind.NEVER_BELOW, rivals={"r": lambda p: 3.7}), "have a point where rival 'r' is a stronger bound"),
-    (made(Kind.AT_LEAST, rivals={"r": lambda p: 4.3}), "have a point where rival 'r' is a bound stronger by 2"),
-    (made(Kind.AT_MOST, rivals={"r": lambda p: 3.1}), "have a point where rival 'r' is a bound stronger by 2"),
+    *((made(k, rivals={"r": lambda p, b=7.4 - b: b}), BOUND) for k, b in BOUNDS.items()),
+    (made(Kind.NEVER_BELOW, rivals={"r": lambda p: 3.7}), f"{BOUND} stronger bound"),
+    *((made(k, rivals={"r": lambda p, b=b: b}), f"{BOUND} bound stronger by 2")
+      for k, b in ((Kind.AT_LEAST, 4.3), (Kind.AT_MOST, 3.1))),
     (made(Kind.NEVER_ABOVE, predict=lambda p: math.inf), "have a finite bound, at Point(scale=3.7)"),
-    (made(Kind.NEVER_BELOW, predict=lambda p: -math.inf), "have a finite bound, at Point(scale=3.7)"),
     # the largest distance of x and x/3 on (0, 1) is 2/3
     (made(Kind.DISTRIBUTION, margin=0.34), "have a point where rival 'wider' is 2 margins away"),
     # axes
     (made(axis="width"), "have its axis 'width' among the parameters"),
     (made(Kind.LIMIT, axis="sizes"), "have one number at each point on its axis 'sizes'"),
-    (made(Kind.MEAN, GRID, axis="x"), "have one number at each point on its axis 'x'"),
-    (made(Kind.MEAN, Point(scale=3.7, law="a"), axis="law"), "have one number at each point on its axis 'law'"),
-    *(
-        (made(k, GRID, along="x", axis="x"), "have no axis: what is judged is a share or a distance")
-        for k in (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
-    ),
+    (made(Kind.NEVER_BELOW, GRID, along="x", axis="x"), "have no axis: what is judged is a share or a distance"),
     # points
     (made(experiment=drawn()), "have points, all"),
     (made(Kind.MEAN, POINT, POINT), "have points, all different"),
@@ -177,49 +150,45 @@ BROKEN: list[tuple[AnyClaim, str]] = [
     (at(width=30, samples=30), "keep width and samples apart, both are 30"),
     (identity(points=()), "have at least one point"),
     *((make(examples=()), "have at least one point") for make in (exact, statistical)),
-    *((make(tolerance=t), TOLERANCE) for make in (identity, exact) for t in (0.0, 1.0, -1.0)),
-    *((make(tolerance_reason=""), TOLERANCE) for make in (identity, exact)),
+    *((exact(tolerance=t), TOLERANCE) for t in (0.0, 1.0)),
+    (identity(tolerance_reason=""), TOLERANCE),
     # forms as our copy reads, and passages
     *((made(printed=p), WRONG) for p in (lambda p: 0.0, "as_read")),
     (identity(printed="d"), WRONG),
     (made(printed=lambda p: 1.1 * 3.7, finding="a tenth"), f"have a point where rival '{PRINTED}' is 2 margins"),
-    (identity(printed="d", finding="wrong"), "quote the passage that it contradicts"),
-    (identity(finding="wrong"), "quote the passage that it contradicts"),
-    (identity(expected=Verdict.DISAGREES), "quote the passage that it contradicts"),
-    (identity(passage=Passage(Standing.OUTSIDE)), "quote the paper's own words, with their place"),
-    (identity(passage=Passage(Standing.AS_STATED, "exactly", " ")), "quote the paper's own words, with their"),
+    *((identity(**c), CONTRADICTS) for c in (
+        {"printed": "d", "finding": "wrong"}, {"finding": "wrong"}, {"expected": Verdict.DISAGREES}
+    )),
+    *((identity(passage=Passage(Standing.AS_STATED, *w)), OWN_WORDS) for w in ((), ("exactly", " "))),
     (identity(passage=Passage(Standing.MISPRINT, "so " * 31, "Eq 1")), "quote at most 30 words"),
     (identity(passage=Passage(Standing.CORRECTED, "exactly", "Eq 1")), "say what is corrected: a misprint"),
     (identity(printed="d", finding="wrong", passage=OURS), "say how the form as our copy reads stands"),
-    (identity(passage=KNOWN, source=ELSEWHERE), "name in its source those who have shown it, with the year"),
+    (identity(passage=KNOWN, source="ours, beside eq. (6)"), SHOWN_BY),
     # its own paper is no other
-    (
-        identity(passage=KNOWN, id="poole2016/identity", source="Poole, Lahiri and Ganguli (2016), eq. (6)"),
-        "name in its source those who have shown it, with the year",
-    ),
+    (identity(passage=KNOWN, id="poole2016/identity", source="Poole, Lahiri and Ganguli (2016), eq. (6)"), SHOWN_BY),
     # a margin that comes from earlier draws says so
-    *((make(margin_reason=words), PILOT) for make in (made, statistical) for words in LOOKED),
-    *((make(tolerance_reason=words), PILOT) for make in (identity, exact) for words in LOOKED),
+    *((made(margin_reason=words), PILOT) for words in (
+        "below what was seen, 0.5", "networks were seen to lie above", "from a pilot", "had never seen"
+    )),
+    (exact(tolerance_reason="from a pilot"), PILOT),
 ]  # fmt: skip
 
 KEPT: list[AnyClaim] = [
     *map(made, Kind), identity(), exact(), statistical(),
     *(made(k, doubling(n), terms=t) for k, t, n in LEAST),
-    made(Kind.MEAN, GRID, along="x"), made(Kind.MEAN, GRID, along="x", axis="x"),
+    made(Kind.MEAN, GRID, along="x", axis="x"),
     made(margin=3.0, relative=False, predict=lambda p: 0.0), made(Kind.DISTRIBUTION, margin=0.33),
     # one point, or one component, that tells a rival apart is enough, and so is a rival without a real value
     made(Kind.MEAN, POINT, SIXTH, rivals={"sometimes": sometimes(3.7, 0.0)}),
     made(Kind.MEAN, GRID, along="x", rivals={"root": lambda p: 3.7 * (1 if p.x < 1 else 2)}),
-    *(against(lambda p, v=v: v) for v in (math.nan, math.inf, 1j)),
+    *(made(rivals={"r": lambda p, v=v: v}) for v in (math.nan, 1j)),
     made(Kind.NEVER_BELOW, POINT, SIXTH, rivals={"sometimes": sometimes(1.0, 6.4)}),
-    made(Kind.NEVER_ABOVE, POINT, SIXTH, rivals={"sometimes": sometimes(9.0, -1.6)}),
     at(other=1), at(width=1, bias=True),
     made(experiment=drawn(Point(scale=3.7, other=1.0, width=30, samples=30), special="the limit")),
     identity(printed="d", finding="wrong", passage=MISPRINT),
     identity(passage=OURS, expected=Verdict.DISAGREES, finding="not at three layers"),
-    identity(passage=KNOWN, source="Poole et al. (2016), eq. (6)"),
     identity(passage=KNOWN, id="poole2016/identity", source="Poole et al. (2016); Schoenholz et al. (2017)"),
-    made(margin_reason=LOOKED[0], pilot="the margin"), made(margin_reason="violations in 5 % would be seen"),
+    made(margin_reason="from a pilot", pilot="the margin"), made(margin_reason="violations in 5 % would be seen"),
 ]  # fmt: skip
 
 
@@ -236,19 +205,11 @@ def test_who_keeps_the_rules_is_let_in(kept: AnyClaim) -> None:
 # --- the family
 
 
-COSTS = {Kind.LIMIT: 0, Kind.EXPONENT: 0, Kind.SETTLED: 2}
-
-
 @pytest.mark.parametrize("kind", Kind)
 def test_intervals_of_each_kind(kind: Kind) -> None:
     """Model-based claims stand outside the family, a settled mean has an interval for its drift."""
-    cost = COSTS.get(kind, 1)
+    cost = {Kind.LIMIT: 0, Kind.EXPONENT: 0, Kind.SETTLED: 2}.get(kind, 1)
     assert intervals([made(kind)]) == cost
-    printed = {"printed": lambda p: 0.0, "finding": "wrong"}
-    if kind is Kind.DISTRIBUTION:
-        printed["printed"] = lambda p: lambda t: np.clip(t / 9, 0, 1)
-    own = kind in ABSOLUTE
-    assert intervals([made(kind, **printed)]) == (2 if own else cost)
     if kind is not Kind.RATIO:
         assert intervals([made(kind, printed="other", finding="wrong")]) == 2 * cost
 
@@ -256,24 +217,7 @@ def test_intervals_of_each_kind(kind: Kind) -> None:
 def test_intervals_count_points_components_and_the_readings_that_need_their_own() -> None:
     vector = made(Kind.MEAN, GRID, Point(scale=7.3, x=(0.3, 0.7)), along="x")
     assert intervals([vector]) == 5
-    bound = made(Kind.NEVER_ABOVE, GRID, along="x", printed=lambda p: 1.0, finding="wrong")
-    assert intervals([bound]) == 6
-    paired = {"inputs": {"y": 3.7}, "predict": lambda p: p.y, "finding": "wrong", "along": "x"}
-    assert intervals([made(Kind.MEAN, GRID, **paired)]) == 3
-    assert intervals([made(Kind.MEAN, GRID, **paired, printed=lambda p: 2 * p.y)]) == 6
-    somewhere = {"printed": lambda p: p.y * (1 if p.x < 1 else 2)}
-    assert intervals([made(Kind.MEAN, GRID, **paired, **somewhere)]) == 4
     assert intervals([identity(), exact(), statistical()]) == 1
-
-
-@pytest.mark.parametrize("kind", [Kind.MEAN, Kind.NEVER_ABOVE])
-def test_a_session_judges_the_intervals_that_are_counted(kind: Kind) -> None:
-    tested = made(
-        kind, GRID, along="x", printed=lambda p: 3.7 if p.x < 1 else 0.5, finding="wrong", rivals={}
-    )
-    rows = Session((tested,), Settings(seed=1), SerialExecutor()).rows(tested)
-    assert [row.reading for row in rows] == ["corrected", PRINTED] and not any(row.error for row in rows)
-    judged = sum(len(row.points) for row in rows)
-    assert judged == (6 if kind is Kind.NEVER_ABOVE else 4)
-    assert intervals([tested]) == (judged if kind is Kind.NEVER_ABOVE else 3)
-    assert {row.expected for row in rows} == {Verdict.AGREES, Verdict.DISAGREES}
+    paired = {"inputs": {"y": 3.7}, "predict": lambda p: p.y, "along": "x"}
+    for printed, count in ((None, 3), (lambda p: 2 * p.y, 6), (lambda p: p.y * (1 if p.x < 1 else 2), 4)):
+        assert intervals([made(Kind.MEAN, GRID, **paired, printed=printed, finding="wrong")]) == count

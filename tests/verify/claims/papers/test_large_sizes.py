@@ -132,12 +132,6 @@ def test_without_a_crossing_there_is_no_upper_edge() -> None:
     assert math.isfinite(found["low"]) and math.isnan(found["middle"]) and math.isfinite(found["drawn"])
 
 
-def test_edges_of_other_counts_of_classes_take_their_memory() -> None:
-    point = next(o.points[0] for o in LARGE if o.id.endswith("edges-by-samples-on-a-gpu"))
-    gib = [edges_observed.cost_by_samples(point | {"classes": count}).memory / 2**30 for count in (10, 100)]
-    assert_allclose(gib, [13.3, 131], rtol=0.01)
-
-
 SHORT: dict[str, Any] = {"samples": 16, "chunk": 9, "epochs": 1, "training_batch": 8, "done": (0.0, 1.0)}
 
 

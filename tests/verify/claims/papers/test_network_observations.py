@@ -1,4 +1,4 @@
-"""Observations of networks: every column is there, row by row, and the formulas read the noise they should."""
+"""Observations of networks: the formulas read the noise they should."""
 
 from __future__ import annotations
 
@@ -8,48 +8,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from simulate import networks
 from simulate.matrices import populations
-from simulate.modules.hessian_variance import quadratic_forms, variance_along
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import own_direction, per_sample
 from simulate.perceptrons.sample_products import PerceptronSamples
-from simulate.perceptrons.trained import perceptron_objective
 from theory import batch_hessian
 from verify.claims.beyond import networks as observed
 from verify.claims.granziol2022.networks.networks import ROUNDING, outside_bounds, typical_batches
-from verify.model.observation import Observation
-
-SMALLER = {
-    "granziol2022/real-batches": {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5},
-    "beyond/wide-network-batches": {
-        "samples": 16,
-        "steps": 1,
-        "batch_size": (1, 4),
-        "batches": 3,
-        "passes": 4,
-    },
-    "granziol2022/outliers-of-classes": {"samples": 40, "hidden": 3, "steps": 2, "distance": (0.5, 2.0)},
-    "beyond/stable-rates-of-networks": {"samples": 6, "steps": 2, "batch_size": (1, 3)},
-}
 
 
 def block(count: int) -> Block:
     return Block(tuple(fixture(0, f"network {i}") for i in range(count)))
-
-
-@pytest.mark.parametrize("observation", observed.OBSERVATIONS, ids=lambda o: o.id)
-def test_every_column_has_a_number_for_each_row_or_one_for_all(
-    observation: Observation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(networks, "LENET_300_100", (784, 9, 7, 10))
-    point = observation.points[-1] | SMALLER[observation.id]
-    alone, pair = (observation.simulate(block(count), point) for count in (1, 2))
-    for column in observation.columns:
-        first, both = np.asarray(alone[column.score]), np.asarray(pair[column.score])
-        assert first.shape in ((1,), (1, 2)) and both.shape == (2, *first.shape[1:])
-        assert np.isfinite(both).all()
-        assert_allclose(first[0], both[0], rtol=1e-9)
 
 
 def small(matrix: str) -> tuple[Any, np.ndarray]:
@@ -71,21 +40,6 @@ def test_noise_is_that_of_the_elements_and_along_the_top_eigenvector(matrix: str
     assert_allclose(found.total, 226 * matrices.var(axis=0).mean())
     assert_allclose(found.along, variances.sum())
     assert_allclose(found.coefficient, (variances[1:] / (values[-1] - flat[1:])).sum(), rtol=1e-8)
-
-
-@pytest.mark.parametrize("matrix", ["hessian", "gauss_newton"])
-def test_noise_is_that_of_any_model(matrix: Any) -> None:
-    point = Point(images="digits", samples=12, steps=3)
-    network = observed.perceptron(fixture(0, "small"), point)
-    samples, whole = (
-        PerceptronSamples(*network, matrix=matrix.replace("_", "-")),
-        perceptron_objective(*network),
-    )
-    vectors = own_direction.top_eigenvectors(samples, 1)
-    found = observed.noise_of(samples, fixture(0, "probes"), vectors)
-    forms = quadratic_forms(whole, vectors.mT, matrix=matrix)
-    assert_allclose(found.eigenvalue, forms.mean())
-    assert_allclose(found.along, variance_along(whole, vectors[0], matrix=matrix) * 11 / 12)
 
 
 def test_formulas_return_to_the_data_set_but_for_theorem_7_as_read() -> None:

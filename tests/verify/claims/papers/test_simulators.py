@@ -16,6 +16,7 @@ from simulate.monte_carlo import Block, Point, SerialExecutor
 from simulate.perceptrons import curvature
 from simulate.training import learnable_rates, lyapunov, optimisers
 from simulate.wide import fisher_gram, layer_normed
+from tests.verify.results.sample_results import outcome
 from verify.claims import registry
 from verify.claims.places import functions_read
 from verify.model import AnyClaim, StatisticalProperty, Verdict
@@ -137,17 +138,14 @@ def drawn_framed(count: int) -> list[Point]:
     from verify.claims.vysogorets2024.any_network import CLAIMS
     from verify.judging.properties import explore
     from verify.model.domains import strategy
-    from verify.results import PointOutcome
 
     (claim,) = CLAIMS
     assert isinstance(claim, StatisticalProperty)
     found: list[Point] = []
 
-    def note(point: Point) -> PointOutcome:
+    def note(point: Point) -> Any:
         found.append(point)
-        return PointOutcome(
-            parameters={}, verdict="agrees", predicted=0.0, margin=1.0, measured=0.0, lower=0.0, upper=0.0
-        )
+        return outcome()
 
     domain = {name: strategy(of) for name, of in claim.domain.items() if name != "case"}
     explore(

@@ -24,20 +24,6 @@ SMALL: dict[str, Any] = {
     "rate": 0.1, "done": (0.0, 1.0),
 }  # fmt: skip
 
-SMALLER: dict[str, dict[str, Any]] = {
-    "granziol2022/lenet-through-training": {
-        "samples": 129, "training_batch": 128, "epochs": 1, "done": (0.0, 1.0), "probes": 2,
-    },
-    "granziol2022/adam-scalings": {"samples": 24, "training_batch": 8, "epochs": 1, "done": (0.5, 1.0)},
-    "granziol2022/augmented-data": {"samples": 12, "training_batch": 6, "epochs": 1, "copies": (1, 3), "probes": 2},
-    "granziol2022/rank-through-training": {
-        "samples": 12, "hidden": 3, "batch_size": 4, "epochs": 2, "done": (0.0, 1.0), "steps": 9,
-    },
-}  # fmt: skip
-
-LAST: dict[str, dict[str, Any]] = {"granziol2022/lenet-through-training": {"done": (0.0,)}}
-"""At the last point a row alone, of what takes seconds."""
-
 
 def block(count: int) -> Block:
     return Block(tuple(fixture(0, f"network {i}") for i in range(count)))
@@ -49,26 +35,6 @@ def test_the_schedule_is_that_of_eq_21() -> None:
     assert_allclose(rates[70], 0.2 * (1 - 0.99 * (0.7 - 0.5) / 0.4))
     assert_allclose(rates[90:], 0.002)
     assert steps_at((0.0, 0.54, 1.0), 40) == (0, 22, 40)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "observation",
-    [o for o in (*through_training.OBSERVATIONS, *degeneracy.OBSERVATIONS) if o.id in SMALLER],
-    ids=lambda o: o.id,
-)
-def test_every_column_has_a_number_for_each_row_or_one_for_all(
-    observation: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in (("BATCHES", 2), ("DIRECTIONS", 2), ("TOLERANCE", 0.3)):
-        monkeypatch.setattr(through_training, name, value)
-    smaller = SMALLER[observation.id]
-    for point, more in ((observation.points[0], {}), (observation.points[-1], LAST.get(observation.id, {}))):
-        found = observation.simulate(block(1), point | smaller | more)
-        for column in observation.columns:
-            values = np.asarray(found[column.score])
-            assert values.shape in ((1,), (1, 1 if more else 2))
-            assert np.isfinite(values).all()
 
 
 def test_zeros_are_counted_and_their_weight_is_read_off() -> None:

@@ -1,0 +1,74 @@
+"""Observations at the smallest of sizes: every column has a number for each row, or one for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from simulate import networks
+from simulate.monte_carlo import Block, fixture
+from verify.claims import registry
+from verify.claims.granziol2022.training import through_training
+from verify.model.observation import Observation
+
+FRAMED: dict[str, Any] = {"samples": 8, "dim": 4}
+BATCHES: dict[str, Any] = {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5}
+TRAINED: dict[str, Any] = {"samples": 12, "training_batch": 6, "epochs": 1, "probes": 2}
+
+SMALLER: dict[str, dict[str, Any]] = {
+    "vysogorets2024/excess-by-scale": {**FRAMED, "alpha": (0.5, 1.0)},
+    "vysogorets2024/agreement-by-network": FRAMED | {"network_number": (1, 2)},
+    "granziol2022/real-batches": BATCHES,
+    "beyond/wide-network-batches": BATCHES,
+    "granziol2022/outliers-of-classes": {"samples": 40, "hidden": 3, "steps": 2, "distance": (0.5, 2.0)},
+    "beyond/stable-rates-of-networks": {"samples": 6, "steps": 2, "batch_size": (1, 3)},
+    "granziol2022/lenet-through-training": TRAINED | {"samples": 129, "training_batch": 128, "done": (0.0, 1.0)},
+    "granziol2022/adam-scalings": TRAINED | {"done": (0.5, 1.0)},
+    "granziol2022/augmented-data": TRAINED | {"copies": (1, 3)},
+    "granziol2022/rank-through-training": {
+        "samples": 12, "hidden": 3, "batch_size": 4, "epochs": 2, "done": (0.0, 1.0), "steps": 9,
+    },
+}  # fmt: skip
+
+DEAR = ("granziol2022/lenet-through-training", "granziol2022/augmented-data")
+"""Which take seconds: at the last point a row alone."""
+
+PATCHED = (
+    (networks, "LENET_300_100", (784, 9, 7, 10)),
+    (through_training, "BATCHES", 2),
+    (through_training, "DIRECTIONS", 2),
+    (through_training, "TOLERANCE", 0.3),
+)
+
+LISTED = [
+    pytest.param(o, marks=[pytest.mark.slow] * (o.id in DEAR), id=o.id)
+    for o in registry.observations()
+    if o.id in SMALLER
+]
+
+
+@pytest.mark.parametrize("observation", LISTED)
+def test_every_column_has_a_number_for_each_row_or_one_for_all(
+    observation: Observation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the first point, and at the last, where a replicate has the same beside another one."""
+    for place in PATCHED:
+        monkeypatch.setattr(*place)
+    first, last = (observation.points[k] | SMALLER[observation.id] for k in (0, -1))
+    one, two = (Block(tuple(fixture(i, "network") for i in range(count))) for count in (1, 2))
+    last |= {observation.along: last[observation.along][:1]} if observation.id in DEAR else {}
+    shown = [(observation.simulate(one, first), 1, first), (observation.simulate(two, last), 2, last)]
+    alone = observation.simulate(Block((fixture(0, "network"),)), last)
+    for column in observation.columns:
+        for found, count, at in shown:
+            values = np.asarray(found[column.score])
+            assert values.shape in ((count,), (count, len(at[observation.along])))
+            assert np.isfinite(values).all()
+        assert_allclose(alone[column.score][0], shown[1][0][column.score][0], rtol=1e-9)
+
+
+def test_all_of_them_are_there() -> None:
+    assert len(LISTED) == len(SMALLER)
