@@ -53,8 +53,8 @@ class Reach:
         for place in (line, here.statement(line)):
             if place in here.inside:
                 return [(file, place)]
-        beside = tuple(self._root / other for other in self._lines)
-        return [(str(f.relative_to(self._root)), n) for f, n in readers(path, line, beside)]
+        others = tuple(self._root / other for other in self._lines)
+        return [(str(f.relative_to(self._root)), n) for f, n in readers(path, line, others)]
 
 
 # --- what runs when a module is loaded
@@ -110,8 +110,8 @@ def source(file: Path) -> Source:
     return Source(file)
 
 
-def readers(file: Path, line: int, beside: tuple[Path, ...]) -> list[tuple[Path, int]]:
-    """Lines inside of functions, in this file and those `beside` it, that read what a line defines."""
+def readers(file: Path, line: int, others: tuple[Path, ...]) -> list[tuple[Path, int]]:
+    """Return the lines inside of functions, in this file and `others`, that read what a line defines."""
     found: list[tuple[Path, int]] = []
     waiting, seen = list(source(file).defines(line)), set[str]()
     while waiting:
@@ -119,7 +119,7 @@ def readers(file: Path, line: int, beside: tuple[Path, ...]) -> list[tuple[Path,
         if name in seen:
             continue
         seen.add(name)
-        for other in [file] if name.startswith("_") else list(dict.fromkeys((file, *beside))):
+        for other in [file] if name.startswith("_") else list(dict.fromkeys((file, *others))):
             for place in source(other).named.get(name, []):
                 if place in source(other).inside:
                     found.append((other, place))
