@@ -1,1 +1,1 @@
-"""A campaign of planted errors: see `benchmarks.mutants.__main__`."""
+"""Campaigns of planted errors: see `benchmarks.mutants.__main__`."""

@@ -1,18 +1,18 @@
-"""Would the report notice? Plants one-line errors in theory and simulation and judges the claims that execute them.
+"""Plant one-line errors in theory and simulation, and judge whether the claims that execute them notice.
 
     python -m benchmarks.mutants --folder campaign                 # 100 edits, about 20 minutes on two cores
     python -m benchmarks.mutants --folder campaign --edits 300 --seed 7 --top theory
     python -m benchmarks.mutants.record --folder campaign          # into docs/mutants.md and the report page
 
 The folder holds a report of the unedited code (made first if it is not there), which lines each claim executes, and
-`mutants.jsonl` with a line per edit; a campaign that was stopped continues, and one that is begun again with more
-patience tries anew what was unfinished.
+`mutants.jsonl` with a line per edit. A campaign that was stopped continues; with more patience it repeats unfinished
+edits.
 
 Edits are drawn from lines that a claim executes and that state a quantity: no refusals, tolerances or texts. An edit
-is caught if a claim comes out against its expected verdict or as one that no replicates would decide, crashes, never
-ends, or is no longer let in. It is inert if nothing that claims read moves by more than rounding: no number of any row,
-nor, of draws, of the first sixteen replicates at each point. It is unfinished if the claims that execute it take longer
-than the patience.
+is caught if a claim comes out against its expected verdict or as undecidable, crashes, never ends, or is no longer
+admitted. It is inert if no number that claims read moves by more than rounding: no number of any row, and no score of
+the first sixteen replicates at each point. It is unfinished if the claims that execute it take longer than the
+patience.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Reach, joined
 from benchmarks.mutants.trial import CAUGHT, Row, Told, Trial, five, preload
 
 ENOUGH = 0.9
-"""Share of the runs of which the store must hold a block; some runs are never stored."""
+"""Share of the runs that must have a block in the store; some runs are never stored."""
 
 Finding = dict[str, Any]
 
@@ -45,16 +45,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="benchmarks.mutants", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--folder", type=Path, required=True, help="of the campaign; kept and continued")
-    parser.add_argument("--edits", type=int, default=100, metavar="N", help="of all folders together")
+    parser.add_argument(
+        "--folder", type=Path, required=True, help="folder of the campaign, which is continued"
+    )
+    parser.add_argument(
+        "--edits", type=int, default=100, metavar="N", help="number of edits of all folders together"
+    )
     parser.add_argument("--top", choices=FOLDERS, action="append", help="one folder only (repeatable)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the choice of edits")
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="edits on trial at a time")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the choice of edits")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="edits tried at a time")
     parser.add_argument(
         "--patience", type=float, default=60.0, metavar="S", help="seconds of claims per edit"
     )
-    asked = parser.parse_args(argv)
-    folder, workers = asked.folder, asked.workers
+    options = parser.parse_args(argv)
+    folder, workers = options.folder, options.workers
     folder.mkdir(parents=True, exist_ok=True)
     try:
         before, costs = baseline(folder, workers)
@@ -62,19 +66,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    tops = list(dict.fromkeys(asked.top or FOLDERS))
-    drawn = {top: _drawn(reach, top, asked.edits // len(tops), asked.seed) for top in tops}
+    tops = list(dict.fromkeys(options.top or FOLDERS))
+    drawn = {top: _sample_executed(reach, top, options.edits // len(tops), options.seed) for top in tops}
 
     def on_trial(edit: Edit) -> Trial:
-        return Trial(edit, Told(*reach.at(edit.file, edit.line), before, costs, folder, asked.patience))
+        return Trial(edit, Told(*reach.at(edit.file, edit.line), before, costs, folder, options.patience))
 
     preload()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # children are ended, what they found is kept
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that children are ended and findings kept
     chosen = [edit for edits_of_top, _ in drawn.values() for edit in edits_of_top]
-    found = campaign(chosen, on_trial, folder / "mutants.jsonl", workers, patience=asked.patience)
+    found = campaign(chosen, on_trial, folder / "mutants.jsonl", workers, patience=options.patience)
     words = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]
     commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    origin = {"seed": asked.seed, "commit": commit, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    origin = {"seed": options.seed, "commit": commit, "date": time.strftime("%Y-%m-%d", time.gmtime())}
     file = folder / "campaign.json"
     kept = json.loads(file.read_text())["folders"] if file.exists() else []
     by_name = {one["folder"]: one for one in kept}
@@ -91,15 +95,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-# --- what a campaign compares with
+# --- the unedited code
 
 
 def baseline(folder: Path, workers: int) -> tuple[dict[str, Row], dict[str, float]]:
-    """Rows by id and seconds by claim of the report in a folder, which is made if there is none.
+    """Return rows by id and seconds by claim of the report in a folder; make the report if there is none.
 
     Raises
     ------
@@ -109,20 +113,18 @@ def baseline(folder: Path, workers: int) -> tuple[dict[str, Row], dict[str, floa
     from verify.results import load
 
     if not (folder / "results.json").exists():
-        _say("a report of the unedited code comes first, some minutes")
+        _log("making a report of the unedited code, some minutes")
         words = ["report", "--report-dir", str(folder), "--workers", str(workers), "--seed", str(SEED)]
         subprocess.run([sys.executable, "-m", "verify.cli", *words], cwd=ROOT, check=False)
     if not is_of_this_code(folder):
-        raise ValueError(
-            f"{folder} must hold a report of this code, got one of other code; name an empty folder"
-        )
+        raise ValueError(f"{folder} holds a report of other code; name an empty folder")
     rows = load(folder / "results.json").rows
     before = {row.id: Row(row.verdict, five(row.points)) for row in rows}
     return before, {row.claim: row.seconds for row in rows}
 
 
 def is_of_this_code(folder: Path) -> bool:
-    """Whether the replicates of a folder are those that the code here would draw."""
+    """Whether the code here would draw the replicates of a folder."""
     from verify.claims import registry
     from verify.model import Claim
     from verify.running.origin import filed_under
@@ -139,7 +141,7 @@ def reach_of(folder: Path, workers: int) -> Reach:
     """Return the lines that each claim executes, from the folder or recorded there."""
     file = folder / "reach.json"
     if not file.exists():
-        _say("following every claim line by line, some minutes")
+        _log("tracing the lines of every claim, some minutes")
         parts = [folder / f"reach-{part}-of-{workers}.json" for part in range(workers)]
         words = [sys.executable, "-m", "benchmarks.mutants.reach"]
         running = [
@@ -149,14 +151,14 @@ def reach_of(folder: Path, workers: int) -> Reach:
         ]  # fmt: skip
         if [run for run in running if run.wait()]:
             raise ValueError(
-                f"claims must be followed, got an error: {' '.join(words)} 0 1 {folder} FILE says which"
+                f"tracing the claims failed; {' '.join(words)} 0 1 {folder} FILE shows the error"
             )
         file.write_text(json.dumps(joined([json.loads(place.read_text()) for place in parts])))
     return Reach(json.loads(file.read_text()))
 
 
-def _drawn(reach: Reach, top: str, count: int, seed: int) -> tuple[list[Edit], dict[str, Any]]:
-    """Edits of lines that a claim executes, as many of each kind, and how many there were to choose from."""
+def _sample_executed(reach: Reach, top: str, count: int, seed: int) -> tuple[list[Edit], dict[str, Any]]:
+    """Sample edits of lines that a claim executes, evenly by kind; also return the numbers of edits."""
     files = sorted(str(f.relative_to(ROOT)) for f in (ROOT / top).rglob("*.py"))
     found = [edit for file in files for edit in edits(ROOT, file)]
     executed = [edit for edit in found if any(reach.at(edit.file, edit.line))]
@@ -166,7 +168,7 @@ def _drawn(reach: Reach, top: str, count: int, seed: int) -> tuple[list[Edit], d
         "not_executed": len(found) - len(executed),
         "executed": len(executed),
     }
-    _say(f"edits: {counts}")
+    _log(f"edits: {counts}")
     return sample(executed, count, seed, ROOT), counts
 
 
@@ -174,24 +176,24 @@ def _drawn(reach: Reach, top: str, count: int, seed: int) -> tuple[list[Edit], d
 
 
 class OnTrial(Protocol):
-    """An edit that is being tried; `poll` returns the finding once there is one."""
+    """Protocol for a running trial of an edit."""
 
     def poll(self) -> Finding | None:
-        """What was found, None as long as it is tried."""
+        """Return the finding, or None while the trial runs."""
 
     def stop(self) -> None:
-        """End it."""
+        """End the trial."""
 
 
 def known(file: Path) -> dict[tuple[Any, ...], Finding]:
-    """What a file of findings holds, by edit; a line that a killed campaign left half written is dropped."""
+    """Return the findings of a file by edit, without an incomplete line of a killed campaign."""
     found: dict[tuple[Any, ...], Finding] = {}
     for text in file.read_text().splitlines() if file.exists() else []:
         try:
             row = json.loads(text)
         except ValueError:
             continue
-        found[_name(row)] = row
+        found[_edit_key(row)] = row
     return found
 
 
@@ -204,16 +206,16 @@ def campaign(
     wait: float = 0.02,
     patience: float = 0.0,
 ) -> list[Finding]:
-    """Try what has not been tried yet, or for want of patience not to its end, some side by side.
+    """Try the edits without a finding, or unfinished with less patience, several at a time.
 
-    One finding per edit, each filed when it is there.
+    Returns one finding per edit; each is written to the file at once.
     """
     found = {
         name: row
         for name, row in known(file).items()
         if row["outcome"] != "unfinished" or row.get("patience", math.inf) >= patience
     }
-    waiting = [edit for edit in chosen if _name(edit._asdict()) not in found]
+    waiting = [edit for edit in chosen if _edit_key(edit._asdict()) not in found]
     if file.exists():
         file.write_text("".join(f"{json.dumps(row)}\n" for row in found.values()))
     underway, total = list[OnTrial](), len(waiting)
@@ -225,22 +227,22 @@ def campaign(
                 time.sleep(wait)
                 for trial, row in [(t, r) for t in underway if (r := t.poll()) is not None]:
                     underway.remove(trial)
-                    found[_name(row)] = row
+                    found[_edit_key(row)] = row
                     log.write(json.dumps(row) + "\n")
                     log.flush()
                     tried = total - len(waiting) - len(underway)
-                    _say(f"{tried} of {total}: {line(row)} {row['seconds']} s")
+                    _log(f"{tried} of {total}: {line(row)} {row['seconds']} s")
         finally:
             for trial in underway:
                 trial.stop()
-    return [found[_name(edit._asdict())] for edit in chosen]
+    return [found[_edit_key(edit._asdict())] for edit in chosen]
 
 
-def _name(row: Finding) -> tuple[Any, ...]:
+def _edit_key(row: Finding) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("file", "line", "column", "end", "after"))
 
 
-# --- what is kept
+# --- record
 
 
 def summary(counts: dict[str, Any], found: Iterable[Finding], root: Path) -> dict[str, Any]:
@@ -253,12 +255,12 @@ def summary(counts: dict[str, Any], found: Iterable[Finding], root: Path) -> dic
         for row in mine
         if row["outcome"] not in (*CAUGHT, "inert")
     ]
-    kinds, rooms = (dict(_counted(mine, of)) for of in (lambda row: row["kind"], room))
+    kinds, rooms = (dict(_count_by(mine, of)) for of in (lambda row: row["kind"], room))
     return {**counts, "kinds": kinds, "rooms": rooms, "survivors": survivors}
 
 
-def _counted(rows: Sequence[Finding], of: Callable[[Finding], str]) -> Iterator[tuple[str, dict[str, int]]]:
-    """Outcomes by what `of` says of a row."""
+def _count_by(rows: Sequence[Finding], of: Callable[[Finding], str]) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield the numbers of outcomes by the value of `of` for a row."""
     for name in sorted({of(row) for row in rows}):
         yield name, dict(Counter(row["outcome"] for row in rows if of(row) == name))
 
@@ -268,7 +270,7 @@ def _edit(row: Finding) -> Edit:
 
 
 def room(row: Finding) -> str:
-    """The topic that the file of a row belongs to.
+    """Return the topic of the file of a row.
 
     >>> room({"file": "theory/own_direction.py"}), room({"file": "theory/fisher/network.py"})
     ('theory/own_direction', 'theory/fisher')
@@ -278,7 +280,7 @@ def room(row: Finding) -> str:
 
 
 def line(row: Finding) -> str:
-    """An edit and what came of it."""
+    """Return a line about an edit and its outcome."""
     where = f"{row['file']}:{row['line']}"
     return f"{row['outcome']:9} {row['kind']:13} {where}  {row['before']} -> {row['after']}  {row['claim']}"
 

@@ -1,4 +1,4 @@
-"""One-line edits of a source file, as a careless author would make them, found in its syntax tree.
+"""One-line edits of a source file, like mistakes of an author, found in its syntax tree.
 
 | kind | edit |
 |---|---|
@@ -13,7 +13,7 @@
 | `normalisation` | divided by one more, or not at all |
 | `branch` | a comparison the other way round |
 
-Left out are what states no quantity: docstrings and annotations, the texts and conditions of refusals, tolerances and
+Code that states no quantity is left out: docstrings and annotations, texts and conditions of refusals, tolerances and
 limits of iterations (numbers below 1e-6 or from 1e6 on), and modules that only check arguments.
 """
 
@@ -46,7 +46,7 @@ ADDED: dict[type[ast.AST], tuple[str, str]] = {ast.Add: ("+", "-"), ast.Sub: ("-
 MULTIPLIED: dict[type[ast.AST], tuple[str, str]] = {ast.Mult: ("*", "/"), ast.Div: ("/", "*")}
 
 CHECKS = ("_checks", "_limits", "_memory")
-"""Modules that refuse arguments and ask for room."""
+"""Modules that check arguments and memory."""
 
 LIMITS = ("rtol", "atol", "tol", "xtol", "maxiter", "tolerance")
 """Keywords that bound an iteration or its rounding."""
@@ -55,9 +55,9 @@ TEXTS = ("__repr__", "__str__")
 
 
 class Edit(NamedTuple):
-    """An edit of one line: what stood there, what stands there now, and where.
+    """Edit of one line: its place, the text before and the text after.
 
-    `function` is the innermost one around it, with its class; empty for a line of the module itself.
+    `function` is the innermost function around it, with its class; empty for a line of the module itself.
     """
 
     file: str
@@ -70,12 +70,12 @@ class Edit(NamedTuple):
     function: str = ""
 
     def apply(self, root: Path) -> str:
-        """The source of the edited file.
+        """Return the source of the edited file.
 
         Raises
         ------
         ValueError
-            If the file does not hold at this place what the edit replaces.
+            If the file has another text at this place.
         """
         lines = (root / self.file).read_bytes().splitlines(keepends=True)
         old = lines[self.line - 1]
@@ -87,14 +87,14 @@ class Edit(NamedTuple):
         return b"".join(lines).decode()
 
     def lines(self, root: Path) -> tuple[str, str]:
-        """The line as it is, and as it is to stand."""
+        """Return the line before and after the edit."""
         texts = (root / self.file).read_text(), self.apply(root)
         before, after = (text.splitlines()[self.line - 1].strip() for text in texts)
         return before, after
 
 
 def edits(root: Path, file: str) -> list[Edit]:
-    r"""All edits of a file below `root`.
+    r"""Return all edits of a file below `root`.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -102,11 +102,11 @@ def edits(root: Path, file: str) -> list[Edit]:
     >>> sorted({e.kind for e in edits(folder, "a.py")})
     ['factor', 'normalisation', 'off by one', 'square', 'swap']
     """
-    return _found(root, file)[0]
+    return _find(root, file)[0]
 
 
 def passed_by(root: Path, file: str) -> list[Edit]:
-    r"""What could be edited in a file but states no quantity: refusals, checks, tolerances, texts.
+    r"""Return possible edits of a file that touch no quantity: of refusals, checks, tolerances, texts.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -114,19 +114,19 @@ def passed_by(root: Path, file: str) -> list[Edit]:
     >>> [e.after for e in passed_by(folder, "a.py")], edits(folder, "a.py")
     (['x > 0', '1'], [])
     """
-    return _found(root, file)[1]
+    return _find(root, file)[1]
 
 
-def _found(root: Path, file: str) -> tuple[list[Edit], list[Edit]]:
+def _find(root: Path, file: str) -> tuple[list[Edit], list[Edit]]:
     finder = Finder(root, file)
     found, passed = list(dict.fromkeys(finder.found)), list(dict.fromkeys(finder.passed))
     return ([], found + passed) if Path(file).name in ELSEWHERE else (found, passed)
 
 
 def sample(found: list[Edit], count: int, seed: int, root: Path, kinds: Sequence[str] = KINDS) -> list[Edit]:
-    """So many edits, the kinds as evenly as there are edits of each; more of one seed begin with the same ones.
+    """Return `count` edits, evenly by kind; a larger sample of the same seed starts with the same edits.
 
-    Those after which the file does not parse are passed over.
+    Edits after which the file does not parse are left out.
     """
     rng = random.Random(seed)
     in_order = sorted(found, key=lambda e: (e.file, e.line, e.column, e.after))
@@ -148,87 +148,87 @@ def _parses(edit: Edit, root: Path) -> bool:
 
 
 class Finder(ast.NodeVisitor):
-    """Finds edits in a file, those that touch a quantity apart from those that touch none.
+    """Visitor that finds edits in a file.
 
     Attributes
     ----------
     found
         Edits of quantities.
     passed
-        The same of what states none: refusals and their conditions, arguments of checks, estimates of memory,
-        tolerances and limits of iterations, texts.
+        Edits of other code: refusals and their conditions, arguments of checks, estimates of memory, tolerances and
+        limits of iterations, texts.
     """
 
     def __init__(self, root: Path, file: str) -> None:
         self.found, self.passed = list[Edit](), list[Edit]()
         source = (root / file).read_text(encoding="utf-8")
         self._file, self._lines = file, source.encode().splitlines(keepends=True)
-        self._quiet, self._function = 0, list[str]()
+        self._skipping, self._function = 0, list[str]()
         self._checks = set[str]()
         self.visit(ast.parse(source))
 
-    # --- what is passed by
+    # --- code without quantities
 
     def _visit(self, *nodes: ast.AST, passing: bool = False) -> None:
-        self._quiet += passing
+        self._skipping += passing
         for node in nodes:
             self.visit(node)
-        self._quiet -= passing
+        self._skipping -= passing
 
-    def _states_none(self, node: ast.AST) -> None:
-        """A refusal or a text."""
+    def _skip(self, node: ast.AST) -> None:
+        """Visit a refusal or a text."""
         self._visit(*ast.iter_child_nodes(node), passing=True)
 
-    visit_Raise = visit_Assert = visit_JoinedStr = _states_none  # noqa: N815
+    visit_Raise = visit_Assert = visit_JoinedStr = _skip  # noqa: N815
 
     def visit_If(self, node: ast.If) -> None:
-        """A condition under which is nothing but a refusal states no quantity; what else is under it does."""
+        """Visit a condition, which states no quantity if its body is a refusal, and its body."""
         self._visit(node.test, passing=isinstance(node.body[0], ast.Raise))
         self._visit(*node.body, *node.orelse)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """The body, and the defaults of its arguments; no decorators, no annotations."""
+        """Visit body and defaults of arguments, without decorators and annotations."""
         parts = (*node.args.defaults, *filter(None, node.args.kw_defaults), *node.body)
         self._function.append(node.name)
         self._visit(*parts, passing=node.name in TEXTS or _only_checks(node))
         self._function.pop()
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        """The body."""
+        """Visit the body."""
         self._function.append(node.name)
         self._visit(*node.body)
         self._function.pop()
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """The value alone."""
+        """Visit the value alone."""
         if node.value is not None:
             self._visit(node.value, passing=_is_tolerance(node.target))
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """A value; that of a constant called a tolerance is none."""
+        """Visit the value, which is no quantity if the name says that it is a tolerance."""
         self._visit(node.value, passing=any(map(_is_tolerance, node.targets)))
         self._visit(*node.targets)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        """Note which imported names are checks; `representable` is none: it is given the result itself."""
+        """Note which imported names are checks; `representable` is not, as it takes the result itself."""
         if (node.module or "").endswith(CHECKS):
             self._checks |= {alias.asname or alias.name for alias in node.names} - {"representable"}
 
     def visit_keyword(self, node: ast.keyword) -> None:
-        """A value; that of a tolerance is none."""
+        """Visit the value, which is no quantity for a tolerance."""
         self._visit(node.value, passing=node.arg in LIMITS)
 
     def _is_check(self, node: ast.Call) -> bool:
-        """Whether a call refuses its arguments."""
+        """Whether a call is a check of its arguments."""
         if isinstance(node.func, ast.Attribute):
             of = node.func.value
             return isinstance(of, ast.Name) and of.id in CHECKS and node.func.attr != "representable"
         return isinstance(node.func, ast.Name) and node.func.id in self._checks
 
-    # --- what is edited
+    # --- edits
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """A number."""
+        """Edit a number."""
         value = node.value
         if isinstance(value, bool) or not isinstance(value, int | float):
             return
@@ -238,13 +238,13 @@ class Finder(ast.NodeVisitor):
             self._replace(node, "constant", repr(1.05 * value) if value else "0.05")
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        """A minus."""
+        """Edit a minus."""
         if isinstance(node.op, ast.USub):
             self._replace(node, "sign", self._text(node.operand))
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
-        """An operation."""
+        """Edit an operation."""
         left, right, whole = map(self._text, (node.left, node.right, node))
         for kind, signs in (("sign", ADDED), ("swap", MULTIPLIED)):
             if type(node.op) in signs:
@@ -262,22 +262,22 @@ class Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
-        """A comparison the other way round."""
+        """Invert a comparison."""
         if len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
             self._operator(node, "branch", node.left, *COMPARED[type(node.ops[0])])
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
-        """The last for the first."""
+        """Take the last element for the first."""
         other = {"0": "-1", "-1": "0"}.get(self._text(node.slice))
         if other:
             self._replace(node, "estimator", f"{self._text(node.value)}[{other}]")
         self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """A function of the libraries for its neighbour."""
+        """Replace a library function by a similar one."""
         if self._is_check(node):
-            self._states_none(node)
+            self._skip(node)
             return
         function, text = node.func, self._text(node)
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
@@ -304,17 +304,17 @@ class Finder(ast.NodeVisitor):
         return self._lines[node.lineno - 1][node.col_offset : node.end_col_offset].decode()
 
     def _replace(self, node: ast.expr, kind: str, after: str, last: int | None = None) -> None:
-        """Another text for an expression of one line, or for so many letters at its end."""
+        """Add an edit with another text for an expression of one line, or for its last letters."""
         end = node.end_col_offset or 0
         start = node.col_offset if last is None else end - last
         before = self._lines[node.lineno - 1][start:end].decode()
         if node.lineno == node.end_lineno and before != after:
             function = ".".join(self._function)
             edit = Edit(self._file, node.lineno, start, end, kind, before, after, function)
-            (self.passed if self._quiet else self.found).append(edit)
+            (self.passed if self._skipping else self.found).append(edit)
 
     def _operator(self, node: ast.expr, kind: str, left: ast.expr, old: str, new: str) -> None:
-        """The sign itself, which stands after the left side."""
+        """Add an edit of the operator between two sides."""
         text, after = self._at(node).encode(), (left.end_col_offset or 0) - node.col_offset
         if node.lineno == node.end_lineno and (at := text.find(old.encode(), after)) >= 0:
             self._replace(node, kind, (text[:at] + new.encode() + text[at + len(old) :]).decode())
@@ -325,7 +325,7 @@ def _is_tolerance(target: ast.expr) -> bool:
 
 
 def _only_checks(node: ast.FunctionDef) -> bool:
-    """Whether a function can do nothing but refuse: it raises, and neither returns, yields nor sets anything."""
+    """Whether a function only checks: it raises, and neither returns, yields nor sets anything."""
     inside = list(ast.walk(node))
     acts = (ast.Yield, ast.YieldFrom, ast.AugAssign, ast.Subscript, ast.Attribute)
     return any(isinstance(n, ast.Raise) for n in inside) and not any(

@@ -1,7 +1,7 @@
 """Lines that each claim executes, while its experiment draws and while it is judged.
 
-A constant of a module or a class, or the default of an argument, is executed once, before any claim, by nobody. The
-lines inside of functions that read its name stand for it.
+A constant of a module or a class, or the default of an argument, is executed once, before any claim. It is counted
+with the lines inside of functions that read its name.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FOLDERS = ("theory", "simulate")
 SEED = 2024
 
 OPTIMIZED = 0x1
-"""Flag of the code of functions, not of modules and classes."""
+"""Flag of code objects of functions, which modules and classes lack."""
 
 
 class Reach:
-    """The lines of files below `root` that claims execute, as `record` files them."""
+    """Lines of files below `root` that claims execute, from the result of `record`."""
 
     def __init__(self, found: dict[str, Any], root: Path = ROOT) -> None:
         self._root = root
@@ -35,10 +35,10 @@ class Reach:
         self._contexts: list[str] = found["contexts"]
 
     def at(self, file: str, line: int) -> tuple[list[str], list[str]]:
-        """Claims that execute a line when their experiments draw, and those that do when they are judged.
+        """Return the claims that execute a line when their experiments draw, and when they are judged.
 
-        A claim may be among both. A line that leaves no trace of its own has that of its statement; one that runs
-        when its module is loaded, those of the lines that read what it defines.
+        A claim may be in both. A line without a trace of its own has the trace of its statement. A line that runs when
+        its module is loaded has the traces of the lines that read what it defines.
         """
         places = self._places(file, line)
         traces = {i for path, n in places for i in self._lines.get(path, {}).get(str(n), [])}
@@ -53,15 +53,15 @@ class Reach:
         for place in (line, here.statement(line)):
             if place in here.inside:
                 return [(file, place)]
-        beside = tuple(self._root / other for other in self._lines)
-        return [(str(f.relative_to(self._root)), n) for f, n in readers(path, line, beside)]
+        others = tuple(self._root / other for other in self._lines)
+        return [(str(f.relative_to(self._root)), n) for f, n in readers(path, line, others)]
 
 
 # --- what runs when a module is loaded
 
 
 class Source:
-    r"""One file: its tree, and the lines that run inside of functions.
+    r"""Source file: its tree, and the lines that run inside of functions.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "a.py"
@@ -87,11 +87,11 @@ class Source:
                 self.named[node.attr].append(node.lineno)
 
     def statement(self, line: int) -> int:
-        """The first line of the innermost statement around a line."""
+        """Return the first line of the innermost statement around a line."""
         return max((n.lineno for n in self._around(line)), default=line)
 
     def defines(self, line: int) -> list[str]:
-        """The names that a line outside of all functions gives a value to."""
+        """Return the names that a line outside of all functions assigns."""
         found: list[str] = []
         for node in self._around(line):
             if isinstance(node, ast.FunctionDef):
@@ -106,12 +106,12 @@ class Source:
 
 @functools.cache
 def source(file: Path) -> Source:
-    """A file, read once."""
+    """Return a source file, read once."""
     return Source(file)
 
 
-def readers(file: Path, line: int, beside: tuple[Path, ...]) -> list[tuple[Path, int]]:
-    """Lines inside of functions, in this file and those `beside` it, that read what a line defines."""
+def readers(file: Path, line: int, others: tuple[Path, ...]) -> list[tuple[Path, int]]:
+    """Return the lines inside of functions, in this file and `others`, that read what a line defines."""
     found: list[tuple[Path, int]] = []
     waiting, seen = list(source(file).defines(line)), set[str]()
     while waiting:
@@ -119,7 +119,7 @@ def readers(file: Path, line: int, beside: tuple[Path, ...]) -> list[tuple[Path,
         if name in seen:
             continue
         seen.add(name)
-        for other in [file] if name.startswith("_") else list(dict.fromkeys((file, *beside))):
+        for other in [file] if name.startswith("_") else list(dict.fromkeys((file, *others))):
             for place in source(other).named.get(name, []):
                 if place in source(other).inside:
                     found.append((other, place))
@@ -141,7 +141,7 @@ def _function_lines(code: CodeType) -> Iterator[int]:
 
 
 def record(part: int, parts: int, store: Path) -> dict[str, dict[int, list[str]]]:
-    """Follow every `parts`-th claim of the report in `store`, from `part` on, line by line.
+    """Trace the lines of every `parts`-th claim of the report in `store`, from `part` on.
 
     A claim is judged on the replicates of the report, so that no draws come in between; of each of its experiments one
     block is drawn at each point, which stands for all claims that read it. What functions remember is forgotten
@@ -161,7 +161,7 @@ def record(part: int, parts: int, store: Path) -> dict[str, dict[int, list[str]]
     from verify.running.store import Store
 
     def under(name: str, call: Callable[[], object]) -> None:
-        _forget()
+        _clear_caches()
         follow.switch_context(name)
         call()
         follow.switch_context("between")
@@ -199,7 +199,7 @@ def record(part: int, parts: int, store: Path) -> dict[str, dict[int, list[str]]
 
 
 def joined(parts: list[dict[str, dict[str, list[str]]]]) -> dict[str, Any]:
-    """One record of several, in which a claim's name stands once."""
+    """Join several records; each claim's name appears once."""
     index: dict[str, int] = {}
     lines: dict[str, dict[str, set[int]]] = {}
     for part in parts:
@@ -211,8 +211,8 @@ def joined(parts: list[dict[str, dict[str, list[str]]]]) -> dict[str, Any]:
     return {"contexts": list(index), "lines": kept}
 
 
-def _forget() -> None:
-    """Empty what functions of theory, simulate and the claims remember; not what the registry has admitted."""
+def _clear_caches() -> None:
+    """Clear the caches of theory, simulate and the claims, but not the admissions of the registry."""
     for found in gc.get_objects():
         if type(found) is functools._lru_cache_wrapper:  # isinstance would ask lazy modules for their class
             module = str(getattr(found, "__module__", ""))
@@ -222,7 +222,7 @@ def _forget() -> None:
 
 
 def main() -> None:
-    """One part, for the campaign: `python -m benchmarks.mutants.reach PART PARTS STORE FILE`."""
+    """Record one part, for the campaign: `python -m benchmarks.mutants.reach PART PARTS STORE FILE`."""
     part, parts, store, file = sys.argv[1:]
     unfinished = Path(f"{file}.unfinished")
     unfinished.write_text(json.dumps(record(int(part), int(parts), Path(store))))

@@ -31,7 +31,7 @@ from benchmarks.mutants.trial import CAUGHT
 from verify.judging.campaign import FILE, Campaign, Outcomes, Survivor, campaigns
 
 CRASHED = ("broken", "refused", "hung")
-"""Caught without a verdict: a check crashed, a claim was no longer let in, or one never ended."""
+"""Outcomes caught without a verdict: a check crashed, a claim was no longer admitted, or one never ended."""
 
 PAGE = ROOT / "docs/mutants.md"
 
@@ -54,16 +54,16 @@ Repeat with `python -m benchmarks.mutants` and `python -m benchmarks.mutants.rec
 
 
 def document(made: Iterable[Campaign]) -> str:
-    """The page."""
-    return "\n".join([HEAD, *(line for one in made for line in _chapter(one))])
+    """Return the page."""
+    return "\n".join([HEAD, *(line for one in made for line in _folder_section(one))])
 
 
-def _chapter(one: Campaign) -> Iterator[str]:
-    told = one.all
+def _folder_section(one: Campaign) -> Iterator[str]:
+    total = one.all
     yield f"## {one.folder}\n"
     yield (
-        f"{told.tried} of {one.executed} edits, seed {one.seed}, commit `{one.commit}`, {one.date}. {told.inert} were"
-        f" inert. Of the {told.live} others {told.caught} were caught ({told.rate:.0%}), {told.crashed} of them by"
+        f"{total.tried} of {one.executed} edits, seed {one.seed}, commit `{one.commit}`, {one.date}. {total.inert} were"
+        f" inert. Of the {total.live} others {total.caught} were caught ({total.rate:.0%}), {total.crashed} of them by"
         f" a crash or a refusal. Not tried: {one.passed} refusals, tolerances and texts; {one.not_executed} in code"
         " that no claim executes.\n"
     )
@@ -95,20 +95,20 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def merged(file: Path, new: Path) -> tuple[Campaign, ...]:
-    """The campaigns of the record, with those of the folder of `new` in the place of those of the same code."""
+    """Return the campaigns of the record, with those of the file `new` replacing campaigns of the same folder."""
     made = {one.folder: one for one in campaigns(file)}
-    reasons = {_edit(s): s.reason for one in made.values() for s in one.survivors}
-    made |= {raw["folder"]: _kept(raw, reasons) for raw in json.loads(new.read_text())["folders"]}
+    reasons = {_edit_key(s): s.reason for one in made.values() for s in one.survivors}
+    made |= {raw["folder"]: _campaign_record(raw, reasons) for raw in json.loads(new.read_text())["folders"]}
     return tuple(made[top] for top in FOLDERS if top in made)
 
 
-def _kept(raw: Mapping[str, Any], reasons: Mapping[Any, str]) -> Campaign:
+def _campaign_record(raw: Mapping[str, Any], reasons: Mapping[Any, str]) -> Campaign:
     """Return the record of a campaign; a survivor without a reason takes that of the same edit in an earlier one."""
     survivors: list[Survivor] = []
     for s in raw["survivors"]:
         named = (s[name] for name in ("kind", "becomes", "outcome", "margins", "mover"))
         one = Survivor(f"{s['file']}:{s['line']}", *named, s.get("reason", ""))
-        survivors.append(one._replace(reason=one.reason or reasons.get(_edit(one), "")))
+        survivors.append(one._replace(reason=one.reason or reasons.get(_edit_key(one), "")))
     kinds, rooms = ({n: _tally(outcomes) for n, outcomes in raw[part].items()} for part in ("kinds", "rooms"))
     return Campaign(
         **{name: raw[name] for name in Campaign._fields[:7]},
@@ -118,8 +118,8 @@ def _kept(raw: Mapping[str, Any], reasons: Mapping[Any, str]) -> Campaign:
     )
 
 
-def _edit(survivor: Survivor) -> tuple[str, str]:
-    """File and text, which the numbers of its lines leave the same."""
+def _edit_key(survivor: Survivor) -> tuple[str, str]:
+    """Return file and text, which do not depend on line numbers."""
     return survivor.place.partition(":")[0], survivor.becomes
 
 
@@ -134,7 +134,7 @@ def _tally(outcomes: Mapping[str, int]) -> Outcomes:
 
 
 def written(value: Any) -> str:
-    """As JSON, a line to each row of a table.
+    """Return the campaigns as JSON, one line for each row of a table.
 
     >>> print(written([{"date": "2026-11-23", "kinds": {"sign": Outcomes(15, 5, 8, 2)}}]))
     [

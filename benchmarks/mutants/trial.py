@@ -1,8 +1,8 @@
-"""One edit on trial: a forked process imports the edited code and judges the claims that execute it.
+"""Trial of one edit: a forked process imports the edited code and judges the claims that execute it.
 
 First one block of every experiment that executes the line is drawn again at each point and compared, number by
-number, with that of the unedited run. Where no number differs, the replicates of that run stand for the claim's; where
-one does, the claim is judged on new draws, at the budget of a report. What moves most is judged first.
+number, with the block of the unedited run. If no number differs, the claim is judged on the stored replicates. If one
+differs, it is judged on new draws, at the budget of a report. Claims that move most are judged first.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ from benchmarks.mutants.edits import Edit
 from benchmarks.mutants.reach import ROOT, SEED
 
 CAUGHT = ("disagrees", "undecidable", "broken", "refused", "hung")
-"""Verdicts that were not expected, claims that no replicates would decide any more, checks that crash, claims that the
-registry does not let in or that never end."""
+"""Outcomes of a caught edit: an unexpected verdict, a claim that no replicates would decide, a check that crashes, a
+claim that the registry does not admit, or one that never ends."""
 
 ROUNDING = 1e-9
-"""Numbers that have moved by less, relative to themselves, have not."""
+"""Relative change of a number below which it counts as unchanged."""
 
 RELATIVE = ("identity", "exact property")
-"""Kinds whose numbers are relative differences already: rounding to rounding."""
+"""Kinds whose numbers are relative differences themselves, so that their changes count in absolute terms."""
 
 PLAIN = 1e-2
-"""A change of a mean by this much is judged at once, smaller ones after all experiments have been looked at."""
+"""Relative change of a mean that is judged at once; smaller ones follow after all experiments were compared."""
 
 HUNG = 10.0
-"""A claim that takes this many times as long as without the edit, and thrice the patience, never ends."""
+"""A claim that takes this many times its time without the edit, plus three times the patience, never ends."""
 
 OWN = ("losscurv", "theory", "simulate", "verify")
 
 
 @dataclass(kw_only=True)
 class Finding:
-    """What is known of an edit so far.
+    """Current knowledge about an edit.
 
     Attributes
     ----------
     outcome
         One of CAUGHT; "survived", "undecided", "inert" once all claims were judged; "unfinished" before.
     claim
-        That caught it, or that it left undecided.
+        Claim that caught it, or that it left undecided.
     run, blocks
-        Claims judged, and experiments of which a block was compared.
+        Numbers of judged claims, and of experiments with a compared block.
     moved
-        The largest change of a number, relative to it.
+        Largest relative change of a number.
     margins, mover
-        The largest change of measured minus predicted in margins, and the claim that saw it.
+        Largest change of measured minus predicted in margins, and its claim.
     doing, doing_seconds
-        What is under way, and how long it took without the edit.
+        Current work, and its seconds without the edit.
     """
 
     outcome: str = "unfinished"
@@ -92,18 +92,18 @@ NEW = Row("", [])
 
 
 class Told(NamedTuple):
-    """What an edit is judged by.
+    """Inputs for judging an edit.
 
     Attributes
     ----------
     drawn, judged
         Claims that execute the line while they draw, and while they are judged.
     before, costs
-        The unedited run: rows by id, and seconds by claim.
+        Unedited run: rows by id, and seconds by claim.
     store
-        The report folder with its replicates.
+        Report folder with its replicates.
     seconds
-        Of the process: after so many no further claim is begun, however much else runs on the machine.
+        CPU seconds of the process after which no further claim is begun.
     """
 
     drawn: Sequence[str]
@@ -118,33 +118,33 @@ class Told(NamedTuple):
 
 
 class Judging:
-    """Claims judged until an edit is caught, all have been, or the time is up; `tell` takes the finding so far."""
+    """Judges claims until an edit is caught, all are judged, or the time is up; `tell` receives the finding so far."""
 
     def __init__(self, told: Told, tell: Callable[[dict[str, Any]], object]) -> None:
         from verify.claims import registry
 
         self.found = Finding()
         self.claims = {claim.id: claim for claim in registry.claims()}
-        self._told, self._tell, self._end = told, tell, time.process_time() + told.seconds
+        self._inputs, self._tell, self._end = told, tell, time.process_time() + told.seconds
         self._undecided = ""
 
     def run(self) -> None:
-        """Claims that read stored replicates first, then experiments, those that move by much as they come."""
-        drawn, judged, later = self._told.drawn, self._told.judged, list[tuple[float, list[str]]]()
-        self._each([n] for n in judged if n not in drawn)
+        """Judge claims on stored replicates first, then experiments that move by much, then the others."""
+        drawn, judged, later = self._inputs.drawn, self._inputs.judged, list[tuple[float, list[str]]]()
+        self._judge_groups([n] for n in judged if n not in drawn)
         for group in self._groups(drawn):
-            if not self._begin(f"a block of {group[0]}", group[0]):
+            if not self._announce(f"a block of {group[0]}", group[0]):
                 return
-            effect = self._effect(self.claims[group[0]])
+            effect = self._block_effect(self.claims[group[0]])
             if effect == 0.0:
-                self._each([[n] for n in group if n in judged])
+                self._judge_groups([[n] for n in group if n in judged])
             elif effect >= PLAIN:
-                self._each([group], fresh=True)
+                self._judge_groups([group], fresh=True)
             else:
                 later.append((effect, group))
             if self.over:
                 return
-        self._each([group for _, group in sorted(later, key=lambda pair: -pair[0])], fresh=True)
+        self._judge_groups([group for _, group in sorted(later, key=lambda pair: -pair[0])], fresh=True)
         if not self.over:
             inert = self.found.moved <= ROUNDING
             self.found.claim = self._undecided
@@ -155,49 +155,49 @@ class Judging:
         """Whether the edit was caught or the time is up."""
         return self.found.outcome in CAUGHT or time.process_time() > self._end
 
-    def _begin(self, what: str, name: str) -> bool:
-        self.found.doing, self.found.doing_seconds = what, self._told.costs.get(name, 0.0)
+    def _announce(self, what: str, name: str) -> bool:
+        self.found.doing, self.found.doing_seconds = what, self._inputs.costs.get(name, 0.0)
         self._tell(asdict(self.found))
         return time.process_time() < self._end
 
     def _groups(self, names: Iterable[str]) -> list[list[str]]:
-        """Claims by what they draw, the cheapest first."""
+        """Return the claims grouped by their experiment, the cheapest first."""
         found: dict[str, list[str]] = {}
-        for name in sorted(names, key=lambda n: self._told.costs.get(n, 0.0)):
+        for name in sorted(names, key=lambda n: self._inputs.costs.get(n, 0.0)):
             experiment = getattr(self.claims[name], "experiment", None)
             found.setdefault(experiment.id if experiment else f"claim {name}", []).append(name)
         return list(found.values())
 
-    def _effect(self, claim: Any) -> float:
-        """The largest change of the mean of a score over a block; of a claim that draws by itself, infinite."""
+    def _block_effect(self, claim: Any) -> float:
+        """Return the largest change of a mean score over a block; infinite for a claim without an experiment."""
         if not hasattr(claim, "experiment"):
             return math.inf
         self.found.blocks += 1
-        effect = block_effect(claim.experiment, self._told.store)
+        effect = block_effect(claim.experiment, self._inputs.store)
         self.found.moved = max(self.found.moved, effect)
         return effect
 
-    def _each(self, groups: Iterable[list[str]], *, fresh: bool = False) -> None:
-        """Judge claims, those of a group on the same draws: new ones, or those of the store."""
+    def _judge_groups(self, groups: Iterable[list[str]], *, fresh: bool = False) -> None:
+        """Judge claims, with shared draws within a group: `fresh` ones, or stored ones."""
         for group in groups:
-            for name, rows, refused in self._judged(group, fresh):
+            for name, rows, refused in self._judge_group(group, fresh):
                 self.found.run += 1
                 self._note(name, rows)
                 self._catch(name, rows, refused)
                 if self.over:
                     return
 
-    def _judged(self, group: Sequence[str], fresh: bool) -> Iterator[tuple[str, list[Any], str]]:
+    def _judge_group(self, group: Sequence[str], fresh: bool) -> Iterator[tuple[str, list[Any], str]]:
         from simulate.monte_carlo import SerialExecutor
         from verify.claims import registry
         from verify.judging.admission import problems
         from verify.running.engine import Session
         from verify.running.settings import Settings
 
-        with contextlib.nullcontext() if fresh else _read_only(self._told.store) as kept:
+        with contextlib.nullcontext() if fresh else _read_only(self._inputs.store) as kept:
             session = None
             for name in group:
-                if not self._begin(name, name):
+                if not self._announce(name, name):
                     return
                 if refused := next(iter(problems(self.claims[name])), ""):
                     yield name, [], refused
@@ -216,14 +216,14 @@ class Judging:
                 crash = "broken" if row.error else "disagrees"
                 found.outcome = "undecidable" if row.verdict == "undecided" else crash
                 found.claim, found.error = name, row.error[-300:]
-            elif row.verdict == "undecided" and self._told.before.get(row.id, NEW).verdict != "undecided":
+            elif row.verdict == "undecided" and self._inputs.before.get(row.id, NEW).verdict != "undecided":
                 self._undecided = self._undecided or name
 
     def _note(self, name: str, rows: Sequence[Any]) -> None:
-        """By how much the numbers of a claim have moved."""
+        """Record by how much the numbers of a claim have moved."""
         found = self.found
         for row in rows:
-            before, now = self._told.before.get(row.id, NEW).points, five(row.points)
+            before, now = self._inputs.before.get(row.id, NEW).points, five(row.points)
             if len(now) != len(before):
                 found.moved = math.inf
                 continue
@@ -238,18 +238,18 @@ class Judging:
 
 
 def _read_only(folder: Path) -> Any:
-    """The store of the unedited run, to which edited code must never add."""
+    """Return the store of the unedited run, read-only, since edited code must never add to it."""
     from verify.running.store import Store
 
     class ReadOnly(Store):
         def add(self, *_: Any) -> None:
-            """Nothing."""
+            """Do nothing."""
 
     return ReadOnly(folder, lambda _: None)
 
 
 def block_effect(experiment: Any, store: Path) -> float:
-    """The largest change of the mean of a score over a block, in its size; 0 where no number differs at all."""
+    """Return the largest relative change of a mean score over a block; 0 if no number differs at all."""
     from simulate.monte_carlo import run_block
     from verify.running.origin import filed_under
 
@@ -258,7 +258,7 @@ def block_effect(experiment: Any, store: Path) -> float:
         for point in experiment.points:
             try:
                 new = run_block(draw, experiment=name, point=point, seed=SEED, index=0).scores
-            except Exception:  # judging will say so
+            except Exception:  # judging the claim will report it
                 return math.inf
             where = filed_under(draw, name, point, SEED, "cpu")
             old = kept.read(where, 1).get(0) if where else None
@@ -269,7 +269,7 @@ def block_effect(experiment: Any, store: Path) -> float:
 
 
 def shift(old: np.ndarray, new: np.ndarray) -> float:
-    """By how much two columns differ, in units of their size.
+    """Return the difference of two columns, in units of their size.
 
     >>> shift(np.array([1.0, 3.0]), np.array([1.0, 3.0])), shift(np.array([1.0, 3.0]), np.array([1.0, 3.5]))
     (0.0, 0.125)
@@ -286,12 +286,12 @@ def shift(old: np.ndarray, new: np.ndarray) -> float:
 
 
 def five(points: Iterable[Any]) -> list[list[float]]:
-    """Predicted, measured, lower, upper and margin of each point of a row."""
+    """Return predicted, measured, lower, upper and margin of each point of a row."""
     return [[p.predicted, p.measured, p.lower, p.upper, p.margin] for p in points]
 
 
 def apart(a: float, b: float, least: float = 0.0) -> float:
-    """The difference of two numbers relative to them, or to `least` if that is more; 0 of two that are not one.
+    """Return the difference of two numbers relative to the larger, or to `least` if that is more; 0 for two NaN.
 
     >>> apart(2.0, 1.0), apart(1e-16, 3e-16, least=0.1) < 1e-14, apart(math.nan, math.nan), apart(1.0, math.nan)
     (0.5, True, 0.0, inf)
@@ -301,8 +301,8 @@ def apart(a: float, b: float, least: float = 0.0) -> float:
     return abs(a - b) / max(abs(a), abs(b), least) if math.isfinite(a) and math.isfinite(b) else math.inf
 
 
-class _Edited(MetaPathFinder, SourceFileLoader):
-    """Finds one module, with the edited source."""
+class _EditedModule(MetaPathFinder, SourceFileLoader):
+    """Import finder of one module, with the edited source."""
 
     def __init__(self, edit: Edit) -> None:
         self._edit = edit
@@ -311,7 +311,7 @@ class _Edited(MetaPathFinder, SourceFileLoader):
         super().__init__(".".join(parts[:-1] if self._package else parts), str(ROOT / edit.file))
 
     def find_spec(self, fullname: str, _path: Any, _target: Any = None) -> ModuleSpec | None:
-        """The edited module and no other."""
+        """Return the spec of the edited module; None for others."""
         if fullname != self.name:
             return None
         inside = [str(Path(self.path).parent)] if self._package else None
@@ -320,17 +320,18 @@ class _Edited(MetaPathFinder, SourceFileLoader):
         )
 
     def get_code(self, _fullname: str) -> CodeType:
-        """Never the bytecode of the file on disk."""
+        """Compile the edited source, never the bytecode on disk."""
         return compile(self._edit.apply(ROOT), self.path, "exec", dont_inherit=True)
 
 
 def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> None:
-    """Import the edited code in place of what is loaded, judge by it, and tell what is known as it grows."""
+    """Import the edited code in place of the loaded modules, judge the claims, and `tell` findings on the way."""
     found = Finding()
     try:
-        for name in [n for n in sys.modules if n.partition(".")[0] in OWN]:  # two copies of a module go wrong
+        # all modules are imported anew, since edited and loaded copies of one module must not mix
+        for name in [n for n in sys.modules if n.partition(".")[0] in OWN]:
             del sys.modules[name]
-        sys.meta_path.insert(0, _Edited(edit))
+        sys.meta_path.insert(0, _EditedModule(edit))
         judging = Judging(told, tell)
         found = judging.found
         judging.run()
@@ -340,15 +341,15 @@ def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> N
     tell(asdict(found))
 
 
-# --- beside it
+# --- in the parent
 
 
 class Trial:
-    """A child that tries one edit of a file of `theory` or `simulate`; what it found comes through a pipe."""
+    """Child process that tries one edit of a file of `theory` or `simulate`, and sends findings through a pipe."""
 
     def __init__(self, edit: Edit, told: Told) -> None:
-        self.edit, self._told = edit, told
-        self._heard, self._killed, self._last = b"", False, time.monotonic()
+        self.edit, self._inputs = edit, told
+        self._received, self._killed, self._last = b"", False, time.monotonic()
         self._read, write = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
@@ -363,17 +364,17 @@ class Trial:
         os.close(write)
 
     def poll(self) -> dict[str, Any] | None:
-        """What came out, or None while the child runs."""
+        """Return the outcome, or None while the child runs."""
         while select.select([self._read], [], [], 0)[0]:
             chunk = os.read(self._read, 1 << 16)
             if not chunk:
                 _, _, used = os.wait4(self.pid, 0)
                 os.close(self._read)
                 return self._outcome(used.ru_utime + used.ru_stime)
-            self._heard += chunk
+            self._received += chunk
             self._last = time.monotonic()
         doing = self._finding()["doing_seconds"]
-        if not self._killed and time.monotonic() - self._last > 3 * self._told.seconds + HUNG * doing:
+        if not self._killed and time.monotonic() - self._last > 3 * self._inputs.seconds + HUNG * doing:
             self._killed = True
             os.kill(self.pid, signal.SIGKILL)
         return None
@@ -384,17 +385,17 @@ class Trial:
         os.waitpid(self.pid, 0)
 
     def _finding(self) -> dict[str, Any]:
-        lines = [line for line in self._heard.decode().splitlines() if line.endswith("}")]
+        lines = [line for line in self._received.decode().splitlines() if line.endswith("}")]
         return json.loads(lines[-1]) if lines else asdict(Finding())
 
     def _outcome(self, cpu: float) -> dict[str, Any]:
         found = self._finding()
-        if found["doing"]:  # the child has not said its last word
+        if found["doing"]:  # the child did not send its last finding
             found |= {"outcome": "hung" if self._killed else "broken", "claim": found["doing"]}
             found["error"] = "" if self._killed else "the process died"
         del found["doing"], found["doing_seconds"]
-        asked, seconds = len({*self._told.drawn, *self._told.judged}), round(cpu, 1)
-        more = {"asked": asked, "seconds": seconds, "patience": self._told.seconds}
+        asked, seconds = len({*self._inputs.drawn, *self._inputs.judged}), round(cpu, 1)
+        more = {"asked": asked, "seconds": seconds, "patience": self._inputs.seconds}
         return {**self.edit._asdict(), **found, **more}
 
 

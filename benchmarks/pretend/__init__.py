@@ -1,13 +1,13 @@
-"""A device that is not there: rules of a GPU, arithmetic of the CPU.
+"""Pretended device: rules of a GPU, arithmetic of the CPU.
 
 | symbol | meaning |
 |---|---|
-| `NAME` | what the device is called; ``torch.device("pretend")`` |
-| `POSSIBLE` | whether this torch can do it |
-| `pretended` | within it tensors may be moved there, and all that happens is counted |
+| `NAME` | name of the device; ``torch.device("pretend")`` |
+| `POSSIBLE` | whether this version of torch supports it |
+| `pretended` | context in which tensors may be moved there; operations are counted |
 | `Counts` | launches, synchronisations, transfers and work of the two sides |
 | `RefusedError` | raised where CUDA would raise |
-| `Rounding` | makes it round otherwise than the CPU |
+| `Rounding` | rounding other than that of the CPU |
 | `Trial`, `tried` | one small block of an experiment there |
 """
 

@@ -1,11 +1,11 @@
-"""What would a GPU refuse, and what would never reach it? Every experiment, observation and property, at every point.
+"""Run every experiment, observation and property on a pretended device, to find what a GPU refuses or never gets.
 
     python -m benchmarks.pretend                        all points
     python -m benchmarks.pretend --only karakida2019 --first
-    python -m benchmarks.pretend --first --rounding     whose scores hang on the last digit
+    python -m benchmarks.pretend --first --rounding     find scores that depend on the last digit
 
-A row for each: launches, synchronisations, the share of torch's work that the CPU did, and what is wrong, as the line
-that did most of it.
+Each has a row: launches, synchronisations, the share of torch's work that the CPU did, and problems with the lines that
+did most of the work.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from benchmarks.pretend.rules import Rounding
 from benchmarks.pretend.trials import CLOSE, SAME, SINGLE, Drawn, Trial, drawn, tried
 
 MOST_BESIDE = 0.2
-"""Share of the work that may stay on the CPU unannounced: what prepares, and what reads results."""
+"""Share of the work that may stay on the CPU without `on_host`: preparation, and reading of results."""
 
 HEAD = """| what | launches | waits | on the CPU | what, or what is wrong |
 |---|---|---|---|---|"""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print the table; 1 if something was refused, differs, or stayed on the CPU unannounced."""
+    """Print the table; return 1 if something was refused, differs, or stayed on the CPU without `on_host`."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.pretend", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--only", metavar="TEXT", default="", help="those with this in their name")
-    parser.add_argument("--first", action="store_true", help="the first point of each only")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only names that contain this text")
+    parser.add_argument("--first", action="store_true", help="only the first point of each")
     parser.add_argument(
         "--rounding",
         action="store_true",
-        help="round otherwise than the CPU, as another machine may; what is in single precision is left out",
+        help="round other than the CPU, as another machine may; leaves out single precision",
     )
     asked = parser.parse_args(words)
     warnings.simplefilter("ignore")
@@ -50,17 +50,17 @@ def main(words: Sequence[str] | None = None) -> int:
             wrong, c = complaint(one, trial, CLOSE if rounding else SAME), trial.counts
             bad += bool(wrong)
             name = one.name if asked.first else f"{one.name} {point.canonical()}"
-            told = wrong or one.on_host
-            print(f"| {name} | {c.launches} | {c.waits} | {c.host_share:.0%} | {told} |", flush=True)
+            note = wrong or one.on_host
+            print(f"| {name} | {c.launches} | {c.waits} | {c.host_share:.0%} | {note} |", flush=True)
     return int(bad > 0)
 
 
 def complaint(one: Drawn, trial: Trial, same: float = SAME) -> str:
-    """What is wrong with one trial; empty if nothing is."""
+    """Return the problem of one trial; empty if there is none."""
     share = trial.counts.host_share
     if trial.failure:
         return trial.failure
-    # several vectors go at once there, which single precision rounds otherwise
+    # the device takes several vectors at once, which rounds differently in single precision
     if trial.gap > (SINGLE if one.single else same) and not (one.single and same > SAME):
         return f"{trial.score} differs from that of the CPU by {trial.gap:.2g}"
     if share > MOST_BESIDE and not one.on_host:

@@ -1,6 +1,7 @@
-"""What happened while a device was pretended: how much of it there, how much on the CPU, and on which lines.
+"""Counts of work on the pretended device and on the CPU, by lines.
 
-What no mode of torch sees is work of the CPU on any device: decompositions by numpy and scipy, training in numpy.
+No mode of torch sees work outside of torch, which is always on the CPU: decompositions by numpy and scipy, and training
+in numpy. It is counted by wrappers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 OURS = tuple(f"{ROOT / top}/" for top in ("losscurv", "theory", "simulate", "verify"))
 
 DECOMPOSITIONS = ("_linalg_", "linalg_", "triangular_solve", "cholesky", "geqrf", "ormqr", "svd", "qr")
-"""What the names of operations begin with that take the cube of a size."""
+"""Prefixes of operations that take the cube of a size."""
 
 MADE = frozenset(
     "aten::" + name
@@ -61,30 +62,30 @@ MADE = frozenset(
         "lift_fresh",
     )
 )
-"""Operations that only make, draw, copy or lay out numbers: of what is sent to a device they are the way there."""
+"""Operations that only make, draw, copy or lay out numbers, as on their way to a device; not counted as CPU work."""
 
 
 class EnoughLaunches(BaseException):
-    """As many operations as were asked for have been seen: no error, so that nothing catches it on the way."""
+    """Raised after the requested number of launches; not an `Exception`, so that nothing catches it on the way."""
 
 
 @dataclass
 class Counts:
-    """What was done on the device and beside it.
+    """Work on the device and on the CPU.
 
     Attributes
     ----------
     most
         Launches after which the next call of torch by Python raises `EnoughLaunches`.
     launches
-        Operations there that are no views: a kernel, a copy, or a few of them each.
+        Operations on the device that are not views: each is a kernel, a copy, or a few of them.
     waits
-        How often the CPU waited for the device.
+        Number of times that the CPU waited for the device.
     sent
         Bytes copied to the device.
     device_work, host_work
-        Floating point operations of products and decompositions, elements of the results of all else that is no
-        integer. That of the CPU by line.
+        Floating point operations of products and decompositions, and for other operations elements of floating point
+        results. Work of the CPU is by line.
     """
 
     most: float = math.inf
@@ -96,38 +97,36 @@ class Counts:
 
     @property
     def host_share(self) -> float:
-        """Share of all torch work that the CPU did; one if there was none."""
-        beside = sum(self.host_work.values())
-        return beside / (beside + self.device_work) if self.device_work else 1.0
+        """Share of all work done by the CPU; 1 if the device had none."""
+        on_cpu = sum(self.host_work.values())
+        return on_cpu / (on_cpu + self.device_work) if self.device_work else 1.0
 
     def launched(self, func: Any, args: Any, kwargs: Any, made: Any) -> None:
-        """Note an operation on the device, of which arguments and result are those of its arithmetic."""
+        """Count an operation on the device, with the arguments and result of its arithmetic."""
         self.launches += 1
-        self.device_work += _work(func, args, kwargs, made)
+        self.device_work += _work_of(func, args, kwargs, made)
 
     def worked_beside(self, func: Any, args: Any, kwargs: Any, made: Any) -> None:
-        """Note an operation on tensors of the CPU."""
+        """Count an operation on tensors of the CPU."""
         if func._schema.name not in MADE:
-            self.host_work[line_of_ours()] += _work(func, args, kwargs, made)
+            self.host_work[line_of_ours()] += _work_of(func, args, kwargs, made)
 
     def decomposed_beside(self, array: Any) -> None:
-        """Note a decomposition of matrices (..., n, n) by numpy or scipy, or of a tridiagonal one of diagonal (n,).
-
-        What theory predicts is made of numbers, on the CPU, wherever they were measured.
-        """
+        """Count a numpy or scipy decomposition of matrices (..., n, n), or of a tridiagonal one with diagonal (n,)."""
         line = line_of_ours()
+        # predictions are computed from numbers on the CPU, wherever these were measured
         if line.startswith("theory/"):
             return
         *stack, rows, columns = shape if len(shape := np.shape(array)) > 1 else (1, *shape)
         self.calculated_beside(math.prod(stack) * rows * columns * max(min(rows, columns), 1))
 
     def calculated_beside(self, operations: float) -> None:
-        """Note so many floating point operations in numpy."""
+        """Count floating point operations in numpy."""
         self.host_work[line_of_ours()] += operations
 
 
 def line_of_ours() -> str:
-    """The innermost line of this package that is being executed, as ``file:line``."""
+    """Return the innermost line of this package that is being executed, as ``file:line``."""
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -137,7 +136,7 @@ def line_of_ours() -> str:
     return "none of ours"
 
 
-def _work(func: Any, args: Any, kwargs: Any, made: Any) -> float:
+def _work_of(func: Any, args: Any, kwargs: Any, made: Any) -> float:
     formula = flop_registry.get(func._overloadpacket)
     if formula is not None:
         return float(formula(*args, **kwargs, out_val=made))
@@ -149,7 +148,7 @@ def _work(func: Any, args: Any, kwargs: Any, made: Any) -> float:
 
 
 def _tensors_in(tree: Any) -> Iterator[Tensor]:
-    """Every tensor of nested lists and tuples."""
+    """Yield every tensor of nested lists and tuples."""
     if isinstance(tree, torch.Tensor):
         yield tree
     elif isinstance(tree, list | tuple):
@@ -157,7 +156,7 @@ def _tensors_in(tree: Any) -> Iterator[Tensor]:
             yield from _tensors_in(part)
 
 
-# --- beside torch
+# --- outside of torch
 
 NAMES = (
     "cholesky",
@@ -187,12 +186,12 @@ SEEN: Any = (
 
 @contextlib.contextmanager
 def numpy_seen(counts: Counts) -> Iterator[None]:
-    """Within, every call of them is counted, by the line that made it."""
+    """Count every call of numpy and scipy decompositions within this context, by the calling line."""
     with contextlib.ExitStack() as stack:
         for module, names in SEEN:
             for name in names:
                 if hasattr(module, name):
-                    seen = _noted(
+                    seen = _with_note(
                         getattr(module, name), lambda matrix, *_, **__: counts.decomposed_beside(matrix)
                     )
                     stack.enter_context(mock.patch.object(module, name, seen))
@@ -200,12 +199,12 @@ def numpy_seen(counts: Counts) -> Iterator[None]:
         def training(_: Any, theta: Any, x: Any, *__: Any, steps: int, **___: Any) -> None:
             counts.calculated_beside(6.0 * steps * len(x) * theta.numel())  # three products with every matrix
 
-        seen = _noted(trained.trained, training)
+        seen = _with_note(trained.trained, training)
         stack.enter_context(mock.patch.object(trained, "trained", seen))
         yield
 
 
-def _noted(function: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
+def _with_note(function: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
     @wraps(function)
     def noted(*args: Any, **options: Any) -> Any:
         note(*args, **options)

@@ -1,8 +1,8 @@
-"""The pretended device: a tensor there is one of the CPU in a wrapper that says that it lies elsewhere.
+"""Pretended device: its tensors are CPU tensors in a wrapper that reports another device.
 
-Every operation on such tensors passes one function, which refuses what CUDA refuses, counts, and computes with what
-the wrappers hold, so that numbers are those of the CPU to the bit. Autograd, `torch.func`, modules,
-optimisers and copies treat the device as they treat any other that torch does not know.
+Every operation on wrapped tensors passes one function. It refuses what CUDA refuses, counts, and computes with the CPU
+tensors, so that numbers agree with the CPU to the bit. Autograd, `torch.func`, modules, optimisers and copies treat the
+device like any other that torch does not know.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ NAME = "pretend"
 TRANSFORMS = torch._C.DispatchKeySet(torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode) | (
     torch._C.DispatchKeySet(torch._C.DispatchKey.FuncTorchDynamicLayerBackMode)
 )
-"""`torch.func`, which has done its part by the time an operation comes here."""
+"""Dispatch keys of `torch.func`, which has done its part before an operation arrives here."""
 
 FREE = frozenset({"aten::detach", "aten::lift_fresh", "aten::_unsafe_view", "aten::_reshape_alias"})
-"""Operations that move nothing, beside all views."""
+"""Operations that move no data, in addition to views."""
 
 POSSIBLE = hasattr(backend_registration, "_setup_privateuseone_for_python_backend")
-"""Whether this torch knows devices that are made in Python; the lowest that is asked for does not."""
+"""Whether this version of torch knows devices made in Python; the oldest supported version does not."""
 
 _known: list[torch.device] = []
 
 
-def _place() -> torch.device:
-    """The device, announced to torch when it is needed first: that cannot be undone."""
+def _device() -> torch.device:
+    """Return the device."""
+    # registered with torch on first use only, since registration cannot be undone
     if not _known:
         backend_registration._setup_privateuseone_for_python_backend(NAME)
         _known.append(torch.device(NAME, 0))
@@ -48,7 +49,7 @@ def _place() -> torch.device:
 
 
 class Elsewhere(Tensor):
-    """A tensor of the CPU, in `held`, that says that it lies on the pretended device."""
+    """CPU tensor, in `held`, that reports the pretended device."""
 
     held: Tensor
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -63,29 +64,29 @@ class Elsewhere(Tensor):
             storage_offset=held.storage_offset(),
             dtype=held.dtype,
             layout=held.layout,
-            device=_place(),
+            device=_device(),
         )
         made.held = held
         return made
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """Refused, as of every device."""
+        """Raise, as for every device, unless `force`."""
         if not force:
             raise rules.RefusedError(
-                "numpy must have a tensor of the CPU, got one of the device; call cpu first"
+                "numpy must have a tensor on the CPU, got one on the device; call cpu first"
             )
         return self.detach().cpu().numpy()
 
     def data_ptr(self) -> int:
-        """Where the numbers of what it holds lie."""
+        """Return the address of the data of the CPU tensor."""
         return self.held.data_ptr()
 
     def untyped_storage(self) -> torch.UntypedStorage:
-        """That of what it holds."""
+        """Return the storage of the CPU tensor."""
         return self.held.untyped_storage()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Elsewhere:
-        """Another tensor there, a parameter if it is one."""
+        """Return a copy on the device, a parameter if this is one."""
         made = self.detach().clone().requires_grad_(self.requires_grad)
         made.__dict__.update({name: value for name, value in self.__dict__.items() if name != "held"})
         return memo.setdefault(id(self), made)
@@ -95,12 +96,12 @@ class Elsewhere(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Called of tensors that have outlived their device, as in the message of an error."""
+        """Operate on tensors outside of `pretended`, as in the message of an error."""
         return _Operations(Counts()).operate(func, args, kwargs or {})
 
 
 class _Operations(TorchDispatchMode):
-    """All operations while the device is pretended."""
+    """Torch mode that receives all operations while the device is pretended."""
 
     def __init__(self, counts: Counts, rounding: Rounding | None = None) -> None:
         super().__init__()
@@ -112,42 +113,45 @@ class _Operations(TorchDispatchMode):
     def operate(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Refuse, count and compute one operation."""
         flat = _leaves((args, *kwargs.values()))
-        if not any(isinstance(t, Elsewhere) for t in flat) and not _is_there(kwargs.get("device")):
+        if not any(isinstance(t, Elsewhere) for t in flat) and not _is_on_device(kwargs.get("device")):
             made = func(*args, **kwargs)
-            if not _moves_nothing(func):
+            if not _moves_no_data(func):
                 self.counts.worked_beside(func, args, kwargs, made)
             return made
         if func._schema.name == "aten::copy_":
-            return self._copied_into(func, args, kwargs)
+            return self._copy_into(func, args, kwargs)
         if func._schema.name == "aten::_to_copy":
-            return self._copied(func, args, kwargs)
+            return self._copy_to(func, args, kwargs)
         rules.require_generator(func, kwargs)
-        rules.require_one_device(func, args, [t for t in flat if _of_the_cpu(t)])
+        rules.require_one_device(func, args, [t for t in flat if _is_on_cpu(t)])
         if rules.waits(func, args):
             self.counts.waits += 1
-        args, kwargs = _each(_held, args), {name: _each(_held, value) for name, value in kwargs.items()}
+        args, kwargs = (
+            _map_leaves(_unwrap, args),
+            {name: _map_leaves(_unwrap, value) for name, value in kwargs.items()},
+        )
         with torch._C._ExcludeDispatchKeyGuard(TRANSFORMS):
             made = self.rounding.operated(func, args, kwargs) if self.rounding else func(*args, **kwargs)
-        if not _moves_nothing(func):
+        if not _moves_no_data(func):
             self.counts.launched(func, args, kwargs, made)
         wrappers = {id(t.held): t for t in flat if isinstance(t, Elsewhere)}
-        return _each(lambda t: _wrapped(t, wrappers) if isinstance(t, Tensor) else t, made)
+        return _map_leaves(lambda t: _wrap(t, wrappers) if isinstance(t, Tensor) else t, made)
 
-    def _copied_into(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _copy_into(self, func: Any, args: Any, kwargs: Any) -> Any:
         into, source = args[:2]
-        func(_held(into), _held(source), *args[2:], **kwargs)
-        self._moved(source, isinstance(source, Elsewhere), isinstance(into, Elsewhere))
+        func(_unwrap(into), _unwrap(source), *args[2:], **kwargs)
+        self._count_copy(source, isinstance(source, Elsewhere), isinstance(into, Elsewhere))
         return into
 
-    def _copied(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _copy_to(self, func: Any, args: Any, kwargs: Any) -> Any:
         asked = kwargs.get("device")
         came = isinstance(args[0], Elsewhere)
-        there = came if asked is None else _is_there(asked)
-        made = func(_held(args[0]), *args[1:], **{name: _held(value) for name, value in kwargs.items()})
-        self._moved(made, came, there)
+        there = came if asked is None else _is_on_device(asked)
+        made = func(_unwrap(args[0]), *args[1:], **{name: _unwrap(value) for name, value in kwargs.items()})
+        self._count_copy(made, came, there)
         return Elsewhere(made) if there else made
 
-    def _moved(self, tensor: Tensor, came: bool, there: bool) -> None:
+    def _count_copy(self, tensor: Tensor, came: bool, there: bool) -> None:
         if came and not there:
             self.counts.waits += 1
         else:
@@ -157,35 +161,38 @@ class _Operations(TorchDispatchMode):
 
 
 def _leaves(value: Any) -> list[Any]:
-    """What lists hold, of which operations have no other structures."""
+    """Return the leaves of nested lists and tuples, the only structures among arguments of operations."""
     if type(value) is not list and type(value) is not tuple:
         return [value]
     return [leaf for each in value for leaf in _leaves(each)]
 
 
-def _each(function: Callable[[Any], Any], value: Any) -> Any:
-    """A function of all that lists hold, in such lists: `torch.utils` does so too, for other structures, slowly."""
+def _map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
+    """Apply a function to the leaves of nested lists and tuples."""
+    # `torch.utils` does so for more structures, but slowly
     kind = type(value)
     return (
-        kind([_each(function, each) for each in value]) if kind is list or kind is tuple else function(value)
+        kind([_map_leaves(function, each) for each in value])
+        if kind is list or kind is tuple
+        else function(value)
     )
 
 
-def _is_there(device: Any) -> bool:
+def _is_on_device(device: Any) -> bool:
     return device is not None and torch.device(device).type == NAME
 
 
-def _of_the_cpu(value: Any) -> bool:
+def _is_on_cpu(value: Any) -> bool:
     return isinstance(value, Tensor) and not isinstance(value, Elsewhere) and value.device.type == "cpu"
 
 
-def _held(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     if isinstance(value, Elsewhere):
         return value.held
-    return torch.device("cpu") if isinstance(value, torch.device) and _is_there(value) else value
+    return torch.device("cpu") if isinstance(value, torch.device) and _is_on_device(value) else value
 
 
-def _wrapped(made: Tensor, wrappers: Mapping[int, Elsewhere]) -> Tensor:
+def _wrap(made: Tensor, wrappers: Mapping[int, Elsewhere]) -> Tensor:
     before = wrappers.get(id(made))
     if before is None:
         # forward mode makes zeros without memory, of tangents that vanish
@@ -196,14 +203,15 @@ def _wrapped(made: Tensor, wrappers: Mapping[int, Elsewhere]) -> Tensor:
     return before
 
 
-def _moves_nothing(func: Any) -> bool:
+def _moves_no_data(func: Any) -> bool:
     return func.is_view or func._schema.name in FREE
 
 
 class _Calls(TorchFunctionMode):
-    """What Python calls: ended here, where no pass of autograd is underway, once there were enough launches.
+    """Torch mode that receives all calls from Python, and ends the run once there were enough launches.
 
-    What torch makes of numbers of Python below its modes is made on the CPU and sent over, as it is for CUDA.
+    It ends here since no backward pass is underway between such calls. Tensors that torch makes from Python numbers
+    below its modes are made on the CPU and sent over, as for CUDA.
     """
 
     def __init__(self, counts: Counts) -> None:
@@ -211,7 +219,7 @@ class _Calls(TorchFunctionMode):
         self.counts = counts
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        on_tensors = any(isinstance(value, Tensor) for value in args)  # others set what has to be set back
+        on_tensors = any(isinstance(value, Tensor) for value in args)  # other calls may restore settings
         if on_tensors and self.counts.launches >= self.counts.most:
             raise EnoughLaunches
         made = MADE_OF_NUMBERS.get(func)
@@ -224,7 +232,7 @@ def _from_numbers(func: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(source, Elsewhere):
         made = source.detach().clone() if func is torch.tensor else source
         return made.to(device=device, dtype=kwargs.get("dtype") or made.dtype)
-    numbers = _each(lambda t: t.item() if isinstance(t, Elsewhere) else t, source)
+    numbers = _map_leaves(lambda t: t.item() if isinstance(t, Elsewhere) else t, source)
     made = func(numbers, *args, **kwargs)
     return made if device is None else made.to(device)
 
@@ -234,8 +242,8 @@ def _like_another(_: Any, args: Any, kwargs: Any) -> Any:
     return _from_numbers(torch.tensor, args[1:], alike)
 
 
-def _indexed(func: Any, args: Any, kwargs: Any) -> Any:
-    """A list among the indices is a tensor of the CPU."""
+def _index(func: Any, args: Any, kwargs: Any) -> Any:
+    """Index with lists turned into tensors of the CPU, as torch does."""
     tensor, index, *value = args
     parts = index if isinstance(index, tuple) else (index,)
     if isinstance(tensor, Elsewhere) and any(isinstance(part, list) for part in parts):
@@ -244,12 +252,12 @@ def _indexed(func: Any, args: Any, kwargs: Any) -> Any:
     return func(tensor, index, *value, **kwargs)
 
 
-def _listed(func: Any, args: Any, kwargs: Any) -> Any:
+def _to_list(func: Any, args: Any, kwargs: Any) -> Any:
     return func(args[0].cpu() if isinstance(args[0], Elsewhere) else args[0], *args[1:], **kwargs)
 
 
-def _exchanged(func: Any, args: Any, kwargs: Any) -> Any:
-    """What a tensor holds is set, as `torch.nn.utils.vector_to_parameters` does."""
+def _set_data(func: Any, args: Any, kwargs: Any) -> Any:
+    """Set the data of a tensor, as `torch.nn.utils.vector_to_parameters` does."""
     tensor, value = args
     if isinstance(tensor, Elsewhere) and isinstance(value, Elsewhere):
         tensor.held = value.held.detach()
@@ -261,23 +269,23 @@ MADE_OF_NUMBERS: Mapping[Any, Callable[[Any, Any, Any], Any]] = {
     torch.as_tensor: _from_numbers,
     torch.asarray: _from_numbers,
     torch.Tensor.new_tensor: _like_another,
-    torch.Tensor.__getitem__: _indexed,
-    torch.Tensor.__setitem__: _indexed,
-    torch.Tensor.tolist: _listed,
-    torch.Tensor.data.__set__: _exchanged,  # pyright: ignore[reportAttributeAccessIssue]
+    torch.Tensor.__getitem__: _index,
+    torch.Tensor.__setitem__: _index,
+    torch.Tensor.tolist: _to_list,
+    torch.Tensor.data.__set__: _set_data,  # pyright: ignore[reportAttributeAccessIssue]
 }
 
 
 @contextlib.contextmanager
 def pretended(most: float = math.inf, rounding: Rounding | None = None) -> Iterator[Counts]:
-    """Within, tensors may be moved to ``torch.device(NAME)``, in this thread alone.
+    """Pretend a device within this context: tensors may be moved to ``torch.device(NAME)``, in this thread alone.
 
     Parameters
     ----------
     most
-        Launches after which it ends, by `EnoughLaunches`.
+        Number of launches after which `EnoughLaunches` is raised.
     rounding
-        How it rounds; as the CPU by default.
+        Rounding of the device; as on the CPU by default.
 
     Examples
     --------
@@ -288,7 +296,7 @@ def pretended(most: float = math.inf, rounding: Rounding | None = None) -> Itera
     >>> counts.launches, counts.waits
     (4, 1)
     """
-    _place()
+    _device()
     counts = Counts(most)
     # threads of the backward pass would see neither mode
     with (

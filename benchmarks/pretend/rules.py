@@ -1,9 +1,9 @@
-"""What CUDA refuses, where the CPU has to wait for it, and how another machine may round.
+"""Rules of the pretended device: refusals of CUDA, waits of the CPU, and rounding of another machine.
 
-Every sum, function and decomposition is off by as much as its type rounds: sums and products of matrices are added up
-in another order on a GPU, functions come from another library, and a decomposition may choose other signs, and another
-basis where eigenvalues are equal or columns depend on each other. What is added, multiplied or compared entry by entry
-is rounded alike everywhere, and is left alone.
+Rounding changes every sum, function and decomposition by the rounding of its type. On a GPU sums and products of
+matrices are added up in another order, functions come from another library, and a decomposition may choose other signs,
+or another basis if eigenvalues are equal or columns dependent. Entrywise sums, products and comparisons round alike
+everywhere and are not changed.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ INDEXED = frozenset(
         "aten::_unsafe_index_put",
     }
 )
-"""Take indices from the CPU too; masks among them are counted first, for which the CPU waits."""
+"""Operations that take indices from the CPU too; masks among them are counted first, so the CPU waits."""
 
 SCALARS_OF_THE_CPU = frozenset(
     {"aten::clamp", "aten::fill", "aten::fill_", "aten::lerp", "aten::lerp_", "aten::where"}
     | {"aten::masked_fill", "aten::masked_fill_", "aten::index_fill", "aten::index_fill_"}
 )
-"""Take a tensor of the CPU without dimensions, beside all that are pointwise."""
+"""Operations that take a CPU tensor without dimensions, in addition to pointwise ones."""
 
 SIZE_UNKNOWN = frozenset(
     {"aten::nonzero", "aten::masked_select", "aten::repeat_interleave", "aten::bincount"}
     | {"aten::_unique2", "aten::unique_dim", "aten::unique_consecutive"}
 )
-"""Whose results have a size that the device has to find first."""
+"""Operations whose result has a size that the device has to find first."""
 
 READ_BY_THE_CPU = frozenset({"aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero"})
 
 STATUS_READ = ("aten::linalg_", "aten::_linalg_")
-"""Decompositions, whose success the CPU asks for."""
+"""Prefixes of decompositions, whose status the CPU reads."""
 
 
 class RefusedError(RuntimeError):
-    """Something that CUDA does not do."""
+    """Raised for operations that CUDA refuses."""
 
 
 def require_one_device(func: Any, args: Sequence[Any], strangers: Sequence[Tensor]) -> None:
-    """Refuse tensors of the CPU among those of a device, but where CUDA takes them.
+    """Raise if CPU tensors are mixed with device tensors, unless CUDA takes them.
 
     Parameters
     ----------
     func, args
-        An operation, and its positional arguments.
+        Operation, and its positional arguments.
     strangers
-        The tensors of the CPU among all of its arguments.
+        CPU tensors among all of its arguments.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def require_one_device(func: Any, args: Sequence[Any], strangers: Sequence[Tenso
         values = [t for t in (args[0], *args[2:3]) if isinstance(t, Tensor)]
         if any(t is other and (t.dim() or t is args[0]) for t in values for other in strangers):
             raise RefusedError(
-                f"{name} must have what is indexed and what is put there on the device of the indices"
+                f"{name} must have the indexed tensor and the values on the device of the indices"
             )
         return
     written = args[0] if args and func._schema.is_mutable else None
@@ -85,7 +85,7 @@ def require_one_device(func: Any, args: Sequence[Any], strangers: Sequence[Tenso
 
 
 def require_generator(func: Any, kwargs: Any) -> None:
-    """Refuse to draw on the device by a generator of the CPU.
+    """Raise if a generator of the CPU draws on the device.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def require_generator(func: Any, kwargs: Any) -> None:
 
 
 def waits(func: Any, args: Sequence[Any]) -> bool:
-    """Whether the CPU has to wait for the device to go on after an operation there."""
+    """Whether the CPU waits for the device after an operation there."""
     name = func._schema.name
     if name in INDEXED:
         return any(isinstance(i, Tensor) and i.dtype in (torch.bool, torch.uint8) for i in args[1])
@@ -111,11 +111,11 @@ ROUNDED = (
     *("sum", "mean", "prod", "var", "std", "norm", "logsumexp", "softmax", "cumsum", "logcumsumexp"),
     *("exp", "log", "sin", "cos", "tan", "erf", "pow", "sigmoid", "gelu", "silu", "softplus", "gamma"),
 )
-"""What the names of such operations contain."""
+"""Parts of the names of operations that round."""
 
 
 class Rounding:
-    """Errors of one unit in the last place, drawn anew for every operation.
+    """Random errors of one unit in the last place for every operation.
 
     Examples
     --------
@@ -129,34 +129,36 @@ class Rounding:
         self._rng = torch.Generator().manual_seed(seed)
 
     def operated(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """The operation as another machine would round it."""
+        """Return the result of an operation, rounded as on another machine."""
         name = func._overloadpacket.__name__
         if name.startswith(DECOMPOSITIONS):
             args = (self.moved(args[0]), *args[1:]) if isinstance(args[0], Tensor) else args
-            return self._other_signs(name, func(*args, **kwargs))
+            return self._flip_signs(name, func(*args, **kwargs))
         made = func(*args, **kwargs)
         if func._overloadpacket in flop_registry or any(part in name for part in ROUNDED):
-            return self._each(made, in_place=func._schema.is_mutable)
+            return self._round_all(made, in_place=func._schema.is_mutable)
         return made
 
     def moved(self, tensor: Tensor) -> Tensor:
-        """Every entry off by what its type rounds, up or down."""
+        """Return the tensor with every entry moved up or down by the rounding of its type."""
         if not tensor.is_floating_point():
             return tensor
-        return tensor * (1 + torch.finfo(tensor.dtype).eps * self._signs(tensor.shape).to(tensor.dtype))
+        return tensor * (
+            1 + torch.finfo(tensor.dtype).eps * self._random_signs(tensor.shape).to(tensor.dtype)
+        )
 
-    def _each(self, made: Any, *, in_place: bool) -> Any:
+    def _round_all(self, made: Any, *, in_place: bool) -> Any:
         if isinstance(made, list | tuple):
-            return type(made)(self._each(one, in_place=in_place) for one in made)
+            return type(made)(self._round_all(one, in_place=in_place) for one in made)
         if not isinstance(made, Tensor) or not made.is_floating_point():
             return made
         return made.copy_(self.moved(made)) if in_place else self.moved(made)
 
-    def _other_signs(self, name: str, made: Any) -> Any:
+    def _flip_signs(self, name: str, made: Any) -> Any:
         if name != "_linalg_eigh" or not made[1].numel():
             return made
         values, vectors = made
-        return values, vectors * self._signs(vectors[..., :1, :].shape)
+        return values, vectors * self._random_signs(vectors[..., :1, :].shape)
 
-    def _signs(self, shape: Any) -> Tensor:
+    def _random_signs(self, shape: Any) -> Tensor:
         return torch.randint(0, 2, shape, generator=self._rng) * 2 - 1

@@ -1,4 +1,4 @@
-"""One small block of an experiment on the pretended device, beside the same block on the CPU."""
+"""Small blocks of experiments on the pretended device, compared with the same blocks on the CPU."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from verify.claims import registry
 from verify.model import Claim, StatisticalProperty
 
 SAME = 1e-9
-"""Relative difference of a score that the order of a sum may leave."""
+"""Relative difference of a score that another order of a sum may cause."""
 
 SINGLE = 1e-4
-"""The same where a score is in single precision."""
+"""Relative difference allowed for a score in single precision."""
 
 NOTHING: Mapping[str, float] = {}
 
 CLOSE = 1e-6
-"""Relative difference that another machine may leave in double precision: what a replay grants."""
+"""Relative difference that another machine may cause in double precision, as in a replay."""
 
 
 class Drawn(NamedTuple):
-    """Something of the registry that draws replicates.
+    """Entry of the registry that draws replicates.
 
     Attributes
     ----------
     name
-        What its streams are filed under.
+        Name of its streams.
     kind
         ``experiment``, ``property`` or ``observation``.
     on_host
-        What of it runs on the CPU whatever the device, as it says itself.
+        Its declared work on the CPU, whatever the device.
     single
-        What of it is in single precision, as it says itself.
+        Its declared work in single precision.
     rounding
-        Scores that rounding moves further than others, each by which part, as it says itself.
+        Declared scores that rounding moves further than others, with the allowed relative difference.
     """
 
     name: str
@@ -57,16 +57,16 @@ class Drawn(NamedTuple):
 
 @dataclass
 class Trial:
-    """What came of one block.
+    """Result of one block.
 
     Attributes
     ----------
     failure
-        What was raised, with the last lines of ours; empty if nothing was.
+        Error with the last lines of this package; empty without an error.
     gap
-        Largest difference of a score from that of the CPU, relative to the largest entry of that score.
+        Largest difference of a score from the CPU, relative to the largest entry of that score.
     whole
-        Whether it came to its end.
+        Whether the block was completed.
     """
 
     failure: str = ""
@@ -77,10 +77,8 @@ class Trial:
 
 
 def drawn() -> Iterator[Drawn]:
-    """What draws replicates and needs no images of yours: experiments, properties and observations, each once.
-
-    What is at sizes for a GPU alone is drawn by the code of an observation that is there.
-    """
+    """Yield all experiments, properties and observations that need no images of the user, each once."""
+    # sizes for a GPU alone are left out: they share their code with other observations
     seen: set[str] = set()
     for claim in registry.claims():
         if isinstance(claim, Claim) and claim.experiment.id not in seen:
@@ -98,7 +96,7 @@ def drawn() -> Iterator[Drawn]:
 def tried(
     one: Drawn, point: Point, size: int = 1, *, most: float = math.inf, rounding: Rounding | None = None
 ) -> Trial:
-    """Run one block there until it has launched so much, and if it came to its end the same block on the CPU."""
+    """Run one block on the device for at most `most` launches, and, if completed, the same block on the CPU."""
     ask: dict[str, Any] = {"experiment": one.name, "point": point, "seed": 7, "index": 0, "size": size}
     trial, there = Trial(), None
     with pretended(most, rounding) as trial.counts:
@@ -106,7 +104,7 @@ def tried(
             there = run_block(one.simulate, **ask, device=NAME).scores
         except EnoughLaunches:
             trial.whole = False
-        except Exception as error:  # what a device refuses is what is looked for
+        except Exception as error:  # refusals are the result
             trial.failure = failure(error)
     if there is not None:
         here = run_block(one.simulate, **ask, counted=True).scores
@@ -115,9 +113,9 @@ def tried(
 
 
 def difference(here: Scores, there: Scores, allowed: Mapping[str, float] = NOTHING) -> tuple[float, str]:
-    """Of two blocks the largest difference of a score, relative to the largest entry of that score, and its name.
+    """Return the largest relative difference of a score between two blocks, and the name of the score.
 
-    Those that differ by no more than is allowed count as none.
+    Differences up to the allowed one count as 0.
     """
     with np.errstate(invalid="ignore"):
         gaps = [(_difference(values, there[name]), name) for name, values in here.items()]
@@ -132,7 +130,7 @@ def _difference(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def failure(error: Exception) -> str:
-    """What was raised, with the last lines of ours."""
+    """Return the text of an error, with the last lines of this package."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f for f in frames if f.filename.startswith(str(ROOT)) and "benchmarks" not in f.filename]
     lines = " < ".join(f"{f.filename[len(str(ROOT)) + 1 :]}:{f.lineno}" for f in reversed(ours[-4:]))

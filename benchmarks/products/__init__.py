@@ -1,1 +1,1 @@
-"""The cost of our curvature products beside those of other libraries."""
+"""Cost of curvature products compared with other libraries."""

@@ -1,10 +1,10 @@
-"""The cost of our curvature products beside those of other libraries, in one process.
+"""Cost of curvature products compared with other libraries, in one process.
 
     python -m benchmarks.products --network lenet-5 --only hessian
 
 The unit is one forward and one backward pass of the same network on the same samples, timed right before every call,
-so that a machine that is slow for a while is slow for both. What can be prepared once and used again, operators and
-the graphs they keep, is ready before. Every result is compared with one in float64.
+so that a machine that is slow for a while is slow for both. Operators and the graphs that they keep are prepared before
+the call. Every result is compared with one in float64.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from simulate.monte_carlo import resolve_device
 from simulate.objectives.restoring import preserve_state
 
 BUDGET, LEAST = 2.0, 2
-"""Seconds after which a way is not repeated once more, and how often even the slowest is."""
+"""Seconds after which a call is not repeated, and least number of calls."""
 
 OURS = "losscurv"
 
 BUSY = 1.2
-"""Half of the passes took longer than the fastest by this factor: others use the machine."""
+"""Median over fastest pass, above which other processes use the machine."""
 
 
 @dataclass(kw_only=True)
 class Timing:
-    """What came of one way to do a work.
+    """Result of one way to do a work.
 
     Attributes
     ----------
     library, version
-        Which one does it.
+        Library and its version.
     units
-        Of a forward and backward pass, one right before every call of any library for the same work.
+        Seconds of a forward and backward pass, right before every call of any library for the same work.
     seconds, errors
-        Of every call, these in the Frobenius norm relative to the result in float64.
+        Seconds and errors of every call; errors in the Frobenius norm relative to the result in float64.
     failed
-        What the library raised; empty if nothing.
+        Error raised by the library; empty without an error.
     """
 
     way: Way
@@ -69,19 +69,19 @@ class Timing:
 
     @property
     def passes(self) -> float:
-        """The fastest call, in fastest forward and backward passes."""
+        """Fastest call, in units of the fastest forward and backward pass."""
         return min(self.seconds) / min(self.units)
 
     @property
     def quartiles(self) -> list[float]:
-        """Between which a quarter, half and three quarters of the calls lie, in median passes."""
+        """Quartiles of the calls, in median passes."""
         parts = np.quantile(self.seconds, (0.25, 0.5, 0.75)) / statistics.median(self.units)
         return parts.tolist()
 
     def time(self, case: Case, call: Call, truth: Tensor) -> None:
-        """One call, and its error."""
-        unit, _ = _timed(case.both_passes, case.device)
-        seconds, found = _timed(call, case.device)
+        """Time one call, and record its error."""
+        unit, _ = _time_call(case.both_passes, case.device)
+        seconds, found = _time_call(call, case.device)
         parts = [found] if isinstance(found, Tensor) else found
         numbers = torch.cat([part.detach().reshape(-1) for part in parts]).to(truth)
         if numbers.numel() != truth.numel() or not bool(numbers.isfinite().all()):
@@ -92,9 +92,10 @@ class Timing:
 
 
 def bench(case: Case, *, only: Sequence[str] = (), repeats: int = 30) -> tuple[list[Timing], list[str]]:
-    """Time works, all that suit the network if none is named, in every library that is installed; name the others.
+    """Time works in every installed library; return the timings, and the names of missing libraries.
 
-    Each way to do a work is called so often, in turn; at least twice, but less often, if it takes seconds.
+    Without names in `only` all works that suit the network are timed. The ways to do a work are called in turn,
+    `repeats` times each; less often if they take seconds, but at least twice.
     """
     found = list(installed())
     results: list[Timing] = []
@@ -115,9 +116,9 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = 30) -> tuple[l
 
 def _measure(case: Case, sides: Sequence[Timing], truth: Tensor, repeats: int) -> None:
     calls: list[Call] = []
-    for side in sides:  # a first call, that may build what is kept, counts if it is long
+    for side in sides:  # the first call may build graphs; it counts only if it is long
         calls.append(case.both_passes)
-        with _forgiven(side):
+        with _record_failure(side):
             calls[-1] = side.way.prepare(case)
             side.time(case, calls[-1], truth)
         if sum(side.seconds) < BUDGET:
@@ -127,13 +128,13 @@ def _measure(case: Case, sides: Sequence[Timing], truth: Tensor, repeats: int) -
     for _ in range(repeats):
         for side, call in zip(sides, calls, strict=True):
             if not side.failed and (len(side.seconds) < LEAST or sum(side.seconds) < BUDGET):
-                with _forgiven(side):
+                with _record_failure(side):
                     side.time(case, call, truth)
 
 
 @contextmanager
-def _forgiven(side: Timing) -> Iterator[None]:
-    """What another library raises is its result; what this one raises is an error."""
+def _record_failure(side: Timing) -> Iterator[None]:
+    """Record an error of another library as its result; let errors of this one pass."""
     try:
         yield
     except Exception as error:
@@ -142,8 +143,8 @@ def _forgiven(side: Timing) -> Iterator[None]:
         side.failed = " ".join(f"{type(error).__name__}: {error}".split())
 
 
-def _timed(call: Call, device: torch.device) -> tuple[float, Any]:
-    # on one core the seconds of the process itself: those of the wall count what others do there
+def _time_call(call: Call, device: torch.device) -> tuple[float, Any]:
+    # on one core process time: wall time would count other processes on the core
     clock = time.process_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
     finish = torch.cuda.synchronize if device.type == "cuda" else lambda: None
     finish()
@@ -155,12 +156,8 @@ def _timed(call: Call, device: torch.device) -> tuple[float, Any]:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Nothing of what other libraries print and warn of; the generators they draw from are left as found."""
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        preserve_state(None, training=False),
-    ):
+    """Hide prints and warnings of other libraries, and restore the generators from which they draw."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), preserve_state(None, training=False):
         warnings.simplefilter("ignore")
         yield
 
@@ -169,7 +166,7 @@ def _quietly() -> Iterator[None]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Time what the options ask for and print the table, or JSON."""
+    """Time the requested works and print the table, or JSON."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.products", description=__doc__.splitlines()[0]
     )
@@ -179,24 +176,29 @@ def main(words: Sequence[str] | None = None) -> int:
         "--network", default="lenet-300-100", choices=NETWORKS, help="lenet-300-100 (default)"
     )
     parser.add_argument("--samples", type=int, metavar="N", help="digits in a pass (default 1000 or fewer)")
-    parser.add_argument("--repeats", type=int, metavar="N", default=30, help="calls of each; slow ones fewer")
+    parser.add_argument(
+        "--repeats", type=int, metavar="N", default=30, help="calls of each; fewer of slow ones"
+    )
     parser.add_argument("--threads", type=int, metavar="N", default=1, help="threads to use (default 1)")
     parser.add_argument("--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index>")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    asked = parser.parse_args(words)
-    network = NETWORKS[asked.network]
-    if other := [w.name for w in WORKS if w.name in (asked.only or ()) and not w.suits(network)]:
+    options = parser.parse_args(words)
+    network = NETWORKS[options.network]
+    if other := [w.name for w in WORKS if w.name in (options.only or ()) and not w.suits(network)]:
         parser.error(f"--only must name works of {network.title}, got {', '.join(other)}")
-    torch.set_num_threads(asked.threads)
+    torch.set_num_threads(options.threads)
     try:
-        case = Case(asked.samples or network.samples, resolve_device(asked.device), network=network)
+        case = Case(options.samples or network.samples, resolve_device(options.device), network=network)
     except ValueError as error:
         parser.error(str(error))
-    with threadpool_limits(asked.threads):
-        results, missing = bench(case, only=asked.only or (), repeats=asked.repeats)
+    with threadpool_limits(options.threads):
+        results, missing = bench(case, only=options.only or (), repeats=options.repeats)
     device = torch.cuda.get_device_name(case.device) if case.device.type == "cuda" else "cpu"
-    setting = f"{network.title} on {len(case.x)} digits, float32; {machine('torch')}; {device}, {asked.threads} threads"
-    if asked.json:
+    count = options.threads
+    setting = (
+        f"{network.title} on {len(case.x)} digits, float32; {machine('torch')}; {device}, {count} threads"
+    )
+    if options.json:
         print(
             json.dumps(
                 {"setting": setting, "missing": missing, "results": [*map(_record, results)]}, indent=1
@@ -208,14 +210,14 @@ def main(words: Sequence[str] | None = None) -> int:
     pass_ = f"{1e3 * best:.3g} ms at best, {1e3 * median:.3g} ms in the median"
     print(f"{setting}\nunit: one forward and backward pass, {pass_}")
     if median > BUSY * best:
-        print("the machine was busy with something else: compare medians, or repeat on a quiet one")
+        print("other processes use the machine: compare medians, or repeat on an idle one")
     rows = [_cells(result, results) for result in results]
     print(f"\n{table(HEAD, rows)}\n")
     for result in results:
         ours = min(r.passes for r in results if r.way.work == result.way.work and r.library == OURS)
         if not result.failed and result.passes < ours:
-            told = f"{_ratio(result.passes / ours)} of our time, relative error {max(result.errors):.0e}"
-            print(f"ahead of us: {result.library} by {result.way.method}, {result.way.work}: {told}")
+            ratio = f"{_ratio(result.passes / ours)} of our time, relative error {max(result.errors):.0e}"
+            print(f"faster than ours: {result.library} by {result.way.method}, {result.way.work}: {ratio}")
     if missing:
         print(f"not installed: {', '.join(missing)}")
     return 0
@@ -225,13 +227,13 @@ HEAD = ("work", "library", "by", "best", "median", "quartiles", "times ours", "r
 
 
 def _record(result: Timing) -> dict[str, Any]:
-    told = {"library": result.library, "version": result.version, **result.way._asdict()}
-    del told["prepare"]
+    record = {"library": result.library, "version": result.version, **result.way._asdict()}
+    del record["prepare"]
     if result.failed:
-        return {**told, "failed": result.failed}
+        return {**record, "failed": result.failed}
     error, runs = max(result.errors), len(result.seconds)
     return {
-        **told,
+        **record,
         "passes": result.passes,
         "quartiles": result.quartiles,
         "relative error": error,

@@ -1,4 +1,4 @@
-"""The works done by other libraries, each as its documentation shows; none of them is needed."""
+"""Works by other libraries, each as its documentation shows; all libraries are optional."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from benchmarks.products.works import (
 from simulate import _memory
 
 PRODUCTS = 100
-"""Of an estimate of a trace, which is then good to about one per cent."""
+"""Number of products for an estimate of a trace, to about 1 %."""
 
 LEAST_STEPS, MANY_STEPS = 20, 80
-"""Of a Lanczos iteration that does not stop by itself, for one eigenvalue and for several."""
+"""Steps of a Lanczos iteration without stopping rule, for one eigenvalue and for several."""
 
 
 class Library(NamedTuple):
-    """A library: its name here, that of its distribution, and what it does; loading it may fail."""
+    """Library: its name here, the name of its distribution, and its ways; loading them may fail."""
 
     name: str
     distribution: str
@@ -41,7 +41,7 @@ class Library(NamedTuple):
 
 
 def installed() -> Iterator[tuple[Library, tuple[Way, ...] | None]]:
-    """Every library with its ways, None for one that is not there."""
+    """Yield every library with its ways; None if it is not installed."""
     for library in LIBRARIES:
         try:
             yield library, library.ways()
@@ -230,7 +230,7 @@ def _torch() -> tuple[Way, ...]:
         return call
 
     def named(case: Case) -> tuple[dict[str, Tensor], dict[str, Tensor], Callable[..., Tensor]]:
-        """Parameters, the vector in their shapes, and outputs as a function of them."""
+        """Return parameters, the vector in their shapes, and outputs as a function of the parameters."""
         state = {name: p.detach() for name, p in case.net.named_parameters()}
         vector = dict(zip(state, case.like_parameters(case.vector), strict=True))
         return state, vector, lambda parameters: func.functional_call(case.net, parameters, (case.x,))

@@ -1,7 +1,7 @@
-"""Timed works: a network, the work to be done on it, how we do it, and in float64 the expected result.
+"""Timed works: networks, works with their results in float64, and how this library does them.
 
-Every work has its result from plain derivatives in float64, which share no code with what is timed: products by
-differentiating twice, eigenvalues of those by ARPACK, traces and Gram matrices layer by layer.
+The expected results come from plain derivatives in float64, which share no code with the timed functions: products by
+differentiating twice, eigenvalues by ARPACK, traces and Gram matrices layer by layer.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ CLASSES = 10
 
 
 class BenchNetwork(NamedTuple):
-    """A network by its name in tables, the shape of its inputs, and how it is built.
+    """Network: its name in tables, the shape of its inputs, and a function that builds it.
 
-    `samples` are those of a pass that takes some hundredths of a second on one core. Of a perceptron there is also
-    one with a `single` output. Of a network of `few` parameters matrices are formed whole.
+    A pass with `samples` takes some hundredths of a second on one core. A perceptron has a variant with a `single`
+    output. For a network of `few` parameters full matrices are formed.
     """
 
     title: str
@@ -51,7 +51,7 @@ class BenchNetwork(NamedTuple):
 def bench_perceptron(
     widths: Sequence[int], title: str = "perceptron", samples: int = 1000, *, few: bool = False
 ) -> BenchNetwork:
-    """A bias-free ReLU perceptron on flat digits."""
+    """Return a bias-free ReLU perceptron on flat digits."""
     one = (*widths[:-1], 1)
     return BenchNetwork(
         title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), lambda rng: Mlp(one, rng=rng), few
@@ -68,7 +68,7 @@ def _vgg() -> nn.Module:
 
 
 class _Residual(nn.Module):
-    """Two normalised convolutions beside a shortcut."""
+    """Two normalised convolutions with a shortcut."""
 
     def __init__(self, channels: int, out: int, stride: int) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def _residual() -> nn.Module:
 
 
 class _Attention(nn.Module):
-    """Attention with a residual, and a perceptron with another."""
+    """Attention and a perceptron, each with a shortcut."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -131,17 +131,17 @@ NETWORKS: dict[str, BenchNetwork] = {
     "attention": BenchNetwork("two blocks of attention", (1, 28, 28), 32, lambda _: _Transformer()),
     "tiny": bench_perceptron((16, 4, 10), "16-4-10", samples=100, few=True),
 }
-"""By the word of the command."""
+"""Networks by their name on the command line."""
 
 
 # --- what is done with them
 
 DIRECTIONS = 50
 COLUMNS = 4
-"""Directions of the frame, and how many columns of the projected matrices are compared."""
+"""Number of columns of the projected matrices that are compared."""
 
 BLOCK = 20
-"""Columns that H is multiplied by at once."""
+"""Number of columns that H multiplies at once."""
 
 TOLERANCE = 1e-3
 """Relative error allowed in the largest eigenvalue."""
@@ -149,12 +149,12 @@ TOLERANCE = 1e-3
 EIGENVALUES = 10
 
 STEPS, PROBES = 30, 3
-"""Of a density: products with each of the probes."""
+"""Products with each probe, and number of probes, for a density."""
 
 _EXACT = 1e-9
 
 Call = Callable[[], Tensor | Sequence[Tensor]]
-"""Gives the result, or its parts, one for each parameter."""
+"""Function without arguments that returns the result, or one part for each parameter."""
 
 
 class Case:
@@ -209,7 +209,7 @@ class Case:
         return torch.randn(len(self.vector), BLOCK, generator=draws).to(self.device)
 
     def like_parameters(self, vector: Tensor) -> list[Tensor]:
-        """A vector in parts of the shapes of the parameters."""
+        """Return a vector in parts with the shapes of the parameters."""
         parts = vector.split([p.numel() for p in self.parameters])
         return [part.view_as(p) for part, p in zip(parts, self.parameters, strict=True)]
 
@@ -219,18 +219,18 @@ class Case:
         return self.x, self.labels
 
     def both_passes(self) -> Tensor:
-        """The unit of all times: loss and gradient of all samples."""
+        """Compute loss and gradient of all samples, the unit of all times."""
         loss = self.loss(self.net(self.x), self.labels)
         return torch.autograd.grad(loss, self.parameters)[0]
 
     @cached_property
     def objective(self) -> Objective:
-        """The loss as our functions take it."""
+        """Loss as an `Objective`."""
         return Objective(self.net, self.batch, self.loss)
 
     @cached_property
     def wide(self) -> WideNetwork:
-        """The network of one output as `fisher_gram` takes it."""
+        """Network with one output in the form that `fisher_gram` takes."""
         weights = [p.detach() for p in self.of_one_output.parameters()]
         return WideNetwork(
             weights=tuple(w[None] for w in weights),
@@ -240,7 +240,7 @@ class Case:
 
 
 class Benchmark(NamedTuple):
-    """Something to be computed: its name, its value in float64, and of which networks alone it is."""
+    """Work to time: its name, its value in float64, and the networks to which it is restricted."""
 
     name: str
     title: str
@@ -249,12 +249,12 @@ class Benchmark(NamedTuple):
     few: bool = False
 
     def suits(self, network: BenchNetwork) -> bool:
-        """Whether it can be computed of this network."""
+        """Whether it can be computed for this network."""
         return (network.single is not None or not self.perceptron) and (network.few or not self.few)
 
 
 class Way(NamedTuple):
-    """How a library does a work: with what, whether up to rounding, and a call that is ready for use."""
+    """Way of a library to do a work: its function, whether it is exact, and a function that prepares the call."""
 
     work: str
     method: str
@@ -266,7 +266,7 @@ class Way(NamedTuple):
 
 
 def times(matrix: Any, vector: Tensor, columns: int | None = None) -> Call:
-    """Products of a matrix that is kept; of many vectors the first columns."""
+    """Return a call that multiplies a vector, or several and keeps the first columns."""
     return lambda: (matrix @ vector)[..., slice(columns)]
 
 
@@ -361,7 +361,7 @@ def _gauss_newton_products(case: Case) -> Callable[[Tensor], Tensor]:
 
 
 def _few_columns(case: Case) -> Tensor:
-    """The first columns of R'GR and R'HtR."""
+    """Return the first columns of R'GR and R'HtR."""
     frame, both = case.frame.double(), (_gauss_newton_products(case), _hessian_products(case))
     g, h = (frame.T @ _products(multiply, frame[:, :COLUMNS]) for multiply in both)
     return torch.stack([g, h - g])
@@ -371,14 +371,14 @@ def _products(multiply: Callable[[Tensor], Tensor], columns: Tensor) -> Tensor:
     return torch.stack([multiply(column) for column in columns.T.double()], dim=1)
 
 
-def _whole(case: Case) -> Tensor:
+def _dense_matrix(case: Case) -> Tensor:
     return _products(_hessian_products(case), torch.eye(len(case.vector), device=case.device))
 
 
 def _largest_eigenvalues(case: Case, count: int) -> Tensor:
-    """In falling order."""
+    """Return the largest eigenvalues in falling order."""
     if case.network.few:
-        return torch.linalg.eigvalsh(_whole(case)).flip(0)[:count]
+        return torch.linalg.eigvalsh(_dense_matrix(case)).flip(0)[:count]
     from scipy.sparse import linalg
 
     eigsh: Any = linalg.eigsh
@@ -395,7 +395,7 @@ def _largest_eigenvalues(case: Case, count: int) -> Tensor:
 
 
 def _trace(case: Case) -> Tensor:
-    """Of H and of G: the logits are linear in every single weight, so that their traces agree."""
+    """Return the trace of H and G, which agree since the logits are linear in every single weight."""
     _, weights, x = _double(case)
     p = _forward(weights, x)[-1].softmax(1)
     total = x.new_zeros(())
@@ -413,7 +413,7 @@ def _gram(case: Case) -> Tensor:
 
 
 def _forward(weights: Sequence[Tensor], x: Tensor) -> list[Tensor]:
-    """Inputs, activations and outputs."""
+    """Return inputs, activations and outputs."""
     signals = [x]
     for weight in weights[:-1]:
         signals.append((signals[-1] @ weight.mT).relu())
@@ -421,7 +421,7 @@ def _forward(weights: Sequence[Tensor], x: Tensor) -> list[Tensor]:
 
 
 def _layers(weights: Sequence[Tensor], x: Tensor, delta: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Of each layer from the top what goes in and the derivative by what comes out, given that of the outputs."""
+    """Yield the input of each layer from the top, and the derivative by its output, from that by the outputs."""
     for weight, below in zip(reversed(weights), reversed(_forward(weights, x)[:-1]), strict=True):
         yield below, delta
         delta = (delta @ weight) * (below > 0)
@@ -457,7 +457,7 @@ WORKS = (
         f"density of H, {PROBES} probes of {STEPS} products; its upper end",
         lambda case: _largest_eigenvalues(case, 1),
     ),
-    Benchmark("dense", "all of H", _whole, few=True),
+    Benchmark("dense", "all of H", _dense_matrix, few=True),
     Benchmark("trace", "trace of G, which is that of H", _trace, perceptron=True),
     Benchmark("gram", "Gram matrix of one output", _gram, perceptron=True),
 )

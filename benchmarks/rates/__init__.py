@@ -1,1 +1,1 @@
-"""Which learning rates train, and which rule finds them: networks, a grid of measured rates, rules and tables."""
+"""Learning rates that train, and rules that find them: networks, a grid of measured rates, rules and tables."""

@@ -1,7 +1,8 @@
-"""A cell of the grid: a network in a state, an optimiser, a batch size and a seed; its runs, and the files of them.
+"""Cells of the grid: a network in a state, an optimiser, a batch size and a seed; their runs, and the files of these.
 
-A cell tries rates outwards until best and edge lie between two of them, then halving. What was found is a line of JSON
-for each piece, in a file for each network; a campaign that was stopped continues.
+The search of a cell moves outwards until the best rate and the edge, the largest rate that trains, lie between tried
+rates, and then bisects. Each result is a line of JSON in a file for each network; a campaign that was stopped
+continues.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ from simulate.training.constant_outputs import constant_loss, constant_output
 from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
 
 MOST = 8
-"""Rates in a cell."""
+"""Largest number of rates in a cell."""
 
 
 class Outcome(NamedTuple):
-    """How a run at one rate ended: its loss at the end, infinite if lost, and whether it has learned anything."""
+    """Result of a run at one rate: its final loss, infinite if lost, and whether it trains."""
 
     loss: float
     trains: bool
 
 
 Tried = Mapping[int, Outcome]
-"""By the place on the grid: the rate is the square root of 2 to this power."""
+"""Outcomes by place on the grid; the rate at place k is 2^(k/2)."""
 
 
 def rate(place: int) -> float:
-    """Rate at a place of the grid.
+    """Return the rate at a place of the grid.
 
     >>> rate(-4), rate(0)
     (0.25, 1.0)
@@ -48,7 +49,7 @@ def rate(place: int) -> float:
 
 
 def place(wanted: float) -> int:
-    """The place nearest to a rate, in ratio.
+    """Return the place whose rate has the smallest ratio to a given rate.
 
     >>> place(0.25), place(0.3), place(1.6)
     (-4, -3, 1)
@@ -57,29 +58,29 @@ def place(wanted: float) -> int:
 
 
 def best(tried: Tried) -> int:
-    """Where the loss is least; the smaller rate of equals."""
+    """Return the place with the smallest loss, and of equal ones the smallest rate."""
     return min(tried, key=lambda k: (tried[k].loss, k))
 
 
 def edge(tried: Tried) -> int | None:
-    """The largest rate that trains; None if none does."""
+    """Return the place of the largest rate that trains; None if none does."""
     return max((k for k, seen in tried.items() if seen.trains), default=None)
 
 
 def at_an_end(tried: Tried) -> bool:
-    """Whether the best is the smallest or the largest of all, so that a better one may lie beyond."""
+    """Whether the best rate is the smallest or largest tried one, so that a better one may lie beyond."""
     return best(tried) in (min(tried), max(tried))
 
 
 def following(tried: Tried, *, first: int, stride: int) -> int | None:
-    """The next place to try; None where best and edge are known to one place.
+    """Return the next place to try; None once best rate and edge are known to one place.
 
     Parameters
     ----------
     tried
-        So far.
+        Outcomes so far.
     first, stride
-        Where to begin, and how far to step while the best, or the edge, lies at an end.
+        First place, and step width while the best rate or the edge lies at an end.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def following(tried: Tried, *, first: int, stride: int) -> int | None:
         return low - stride
     if tried[high].trains:
         return high + stride
-    # the widest gap above the best, above the edge, or below the best, in this order where they are as wide
+    # the widest gap above the best, above the edge, or below the best; of equally wide ones the first in this order
     pairs, last = list(pairwise(sorted(tried))), edge(tried)
     gaps = [pair for pair in pairs if pair[0] == least]
     gaps += [pair for pair in pairs if pair[0] == last != least]
@@ -112,16 +113,16 @@ def following(tried: Tried, *, first: int, stride: int) -> int | None:
 # --- cells
 
 SIZES = (64, 512, 8)
-"""Batch sizes, in the order in which they are run: the middle one first."""
+"""Batch sizes in the order of the runs: the middle one first."""
 
 _WARM_STEPS, _WARM_RATE, _WARM_SIZE, _WARM_SEED = 100, 1e-3, 64, 1000
-"""Training that leads to the later state, by Adam, on batches of a seed of their own."""
+"""Training with Adam that leads to the state `trained`, on batches with a seed of their own."""
 
 _LOST = 1e4
 
 
 class Effort(NamedTuple):
-    """How much is run: steps, or epochs if these are more, seeds, what of each network, and at most how many rates."""
+    """Size of a campaign: steps of a run (or epochs if more), seeds, states and optimisers, and most rates per cell."""
 
     steps: int
     epochs: int
@@ -130,7 +131,7 @@ class Effort(NamedTuple):
     most: int
 
     def horizon(self, batch_size: int) -> int:
-        """Steps of a run.
+        """Return the number of steps of a run.
 
         >>> FULL.horizon(8), FULL.horizon(64), FULL.horizon(512)
         (640, 200, 200)
@@ -138,14 +139,14 @@ class Effort(NamedTuple):
         return max(self.steps, self.epochs * -(-SAMPLES // batch_size))
 
 
-_EACH: tuple[tuple[str, str], ...] = tuple(("start", optimiser) for optimiser in OPTIMISERS)
+_START_ONLY: tuple[tuple[str, str], ...] = tuple(("start", optimiser) for optimiser in OPTIMISERS)
 
-FULL = Effort(200, 5, (0, 1, 2), (("start", "sgd"), ("trained", "sgd"), *_EACH[1:]), MOST)
-QUICK = Effort(60, 1, (0,), _EACH, 6)
+FULL = Effort(200, 5, (0, 1, 2), (("start", "sgd"), ("trained", "sgd"), *_START_ONLY[1:]), MOST)
+QUICK = Effort(60, 1, (0,), _START_ONLY, 6)
 
 
 class Cell(NamedTuple):
-    """Where a rate is looked for."""
+    """Setting in which the best rate is searched."""
 
     network: str
     state: str
@@ -155,7 +156,7 @@ class Cell(NamedTuple):
 
 
 def cells_of(network: Network, effort: Effort) -> Iterator[Cell]:
-    """All of a network, in the order in which they are run.
+    """Yield all cells of a network, in the order of the runs.
 
     >>> from benchmarks.rates.networks import NETWORKS
     >>> len(list(cells_of(NETWORKS[0], FULL)))
@@ -168,14 +169,14 @@ def cells_of(network: Network, effort: Effort) -> Iterator[Cell]:
 
 @dataclass(frozen=True)
 class Ground:
-    """A network in a state, with its samples: where the runs of several cells begin.
+    """Network in a state, with its samples, at which the runs of several cells start.
 
     Attributes
     ----------
     network, state, seed
-        Which.
+        Network, `start` or `trained`, and seed of samples and start.
     images
-        Path of an archive in place of the stand-in for images.
+        Path of an archive of images, which replaces the generated ones.
     """
 
     network: Network
@@ -185,28 +186,30 @@ class Ground:
 
     @cached_property
     def data(self) -> tuple[Tensor, Tensor]:
-        """Inputs and targets, as the loss wants them."""
+        """Inputs and targets in the form that the loss takes."""
         drawn = samples_of(self.network.source, self.seed, images=self.images)
         return drawn.inputs, self.network.targets(drawn.targets)
 
     @cached_property
     def model(self) -> nn.Module:
-        """With its parameters in this state."""
+        """Model with its parameters in this state."""
         fresh = self.network.built(self.seed)
         if self.state == "start":
             return fresh
-        before = self._of(fresh, "adam", CommonBatches(samples=SAMPLES, size=_WARM_SIZE, seed=_WARM_SEED))
+        before = self._trial_settings(
+            fresh, "adam", CommonBatches(samples=SAMPLES, size=_WARM_SIZE, seed=_WARM_SEED)
+        )
         with TrialRun(before, _WARM_RATE).until(_WARM_STEPS).trained() as trained:
             return copy.deepcopy(trained)
 
     @cached_property
     def level(self) -> Tensor:
-        """The best constant output, shaped as that of one sample."""
+        """Best constant output, shaped like the output of one sample."""
         return constant_output(self.network.loss, self._outputs(), self.data[1]).float()
 
     @cached_property
     def constant(self) -> float:
-        """Its loss on all samples."""
+        """Loss of the best constant output on all samples."""
         return constant_loss(self.network.loss, self._outputs(), self.data[1])
 
     def _outputs(self) -> Tensor:
@@ -214,11 +217,11 @@ class Ground:
             return copy.deepcopy(self.model).eval()(self.data[0][:2])
 
     def training(self, optimiser: str, batch_size: int) -> Training:
-        """What runs at one batch size have in common."""
+        """Return the settings of trial runs at one batch size."""
         batches = CommonBatches(samples=SAMPLES, size=batch_size, seed=self.seed)
-        return self._of(self.model, optimiser, batches)
+        return self._trial_settings(self.model, optimiser, batches)
 
-    def _of(self, model: nn.Module, optimiser: str, batches: CommonBatches) -> Training:
+    def _trial_settings(self, model: nn.Module, optimiser: str, batches: CommonBatches) -> Training:
         inputs, targets = self.data
         return Training(
             model=model,
@@ -227,16 +230,16 @@ class Ground:
             targets=targets,
             batches=batches,
             optimiser=optimiser,
-            lost=_LOST * max(1.0, self._first(model)),
+            lost=_LOST * max(1.0, self._first_loss(model)),
         )
 
-    def _first(self, model: nn.Module) -> float:
+    def _first_loss(self, model: nn.Module) -> float:
         inputs, targets = self.data
         with torch.no_grad():
             return float(self.network.loss(copy.deepcopy(model).eval()(inputs[:64]), targets[:64]))
 
     def references(self, batch_size: int, steps: int) -> tuple[float, float]:
-        """Loss over the batches of the last tenth of a run that learns nothing, and of the best constant output."""
+        """Return the losses of the untrained network and the best constant output on the last tenth of the batches."""
         training, start = self.training("sgd", batch_size), steps - tail(steps)
         loss, targets = self.network.loss, self.data[1]
         of_constant = [
@@ -248,7 +251,7 @@ class Ground:
     def outcome(
         self, optimiser: str, batch_size: int, place: int, *, steps: int, reference: float
     ) -> Outcome:
-        """A run at a place of the grid, which trains if it ends below the reference."""
+        """Run at a place of the grid; the run trains if it ends below the reference."""
         loss = TrialRun(self.training(optimiser, batch_size), rate(place)).until(steps).final()
         return Outcome(loss, loss < reference)
 
@@ -257,14 +260,14 @@ class Ground:
 
 
 class Measured(NamedTuple):
-    """What the grid has shown of a cell.
+    """Results of the grid in a cell.
 
     Attributes
     ----------
     steps
-        Of each run.
+        Number of steps of each run.
     untrained, constant
-        Loss of the network as it was, and of the best constant output, on the batches of the last tenth.
+        Losses of the untrained network and of the best constant output on the last tenth of the batches.
     tried
         Outcomes by their place on the grid.
     """
@@ -276,19 +279,19 @@ class Measured(NamedTuple):
 
     @property
     def reference(self) -> float:
-        """What training has to beat."""
+        """Loss below which a run counts as training."""
         return min(self.untrained, self.constant)
 
 
 class Answer(NamedTuple):
-    """The rate that a rule gives, None if it gives none, and what it took, in runs of the grid at this batch size."""
+    """Rate that a rule gives, or None, and its cost in runs of the grid at this batch size."""
 
     rate: float | None
     cost: float
 
 
 class Records:
-    """The file of a network: read when it is opened, a line written for whatever is added.
+    """File of a network: read when it is opened, with one line written for each new result.
 
     Examples
     --------
@@ -305,47 +308,47 @@ class Records:
         self.cells: dict[Cell, Measured] = {}
         self.runs: dict[tuple[Cell, int], Outcome] = {}
         self.answers: dict[tuple[Cell, str], Answer] = {}
-        for line in _whole_lines(file):
-            self._take(json.loads(line))
+        for line in _complete_lines(file):
+            self._store_row(json.loads(line))
 
     def add_cell(self, cell: Cell, measured: Measured) -> None:
-        """What the grid has shown."""
-        tried = [[k, *_told(seen)] for k, seen in measured.tried.items()]
-        self._add({"kind": "cell", **cell._asdict(), **measured._asdict(), "tried": tried})
+        """Add the results of the grid in a cell."""
+        tried = [[k, *_to_json(seen)] for k, seen in measured.tried.items()]
+        self._append_row({"kind": "cell", **cell._asdict(), **measured._asdict(), "tried": tried})
 
     def add_run(self, cell: Cell, place: int, outcome: Outcome) -> None:
-        """A run beyond the grid, at a rate that a rule asked for."""
-        self._add({"kind": "run", **cell._asdict(), "place": place, "seen": _told(outcome)})
+        """Add a run beyond the grid, at the rate of a rule."""
+        self._append_row({"kind": "run", **cell._asdict(), "place": place, "seen": _to_json(outcome)})
 
     def add_answer(self, cell: Cell, rule: str, answer: Answer) -> None:
-        """What a rule gives."""
-        self._add({"kind": "answer", **cell._asdict(), "rule": rule, **answer._asdict()})
+        """Add the answer of a rule."""
+        self._append_row({"kind": "answer", **cell._asdict(), "rule": rule, **answer._asdict()})
 
     def outcome(self, cell: Cell, place: int) -> Outcome | None:
-        """Of a run that was made, for the grid or for a rule."""
+        """Return the outcome of a run, made for the grid or for a rule; None if there is none."""
         measured = self.cells.get(cell)
         if measured is not None and place in measured.tried:
             return measured.tried[place]
         return self.runs.get((cell, place))
 
-    def _add(self, row: dict[str, Any]) -> None:
+    def _append_row(self, row: dict[str, Any]) -> None:
         with self.file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(row, allow_nan=False) + "\n")
-        self._take(row)
+        self._store_row(row)
 
-    def _take(self, row: dict[str, Any]) -> None:
+    def _store_row(self, row: dict[str, Any]) -> None:
         cell = Cell(*(row[name] for name in Cell._fields))
         if row["kind"] == "cell":
-            tried = {k: _outcome(loss, trains) for k, loss, trains in row["tried"]}
+            tried = {k: _from_json(loss, trains) for k, loss, trains in row["tried"]}
             self.cells[cell] = Measured(row["steps"], row["untrained"], row["constant"], tried)
         elif row["kind"] == "run":
-            self.runs[cell, row["place"]] = _outcome(*row["seen"])
+            self.runs[cell, row["place"]] = _from_json(*row["seen"])
         else:
             self.answers[cell, row["rule"]] = Answer(row["rate"], row["cost"])
 
 
-def _whole_lines(file: Path) -> Iterator[str]:
-    """Lines that were written to their end; the rest is cut off, so that the next one begins anew."""
+def _complete_lines(file: Path) -> Iterator[str]:
+    """Yield the complete lines, and cut off an incomplete last one, so that the next line starts fresh."""
     if not file.exists():
         return
     text = file.read_text(encoding="utf-8")
@@ -355,9 +358,9 @@ def _whole_lines(file: Path) -> Iterator[str]:
     yield from whole.splitlines()
 
 
-def _told(seen: Outcome) -> list[Any]:
+def _to_json(seen: Outcome) -> list[Any]:
     return [seen.loss if math.isfinite(seen.loss) else None, seen.trains]
 
 
-def _outcome(loss: float | None, trains: bool) -> Outcome:
+def _from_json(loss: float | None, trains: bool) -> Outcome:
     return Outcome(math.inf if loss is None else loss, trains)

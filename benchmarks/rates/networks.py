@@ -1,8 +1,8 @@
-"""The networks on which rules for learning rates are judged, which of them may be looked at before, and their samples.
+"""Networks on which rules for learning rates are judged, in a design and a hold-out half, and their samples.
 
-The halves are named here, before any rule is tried. A rule is made on the *design* half alone, and frozen before the
-*holdout* half is run; residual networks and attention stand in the latter only. Samples are digits, colour images or a
-stand-in for them, and the letters of the project's own texts.
+The halves were fixed before any rule was tried. A rule is made on the *design* half alone, and frozen before the
+*holdout* half is run; only the latter has residual networks and attention. Samples are digits, colour images or
+generated stripes, and letters of the project's own texts.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from simulate.data import Images, digits, opened, sample as drawn
 from theory import zone
 
 SAMPLES = 1024
-"""Of each network, other ones for each seed."""
+"""Number of samples of each network; each seed has other samples."""
 
 CONTEXT = 16
-"""Letters from which the next one is told."""
+"""Number of letters from which the next one is predicted."""
 
 SYMBOLS = len(string.ascii_lowercase) + 4
-"""Letters without case, space, end of line, digits as one, and the rest as one."""
+"""Number of symbols: letters without case, space, end of line, one for digits, and one for the rest."""
 
 _TEXTS = ("conventions.md", "measure.md", "plan.md", "verdicts.md", "watch.md")
 _DOCS = Path(__file__).parents[2] / "docs"
@@ -38,16 +38,16 @@ _PICTURES, _SIDE = 2000, 32
 
 
 class Samples(NamedTuple):
-    """Inputs along the first axis, float32, or whole numbers of letters; and classes (N,)."""
+    """Inputs with samples along the first axis, float32 or numbers of letters, and classes (N,)."""
 
     inputs: Tensor
     targets: Tensor
 
 
 def samples_of(source: str, seed: int, *, images: str | None = None, count: int = SAMPLES) -> Samples:
-    """Some of the data, drawn by the seed.
+    """Return samples of the data, drawn by the seed.
 
-    `images` is the path of an ``.npz`` archive as for `simulate.data.load_images`; the stand-in if None.
+    `images` is the path of an ``.npz`` archive as for `simulate.data.load_images`; generated images if None.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def _images(path: str | None, side: int) -> Images:
 
 @cache
 def stand_in() -> Images:
-    """Ten classes of coloured stripes under noise: which way and how dense, at any place and in any colour.
+    """Return ten classes of coloured stripes under noise, which differ in direction and density.
 
     No pixel by itself tells anything of the class, as in photographs.
 
@@ -91,7 +91,7 @@ def stand_in() -> Images:
 
 
 def _stripes(rng: np.random.Generator, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Waves in five directions and two lengths, (N, side, side)."""
+    """Return waves in five directions and two lengths, (N, side, side)."""
     angle, length = np.pi * (labels % 5) / 5, np.where(labels < 5, 10.0, 6.0)
     y, x = np.mgrid[:_SIDE, :_SIDE]
     along = np.cos(angle)[:, None, None] * x + np.sin(angle)[:, None, None] * y
@@ -120,24 +120,24 @@ def _symbol(letter: str) -> int:
 
 
 OPTIMISERS = ("sgd", "momentum", "adam")
-"""Of every network, of `simulate.training.trial_training.OPTIMISERS`."""
+"""Optimisers for every network, from `simulate.training.trial_training.OPTIMISERS`."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network at its start.
+    """Network with its start.
 
     Attributes
     ----------
     name, family, half
-        What it is, and whether rules may be made by it.
+        Name, architecture, and the half, `design` or `holdout`.
     source
-        Its samples.
+        Source of its samples.
     start
-        Torch's default; normal weights of variance 2 / fan-in with biases 0; or those scaled to the upper edge of the
+        Torch's default; normal weights of variance 2 / fan-in with biases 0; or these scaled to the upper edge of the
         Goldilocks zone of a batch.
     module
-        Draws one from the global generator.
+        Function that builds the module, drawing from the global generator.
     squared
         Whether the loss is the squared error against 0 and 1 rather than the cross-entropy.
     """
@@ -151,7 +151,7 @@ class Network:
     squared: bool = False
 
     def built(self, seed: int) -> nn.Module:
-        """The module as it starts, float32; the global generator is left as found.
+        """Return the module at its start, float32; the global generator is restored.
 
         Examples
         --------
@@ -169,16 +169,16 @@ class Network:
 
     @property
     def loss(self) -> nn.Module:
-        """A mean over the samples."""
+        """Loss function, a mean over the samples."""
         return nn.MSELoss() if self.squared else nn.CrossEntropyLoss()
 
     def targets(self, classes: Tensor) -> Tensor:
-        """What the loss wants of classes (N,)."""
+        """Return classes (N,) in the form that the loss takes."""
         return nn.functional.one_hot(classes, 10).float() if self.squared else classes
 
 
 def half(name: str) -> tuple[Network, ...]:
-    """Those of the half `design` or `holdout`."""
+    """Return the networks of the half `design` or `holdout`."""
     return tuple(network for network in NETWORKS if network.half == name)
 
 
@@ -194,9 +194,9 @@ def _he(module: nn.Module) -> None:
 
 
 def _scale(module: nn.Module) -> None:
-    """All matrices by one factor, for the logits are homogeneous in them while biases are 0.
+    """Scale all matrices by one factor; the logits are homogeneous in them while biases are 0.
 
-    Of a batch of 64 samples the last one becomes confident: logits times 16.
+    It makes the last of 64 samples confident: logits are multiplied by 16.
     """
     matrices = [p for p in module.parameters() if p.ndim > 1]
     factor = float(zone.upper_edge(64, gap_density=0.25, depth=len(matrices)))
@@ -234,7 +234,7 @@ def _convolutions(*widths: int, norm: bool = False) -> nn.Module:
 
 
 class _Residual(nn.Module):
-    """Two convolutions with batch normalisation, beside the input itself."""
+    """Two convolutions with batch normalisation and a shortcut."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ def _residual(channels: int, width: int, blocks: int) -> nn.Module:
 
 
 class _Transformer(nn.Module):
-    """Attention among places, each with a vector of its own; the mean over the places is read out."""
+    """Attention over positions with position vectors; the mean over the positions is read out."""
 
     def __init__(self, read: nn.Module, places: int, outputs: int, *, drop: float = 0.0) -> None:
         super().__init__()
@@ -275,7 +275,7 @@ class _Transformer(nn.Module):
         return self.head(self.norm(x).mean(1))
 
 
-class _Turned(nn.Module):
+class _SwapAxes(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.transpose(1, 2)
 
@@ -288,7 +288,7 @@ def _letters(*widths: int, act: type[nn.Module] = nn.ReLU, norm: bool = False) -
 
 def _letter_convolutions(width: int) -> nn.Module:
     return nn.Sequential(
-        nn.Embedding(SYMBOLS, 8), _Turned(), nn.Conv1d(8, width, 3), nn.ReLU(), nn.Conv1d(width, width, 3),
+        nn.Embedding(SYMBOLS, 8), _SwapAxes(), nn.Conv1d(8, width, 3), nn.ReLU(), nn.Conv1d(width, width, 3),
         nn.ReLU(), nn.Flatten(), nn.Dropout(0.1), nn.Linear(width * (CONTEXT - 4), SYMBOLS),
     )  # fmt: skip
 
@@ -346,6 +346,6 @@ NETWORKS: tuple[Network, ...] = (
         lambda: _Transformer(nn.Embedding(SYMBOLS, 32), CONTEXT, SYMBOLS, drop=0.1),
     ),
     _network("holdout", "attention", "images-16", "torch", "attention", lambda: _Transformer(
-        nn.Sequential(nn.Conv2d(3, 32, 4, stride=4), nn.Flatten(2), _Turned()), 16, 10
+        nn.Sequential(nn.Conv2d(3, 32, 4, stride=4), nn.Flatten(2), _SwapAxes()), 16, 10
     )),
 )  # fmt: skip

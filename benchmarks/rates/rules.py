@@ -1,8 +1,9 @@
-"""Rules for learning rates: from what can be seen before training, or from short runs, to a rate at each batch size.
+"""Rules for learning rates: measurements before training, or short runs, give a rate at each batch size.
 
-A rule answers for the three batch sizes of a group of cells at once. Its cost is in runs of the grid: passes forward
-and back over as many samples as a run at this batch size sees; what serves all sizes is shared among them. Networks are
-gone through one by one: the grid of measured rates, what the rules say, and runs at the rates they give.
+A rule answers for the three batch sizes of a group of cells at once. Its cost is in runs of the grid, that is forward
+and backward passes over as many samples as a run at this batch size sees; the cost of a measurement for all sizes is
+shared among them. Each network takes three parts: the grid of measured rates, the answers of the rules, and runs at
+their rates.
 """
 
 from __future__ import annotations
@@ -53,19 +54,19 @@ from verify.practice.plan.trials import Trials
 _RITZ = 1e-2
 _BATCHES, _NOISE_SIZE, _NOISE_BATCHES = 4, 64, 16
 _SINGLE, _DIRECTIONS, _HEAVY, _PROBES = 256, 5, 10, 8
-"""Samples that are looked at one by one, and how they are: fewer than a plan takes, which costs minutes."""
+"""Numbers of single samples, eigenvectors, heaviest samples and probes: fewer than a plan takes, to save minutes."""
 
 _BACKWARD = 2.0
-"""Of a product with the Hessian, in passes forward and back."""
+"""Cost of a product with the Hessian, in forward and backward passes."""
 
-_FROM, _DOUBLINGS, _HALVINGS = 0.1, 30, 4
-"""Of the search for the critical rate."""
+_FIRST, _DOUBLINGS, _HALVINGS = 0.1, 30, 4
+"""First rate, most doublings and number of bisections of the search for the critical rate."""
 
 
 class Probe:
-    """Measurements at a ground, each made once; `spent` counts samples that passed forward and back.
+    """Measurements at a `Ground`, each made once; `spent` counts samples that passed forward and back.
 
-    Dropout is off: what it draws is no property of the parameters. Batch normalisation takes the statistics of a batch.
+    Dropout is off: its draws are no property of the parameters. Batch normalisation takes the statistics of a batch.
 
     Parameters
     ----------
@@ -81,17 +82,17 @@ class Probe:
 
     @property
     def rng(self) -> np.random.Generator:
-        """Source of starts and probes, anew for each measurement: they do not hang on which were made before."""
+        """New generator of starts and probes; it does not depend on earlier measurements."""
         return np.random.default_rng((self.ground.seed, 2))
 
     def objective(self, chosen: Tensor | None = None) -> Objective:
-        """The loss on some samples as one batch, or on all."""
+        """Return the loss on some samples as one batch, or on all samples."""
         rows = torch.arange(SAMPLES) if chosen is None else chosen
         batch = [(self.inputs[rows], self.targets[rows])]
         return Objective(self.model, batch, self.ground.network.loss, training=True)
 
     def batches(self, size: int, count: int) -> list[Tensor]:
-        """Different ones, of an order of their own."""
+        """Return disjoint batches, in an order other than that of training."""
         common = CommonBatches(samples=SAMPLES, size=size, seed=self.ground.seed + 1)
         return list(common.steps(0, count))
 
@@ -101,7 +102,7 @@ class Probe:
         return self._top(self.objective(), SAMPLES)
 
     def batch_top(self, size: int) -> float:
-        """The mean of it over some batches."""
+        """Return the mean of the largest eigenvalue over some batches."""
         drawn = self.batches(size, max(1, min(_BATCHES, SAMPLES // size)))
         return float(np.mean([self._top(self.objective(chosen), size) for chosen in drawn]))
 
@@ -111,7 +112,7 @@ class Probe:
         return float(found.values[0])
 
     def critical(self, size: int) -> float:
-        """Rate at which one step along the gradient of a batch no longer lowers its loss, geometric mean over some."""
+        """Return the rate at which a gradient step no longer lowers the loss of its batch; mean over batches."""
         found = [self._critical(self.objective(chosen), size) for chosen in self.batches(size, _BATCHES)]
         return math.exp(float(np.mean(np.log(found))))
 
@@ -121,14 +122,14 @@ class Probe:
         start = objective.value()
 
         def rises(rate: float) -> bool:
-            self.spent += size / 3  # forward alone
-            return not _moved(objective, gradient, rate) <= start
+            self.spent += size / 3  # a forward pass alone
+            return not _loss_after_step(objective, gradient, rate) <= start
 
         return threshold(rises)
 
     @cached_property
     def one_step(self) -> tuple[float, float]:
-        """Best rate of one full step, |g|^2 / g'Hg, and the noise scale tr(H S) / g'Hg; no rate without curvature."""
+        """Best rate of a full step, |g|^2 / g'Hg, and noise scale tr(H S) / g'Hg; (inf, 0) without curvature."""
         objective = self.objective()
         gradient, matrix = objective.gradient(), hessian(objective)
         along = float(gradient @ (matrix @ gradient))
@@ -146,7 +147,7 @@ class Probe:
 
     @cached_property
     def linearised(self) -> tuple[MeasuredBracket, float]:
-        """The bracket of `losscurv plan`, in evaluation mode, of fewer samples; and the variance of Theorem 4."""
+        """Bracket of `losscurv plan`, in evaluation mode with fewer samples, and the variance of Theorem 4."""
         rows = torch.arange(_SINGLE)
         few = problem(
             self.model,
@@ -163,7 +164,7 @@ class Probe:
         return replace(bracket, samples=SAMPLES), max(spread, 0.0) * _SINGLE / (_SINGLE - 1)
 
     def theorem_4(self, size: int) -> float:
-        """2 over the eigenvalue of a batch."""
+        """Return 2 over the eigenvalue of a batch by Theorem 4."""
         bracket, variance = self.linearised
         dim = sum(p.numel() for p in self.model.parameters())
         return float(
@@ -177,7 +178,7 @@ class Probe:
         )
 
     def bracket(self, size: int) -> tuple[float, float]:
-        """Stable below the first, not above the second."""
+        """Return the rates below which training is stable, and above which it is not."""
         lower, upper = self.linearised[0].rates(size)
         return float(lower), float(upper)
 
@@ -191,8 +192,8 @@ def _without_dropout(model: nn.Module) -> nn.Module:
     return model
 
 
-def _moved(objective: Objective, gradient: Tensor, rate: float) -> float:
-    """Loss of a batch after a step along its gradient; infinite where it is no number."""
+def _loss_after_step(objective: Objective, gradient: Tensor, rate: float) -> float:
+    """Return the loss of a batch after a step along its gradient; infinite if it is not finite."""
     pairs = zip(objective.leaves(), objective.split(gradient), strict=True)
     with preserve_state(objective.model, objective.training), torch.no_grad():
         leaves = [p - rate * slope for p, slope in pairs]
@@ -202,13 +203,13 @@ def _moved(objective: Objective, gradient: Tensor, rate: float) -> float:
 
 
 def threshold(rises: Callable[[float], bool]) -> float:
-    """Where a property of rates begins, looked for by factors of 2 from 0.1 on and then between them.
+    """Return the smallest rate with a property, searched by factors of 2 from 0.1 and then by bisection.
 
     >>> found = [threshold(lambda rate: rate > at) for at in (3.0, 0.003)]
     >>> bool(np.allclose(found, [3.0, 0.003], rtol=0.03))
     True
     """
-    rate = _FROM
+    rate = _FIRST
     up = not rises(rate)
     for _ in range(_DOUBLINGS):
         rate *= 2.0 if up else 0.5
@@ -225,42 +226,42 @@ def threshold(rises: Callable[[float], bool]) -> float:
 # --- rules
 
 ANCHOR = 64
-"""The batch size at which a rate is known, for rules that carry it to others; they do not answer for this one."""
+"""Batch size with a known rate, for rules that carry it to others; they do not answer for this size."""
 
 _OTHERS = tuple(size for size in SIZES if size != ANCHOR)
 
 FIXED = {"sgd": 0.1, "momentum": 0.01, "adam": 1e-3}
-"""Where nobody knows anything; here walks begin too."""
+"""Usual default rates; searches start here too."""
 
 EDGES = frozenset(("walk, largest that trains", "upper side of the bracket"))
-"""Rules for the largest rate that trains, which nobody would start with."""
+"""Rules for the largest rate that trains, not for a rate to train with."""
 
 _WALKS = ("walk", "walk without a step back", "walk, largest that trains", "walk of fewer steps")
 
 _BETWEEN = "walk at 8 and 512, by a power between"
 
 _RAMP, _LOW, _HIGH, _SMOOTHING, _RAN_OFF = 100, 1e-4, 1e2, 0.9, 4.0
-"""Range test: steps, first and last rate over that of `FIXED`, and how losses are averaged and where it stops."""
+"""Range test: steps, first and last rate over `FIXED`, weight of the mean loss, and its growth at which it stops."""
 
 _UNSETTLED = 10
-"""Steps of a range test that are not looked at, as in the common tools."""
+"""First steps of a range test that are ignored, as in the common tools."""
 
 Answers = Mapping[str, Mapping[int, Answer]]
-"""By rule and batch size."""
+"""Answers by rule and batch size."""
 
 
 @dataclass
 class Asked:
-    """What rules may look at: a ground, an optimiser, and cells of the grid for those that carry a known rate.
+    """Input of rules: a `Ground`, an optimiser, and results of the grid for rules that carry a known rate.
 
     Attributes
     ----------
     cells
         The three cells by their batch size.
     measured
-        What the grid has shown of them.
+        Results of the grid in these cells.
     earlier
-        Answers of rules that were asked before.
+        Answers of earlier rules.
     """
 
     ground: Ground
@@ -272,27 +273,27 @@ class Asked:
     earlier: dict[tuple[str, int], Answer] = field(default_factory=dict)
 
     def training(self, size: int, ramp: float | None = None) -> Training:
-        """Of the cell; with rates that grow by a factor after each step."""
+        """Return the settings of trial runs; with `ramp`, rates grow by this factor after each step."""
         training = self.ground.training(self.optimiser, size)
         if ramp is None:
             return training
         made = OPTIMISERS[self.optimiser]
-        return replace(training, optimiser=lambda at: _growing(made(training.model)(at), ramp))
+        return replace(training, optimiser=lambda at: _with_growing_rate(made(training.model)(at), ramp))
 
     def samples(self, size: int) -> float:
-        """That a run of the grid passes through."""
+        """Return the number of samples that a run of the grid passes through."""
         return size * self.effort.horizon(size)
 
     @cached_property
     def known(self) -> tuple[float, float]:
-        """The best rate of the grid at the anchor, and how many runs that took."""
+        """Best rate of the grid at the anchor, and its number of runs."""
         tried = self.measured[ANCHOR].tried
         return rate(best(tried)), float(len(tried))
 
 
 @dataclass(frozen=True)
 class Look:
-    """One way of looking, and the rules that answer by it, for some batch sizes."""
+    """A measurement, and the rules that answer from it, for some batch sizes."""
 
     names: tuple[str, ...]
     ask: Callable[[Asked], Answers]
@@ -301,11 +302,11 @@ class Look:
 
     @property
     def expected(self) -> set[tuple[str, int]]:
-        """Rules and batch sizes that it answers for."""
+        """Rules and batch sizes for which it answers."""
         return {(name, size) for name in self.names for size in self.sizes}
 
 
-def _growing(optimiser: torch.optim.Optimizer, factor: float) -> torch.optim.Optimizer:
+def _with_growing_rate(optimiser: torch.optim.Optimizer, factor: float) -> torch.optim.Optimizer:
     def grow(made: torch.optim.Optimizer, *_: Any) -> None:
         for group in made.param_groups:
             group["lr"] *= factor
@@ -314,7 +315,7 @@ def _growing(optimiser: torch.optim.Optimizer, factor: float) -> torch.optim.Opt
     return optimiser
 
 
-# --- without looking ---------------------------------------------------------------------------------------------
+# --- without measurement -----------------------------------------------------------------------------------------
 
 
 def _fixed(asked: Asked) -> Answers:
@@ -322,7 +323,7 @@ def _fixed(asked: Asked) -> Answers:
 
 
 def _scaled(asked: Asked) -> Answers:
-    """The best rate at the anchor, from the grid, by powers of the batch size."""
+    """Carry the best rate of the grid at the anchor to other batch sizes, by powers of the batch size."""
     known, runs = asked.known
     powers = {"linear from the best at 64": 1.0, "square root from the best at 64": 0.5}
     return {
@@ -338,43 +339,45 @@ def _answer(wanted: float, cost: float) -> Answer:
     return Answer(wanted if 0 < wanted < math.inf else None, cost)
 
 
-def _shared(asked: Asked, measure: Callable[[], Any]) -> tuple[Any, dict[int, float]]:
-    """What a measurement gives that serves all batch sizes, and its cost at each of them."""
+def _measure_shared(asked: Asked, measure: Callable[[], Any]) -> tuple[Any, dict[int, float]]:
+    """Return the result of a measurement for all batch sizes, and its share of the cost at each of them."""
     before = asked.probe.spent
     found, spent = measure(), asked.probe.spent - before
     return found, {size: spent / len(SIZES) / asked.samples(size) for size in SIZES}
 
 
-def _each(asked: Asked, measure: Callable[[int], float]) -> dict[int, Answer]:
-    """A measurement made anew for every batch size."""
+def _measure_by_size(asked: Asked, measure: Callable[[int], float]) -> dict[int, Answer]:
+    """Repeat a measurement for every batch size."""
     found: dict[int, Answer] = {}
     for size in SIZES:
-        rate, costs = _shared(asked, lambda size=size: measure(size))
+        rate, costs = _measure_shared(asked, lambda size=size: measure(size))
         found[size] = _answer(rate, costs[size] * len(SIZES))
     return found
 
 
 def _sharpness(asked: Asked) -> Answers:
-    top, costs = _shared(asked, lambda: asked.probe.top)
+    top, costs = _measure_shared(asked, lambda: asked.probe.top)
     return {
         "2 / lambda_1": {size: _answer(2 / (top or math.inf), costs[size]) for size in SIZES},
-        "2 / E lambda_1(B)": _each(asked, lambda size: 2 / (asked.probe.batch_top(size) or math.inf)),
+        "2 / E lambda_1(B)": _measure_by_size(
+            asked, lambda size: 2 / (asked.probe.batch_top(size) or math.inf)
+        ),
     }
 
 
 def _critical(asked: Asked) -> Answers:
-    return {"critical sharpness": _each(asked, asked.probe.critical)}
+    return {"critical sharpness": _measure_by_size(asked, asked.probe.critical)}
 
 
 def _one_step(asked: Asked) -> Answers:
-    (full, noise), costs = _shared(asked, lambda: asked.probe.one_step)
+    (full, noise), costs = _measure_shared(asked, lambda: asked.probe.one_step)
     return {
         "one step with noise scale": {s: _answer(full / (1 + noise / s), costs[s]) for s in SIZES},
     }
 
 
 def _linearised(asked: Asked) -> Answers:
-    _, costs = _shared(asked, lambda: asked.probe.linearised)
+    _, costs = _measure_shared(asked, lambda: asked.probe.linearised)
     rules: dict[str, Callable[[int], float]] = {
         "lower side of the bracket": lambda size: asked.probe.bracket(size)[0],
         "upper side of the bracket": lambda size: asked.probe.bracket(size)[1],
@@ -387,7 +390,7 @@ def _linearised(asked: Asked) -> Answers:
 
 
 def _range_test(asked: Asked) -> Answers:
-    """Rates that grow from step to step, at every batch size: where the loss falls fastest, and a tenth of the last."""
+    """Range test at every batch size: the rate with the steepest loss, and a tenth of the rate with the smallest."""
     found: dict[str, dict[int, Answer]] = {"range test, steepest": {}, "range test, minimum / 10": {}}
     for size in SIZES:
         rates, losses = ramp(asked, size)
@@ -398,7 +401,7 @@ def _range_test(asked: Asked) -> Answers:
 
 
 def steepest(rates: list[float], losses: list[float]) -> float | None:
-    """The rate at which a smoothed loss falls fastest, beyond the first steps, whose means are of too few batches.
+    """Return the rate at which a smoothed loss falls fastest, without the first steps, which average too few batches.
 
     >>> steepest([1.0] * 10 + [2.0, 3.0, 4.0], [9.0, 1.0] + [1.0] * 8 + [1.0, 0.5, 0.4])
     3.0
@@ -409,7 +412,7 @@ def steepest(rates: list[float], losses: list[float]) -> float | None:
 
 
 def ramp(asked: Asked, size: int) -> tuple[list[float], list[float]]:
-    """Rates and smoothed losses of a range test, up to where they run off."""
+    """Return rates and smoothed losses of a range test, up to where the loss runs off."""
     first, factor = FIXED[asked.optimiser] * _LOW, (_HIGH / _LOW) ** (1 / (_RAMP - 1))
     run = TrialRun(asked.training(size, factor), first).until(_RAMP)
     losses = smoothed([loss for loss in run.losses if math.isfinite(loss)])
@@ -418,7 +421,7 @@ def ramp(asked: Asked, size: int) -> tuple[list[float], list[float]]:
 
 
 def smoothed(losses: list[float]) -> list[float]:
-    """Exponential means without the bias of their beginning.
+    """Return exponential means, corrected for the bias of their start.
 
     >>> smoothed([1.0, 1.0, 1.0])
     [1.0, 1.0, 1.0]
@@ -431,9 +434,9 @@ def smoothed(losses: list[float]) -> list[float]:
 
 
 def _walk(asked: Asked) -> Answers:
-    """The walk of `losscurv plan` as it is, from the middle batch size to the others.
+    """Run the rate search of `losscurv plan`, from the middle batch size to the others.
 
-    Another one takes as many steps at small batch sizes as at large ones.
+    A second search takes as many steps at small batch sizes as at large ones.
     """
     trials, fewer = _trials(asked, asked.effort.horizon), _trials(asked, lambda _: asked.effort.steps)
     short = {trial.batch_size: trial for trial in fewer.run()}
@@ -467,7 +470,7 @@ _SHAPES = {"E lambda_1(B)": "2 / E lambda_1(B)", "noise scale": "one step with n
 
 
 def _carried(asked: Asked) -> Answers:
-    """Rates at the anchor times the ratio that another rule has between the sizes."""
+    """Return rates at the anchor times the ratio of another rule between the sizes."""
     found: dict[str, dict[int, Answer]] = {}
     for name, anchor in {"best": Answer(*asked.known), "walk": asked.earlier["walk", ANCHOR]}.items():
         for shape, rule in _SHAPES.items():
@@ -483,9 +486,9 @@ def _carried(asked: Asked) -> Answers:
 
 
 def _surge(asked: Asked) -> Answers:
-    """The best rate at the anchor by the law of Li et al. (arXiv 2405.14578): highest where B is the noise scale."""
+    """Carry the best rate at the anchor by the law of Li et al. (arXiv 2405.14578), which peaks at the noise scale."""
     known, runs = asked.known
-    (_, noise), costs = _shared(asked, lambda: asked.probe.one_step)
+    (_, noise), costs = _measure_shared(asked, lambda: asked.probe.one_step)
 
     def carried(size: int) -> float | None:
         return known * surge(size, noise) / surge(ANCHOR, noise) if noise > 0 else None
@@ -495,7 +498,7 @@ def _surge(asked: Asked) -> Answers:
 
 
 def surge(size: float, noise: float) -> float:
-    """Best rate of Adam over that at the noise scale.
+    """Return the best rate of Adam over the best rate at the noise scale.
 
     >>> surge(4.0, 1.0), surge(1.0, 4.0), surge(2.0, 2.0)
     (0.8, 0.8, 1.0)
@@ -504,7 +507,7 @@ def surge(size: float, noise: float) -> float:
 
 
 def _between(asked: Asked) -> Answers:
-    """What the walk gives at the sizes to either side, along a power of B."""
+    """Interpolate the searched rates at 8 and 512 by a power of B."""
     low, high = (asked.earlier["walk", size] for size in (min(SIZES), max(SIZES)))
     cost = (low.cost + high.cost) / 2
     if low.rate is None or high.rate is None:
@@ -531,52 +534,54 @@ LOOKS = (
     Look((_BETWEEN,), _between, sizes=(ANCHOR,)),
     Look(("surge from the best at 64",), _surge, ("adam",), _OTHERS),
 )
-"""In the order in which they are asked: some need answers of others."""
+"""Measurements in their order: some rules need answers of earlier ones."""
 
 
 # --- a network
 
 _NEAR, _FAR = 2, 4
-"""Strides in places of the grid: from the answer of the same cell of another seed, and from any other."""
+"""Strides in places of the grid, from the result of a similar cell, and from any other start."""
 
 _MOMENTUM = -7
-"""Places from the best rate of plain descent to where momentum 0.9 begins: about a tenth."""
+"""Places from the best rate of gradient descent to the start for momentum 0.9: about a tenth."""
 
 _LOWEST, _HIGHEST = -50, 30
-"""Places beyond which no rule is followed."""
+"""Places beyond which rates of rules are not run."""
 
 
 def work(network: Network, effort: Effort, records: Records, images: str | None = None) -> Iterator[str]:
-    """Everything of a network that is not in the records yet, added to them; yields what was done.
+    """Run everything of a network that is not in the records yet, and add it; yield a line for each part.
 
-    `images` is the path of an archive in place of the stand-in for images.
+    `images` is the path of an archive of images, which replaces the generated ones.
     """
     for seed in effort.seeds:
         for state in dict.fromkeys(state for state, _ in effort.kinds):
             ground = Ground(network, state, seed, images)
             probe = Probe(ground)
             for optimiser in [name for at, name in effort.kinds if at == state]:
-                yield from _group(ground, optimiser, effort, records, probe)
+                yield from _run_group(ground, optimiser, effort, records, probe)
 
 
-def _group(ground: Ground, optimiser: str, effort: Effort, records: Records, probe: Probe) -> Iterator[str]:
-    """The three cells of an optimiser on a ground, then the rules."""
+def _run_group(
+    ground: Ground, optimiser: str, effort: Effort, records: Records, probe: Probe
+) -> Iterator[str]:
+    """Run the three cells of an optimiser at a `Ground`, then the rules."""
     cells = {size: Cell(ground.network.name, ground.state, optimiser, ground.seed, size) for size in SIZES}
     for cell in cells.values():
         if cell not in records.cells:
             records.add_cell(cell, measured(ground, cell, effort, records))
-        yield _told(cell, records.cells[cell])
+        yield _describe(cell, records.cells[cell])
     asked = Asked(ground, optimiser, effort, cells, {s: records.cells[c] for s, c in cells.items()}, probe)
     for look in LOOKS:
         if optimiser in look.optimisers:
             ask(asked, look, records)
     for cell in cells.values():
-        _follow(asked, cell, records)
+        _run_answers(asked, cell, records)
         yield f"{_name(cell)}: rules"
 
 
 def measured(ground: Ground, cell: Cell, effort: Effort, records: Records) -> Measured:
-    """The grid of a cell."""
+    """Return the results of the grid in a cell."""
     steps = effort.horizon(cell.batch_size)
     references = ground.references(cell.batch_size, steps)
     run = partial(ground.outcome, cell.optimiser, cell.batch_size, steps=steps, reference=min(references))
@@ -588,7 +593,7 @@ def measured(ground: Ground, cell: Cell, effort: Effort, records: Records) -> Me
 
 
 def beginning(cell: Cell, known: Mapping[Cell, Measured]) -> tuple[int, int]:
-    """Where the search of a cell begins, and how far it steps: from what is known of cells like it."""
+    """Return first place and stride of the search of a cell, from results of similar cells."""
     for other in sorted(known):
         if other._replace(seed=cell.seed) == cell:
             return best(known[other].tried), _NEAR
@@ -603,7 +608,7 @@ def beginning(cell: Cell, known: Mapping[Cell, Measured]) -> tuple[int, int]:
 
 
 def ask(asked: Asked, look: Look, records: Records) -> None:
-    """Ask, unless all has been answered."""
+    """Make a measurement and add the answers of its rules, unless all are in the records."""
     filed = {
         (name, size): records.answers[cell, name]
         for name in look.names
@@ -611,15 +616,15 @@ def ask(asked: Asked, look: Look, records: Records) -> None:
         if (cell, name) in records.answers
     }
     if set(filed) != look.expected:
-        for name, answers in _asked(asked, look).items():
+        for name, answers in _ask_or_none(asked, look).items():
             for size, answer in answers.items():
                 records.add_answer(asked.cells[size], name, answer)
                 filed[name, size] = answer
     asked.earlier.update(filed)
 
 
-def _asked(asked: Asked, look: Look) -> Answers:
-    """What a look gives; no rates where it refuses the network, as what needs single samples may."""
+def _ask_or_none(asked: Asked, look: Look) -> Answers:
+    """Return the answers of a measurement; without rates if it raises, as single samples may for a network."""
     try:
         return look.ask(asked)
     except ValueError as error:
@@ -627,8 +632,8 @@ def _asked(asked: Asked, look: Look) -> Answers:
         return {name: {size: Answer(None, 0.0) for size in look.sizes} for name in look.names}
 
 
-def _follow(asked: Asked, cell: Cell, records: Records) -> None:
-    """Runs at the rates that rules give, at the nearest place of the grid."""
+def _run_answers(asked: Asked, cell: Cell, records: Records) -> None:
+    """Run at the nearest places of the grid to the rates of the rules."""
     measured, size = records.cells[cell], cell.batch_size
     wanted = {
         min(max(place(answer.rate), _LOWEST), _HIGHEST)
@@ -646,7 +651,7 @@ def _name(cell: Cell) -> str:
     return f"{cell.network}, {cell.state}, {cell.optimiser}, seed {cell.seed}, B = {cell.batch_size}"
 
 
-def _told(cell: Cell, measured: Measured) -> str:
+def _describe(cell: Cell, measured: Measured) -> str:
     last = edge(measured.tried)
     trains = "nothing trains" if last is None else f"trains up to {rate(last):.3g}"
     return f"{_name(cell)}: best {rate(best(measured.tried)):.3g}, {trains}, {len(measured.tried)} rates"

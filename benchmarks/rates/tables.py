@@ -1,4 +1,4 @@
-"""Tables of a half: what the cells have shown, and how far each rule is from the best rate and from the edge."""
+"""Tables of a half: results of the cells, and the distance of each rule from the best rate and from the edge."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from benchmarks.timing import table
 
 _HEAD = ("cells", "within 1.5x", "within 2x", "worst", "above the edge", "regret <= .1", "runs a size")
 _GOOD = 0.1
-"""Of what training gains: so much may be lost."""
+"""Share of the gain of training that a good rate may lose."""
 
 
 class Judged(NamedTuple):
-    """A rule's answer in a cell in which something trains.
+    """Answer of a rule in a cell in which some rate trains.
 
     Attributes
     ----------
     cell, rule
-        Which.
+        Cell and rule.
     ratio
-        The rate over the best one, or of a rule for the edge over the largest that trains; None without an answer.
+        Rate over the best rate; None without an answer.
     edge_ratio
-        The rate over the largest that trains.
+        Rate over the largest rate that trains; None without an answer.
     above
         Whether the run at the rate does not train, and the rate is larger than the best.
     regret
-        Loss that it costs, relative to what training gains over the better of start and constant.
+        Loss above the best, relative to the gain of training over the better of start and constant output.
     cost
-        In runs.
+        Cost in runs.
     """
 
     cell: Cell
@@ -46,36 +46,36 @@ class Judged(NamedTuple):
 
 
 def judged(files: Iterable[Records]) -> list[Judged]:
-    """All answers in cells in which something trains."""
+    """Return all answers in cells in which some rate trains."""
     return [
-        _judged(records, cell, rule, answer)
+        _judge_answer(records, cell, rule, answer)
         for records in files
         for (cell, rule), answer in records.answers.items()
         if cell in records.cells and edge(records.cells[cell].tried) is not None
     ]
 
 
-def _judged(records: Records, cell: Cell, rule: str, answer: Answer) -> Judged:
+def _judge_answer(records: Records, cell: Cell, rule: str, answer: Answer) -> Judged:
     measured = records.cells[cell]
     last = edge(measured.tried)
     if answer.rate is None or last is None:
         return Judged(cell, rule, None, None, False, math.inf, answer.cost)
-    least, seen = best(measured.tried), records.outcome(cell, _within(records, cell, answer.rate))
-    if seen is None:  # rules for the edge are not followed
+    least, seen = best(measured.tried), records.outcome(cell, _nearest_run(records, cell, answer.rate))
+    if seen is None:  # rates of rules for the edge are not run
         regret, above = math.inf, False
     else:
         regret, above = regretted(measured, seen.loss), not seen.trains and answer.rate > rate(least)
     return Judged(cell, rule, answer.rate / rate(least), answer.rate / rate(last), above, regret, answer.cost)
 
 
-def _within(records: Records, cell: Cell, wanted: float) -> int:
-    """The place of a rate, or the outermost one that was run for rules."""
+def _nearest_run(records: Records, cell: Cell, wanted: float) -> int:
+    """Return the place of a rate, or the outermost place that was run."""
     run = [k for at, k in records.runs if at == cell] + list(records.cells[cell].tried)
     return min(max(place(wanted), min(run)), max(run))
 
 
 def regretted(measured: Measured, loss: float) -> float:
-    """Loss beyond the best of the grid, in what that gains; below 0 where a rule's run found a better one."""
+    """Return the loss above the best of the grid, over the gain of the best; negative if a rule's run is better."""
     least = measured.tried[best(measured.tried)].loss
     return (loss - least) / (measured.reference - least)
 
@@ -84,35 +84,35 @@ def regretted(measured: Measured, loss: float) -> float:
 
 
 def tables(files: Sequence[Records], known: Mapping[tuple[str, str], float] | None = None) -> str:
-    """As Markdown: the cells, the rules of each optimiser and state, the edge, and rules times a constant.
+    """Return the tables as Markdown: cells, rules of each optimiser and state, the edge, and rules times a constant.
 
     Parameters
     ----------
     files
-        Of a half.
+        Records of a half.
     known
-        Constants of rules from the design half; those of these files themselves if None.
+        Constants of rules from the design half; from these files if None.
     """
-    rows, parts = judged(files), [_cells(files)]
-    groups = _grouped(rows, lambda row: f"{row.cell.optimiser}, {row.cell.state}")
+    rows, parts = judged(files), [_cells_table(files)]
+    groups = _group_by(rows, lambda row: f"{row.cell.optimiser}, {row.cell.state}")
     for title, of in groups.items():
-        parts.append(_rules(title, _HEAD, [row for row in of if row.rule not in EDGES], _row))
+        parts.append(_rules_table(title, _HEAD, [row for row in of if row.rule not in EDGES], _rule_row))
     head = ("rates given", "best over walk, .1", ".5", ".9", "edge over largest that trains, .1", ".5", ".9")
     parts.append(_table("walk", head, {title: _interval_row(of) for title, of in groups.items()}))
     plain = [row for row in rows if row.cell.optimiser == "sgd"]
-    parts.append(_rules("largest rate that trains, sgd", _HEAD[:4], plain, _edge_row))
-    parts.append(_levelled(rows, constants(rows) if known is None else known))
+    parts.append(_rules_table("largest rate that trains, sgd", _HEAD[:4], plain, _edge_row))
+    parts.append(_constants_table(rows, constants(rows) if known is None else known))
     return "\n".join(parts)
 
 
-def _grouped(rows: Iterable[Any], of: Callable[[Any], str]) -> dict[str, list[Any]]:
+def _group_by(rows: Iterable[Any], of: Callable[[Any], str]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for row in rows:
         found.setdefault(of(row), []).append(row)
     return found
 
 
-def _cells(files: Sequence[Records]) -> str:
+def _cells_table(files: Sequence[Records]) -> str:
     cells = {cell: measured for records in files for cell, measured in records.cells.items()}
     head = (
         "cells",
@@ -122,7 +122,7 @@ def _cells(files: Sequence[Records]) -> str:
         "edge / best",
         "two seeds within 1.5x",
     )
-    kinds = _grouped(cells, lambda cell: f"{cell.optimiser}, {cell.state}, B = {cell.batch_size}")
+    kinds = _group_by(cells, lambda cell: f"{cell.optimiser}, {cell.state}, B = {cell.batch_size}")
     return _table(
         "cells of", head, {kind: _cell_row({c: cells[c] for c in of}) for kind, of in kinds.items()}
     )
@@ -142,20 +142,20 @@ def _cell_row(cells: Mapping[Cell, Measured]) -> list[str]:
 
 
 def _seed_gaps(cells: Mapping[Cell, Measured]) -> Iterator[int]:
-    """Places between the bests of two seeds; one place is a factor of 1.41, two are 2."""
+    """Yield the places between the best rates of two seeds; one place is a factor of 1.41."""
     for one, its in cells.items():
         for other, others in cells.items():
             if one < other and other._replace(seed=one.seed) == one:
                 yield best(its.tried) - best(others.tried)
 
 
-def _rules(
+def _rules_table(
     title: str, head: Sequence[str], rows: Sequence[Judged], cells: Callable[[list[Judged]], list[str]]
 ) -> str:
     return _table(title, head, {rule: cells(of) for rule, of in _by_rule(rows)})
 
 
-def _row(rows: Sequence[Judged]) -> list[str]:
+def _rule_row(rows: Sequence[Judged]) -> list[str]:
     return [
         str(len(rows)),
         *_factors([row.ratio for row in rows]),
@@ -166,12 +166,12 @@ def _row(rows: Sequence[Judged]) -> list[str]:
 
 
 def _edge_row(rows: Sequence[Judged]) -> list[str]:
-    """Of plain descent at both states: who tells the largest rate that trains."""
+    """Return the row of a rule for the largest rate that trains, for gradient descent at both states."""
     return [str(len(rows)), *_factors([row.edge_ratio for row in rows])]
 
 
 def _interval_row(rows: Sequence[Judged]) -> list[str]:
-    """What the walk's rates are to be multiplied by: what `verify.practice.plan.uncertainty` holds."""
+    """Return the quantiles of factors on searched rates, for `verify.practice.plan.uncertainty`."""
     best_over = [1 / row.ratio for row in rows if row.rule == "walk" and row.ratio]
     edges = [1 / row.edge_ratio for row in rows if row.rule == "walk, largest that trains" and row.edge_ratio]
     return [str(len(best_over)), *_quantiles(best_over), *_quantiles(edges)]
@@ -182,7 +182,7 @@ def _quantiles(values: Sequence[float]) -> list[str]:
 
 
 def constants(rows: Sequence[Judged]) -> dict[tuple[str, str], float]:
-    """What each rule is to be multiplied by, by optimiser: the median of best over rule."""
+    """Return the factor for each rule, by optimiser: the median of best rate over the rule's rate."""
     found: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         if row.ratio is not None:
@@ -190,10 +190,10 @@ def constants(rows: Sequence[Judged]) -> dict[tuple[str, str], float]:
     return {key: float(1 / np.median(ratios)) for key, ratios in found.items()}
 
 
-def _levelled(rows: Sequence[Judged], known: Mapping[tuple[str, str], float]) -> str:
-    """Rules times a constant: how much of the error is the level, and how much the shape."""
+def _constants_table(rows: Sequence[Judged], known: Mapping[tuple[str, str], float]) -> str:
+    """Return the table of rules times a constant, which separates errors of level and of shape."""
     lines: dict[str, list[str]] = {}
-    for optimiser, of_it in _grouped(rows, lambda row: row.cell.optimiser).items():
+    for optimiser, of_it in _group_by(rows, lambda row: row.cell.optimiser).items():
         for rule, of in _by_rule(of_it):
             if rule not in EDGES and (optimiser, rule) in known:
                 factor = known[optimiser, rule]
@@ -210,7 +210,7 @@ def _by_rule(rows: Sequence[Judged]) -> Iterator[tuple[str, list[Judged]]]:
 
 
 def _factors(ratios: Sequence[float | None]) -> list[str]:
-    """Shares within 1.5 and 2, and the worst factor; no answer is a miss."""
+    """Return the shares within 1.5 and 2, and the worst factor; no answer is a miss."""
     off = [math.inf if ratio is None else max(ratio, 1 / ratio) for ratio in ratios]
     given = [value for value in off if math.isfinite(value)]
     missing = f", none in {len(off) - len(given)}" if len(given) < len(off) else ""

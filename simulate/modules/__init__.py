@@ -1,4 +1,4 @@
-"""Curvature of any `nn.Module`, by the sites at which its parameters act: frames, single samples, kernels of logits."""
+"""Curvature of any `nn.Module` from the layer calls in which its parameters act: frames, single samples, kernels."""
 
 from simulate._later import submodules
 

@@ -1,4 +1,4 @@
-"""Multi-head attention by its projections as layers of their own, which torch's module hides in one function.
+"""Multi-head attention with its projections as separate layers, which torch's module hides in one function.
 
 | symbol | shape | meaning |
 |---|---|---|
@@ -18,15 +18,15 @@ from torch import Tensor, nn
 from simulate.objectives.soundness import hooked
 
 Attention = Callable[..., tuple[Tensor, Tensor | None]]
-"""What takes the place of the forward pass of a `torch.nn.MultiheadAttention`."""
+"""Replacement for the forward pass of a `torch.nn.MultiheadAttention`."""
 
 
 def is_plain(layer: nn.Module) -> bool:
-    """Whether all that the parameters of an attention do is a packed projection of inputs and one of outputs.
+    """Whether the parameters of an attention only make one packed projection of inputs and one of outputs.
 
-    Not so with keys or values of another size than queries, which have matrices of their own and a common bias, with
-    keys and values that are parameters, with weights that are computed, with dropout that is at work, or where a hook
-    waits for the projection of outputs, which torch never calls as a module.
+    False if keys or values have another size than queries (separate matrices and a common bias), if keys and values
+    are parameters, if weights are computed, if dropout is active, or if a hook waits for the projection of outputs,
+    which torch never calls as a module.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def is_plain(layer: nn.Module) -> bool:
 
 
 def projection(layer: nn.MultiheadAttention) -> nn.Linear:
-    """A linear layer for the packed projection of inputs, without numbers: `attention` will `lend` it those."""
+    """Return a linear layer for the packed projection of inputs, on the meta device; `lend` gives it its numbers."""
     return nn.Linear(layer.embed_dim, 3 * layer.embed_dim, bias=layer.in_proj_bias is not None, device="meta")
 
 
@@ -56,11 +56,11 @@ def lend(layer: nn.MultiheadAttention, packed: nn.Linear) -> None:
 
 
 def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
-    """The forward pass of an attention that `is_plain`, by calls of a `projection` and of its own of the outputs.
+    """Return a forward pass for an attention that `is_plain`, from a `projection` of inputs and its own of outputs.
 
-    Both have the samples along the first axis, (N, positions, size), however the attention itself has them. An input
-    that is all of query, key and value is projected once; one that is some of them has all three of its projections,
-    and the others are left.
+    Both projections have the samples along the first axis, (N, positions, size), however the attention itself has
+    them. One tensor that is query, key and value is projected once. A tensor that is only some of them is projected
+    to all three, and the unused parts are dropped.
 
     References
     ----------
@@ -92,10 +92,10 @@ def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
         scores = q @ k.mT / math.sqrt(layer.head_dim)
         if attn_mask is not None:  # of pairs of positions, (L, S), or (N heads, L, S)
             mask = attn_mask if attn_mask.ndim == 2 else attn_mask.view(scores.shape)
-            scores = scores + _added(mask, scores)
+            scores = scores + _additive_mask(mask, scores)
         if key_padding_mask is not None:  # of positions of keys, (N, S)
-            scores = scores + _added(key_padding_mask.reshape(len(scores), 1, 1, -1), scores)
-        weights = scores.softmax(-1) if need_weights else _shares(scores)
+            scores = scores + _additive_mask(key_padding_mask.reshape(len(scores), 1, 1, -1), scores)
+        weights = scores.softmax(-1) if need_weights else _masked_softmax(scores)
         output = layer.out_proj((weights @ v).transpose(1, 2).flatten(2))
         weights = weights.mean(1) if average_attn_weights else weights
         if not batched:
@@ -107,8 +107,8 @@ def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
     return forward
 
 
-def _shares(scores: Tensor) -> Tensor:
-    """The softmax, and zeros where all is hidden, as torch has it where no weights are asked for."""
+def _masked_softmax(scores: Tensor) -> Tensor:
+    """Softmax with zeros in rows where every position is masked, as torch computes it without `need_weights`."""
     hidden = (scores == -math.inf).all(-1, keepdim=True)
     return scores.masked_fill(hidden, 0.0).softmax(-1).masked_fill(hidden, 0.0)
 
@@ -119,8 +119,8 @@ def _samples_first(layer: nn.MultiheadAttention, x: Tensor) -> Tensor:
     return x if layer.batch_first else x.transpose(0, 1)
 
 
-def _added(mask: Tensor, scores: Tensor) -> Tensor:
-    """What is added to the scores: a mask of truth values hides where it is true."""
+def _additive_mask(mask: Tensor, scores: Tensor) -> Tensor:
+    """Return a mask as numbers to be added to the scores; a boolean mask hides positions where it is true."""
     if mask.dtype != torch.bool:
         return mask.to(scores)
     return torch.zeros_like(mask, dtype=scores.dtype).masked_fill(mask, -math.inf)

@@ -1,9 +1,9 @@
-r"""Diagonals of the curvature: exact, by the sites at which parameters act, and estimated from products alone.
+r"""Diagonals of the curvature: exact, from the layer calls in which parameters act, or estimated from products alone.
 
-With B_i the root of the curvature of one sample (`simulate.modules.sample_parts`), the diagonal of G is a sum over the
-samples and the rows of B_i of their squares; where a layer multiplies one input of a sample by weights that is a
-product of squares, and no gradient is written out. That of H needs second derivatives by the outputs of a layer, which
-are far fewer than its weights: with s = W x the output, d2L/dW_op2 is the sum over samples of x_p^2 d2L/ds_o2.
+With B_i the root of the curvature of one sample (`simulate.modules.sample_parts`), the diagonal of G sums the squared
+rows of B_i over the samples. A layer that multiplies one input of a sample by weights has products of squares there, so
+no gradient is written out. The diagonal of H needs second derivatives by the outputs of a layer, which are far fewer
+than its weights: with s = W x the output, d2L/dW_op2 is the sum over samples of x_p^2 d2L/ds_o2.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from simulate.results import Axes
 
 _BLOCK = 16
-"""Vectors of one block of products."""
+"""Number of vectors in one block of products."""
 
-_DRAWN = 1000
-"""Most entries of a diagonal in a picture."""
+_MOST_PLOTTED = 1000
+"""Largest number of entries of a diagonal that a plot shows."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +57,7 @@ class DiagonalEstimate(Result):
 
     def _draw(self, axes: Axes) -> None:
         order = self.value.argsort(descending=True).cpu()
-        order = order[np.unique(np.linspace(0, len(order) - 1, _DRAWN).round().astype(int))]
+        order = order[np.unique(np.linspace(0, len(order) - 1, _MOST_PLOTTED).round().astype(int))]
         value, error = (part.cpu()[order].numpy() for part in (self.value, self.standard_error))
         ranks = np.linspace(1, len(self.value), len(value))
         axes.fill_between(ranks, value - error, value + error, alpha=0.3, lw=0, label="standard error")
@@ -67,19 +67,19 @@ class DiagonalEstimate(Result):
 
 
 def estimated_diagonal(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = 100) -> DiagonalEstimate:
-    """Diagonal of any symmetric matrix from random signs z: the mean of z * (A z), without bias.
+    """Estimate the diagonal of any symmetric matrix from random signs z: the mean of z * (A z), without bias.
 
-    The variance of entry i is the sum of the squares of the other entries in its row, over the number of probes: exact
-    for a diagonal matrix, and of little use where a row is much longer than its diagonal entry; then use an exact one.
+    The variance of entry i is the sum of the squares of the other entries in its row, over the number of probes. The
+    estimate is exact for a diagonal matrix. If a row is much longer than its diagonal entry, use an exact diagonal.
 
     Parameters
     ----------
     matrix
         Dense, or an operator.
     seed
-        Of the probes: an integer, or a numpy generator.
+        Seed of the random probe vectors: an integer, or a numpy generator.
     probes
-        At least 2; one product with each.
+        Number of probe vectors, at least 2; each takes one product.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def estimated_diagonal(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int
 
 
 def diagonal_by_rows(matrix: AnyMatrix, rows: Sequence[int] | Tensor | None = None) -> Tensor:
-    """Some entries of the diagonal, all if none are named, at one product each.
+    """Return the diagonal entries in `rows` (all if None), at one product each.
 
     Examples
     --------
@@ -134,11 +134,11 @@ def diagonal_by_rows(matrix: AnyMatrix, rows: Sequence[int] | Tensor | None = No
 
 
 def gauss_newton_diagonal(objective: Objective) -> Tensor:
-    """Diagonal of the Gauss-Newton matrix, exact, (dim,).
+    """Return the exact diagonal of the Gauss-Newton matrix, (dim,).
 
-    For m outputs of a sample one forward pass and m backward passes without gradients by the weights; where the
-    parameters act elsewhere than in affine layers, or the samples of a batch see each other, m passes for every single
-    sample; where the loss couples them, `dim` products.
+    For m outputs of a sample it takes one forward pass and m backward passes without gradients by the weights. If
+    parameters act elsewhere than in affine layers, or samples of a batch see each other, it takes m passes for every
+    single sample. If the loss couples the samples, it takes `dim` products.
 
     Raises
     ------
@@ -180,25 +180,25 @@ def _add_squares(total: Tensor, objective: Objective, part: SamplePart) -> None:
 
 
 def hessian_diagonal(objective: Objective, *, most: int = 10_000) -> Tensor:
-    """Diagonal of the Hessian, exact, (dim,).
+    """Return the exact diagonal of the Hessian, (dim,).
 
-    First each parameter tensor is asked, by one product with the H-term, whether the outputs are linear in it but for
-    kinks: its part is then that of the Gauss-Newton matrix. Of the others the cheaper of two ways is taken: a
-    derivative of the gradient by every output that the layer has for one sample, for all samples at once, or a product
-    with H for every entry.
+    First one product with the H-term per parameter tensor tests whether the outputs are piecewise linear in it; its
+    part of the diagonal is then the same as for the Gauss-Newton matrix. The other tensors take the cheaper of two
+    ways: one derivative of the gradient per output of the layer for one sample (all samples at once), or one product
+    with H per entry.
 
-    | network | products with a pass through all data, beside those of G |
+    | network | passes through all data, in addition to those of G |
     |---|---|
     | piecewise linear, such as ReLU | one for every tensor |
     | LeNet-300-100 with tanh, of 266,610 parameters | 400, and one for every tensor |
-    | whose parameters act elsewhere, smooth | one for every entry |
+    | smooth, with parameters outside of affine layers | one for every entry |
 
     Parameters
     ----------
     objective
         Loss of a model on data.
     most
-        Products that it may take, beside the ones that ask; a diagonal that needs more is refused, with their number.
+        Largest number of products, not counting the test; a diagonal that needs more raises, with their number.
 
     Raises
     ------
@@ -216,11 +216,11 @@ def hessian_diagonal(objective: Objective, *, most: int = 10_000) -> Tensor:
     most, places = _checks.natural("most", most), objective.blocks()
     numbers = {name: i for i, name in enumerate(places)}
     curved = {numbers[name]: places[name] for name in curved_tensors(objective)}
-    units = _units(objective, curved) if curved else {}
-    rows = _rows(curved, units, most)
-    by_units = _by_units(objective, {place for layer in units for place in layer}) if units else {}
+    units = _layers_by_output(objective, curved) if curved else {}
+    rows = _blocks_by_product(curved, units, most)
+    by_units = _diagonal_by_outputs(objective, {place for layer in units for place in layer}) if units else {}
     if by_units is None:
-        by_units, rows = {}, _rows(curved, {}, most)
+        by_units, rows = {}, _blocks_by_product(curved, {}, most)
     found = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device)
     if len(curved) < len(places):
         found = gauss_newton_diagonal(objective)
@@ -232,8 +232,10 @@ def hessian_diagonal(objective: Objective, *, most: int = 10_000) -> Tensor:
     return finite_derivatives(found)
 
 
-def _rows(curved: Mapping[int, slice], units: Mapping[tuple[int, ...], int], most: int) -> list[slice]:
-    """Entries that are had by a product each; too many products are refused."""
+def _blocks_by_product(
+    curved: Mapping[int, slice], units: Mapping[tuple[int, ...], int], most: int
+) -> list[slice]:
+    """Return the blocks whose entries take one product each; raise if more than `most` products are needed."""
     rows = [block for place, block in curved.items() if not any(place in layer for layer in units)]
     needed = sum(units.values()) + sum(block.stop - block.start for block in rows)
     if needed > most:
@@ -242,8 +244,8 @@ def _rows(curved: Mapping[int, slice], units: Mapping[tuple[int, ...], int], mos
     return rows
 
 
-def _units(objective: Objective, curved: Mapping[int, slice]) -> Mapping[tuple[int, ...], int]:
-    """Layers with fewer outputs for a sample than entries that are wanted: the wanted places, and how many outputs."""
+def _layers_by_output(objective: Objective, curved: Mapping[int, slice]) -> Mapping[tuple[int, ...], int]:
+    """Return the layers with fewer outputs per sample than curved entries: their curved places and output counts."""
     if objective.training or not (objective.separable and sites.by_sample(objective)):
         return {}
     with objective.measured(), torch.enable_grad():
@@ -263,10 +265,10 @@ def _units(objective: Objective, curved: Mapping[int, slice]) -> Mapping[tuple[i
     return units
 
 
-def _by_units(objective: Objective, wanted: Set[int]) -> Mapping[int, Tensor] | None:
-    """Parts of the diagonal that belong to these places, by second derivatives by the outputs of their layers.
+def _diagonal_by_outputs(objective: Objective, wanted: Set[int]) -> Mapping[int, Tensor] | None:
+    """Return the diagonal at these places from second derivatives by the outputs of their layers.
 
-    Nothing where parameters act elsewhere with some of the samples.
+    None if parameters act elsewhere for some of the samples.
     """
     leaves, elsewhere = objective.leaves(), False
     total = {place: torch.zeros_like(leaves[place]).flatten() for place in sorted(wanted)}
@@ -282,14 +284,14 @@ def _by_units(objective: Objective, wanted: Set[int]) -> Mapping[int, Tensor] | 
             for site, steep in zip(found, slope, strict=True):
                 names = {name: place for name, place in site.places.items() if place in wanted}
                 if names:
-                    for name, values in _of_site(site, names, steep, samples_of(batch.targets)).items():
+                    for name, values in _site_diagonal(site, names, steep, samples_of(batch.targets)).items():
                         total[names[name]] += values
     if objective.ranks.any(elsewhere):
         return None
     return {place: objective.ranks.total(values) for place, values in total.items()}
 
 
-def _of_site(site: Site, names: Iterable[str], slope: Tensor, samples: int) -> Mapping[str, Tensor]:
+def _site_diagonal(site: Site, names: Iterable[str], slope: Tensor, samples: int) -> Mapping[str, Tensor]:
     layer, count = site.layer, site.nudge.numel() // samples
 
     def unit(j: int) -> Tensor:

@@ -1,10 +1,10 @@
 r"""Inner products of the gradients of all outputs at all samples: J J', the empirical neural tangent kernel.
 
 Where the parameters act at sites (`simulate.modules.sites`) the kernel is a sum over the parameters, and a layer that
-acts once for each sample has the product of the inner products of its inputs with those of the derivatives by its
-outputs, no gradient by its weights. Elsewhere gradients are taken output by output and held a block at a time.
+acts once for each sample adds the inner products of its inputs times those of the derivatives by its outputs, without
+a gradient by its weights. Otherwise gradients are taken output by output and held a block at a time.
 
-Its eigenvalues that are not zero are those of J'J: of N times the Fisher information of outputs of unit variance.
+Its non-zero eigenvalues are those of J'J, which is N times the Fisher information of outputs of unit variance.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from simulate.objectives.derivatives import slopes
 from simulate.objectives.soundness import mean_output
 
 _SHARE = 4
-"""One part in so many of the free memory that gradients may take."""
+"""Gradients may take the free memory divided by this."""
 
 
 def empirical_kernel(model: Any, inputs: Any, *, parameters: Any = None, traced: bool = False) -> Tensor:
-    """Inner products of the gradients by all parameters: (N, m, N, m) for m outputs of each of N samples.
+    """Return the empirical neural tangent kernel: inner products (N, m, N, m) of the gradients of all m outputs.
 
-    For N samples with m outputs one forward pass and m backward passes without gradients by the weights; where the
-    parameters act elsewhere than in affine layers, N m passes of one sample, and again for every block of gradients
-    that memory holds. In evaluation mode; a sample that sees others has its gradients beside them.
+    N samples with m outputs take one forward pass and m backward passes without gradients by the weights. If
+    parameters act elsewhere than in affine layers, they take N m passes of one sample, repeated for every block of
+    gradients that memory holds. The model is in evaluation mode; a sample that sees others is evaluated with them.
 
     Parameters
     ----------
     model
         A module, or a function of a sequence of parameters and of inputs.
     inputs
-        Of N samples: a tensor, or a tuple or a mapping of tensors.
+        N samples: a tensor, or a tuple or a mapping of tensors.
     parameters
-        As of an `Objective`: all that require a gradient if None.
+        As in `Objective`: all that require a gradient if None.
     traced
-        Whether the outputs are summed over: (N, N), the trace over them.
+        Whether to return the trace over the outputs, (N, N).
 
     Raises
     ------
@@ -70,13 +70,13 @@ def empirical_kernel(model: Any, inputs: Any, *, parameters: Any = None, traced:
 
 
 def outputs_alone(model: Any, inputs: Any, parameters: Any = None) -> Objective:
-    """A model without a loss, on inputs as one batch."""
+    """Return an objective of a model on inputs as one batch, for its outputs alone: it has no loss of interest."""
     samples = rows(placed(inputs, torch.zeros(())))
     return Objective(model, (inputs, torch.zeros(samples)), mean_output, parameters=parameters)
 
 
 def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
-    """`empirical_kernel` of an objective with one batch, whatever its loss."""
+    """Return the `empirical_kernel` of an objective with one batch, whatever its loss."""
     covered = sites.by_sample(objective)
     alone = covered or objective.apart
     with objective.measured(), torch.enable_grad():
@@ -94,14 +94,14 @@ def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
         needed = 3 * like.element_size() * order**2
         _memory.require_free("inputs", needed, what, device=like.device, advice="use fewer samples")
         total = like.new_zeros(order, order)
-        if not (covered and _by_sites(total, objective, batch, count, traced)):
-            _by_rows(total, objective, batch, count, traced, alone)
+        if not (covered and _add_by_sites(total, objective, batch, count, traced)):
+            _add_by_gradients(total, objective, batch, count, traced, alone)
     finite_derivatives(total)
     return total if traced else total.view(samples, count, samples, count)
 
 
-def _by_sites(total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool) -> bool:
-    """Add the parts of all parameters, unless some of them act elsewhere with these samples."""
+def _add_by_sites(total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool) -> bool:
+    """Add the parts of all parameters; return False if some act outside of the sites for these samples."""
     samples = rows(batch.targets)
     try:
         outputs, found = sites.visited(objective, objective.leaves(), batch)
@@ -117,7 +117,7 @@ def _by_sites(total: Tensor, objective: Objective, batch: Batch, count: int, tra
     steep = zip(*(slopes(outputs, nudges, unit.expand_as(outputs)) for unit in units), strict=True)
     cotangents = [(site, torch.stack(each)) for site, each in zip(found, steep, strict=True)]
     for uses in site_gradients.uses_of(cotangents).values():
-        if _once(uses, samples):
+        if _acts_once(uses, samples):
             _add_products(total, uses[0], samples, traced)
             continue
         for gradients in site_gradients.column_blocks(uses, samples):
@@ -126,8 +126,8 @@ def _by_sites(total: Tensor, objective: Objective, batch: Batch, count: int, tra
     return True
 
 
-def _once(uses: list[Use], samples: int) -> bool:
-    """Whether a matrix of weights multiplies one input of every sample."""
+def _acts_once(uses: list[Use], samples: int) -> bool:
+    """Whether a matrix of weights multiplies exactly one input of every sample."""
     site, name, _ = uses[0]
     linear = isinstance(site.layer, nn.Linear) and site.inputs.ndim == 2
     # positions may be folded into the rows: several of them for each sample
@@ -135,7 +135,7 @@ def _once(uses: list[Use], samples: int) -> bool:
 
 
 def _add_products(total: Tensor, use: Use, samples: int, traced: bool) -> None:
-    """Inner products of inputs times those of the derivatives by the outputs of the layer."""
+    """Add inner products of inputs times inner products of the derivatives by the outputs of the layer."""
     site, _, steep = use
     signal = site.inputs.detach()
     overlaps, count = signal @ signal.mT, len(steep)
@@ -148,10 +148,10 @@ def _add_products(total: Tensor, use: Use, samples: int, traced: bool) -> None:
         total.add_(products.mul_(overlaps[:, None, :, None]).view_as(total))
 
 
-def _by_rows(
+def _add_by_gradients(
     total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool, alone: bool
 ) -> None:
-    """From gradients of single outputs, blocks of samples beside each other."""
+    """Add inner products of gradients of single outputs, for pairs of blocks of samples."""
     samples, size = rows(batch.targets), torch.finfo(objective.dtype).bits // 8
     one = count * objective.dim * size
     what, advice = "the gradients of all outputs of one sample", "use fewer parameters"
@@ -160,19 +160,21 @@ def _by_rows(
     most = samples if samples * one <= free else max(1, int(free // (2 * one)))
     step = 1 if traced else count
     for first in cuts(samples, most):
-        upper = _gradients(objective, batch, first, traced, alone)
+        upper = _output_gradients(objective, batch, first, traced, alone)
         for second in cuts(first.stop, most):
             lower = (
-                upper if second.start == first.start else _gradients(objective, batch, second, traced, alone)
+                upper
+                if second.start == first.start
+                else _output_gradients(objective, batch, second, traced, alone)
             )
             part = upper @ lower.mT
-            at, beside = (slice(p.start * step, p.stop * step) for p in (first, second))
-            total[at, beside] = part
-            total[beside, at] = part.mT
+            at, across = (slice(p.start * step, p.stop * step) for p in (first, second))
+            total[at, across] = part
+            total[across, at] = part.mT
 
 
-def _gradients(objective: Objective, batch: Batch, some: slice, traced: bool, alone: bool) -> Tensor:
-    """Of the outputs of one sample after the other, alone where it has the same outputs alone."""
+def _output_gradients(objective: Objective, batch: Batch, some: slice, traced: bool, alone: bool) -> Tensor:
+    """Return the gradients of all outputs of some samples, each evaluated alone if that gives the same outputs."""
     leaves, each = objective.leaves(), list[Tensor]()
     whole = None if alone else objective.outputs(leaves, batch.inputs)
     for n in range(some.start, some.stop):

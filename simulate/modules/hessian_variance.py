@@ -1,10 +1,10 @@
-r"""How the curvature of single samples varies about its mean, for any model and without a matrix.
+r"""Variance of the curvature of single samples about its mean, for any model and without a matrix.
 
 H_i is the second derivative of what sample i adds to the loss, divided by the `share` of a sample, so that
 share * sum H_i = H: the mean of the H_i is H for a plain mean over samples. A sample is a row of the targets; an
-ignored one has H_i = 0. What a sample adds is meant in the loss of all data: where that divides by weights of its own,
-the H_i are right, but batches divide by other weights, and their Hessians are not the means of the H_i
-(`objectives.Objective.separable` tells). With z_i its outputs, s_i and A_i first and second derivative of its loss in
+ignored one has H_i = 0. What a sample adds refers to the loss of all data. If that loss divides by weights of its own,
+the H_i are right, but batches divide by other weights, so their Hessians are not the means of the H_i (see
+`objectives.Objective.separable`). With z_i its outputs, s_i and A_i first and second derivative of its loss in
 them,
 
 | matrix | w' H_i v |
@@ -57,16 +57,16 @@ Matrix = Literal["hessian", "gauss_newton"]
 Floats = NDArray[np.float64]
 
 Pairs = Sequence[tuple[Sequence[Tensor], Tensor]]
-"""Some vectors w, and the v that they are asked with."""
+"""Vectors w, and the vector v, of the forms w' H_i v."""
 
 _MATRICES = ("hessian", "gauss_newton")
 
 _HELD = 1 << 28
-"""Bytes of probes, and of their products with the matrix of all samples, that are held at once."""
+"""Most bytes of probes, and of their products with the matrix of all samples, held at once."""
 
 
 def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hessian") -> Floats:
-    """Curvature of every sample along each of some vectors, exact.
+    """Return v' H_i v, the exact curvature of every sample along each of some vectors.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hes
 
 
 def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matrix = "hessian") -> Floats:
-    """Entries w_k' H_i v of the curvature of every sample, exact.
+    """Return the exact entries w_k' H_i v of the curvature of every sample.
 
     Parameters
     ----------
@@ -136,25 +136,26 @@ def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matri
 def total_variance(
     objective: Objective, seed: _checks.Seed = 0, *, probes: int = 30, matrix: Matrix = "hessian"
 ) -> Estimate:
-    """Sum of |H_i - mean|_F^2 over the samples divided by N - 1, from random signs, without bias.
+    """Estimate the sum of |H_i - mean|_F^2 over the samples divided by N - 1, from random signs, without bias.
 
-    It is the variance of one element summed over all of them. The mean over B of the N samples, drawn without
-    replacement, has (1/B - 1/N) times as much; the Hessian of their loss, if it is a mean over positions too, has that
-    times the square of `objective.share` N. Where `sites.covers` the model, and where its logits are taken by chunks of
-    positions, a probe v gives |(H_i - mean) v|^2; else two probes give (w' (H_i - mean) v)^2, whose error is larger.
+    It is the variance of one element, summed over all elements. The mean over B of the N samples, drawn without
+    replacement, has (1/B - 1/N) times this variance. The Hessian of their loss, if it is a mean over positions too, has
+    that times the square of `objective.share` N. If `sites.covers` the model, or if its logits are taken by chunks of
+    positions, a probe v gives |(H_i - mean) v|^2. Otherwise two probes give (w' (H_i - mean) v)^2, whose error is
+    larger.
 
     Parameters
     ----------
     objective, matrix
         As for `quadratic_forms`.
     seed
-        Of the probes: an integer, or a numpy generator.
+        Seed of the random probe vectors: an integer, or a numpy generator.
     probes
-        At least 2.
+        Number of probe vectors, at least 2.
 
     Returns
     -------
-    Mean over the probes and its standard error: that of the probes alone, the samples are as they are.
+    Mean over the probes and its standard error, which is of the probes alone: the samples count as fixed.
 
     Raises
     ------
@@ -186,9 +187,9 @@ def total_variance(
 
 
 def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessian") -> float:
-    """Sum of |(H_i - mean) v|^2 over the samples divided by N - 1, exact.
+    """Return the sum of |(H_i - mean) v|^2 over the samples divided by N - 1, exact.
 
-    Where the sites do not cover the model it takes some passes for every single sample.
+    If the sites do not cover the model it takes some passes for every single sample.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ def _vector(name: str, objective: Objective, value: Any) -> Tensor:
 def _columns(name: str, objective: Objective, value: Any) -> Tensor:
     columns = parameter_columns(objective, name, value)
     if not bool(columns.isfinite().all()):
-        raise ValueError(f"{name} must be finite, got others")
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
     return columns
 
 
@@ -235,7 +236,7 @@ def _signs(objective: Objective, rng: np.random.Generator) -> Tensor:
     return _vector("probes", objective, random_signs(rng, objective.dim))
 
 
-def _full(matrix: Any) -> bool:
+def _is_hessian(matrix: Any) -> bool:
     if matrix not in _MATRICES:
         raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
     return matrix == "hessian"
@@ -246,37 +247,42 @@ def _require_several(objective: Objective) -> None:
         raise ValueError(f"data must hold at least 2 samples to have a variance, got {objective.rows}")
 
 
-# --- whatever the way ---------------------------------------------------------------------------------------------
+# --- whatever the method ------------------------------------------------------------------------------------------
 
 
-class _Way(NamedTuple):
-    """How a batch is asked, for the Hessian or not: by `forms`, w' H_i v for every w of every pair with its v, (N, k).
+class _Method(NamedTuple):
+    """One method to evaluate the matrices of a batch; the last argument says whether it is the Hessian.
 
-    By `lengths`, sums over the samples of |H_i v|^2 and of H_i v for every vector, (k,) and (k, dim).
+    Attributes
+    ----------
+    forms
+        w' H_i v for every w of every pair with its v, (N, k).
+    lengths
+        Sums over the samples of |H_i v|^2 and of H_i v for every vector, (k,) and (k, dim).
     """
 
     forms: Callable[[Objective, Batch, Pairs, bool], Tensor]
     lengths: Callable[[Objective, Batch, Sequence[Tensor], bool], tuple[Tensor, Tensor]]
 
 
-def _way_of(objective: Objective) -> _Way:
+def _method_for(objective: Objective) -> _Method:
     if _has_head(objective):
-        return _Way(partial(_forms_of, _by_head), partial(_lengths_of, _by_head))
+        return _Method(partial(_forms_of, _products_by_head), partial(_lengths_of, _products_by_head))
     if not sites.by_sample(objective):
         return _BY_PARAMETERS
-    return _Way(
-        _rescued(_forms_at_sites, _BY_PARAMETERS.forms),
-        _rescued(_lengths_at_sites, _BY_PARAMETERS.lengths),
+    return _Method(
+        _with_fallback(_forms_at_sites, _BY_PARAMETERS.forms),
+        _with_fallback(_lengths_at_sites, _BY_PARAMETERS.lengths),
     )
 
 
 def _has_head(objective: Objective) -> bool:
-    """Whether logits are taken by chunks of positions: the derivatives of all would take them several times over."""
+    """Whether logits are taken by chunks of positions, as derivatives by all of them would hold several copies."""
     return not objective.training and objective.head_of(objective.few()) is not None
 
 
-def _rescued(at_sites: Callable[..., Any], by_parameters: Callable[..., Any]) -> Callable[..., Any]:
-    """One way, and the other where parameters act elsewhere with some of the samples."""
+def _with_fallback(at_sites: Callable[..., Any], by_parameters: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the first function, with the second as fallback if parameters act elsewhere for some of the samples."""
 
     def part(*arguments: Any) -> Any:
         try:
@@ -288,27 +294,27 @@ def _rescued(at_sites: Callable[..., Any], by_parameters: Callable[..., Any]) ->
 
 
 def _forms(objective: Objective, pairs: Pairs, matrix: str) -> Floats:
-    full, way = _full(matrix), _way_of(objective)
+    full, method = _is_hessian(matrix), _method_for(objective)
     count = sum(len(left) for left, _ in pairs)
     found = [torch.zeros(0, count, dtype=torch.float64)]
     vectors = [v for left, right in pairs for v in (*left, right)]
     with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             if batch.factor:
-                found.append(finite_derivatives(way.forms(objective, batch, pairs, full)))
+                found.append(finite_derivatives(method.forms(objective, batch, pairs, full)))
             else:
                 found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
     return objective.ranks.rows(np.concatenate([f.detach().cpu().numpy() for f in found]))
 
 
 def _variances_along(objective: Objective, vectors: Sequence[Tensor], matrix: str) -> Floats:
-    """One for each vector; what they share is computed once for all of them."""
-    full, count, way = _full(matrix), objective.rows, _way_of(objective)
-    squares, sums = _none(objective, vectors)
+    """Return `variance_along` for each vector; shared work is done once for all of them."""
+    full, count, method = _is_hessian(matrix), objective.rows, _method_for(objective)
+    squares, sums = _zero_sums(objective, vectors)
     with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             if batch.factor:
-                found, products = way.lengths(objective, batch, vectors, full)
+                found, products = method.lengths(objective, batch, vectors, full)
                 squares += finite_derivatives(found)
                 sums += finite_derivatives(products)
     squares, sums = objective.ranks.total(squares), objective.ranks.total(sums)
@@ -316,7 +322,7 @@ def _variances_along(objective: Objective, vectors: Sequence[Tensor], matrix: st
     return ((squares - count * means) / (count - 1)).clamp(min=0).cpu().numpy()
 
 
-def _none(objective: Objective, vectors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def _zero_sums(objective: Objective, vectors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     none = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
     return none[:, 0].clone(), none
 
@@ -324,13 +330,13 @@ def _none(objective: Objective, vectors: Sequence[Tensor]) -> tuple[Tensor, Tens
 # --- by products of one sample after the other --------------------------------------------------------------------
 
 Products = Callable[[Objective, Batch, Sequence[Tensor], bool], Iterator[Tensor]]
-"""H_i v for every vector v, (k, dim), of one sample after the other."""
+"""Yields H_i v for every vector v, (k, dim), sample by sample."""
 
 
 def _lengths_of(
     products: Products, objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> tuple[Tensor, Tensor]:
-    squares, sums = _none(objective, vectors)
+    squares, sums = _zero_sums(objective, vectors)
     for each in products(objective, batch, vectors, full):
         squares += each.double().square().sum(1)
         sums += each
@@ -347,8 +353,10 @@ def _forms_of(products: Products, objective: Objective, batch: Batch, pairs: Pai
     return torch.stack(found)
 
 
-def _by_head(objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool) -> Iterator[Tensor]:
-    """Those of all samples cost what one product of the whole costs."""
+def _products_by_head(
+    objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
+) -> Iterator[Tensor]:
+    """Yield the products by chunks of logits; those of all samples cost as much as one product with all data."""
     leaves, head = objective.leaves(), objective.head_of(batch)
     for i in range(rows(batch.targets)):
         part = batch.part(slice(i, i + 1))
@@ -361,7 +369,7 @@ def _by_head(objective: Objective, batch: Batch, vectors: Sequence[Tensor], full
         yield torch.stack(found) / objective.share
 
 
-def _by_gradients(
+def _products_by_gradients(
     objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> Iterator[Tensor]:
     outer, leaves = outer_of(objective, batch), objective.leaves()
@@ -382,7 +390,7 @@ def _by_gradients(
 
 
 def _tangents(objective: Objective, leaves: Leaves, inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs z of some samples, (n, m), weights u of them, and the derivative of <u, z> by the parameters, (dim,)."""
+    """Return outputs z of some samples, (n, m), weights u like them, and d<u, z>/d parameters, (dim,)."""
     outputs = objective.outputs(leaves, inputs).reshape(rows(inputs), -1)
     weights = torch.zeros_like(outputs, requires_grad=True)
     return outputs, weights, objective.flat(slopes(outputs, leaves, weights, again=True))
@@ -391,7 +399,7 @@ def _tangents(objective: Objective, leaves: Leaves, inputs: Any) -> tuple[Tensor
 def _forms_by_parameters(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
     outer, leaves = outer_of(objective, batch), objective.leaves()
     found = list[Tensor]()
-    for part in windows(batch, lambda i: _graph(objective, leaves, i), objective):
+    for part in windows(batch, lambda i: _graph_bytes(objective, leaves, i), objective):
         _, weights, pulled = _tangents(objective, leaves, window(batch.inputs, part))
         columns = list[Tensor]()
         for left, right in pairs:
@@ -412,13 +420,13 @@ def _rowwise(left: Tensor, right: Tensor) -> Tensor:
     return (left.double() * right.double()).sum(1)
 
 
-def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
-    """Bytes of the graph of the second derivatives, the parameters themselves left out."""
+def _graph_bytes(objective: Objective, leaves: Leaves, inputs: Any) -> int:
+    """Return the bytes of the graph of the second derivatives, without the parameters themselves."""
     size = bytes_held(lambda: _tangents(objective, leaves, inputs))
     return max(3 * size - 3 * sum(leaf.nbytes for leaf in leaves), 1)
 
 
-_BY_PARAMETERS = _Way(_forms_by_parameters, partial(_lengths_of, _by_gradients))
+_BY_PARAMETERS = _Method(_forms_by_parameters, partial(_lengths_of, _products_by_gradients))
 
 
 # --- at the sites -------------------------------------------------------------------------------------------------
@@ -427,73 +435,79 @@ _BY_PARAMETERS = _Way(_forms_by_parameters, partial(_lengths_of, _by_gradients))
 
 
 class _Change(NamedTuple):
-    """What a direction of the parameters does at a site: its derivative of the loss, and the changes of it."""
+    """Change at a site along a direction of the parameters."""
 
     site: Site
-    delta: Tensor | None  # None where only its change counts
-    steeper: Tensor
+    delta: Tensor | None  # derivative of the loss by the output; None if only its change counts
+    delta_change: Tensor
     moved: Tensor | None  # change of what the weights multiply, None if that is data
 
 
 def _lengths_at_sites(
     objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
 ) -> tuple[Tensor, Tensor]:
-    """Sum of |H_i v|^2 over a batch for every vector, (k,), and of H_i v, (k, dim)."""
+    """Return the sums of |H_i v|^2, (k,), and of H_i v, (k, dim), over a batch for every vector."""
     squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
     sums = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
     leaves = objective.leaves()
-    for course, samples in _walk(objective, batch, full, 2):
+    for derivatives, samples in _site_derivatives(objective, batch, full, 2):
         for k, vector in enumerate(vectors):
-            square, parts = _lengths(course.along(_one(objective, vector)), samples)
+            square, parts = _squared_lengths(derivatives.along(_as_one_direction(objective, vector)), samples)
             squares[k] += square
             whole = [parts[i] if i in parts else torch.zeros_like(leaf) for i, leaf in enumerate(leaves)]
             sums[k] += objective.flat([p.view_as(leaf) for p, leaf in zip(whole, leaves, strict=True)])
-        del course  # or its graph would be held while that of the next samples is made
+        del derivatives  # or its graph would be held while that of the next samples is made
     return squares, sums
 
 
 def _forms_at_sites(objective: Objective, batch: Batch, pairs: Pairs, full: bool) -> Tensor:
-    """Entries w' H_i v for every w of every pair, (N, k)."""
+    """Return the entries w' H_i v for every w of every pair, (N, k)."""
     found = list[Tensor]()
     lefts = [
         [torch.stack(part) for part in zip(*map(objective.split, left), strict=True)] for left, _ in pairs
     ]
-    for course, samples in _walk(objective, batch, full, max(len(left) for left, _ in pairs)):
+    for derivatives, samples in _site_derivatives(
+        objective, batch, full, max(len(left) for left, _ in pairs)
+    ):
         columns = list[Tensor]()
         for directions, (_, right) in zip(lefts, pairs, strict=True):
-            changes = course.along(_one(objective, right))
-            columns.append(sum((_form(change, directions, samples) for change in changes), torch.zeros(())))
+            changes = derivatives.along(_as_one_direction(objective, right))
+            columns.append(
+                sum((_site_form(change, directions, samples) for change in changes), torch.zeros(()))
+            )
             del changes
         found.append(torch.cat(columns, dim=1))
-        del course
+        del derivatives
     return torch.cat(found)
 
 
-def _one(objective: Objective, vector: Tensor) -> list[Tensor]:
+def _as_one_direction(objective: Objective, vector: Tensor) -> list[Tensor]:
     return [part[None] for part in objective.split(vector)]
 
 
-def _walk(objective: Objective, batch: Batch, full: bool, count: int) -> Iterator[tuple[_Course, int]]:
-    """Some samples after the other, and their number; `count` tells how much is made of the changes."""
+def _site_derivatives(
+    objective: Objective, batch: Batch, full: bool, count: int
+) -> Iterator[tuple[_SiteDerivatives, int]]:
+    """Yield the derivatives of some samples at a time, and their number; `count` changes are held of each."""
     outer, leaves = outer_of(objective, batch), objective.leaves()
-    for part in windows(batch, lambda i: _numbers(objective, leaves, i, count), objective):
+    for part in windows(batch, lambda i: _bytes_at_sites(objective, leaves, i, count), objective):
         outputs, found = sites.visited(objective, leaves, batch.part(part))
-        yield _Course(outputs, found, outer, part, full), part.stop - part.start
+        yield _SiteDerivatives(outputs, found, outer, part, full), part.stop - part.start
 
 
-def _numbers(objective: Objective, leaves: Leaves, inputs: Any, count: int) -> int:
-    """Bytes of the derivatives of some samples at the sites, and of their gradients where these are written out."""
+def _bytes_at_sites(objective: Objective, leaves: Leaves, inputs: Any, count: int) -> int:
+    """Return the bytes of the derivatives at the sites, and of gradients where these are written out."""
     _, found = sites.visited(objective, leaves, Batch(inputs, (), 0.0))
     numbers = sum((10 + 2 * count) * site.nudge.numel() + 2 * site.inputs.numel() for site in found)
-    numbers += sum(numbers_held(site, 2, rows(inputs)) for site in found if not _thin(site, 1))
+    numbers += sum(numbers_held(site, 2, rows(inputs)) for site in found if not _has_few_rows(site, 1))
     return numbers * torch.finfo(objective.dtype).bits // 8
 
 
-class _Course:
-    """The sites of some samples, ready to be moved along one direction after the other.
+class _SiteDerivatives:
+    """Derivatives of some samples at their sites, shared by all directions.
 
-    What all directions share is differentiated once: inner products of weights u with the outputs and with what the
-    layers multiply, by the nudges, are linear in u, and their derivatives in u are the changes along a direction.
+    Inner products of weights u with the outputs and with what the layers multiply are differentiated by the nudges
+    once. The results are linear in u, and their derivatives in u are the changes along a direction.
     """
 
     def __init__(self, outputs: Tensor, found: Sequence[Site], outer: Outer, part: slice, full: bool) -> None:
@@ -507,15 +521,15 @@ class _Course:
         self._delta = None if slope is None else slopes(outputs, self._nudges, slope, again=True)
 
     def along(self, directions: Sequence[Tensor]) -> list[_Change]:
-        """What one direction, for every parameter (1, *its shape), does at each of them."""
+        """Return the change at each site along one direction, given for every parameter as (1, *its shape)."""
         found, outputs, part = self._found, self._outputs, self._part
         direct = [sites.moved(site, directions)[0] for site in found]
         tangent, *moved = slopes(self._pulled, self._weights, direct)
         bent = self._outer.bent(tangent.reshape(part.stop - part.start, -1), part)
         ends, starts = [outputs], [bent.view_as(outputs)]
         if self._delta is None:
-            steeper = slopes(ends, self._nudges, starts)
-            return [_Change(site, None, s, None) for site, s in zip(found, steeper, strict=True)]
+            delta_change = slopes(ends, self._nudges, starts)
+            return [_Change(site, None, s, None) for site, s in zip(found, delta_change, strict=True)]
         for site, d, change in zip(found, self._delta, direct, strict=True):
             if site.inputs.requires_grad:
                 ends.append(site.inputs)
@@ -523,16 +537,16 @@ class _Course:
             if d.requires_grad:
                 ends.append(d)
                 starts.append(change)
-        steeper = slopes(ends, self._nudges, starts)
+        delta_change = slopes(ends, self._nudges, starts)
         later = iter(moved)
         return [
             _Change(site, d.detach(), s, None if f is None else next(later))
-            for site, d, s, f in zip(found, self._delta, steeper, self._features, strict=True)
+            for site, d, s, f in zip(found, self._delta, delta_change, self._features, strict=True)
         ]
 
 
 def _feature(site: Site) -> Tensor | None:
-    """What the weights of a layer multiply, if other parameters move it."""
+    """Return the tensor that the weights of a layer multiply, or None if no other parameters move it."""
     if not site.inputs.requires_grad or "weight" not in site.places:
         return None
     if not isinstance(site.layer, sites.NORMALISATIONS):
@@ -540,16 +554,16 @@ def _feature(site: Site) -> Tensor | None:
     return sites.normalised_input(site, site.inputs)
 
 
-def _lengths(changes: Sequence[_Change], samples: int) -> tuple[Tensor, dict[int, Tensor]]:
-    """Sum of the squared lengths of the products of all samples, and sum of the products by places, (size,) each."""
+def _squared_lengths(changes: Sequence[_Change], samples: int) -> tuple[Tensor, dict[int, Tensor]]:
+    """Return the sum of the squared lengths of all products, and the sum of the products by place, (size,) each."""
     uses = Counter(place for change in changes for place in change.site.places.values())
     products, sums = dict[int, Tensor](), dict[int, Tensor]()
-    total = changes[0].steeper.new_zeros((), dtype=torch.float64)
+    total = changes[0].delta_change.new_zeros((), dtype=torch.float64)
     for change in changes:
         for name, place in change.site.places.items():
-            if name == "weight" and uses[place] == 1 and _thin(change.site, samples):
-                left, right = _thin_factors(change, samples)
-                # of L'R the sum of the products of the entries of LL' and RR'
+            if name == "weight" and uses[place] == 1 and _has_few_rows(change.site, samples):
+                left, right = _row_factors(change, samples)
+                # |L'R|^2 is the sum of the products of the entries of LL' and RR'
                 above, below = left.double(), right.double()
                 total += ((above @ above.mT) * (below @ below.mT)).sum()
                 sums[place] = (left.flatten(0, 1).mT @ right.flatten(0, 1)).flatten()
@@ -562,17 +576,17 @@ def _lengths(changes: Sequence[_Change], samples: int) -> tuple[Tensor, dict[int
     return total, sums
 
 
-def _thin(site: Site, samples: int) -> bool:
-    """Whether so few rows of a matrix product make up the gradient of a sample that their overlaps cost less."""
+def _has_few_rows(site: Site, samples: int) -> bool:
+    """Whether the gradient of a sample is a product of so few rows that their overlaps cost less."""
     if not isinstance(site.layer, nn.Linear):
         return False
     above, below = site.nudge.shape[-1], site.inputs.shape[-1]
     return 2 * (site.nudge.numel() // (samples * above)) * (above + below) < above * below
 
 
-def _thin_factors(change: _Change, samples: int) -> tuple[Tensor, Tensor]:
-    """L and R with few rows for each sample, of the product L'R: (n, rows, out) and (n, rows, in)."""
-    above, below = [change.steeper], [change.site.inputs.detach()]
+def _row_factors(change: _Change, samples: int) -> tuple[Tensor, Tensor]:
+    """Return L and R of the product L'R, with few rows for each sample: (n, rows, out) and (n, rows, in)."""
+    above, below = [change.delta_change], [change.site.inputs.detach()]
     if change.moved is not None and change.delta is not None:
         above.append(change.delta)
         below.append(change.moved)
@@ -583,38 +597,39 @@ def _thin_factors(change: _Change, samples: int) -> tuple[Tensor, Tensor]:
 
 
 def _product(change: _Change, name: str, samples: int) -> Tensor:
-    """Part of H_i v that belongs to one parameter, (n, size)."""
+    """Return the part of H_i v that belongs to one parameter, (n, size)."""
     site, delta, moved = change.site, change.delta, change.moved
-    product = per_sample(site, name, change.steeper[None], samples)[:, 0]
+    product = per_sample(site, name, change.delta_change[None], samples)[:, 0]
     if name == "bias" or delta is None or moved is None:
         return product
     if not isinstance(site.layer, sites.NORMALISATIONS):
         return product + per_sample(site._replace(inputs=moved), name, delta[None], samples)[:, 0]
-    return product + _scaled(site, delta * moved, samples)
+    return product + _sum_by_weight(site, delta * moved, samples)
 
 
-def _scaled(site: Site, product: Tensor, samples: int) -> Tensor:
-    """Of a normalisation, whose weights multiply one by one, the sums for each of them, (n, size)."""
+def _sum_by_weight(site: Site, product: Tensor, samples: int) -> Tensor:
+    """Sum products of a normalisation over positions, for each of its weights: (n, size)."""
     if not isinstance(site.layer, nn.LayerNorm | nn.RMSNorm):
         product = product.movedim(1, -1)
     return product.reshape(samples, -1, site.layer.get_parameter("weight").numel()).sum(1)
 
 
-def _form(change: _Change, directions: Sequence[Tensor], samples: int) -> Tensor:
-    """What a site adds to w' H_i v for every w of the directions, (n, k)."""
+def _site_form(change: _Change, directions: Sequence[Tensor], samples: int) -> Tensor:
+    """Return the contribution of a site to w' H_i v for every w of the directions, (n, k)."""
     site, delta, moved = change.site, change.delta, change.moved
-    total = _paired(sites.moved(site, directions), change.steeper, samples)
+    total = _inner_products(sites.moved(site, directions), change.delta_change, samples)
     if delta is None or moved is None:
         return total
     place = site.places["weight"]
     if isinstance(site.layer, sites.NORMALISATIONS):
         return (
-            total + _scaled(site, delta * moved, samples).double() @ directions[place].flatten(1).mT.double()
+            total
+            + _sum_by_weight(site, delta * moved, samples).double() @ directions[place].flatten(1).mT.double()
         )
     alone = site._replace(inputs=moved, places={"weight": place})
-    return total + _paired(sites.moved(alone, directions), delta, samples)
+    return total + _inner_products(sites.moved(alone, directions), delta, samples)
 
 
-def _paired(changes: Tensor, delta: Tensor, samples: int) -> Tensor:
-    """Inner products (n, k) of changes (k, *output) and a derivative by the output, sample by sample."""
+def _inner_products(changes: Tensor, delta: Tensor, samples: int) -> Tensor:
+    """Return the inner products (n, k) of changes (k, *output) with a derivative by the output, sample by sample."""
     return (rows_by_sample(changes, samples) @ delta.reshape(samples, -1, 1))[..., 0].double()

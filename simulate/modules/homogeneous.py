@@ -18,14 +18,14 @@ from simulate.modules import softmax
 
 
 class Terms(NamedTuple):
-    """The two parts of the Hessian, each (..., d, d)."""
+    """The two terms of the Hessian, G-term and H-term, each (..., d, d)."""
 
     g_term: Tensor
     h_term: Tensor
 
     @property
     def hessian(self) -> Tensor:
-        """Their sum."""
+        """H, the sum of both terms."""
         return self.g_term + self.h_term
 
 
@@ -52,11 +52,11 @@ class Homogeneous:
 
     @property
     def second_derivatives(self) -> Tensor:
-        """(N, K, d, d), second derivative of the logits in t, at the weights given."""
+        """Second derivatives of the logits in t at the weights given, (N, K, d, d)."""
         return self._half + self._half.mT
 
     def terms(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Terms:
-        """Both terms of the Hessian, (..., d, d), for scales and temperatures that broadcast to shape (...).
+        """Return both terms of the Hessian, (..., d, d), for scales and temperatures that broadcast to shape (...).
 
         A G-term below the range of float64 comes out as zero: see `scaled_g_term`.
 
@@ -69,7 +69,7 @@ class Homogeneous:
         return Terms(g_term * log_scale.exp()[..., None, None], self.h_term(alpha, temperature))
 
     def scaled_g_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> tuple[Tensor, Tensor]:
-        """G-term as a matrix (..., d, d) and a logarithm (...): G = exp(logarithm) matrix, however small.
+        """Return the G-term as a matrix (..., d, d) and a logarithm (...): G = exp(logarithm) matrix, however small.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Homogeneous:
         return (g_term + g_term.mT) / 2, log_scale
 
     def h_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Tensor:
-        """The H-term of `terms` by itself."""
+        """Return the H-term of `terms` by itself."""
         scale, temperature, logits = self._scaled_logits(alpha, temperature)
         weighted = softmax.residuals(logits, self.labels).flatten(-2) @ self._half.flatten(0, 1).flatten(1)
         # alpha^(L - 2) as a quotient: L = 1 has no second derivative, but its power would be -1

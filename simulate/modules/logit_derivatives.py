@@ -25,23 +25,23 @@ class LogitDerivatives(NamedTuple):
     second: Tensor
 
     def gradient(self, residuals: Tensor) -> Tensor:
-        """Mean over the samples of sum_k r_k dz_k/dt for weights (N, K): (d,)."""
+        """Return the mean over the samples of sum_k r_k dz_k/dt for weights (N, K): (d,)."""
         return torch.einsum("nk,nki->i", residuals, self.jacobian) / len(residuals)
 
     def g_term(self, mixing: Tensor) -> Tensor:
-        """Mean over the samples of sum_kc dz_k/dt_i M_kc dz_c/dt_j for matrices (N, K, K): (d, d)."""
+        """Return the mean over the samples of sum_kc dz_k/dt_i M_kc dz_c/dt_j for matrices (N, K, K): (d, d)."""
         return torch.einsum("nki,nkc,ncj->ij", self.jacobian, mixing, self.jacobian) / len(mixing)
 
     def h_term(self, residuals: Tensor) -> Tensor:
-        """Mean over the samples of sum_k r_k d2z_k/dt_i dt_j for weights (N, K): (d, d)."""
+        """Return the mean over the samples of sum_k r_k d2z_k/dt_i dt_j for weights (N, K): (d, d)."""
         return torch.einsum("nk,nkij->ij", residuals, self.second) / len(residuals)
 
 
 def logit_derivatives(model: nn.Module, x: Any, frame: Tensor) -> LogitDerivatives:
-    """Derivatives of the logits of a model along the columns of a frame, by automatic differentiation.
+    """Return the derivatives of the logits of a model along the columns of a frame, by automatic differentiation.
 
-    With u free weights of the logits, the derivative of <u, z> by t is linear in u: its own derivative by u is the
-    Jacobian, and that of one more derivative by t the second derivatives. So d + d^2 backward passes do, whatever the
+    With u free weights of the logits, the derivative of <u, z> by t is linear in u. Its derivative by u is the
+    Jacobian; one more derivative by t gives the second derivatives. This takes d + d^2 backward passes, whatever the
     number of samples and classes.
 
     Parameters

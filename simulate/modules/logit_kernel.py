@@ -1,12 +1,13 @@
-r"""Inner products of the logit gradients of all samples, and what clusters of them and of gradients follow from it.
+r"""Inner products of the logit gradients of all samples, and the scales and cosines that follow from them.
 
 The kernel of a model with K outputs at N samples is the Gram matrix (N, K, N, K) of the gradients J_nk of logit k at
 sample n by all parameters (`simulate.modules.empirical_kernel`). With it every gradient of a loss, of whatever samples
 at whatever weight, is known up to a rotation:
 
-| of | is |
+| quantity | definition |
 |---|---|
-| class means c_k, mean of J_nk over samples | residuals e_nk = J_nk - c_k |
+| class mean c_k | mean of J_nk over samples |
+| residual e_nk | J_nk - c_k |
 | gradient of the cross-entropy | sum over n, k of w_n (p_nk - y_nk) J_nk, weights w_n of sum one |
 
 Not to be confused with the kernel of wide networks, of unit variance, in `simulate.wide.fisher_gram`.
@@ -29,7 +30,7 @@ Floats = NDArray[np.float64]
 class Scales(NamedTuple):
     """Standard deviations per parameter of class means and residuals, unbiased, and the lengths |c_k|, (K,).
 
-    The lengths are those of the sample means; the spread of the residuals is taken off from `sigma_c` alone.
+    The lengths are of the sample means; only `sigma_c` is corrected for the scatter of the residuals.
     """
 
     sigma_c: float
@@ -38,14 +39,14 @@ class Scales(NamedTuple):
 
 
 class Cosines(NamedTuple):
-    """Mean cosines of logit gradients of different samples, of one logit and of two; and those of class means.
+    """Mean cosines of logit gradients.
 
     Attributes
     ----------
     same, different
-        Over all pairs of samples.
+        Mean over all pairs of samples, of the same logit and of two different ones.
     means
-        (K (K - 1) / 2,), of c_k and c_l.
+        Cosines of the class means c_k and c_l, (K (K - 1) / 2,).
     """
 
     same: float
@@ -71,7 +72,7 @@ class Kernel(NamedTuple):
     dim: int
 
     def scales(self) -> Scales:
-        """Scales of the model c_k + e_nk; needs two samples."""
+        """Return the scales of the model c_k + e_nk; needs two samples."""
         n = _at_least_two(len(self.logits))
         means = self.gram.diagonal(dim1=1, dim2=3).mean((0, 1))  # |c_k|^2
         squares = self.gram.flatten(2).flatten(0, 1).diagonal().mean()  # of |J_nk|
@@ -83,7 +84,7 @@ class Kernel(NamedTuple):
         )
 
     def cosines(self) -> Cosines:
-        """How logit gradients cluster by logit; needs two samples."""
+        """Return the cosines of logit gradients within and between logits; needs two samples."""
         n, classes = _at_least_two(len(self.logits)), self.logits.shape[1]
         flat = self.gram.reshape(n * classes, n * classes)
         lengths = flat.diagonal().sqrt()
@@ -98,12 +99,12 @@ class Kernel(NamedTuple):
         return Cosines(same, different, apart.cpu().numpy())
 
     def sample_gram(self, slope: Tensor) -> Tensor:
-        """Inner products (N, N) of sum_k slope_nk J_nk, the gradients of single samples for residuals (N, K)."""
+        """Return the inner products (N, N) of sum_k slope_nk J_nk, the gradients of samples with residuals (N, K)."""
         return torch.einsum("nk,nkml,ml->nm", slope, self.gram, slope)
 
 
 def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
-    """Logits and kernel of a module on inputs (N, ...), float64 on its device.
+    """Return logits and kernel of a module on inputs (N, ...), float64 on its device.
 
     Raises
     ------
@@ -131,5 +132,5 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
 
 def _at_least_two(samples: int) -> int:
     if samples < 2:
-        raise ValueError(f"logits must be of at least two samples, got {samples}")
+        raise ValueError(f"logits must have at least two samples, got {samples}")
     return samples

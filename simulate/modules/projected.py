@@ -1,4 +1,4 @@
-r"""Curvature of any model seen through a frame: R'GR and R'HtR for the columns of R as directions of its parameters.
+r"""Curvature of any model along a frame: R'GR and R'HtR for the columns of R as directions of its parameters.
 
 Both follow from what the directions V_1..V_d change at the sites of the model (`simulate.modules.sites`). With e_i the
 change that V_i makes there directly, c the loss linearised in the outputs, and delta its derivative by the nudges,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from simulate.results import Axes
 
 _BYTES = 1 << 28
-"""Of the changes at the sites that are held at once."""
+"""Most bytes of changes at the sites held at once."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -79,7 +79,7 @@ class Projected(Result):
 
 
 def projected(objective: Objective, frame: Any) -> Projected:
-    """Hessian and its two terms along the columns of a frame, as one result; see `projected_terms`.
+    """Return the Hessian and its two terms along the columns of a frame, as one result; see `projected_terms`.
 
     Parameters
     ----------
@@ -103,13 +103,13 @@ def projected(objective: Objective, frame: Any) -> Projected:
 
 
 def projected_terms(objective: Objective, frame: Any) -> Terms:
-    """Gauss-Newton and H-term along the columns of a frame.
+    """Return Gauss-Newton matrix and H-term along the columns of a frame.
 
     Parameters
     ----------
     objective
-        Loss of a model on data. Where `sites.covers` it and samples do not see each other, the cost is that of about
-        one product of all layers with each direction; else of two products with a curvature matrix for each.
+        Loss of a model on data. If `sites.covers` it and samples do not see each other, each direction costs about one
+        product with all layers; otherwise two products with a curvature matrix.
     frame
         R of shape (dim, d), any matrix; its rows are ordered as the flat parameters.
 
@@ -137,16 +137,16 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
     with in_full_precision():
         columns = parameter_columns(objective, "frame", frame)
         covered = sites.by_sample(objective)
-        found = _at_sites(objective, columns) if covered else None
-        found = found or _by_products(objective, columns)
+        found = _terms_at_sites(objective, columns) if covered else None
+        found = found or _terms_by_products(objective, columns)
         if not all(bool(m.isfinite().all()) for m in found):
             raise ValueError(
-                "frame must be finite, and so small that its products do not overflow, got others"
+                "frame must be finite and small enough for its products not to overflow, got NaN or infinity"
             )
         return Terms(*((m + m.mT) / 2 for m in found))
 
 
-def _by_products(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
+def _terms_by_products(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
     matrices = operators.gauss_newton(objective), operators.h_term(objective)
     g_term, h_term = (columns.mT @ (matrix @ columns) for matrix in matrices)
     return g_term, h_term
@@ -156,7 +156,7 @@ def _by_products(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]
 
 
 class _Pass(NamedTuple):
-    """Some samples on their way through the model: `size` of them."""
+    """Outputs and sites of `size` samples of a batch."""
 
     outputs: Tensor
     sites: Sequence[Site]
@@ -171,15 +171,15 @@ class _Pass(NamedTuple):
         return [site.nudge for site in self.sites]
 
 
-def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Nothing where parameters act elsewhere with some of the samples."""
+def _terms_at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Return both terms, or None if parameters act elsewhere for some of the samples."""
     count, directions = columns.shape[1], directions_of(objective, columns)
     g_term, h_term = (columns.new_zeros(count, count) for _ in range(2))
     ranks, elsewhere = objective.ranks, False
     with ranks.together("a frame", vectors=[columns]), objective.measured(), torch.enable_grad():
         try:
             for batch in objective.batches():
-                g_part, h_part = _of_batch(objective, batch, directions)
+                g_part, h_part = _batch_terms(objective, batch, directions)
                 g_term += g_part
                 h_term += h_part
         except sites.ElsewhereError:
@@ -189,8 +189,8 @@ def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor] | 
     return ranks.total(g_term), ranks.total(h_term + h_term.mT)
 
 
-def _of_batch(objective: Objective, batch: Batch, directions: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """What a batch adds to the G-term, and half of what it adds to the H-term."""
+def _batch_terms(objective: Objective, batch: Batch, directions: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the contribution of a batch to the G-term, and half of its contribution to the H-term."""
     passes = list(_passes(objective, objective.leaves(), batch, len(directions[0])))
     free = torch.cat([p.outputs.detach() for p in passes]).requires_grad_()
     (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
@@ -204,7 +204,7 @@ def _of_batch(objective: Objective, batch: Batch, directions: Sequence[Tensor]) 
 
 
 def directions_of(objective: Objective, columns: Tensor) -> list[Tensor]:
-    """The directions of each parameter, (d, *shape), each in one piece."""
+    """Return the directions split by parameter, each contiguous, (d, *shape)."""
     what = f"{columns.shape[1]} directions, apart by parameters"
     _memory.require_free("frame", columns.nbytes, what, device=objective.device, advice="use fewer columns")
     places = zip(objective.blocks().values(), objective.shapes, strict=True)
@@ -212,7 +212,7 @@ def directions_of(objective: Objective, columns: Tensor) -> list[Tensor]:
 
 
 def _passes(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> Iterator[_Pass]:
-    """A batch cut so that its changes along all directions fit into memory."""
+    """Yield a batch in parts whose changes along all directions fit into memory."""
     size = rows(batch.targets)
     outputs, found = sites.visited(objective, leaves, batch)
     most = _samples_at_once(objective, outputs, found, count)
@@ -225,7 +225,8 @@ def _passes(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> I
 
 
 def _samples_at_once(objective: Objective, outputs: Tensor, found: Sequence[Site], count: int) -> int:
-    """The changes, the rows of Ht before they are contracted (twice), and what comes back through convolutions."""
+    """Return how many samples fit into memory at once."""
+    # the changes, the rows of Ht before they are contracted (twice), and what comes back through convolutions
     numbers = sum(3 * site.nudge.numel() for site in found) + 2 * outputs.numel()
     numbers += sum(site.inputs.numel() for site in found if plain_convolution(site.layer))
     each = -(-count * numbers // len(outputs)) * torch.finfo(objective.dtype).bits // 8
@@ -235,7 +236,7 @@ def _samples_at_once(objective: Objective, outputs: Tensor, found: Sequence[Site
 
 
 def _g_term(slope: Tensor, free: Tensor, tangents: Tensor) -> Tensor:
-    """Changes of the outputs (N, d, o) about the curvature of the loss."""
+    """Return z_i' A z_j, (d, d), for changes of the outputs z (N, d, o) and the curvature A of the loss."""
     rows = tangents.movedim(1, 0)
     if not slope.requires_grad:  # a loss of straight pieces
         return tangents.new_zeros(len(rows), len(rows))
@@ -244,13 +245,13 @@ def _g_term(slope: Tensor, free: Tensor, tangents: Tensor) -> Tensor:
 
 
 def _tangents(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
-    """Change of the outputs along every direction, (size, d, o), by the shorter of two ways."""
+    """Return the change of the outputs along every direction, (size, d, o), by the cheaper of two methods."""
     outputs, count = part.outputs.numel() // part.size, changes[0].shape[1]
-    return _by_jacobian(part, changes) if outputs <= count else _by_pulling(part, changes)
+    return _tangents_by_jacobian(part, changes) if outputs <= count else _tangents_by_pulling(part, changes)
 
 
-def _by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
-    """One backward pass for each output of a sample."""
+def _tangents_by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
+    """Return the changes of the outputs from one backward pass for each output of a sample."""
     flat = part.outputs.reshape(part.size, -1)
     units = torch.eye(flat.shape[1], dtype=flat.dtype, device=flat.device)
     rows = _several_slopes([flat], part.nudges, ([unit.expand_as(flat)] for unit in units), len(units))
@@ -261,11 +262,11 @@ def _by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     return total
 
 
-def _by_pulling(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
-    """Derivative in u of the derivative of <u, outputs>, two backward passes' worth for each direction."""
+def _tangents_by_pulling(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
+    """Return the changes as the derivative in u of d<u, outputs>, about two backward passes for each direction."""
     weights = torch.zeros_like(part.outputs, requires_grad=True)
     pulled = slopes(part.outputs, part.nudges, weights, again=True)
-    directions = [_shaped(changes, i, pulled) for i in range(changes[0].shape[1])]
+    directions = [_like_nudges(changes, i, pulled) for i in range(changes[0].shape[1])]
     rows = _several_slopes(pulled, [weights], directions, len(directions))
     return torch.stack([row.reshape(part.size, -1) for (row,) in rows], dim=1)
 
@@ -273,10 +274,10 @@ def _by_pulling(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
 def _half_h_term(
     part: _Pass, slope: Tensor, directions: Sequence[Tensor], changes: Sequence[Tensor]
 ) -> Tensor:
-    """m_ij + e_i' C e_j / 2, (d, d): as many as there are directions of backward passes to the nudges."""
+    """Return m_ij + e_i' C e_j / 2, (d, d), from one backward pass to the nudges for each direction."""
     delta = slopes(part.outputs, part.nudges, slope, again=True)
     inner = [(s, d.detach()) for s, d in zip(part.sites, delta, strict=True) if s.inputs.requires_grad]
-    bent = [k for k, d in enumerate(delta) if d.requires_grad] if _curved(delta, part.nudges) else []
+    bent = [k for k, d in enumerate(delta) if d.requires_grad] if _has_curvature(delta, part.nudges) else []
     total = slope.new_zeros(changes[0].shape[1], changes[0].shape[1])
     if not inner and not bent:
         return total
@@ -285,7 +286,7 @@ def _half_h_term(
     found = [torch.empty_like(change) for change in changes]
 
     def start(i: int) -> list[Tensor]:
-        change = _shaped(changes, i, delta) if bent else []
+        change = _like_nudges(changes, i, delta) if bent else []
         return [pull(i) for pull in pulls] + [change[k] / 2 for k in bent]
 
     rows = _several_slopes(ends, part.nudges, map(start, range(len(total))), len(total))
@@ -300,7 +301,8 @@ def _half_h_term(
 def _several_slopes(
     ends: Sequence[Tensor], by: Sequence[Tensor], weights: Iterable[Sequence[Tensor]], count: int
 ) -> Iterator[Sequence[Tensor]]:
-    """Derivatives of <weights, ends> for so many weights: on a device at once, since calls take the time there."""
+    """Yield the derivatives of <weights, ends> for `count` weights."""
+    # on a device all at once, since calls take the time there
     if ends[0].device.type == "cpu" or count == 1:
         yield from (slopes(ends, by, each) for each in weights)
         return
@@ -314,25 +316,25 @@ def _several_slopes(
 
 
 def pull(site: Site, delta: Tensor, directions: Sequence[Tensor]) -> Callable[[int], Tensor]:
-    """Derivative by its input of <delta, the layer with direction i in place of its parameters>."""
+    """Return a function of i: d<delta, layer with direction i in place of its parameters>/d input."""
     layer, own = site.layer, {name: directions[place] for name, place in site.places.items()}
     if "weight" in own and isinstance(layer, nn.Linear):
         return lambda i: delta @ own["weight"][i]
     if "weight" in own and plain_convolution(layer):
-        pulled = _through_convolution(layer, site.inputs, own["weight"], delta)
+        pulled = _pull_through_convolution(layer, site.inputs, own["weight"], delta)
         return lambda i: pulled[:, i]
-    return lambda i: _differentiated(site, delta, {name: v[i] for name, v in own.items()})
+    return lambda i: _pull_by_autograd(site, delta, {name: v[i] for name, v in own.items()})
 
 
 def plain_convolution(layer: nn.Module) -> bool:
-    """A convolution of whose transpose torch makes no secret."""
+    """Whether a layer is a convolution whose transpose torch offers as a function."""
     if not isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
         return False
     return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
 
 
-def _through_convolution(layer: Any, inputs: Tensor, weights: Tensor, delta: Tensor) -> Tensor:
-    """All directions (d, out, in, *kernel) stacked as channels of the input: (n, d, in, *size)."""
+def _pull_through_convolution(layer: Any, inputs: Tensor, weights: Tensor, delta: Tensor) -> Tensor:
+    """Pull `delta` through all directions (d, out, in, *kernel), stacked as input channels: (n, d, in, *size)."""
     size, count = inputs.shape, len(weights)
     back = getattr(grad, f"conv{len(layer.kernel_size)}d_input")
     stacked = weights.transpose(0, 1).flatten(1, 2)
@@ -342,7 +344,7 @@ def _through_convolution(layer: Any, inputs: Tensor, weights: Tensor, delta: Ten
     return found.unflatten(1, (count, -1))
 
 
-def _differentiated(site: Site, delta: Tensor, own: Mapping[str, Tensor]) -> Tensor:
+def _pull_by_autograd(site: Site, delta: Tensor, own: Mapping[str, Tensor]) -> Tensor:
     inputs = site.inputs.detach().requires_grad_()
     output = sites.called(site, own, inputs)
     if not output.requires_grad:  # a bias alone
@@ -350,13 +352,13 @@ def _differentiated(site: Site, delta: Tensor, own: Mapping[str, Tensor]) -> Ten
     return torch.autograd.grad(output, inputs, delta)[0]
 
 
-def _shaped(changes: Sequence[Tensor], i: int, like: Sequence[Tensor]) -> list[Tensor]:
-    """Direction i of the changes as the nudges are shaped."""
+def _like_nudges(changes: Sequence[Tensor], i: int, like: Sequence[Tensor]) -> list[Tensor]:
+    """Return direction i of the changes, shaped like the nudges."""
     return [change[:, i].reshape_as(tensor) for change, tensor in zip(changes, like, strict=True)]
 
 
-def _curved(delta: Sequence[Tensor], nudges: Sequence[Tensor]) -> bool:
-    """Whether the linearised loss has a second derivative by the nudges: none for a network of straight pieces."""
+def _has_curvature(delta: Sequence[Tensor], nudges: Sequence[Tensor]) -> bool:
+    """Whether the linearised loss has a second derivative by the nudges; piecewise linear networks have none."""
     ends = [d for d in delta if d.requires_grad]
     if not ends:
         return False

@@ -1,4 +1,4 @@
-r"""Curvature of a bias-free network of any layers seen through a frame, at every scale and temperature from one pass.
+r"""Curvature of a bias-free network along a frame, at every weight scale and temperature from one pass.
 
 Directions V_1..V_d change the output of each layer with weights (`simulate.modules.sites`) and, through it, the input
 of the layers above. Where the network is linear in each layer by itself,
@@ -35,21 +35,21 @@ from simulate.objectives.derivatives import alike, normal, slopes
 from simulate.objectives.parameters import Leaves
 
 _BYTES = 1 << 28
-"""Of the changes at the layers that are held at once."""
+"""Most bytes of changes at the layers held at once."""
 
 
 class ProjectedNetwork(Homogeneous):
-    """Bias-free network of straight pieces seen through a frame: theta = alpha theta_0 + R t, derivatives at t = 0.
+    """Bias-free piecewise linear network along a frame: theta = alpha theta_0 + R t, derivatives at t = 0.
 
-    What `simulate.perceptrons.curvature.ProjectedMlp` is for perceptrons given as matrices, for any module of linear
-    and convolutional layers, ReLU, pooling and the like, such as `simulate.networks.LeNet5`. The derivatives of the
-    logits are taken once; every (alpha, T) then costs one weighted sum. At 17 scales LeNet-5 along 50 directions takes
-    an eighth of the time of `simulate.modules.projected` scale by scale.
+    It does for any module of linear and convolutional layers, ReLU, pooling and the like, such as
+    `simulate.networks.LeNet5`, what `simulate.perceptrons.curvature.ProjectedMlp` does for matrices. The derivatives of
+    the logits are taken once; every (alpha, T) then costs one weighted sum. At 17 scales LeNet-5 along 50 directions
+    takes an eighth of the time of `simulate.modules.projected` scale by scale.
 
     Parameters
     ----------
     model
-        Homogeneous in its parameters, of a degree L that is found out by doubling them. Copied; left as found.
+        Homogeneous in its parameters; the degree L is found by doubling them. Copied, not changed.
     x, labels
         Inputs (N, ...) as the model takes them, and classes (N,).
     frame
@@ -68,7 +68,7 @@ class ProjectedNetwork(Homogeneous):
     ------
     ValueError
         If the parameters act elsewhere than in layers that are affine in them, a sample sees others, the model is not
-        homogeneous (a bias, a normalisation) or not of straight pieces, shapes disagree, a label is not a class, or the
+        homogeneous (a bias, a normalisation) or not piecewise linear, shapes disagree, a label is not a class, or the
         frame does not fit into memory.
 
     Examples
@@ -122,7 +122,7 @@ def _derivatives(
     half = outputs.new_zeros(*outputs.shape, len(jacobian), len(jacobian))
     delta = _signals(outputs, [found[i].nudge for i in inner]) if inner else []
     for i, signal, change in zip(inner, delta, inputs, strict=True):
-        if _by_kernel(found[i], directions):
+        if _kernel_is_cheaper(found[i], directions):
             _add_by_kernel(half, found[i], signal, change, directions)
         else:
             _add_by_pulling(half, found[i], signal, change, directions)
@@ -130,7 +130,7 @@ def _derivatives(
 
 
 def _signals(outputs: Tensor, nudges: Sequence[Tensor]) -> list[Tensor]:
-    """Derivative of each logit by the outputs of these layers, (K, *output)."""
+    """Return the derivatives of each logit by the outputs of these layers, (K, *output)."""
     rows = [slopes(outputs[:, k].sum(), nudges) for k in range(outputs.shape[1])]
     return [torch.stack(signal) for signal in zip(*rows, strict=True)]
 
@@ -150,8 +150,8 @@ def _add_by_pulling(
         half[:, k].baddbmm_(rows_by_sample(turned, samples), row)
 
 
-def _by_kernel(site: Site, directions: Sequence[Tensor]) -> bool:
-    """Whether a plane convolution has so many places that its patches are the shorter way."""
+def _kernel_is_cheaper(site: Site, directions: Sequence[Tensor]) -> bool:
+    """Whether a 2D convolution has so many positions that working with its patches costs less."""
     layer = site.layer
     if not (isinstance(layer, nn.Conv2d) and plain_convolution(layer) and "weight" in site.places):
         return False
@@ -161,7 +161,7 @@ def _by_kernel(site: Site, directions: Sequence[Tensor]) -> bool:
 def _add_by_kernel(
     half: Tensor, site: Site, signals: Tensor, change: Tensor, directions: Sequence[Tensor]
 ) -> None:
-    """The same as the product of V_i with the derivative by the kernel: patches of the change once for all logits."""
+    """Add the terms of `_add_by_pulling` as V_i times derivatives by the kernel: one set of patches for all logits."""
     layer: Any = site.layer
     kernels, count = directions[site.places["weight"]].flatten(1).mT, len(change)
     by_sample = signals.unflatten(1, (len(half), -1)).movedim(1, 0)  # (n, K, blocks, out, *places)
@@ -176,7 +176,7 @@ def _add_by_kernel(
 
 
 def _changes(found: Sequence[Site], ends: Sequence[Tensor], directions: Sequence[Tensor]) -> list[Tensor]:
-    """Changes of these tensors along each direction, (d, *end): the derivative in u of that of <u, end>."""
+    """Return the changes of the tensors `ends` along each direction, (d, *end): derivatives in u of d<u, end>."""
     weights = [torch.zeros_like(end, requires_grad=True) for end in ends]
     pulled = slopes(ends, [site.nudge for site in found], weights, again=True)
     moved = [sites.moved(site, directions) for site in found]
@@ -187,7 +187,7 @@ def _changes(found: Sequence[Site], ends: Sequence[Tensor], directions: Sequence
 
 
 def _degree(objective: Objective, leaves: Leaves, batch: Batch) -> int:
-    """Degree of homogeneity, from what doubling all parameters does."""
+    """Return the degree of homogeneity, from the outputs at doubled parameters."""
     few = batch.part(slice(0, 3)).inputs
     with torch.no_grad():
         once, twice = objective.outputs(leaves, few), objective.outputs([2 * leaf for leaf in leaves], few)
@@ -195,7 +195,7 @@ def _degree(objective: Objective, leaves: Leaves, batch: Batch) -> int:
     degree = round(math.log2(ratio)) if 0 < ratio < math.inf else 0
     if degree < 1 or not alike(twice, 2.0**degree * once):
         rule = "model must be homogeneous of a whole degree in its parameters, without biases"
-        raise ValueError(f"{rule}, got outputs that grow by {ratio:.6g} when these are doubled")
+        raise ValueError(f"{rule}, got outputs that grow {ratio:.6g} times when its parameters are doubled")
     return degree
 
 
@@ -204,7 +204,7 @@ def _require_straight(objective: Objective, leaves: Leaves, batch: Batch) -> Non
     nudges = [site.nudge for site in found]
     slope = slopes(outputs, nudges, normal(outputs), again=True)
     if any(bool(bent.any()) for bent in slopes(slope, nudges, [normal(s) for s in slope])):
-        raise ValueError("model must be of straight pieces, such as those of ReLU, got curved ones")
+        raise ValueError("model must be piecewise linear, such as with ReLU, got a curved one")
 
 
 def _labels(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
@@ -219,7 +219,8 @@ def _labels(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
 
 
 def _samples_at_once(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> int:
-    """So many that the changes at their layers, outputs and inputs, and what is pulled back fit."""
+    """Return how many samples fit into memory at once."""
+    # changes of outputs and inputs of the layers, and what is pulled back
     outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 1)))
     classes, nudges = outputs.numel(), sum(site.nudge.numel() for site in found)
     numbers = count * (nudges + 3 * sum(site.inputs.numel() for site in found) + classes) + classes * nudges

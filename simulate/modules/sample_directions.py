@@ -1,7 +1,7 @@
-r"""What single samples do along the top eigenvectors of their mean matrix and along directions of their own, any model.
+r"""Curvature of single samples along the top eigenvectors of their mean matrix and along their own, for any model.
 
 The samples have the Gauss-Newton matrices :math:`G_i = B_i' B_i` of `simulate.modules.sample_parts`, for a loss that is
-convex in the outputs. All that the own-direction law reads (docs/claims/beyond.md, D1) follows from the small matrices
+convex in the outputs. All inputs of the own-direction law (docs/claims/beyond.md, D1) follow from the small matrices
 :math:`K_i = B_i B_i'` and from products of :math:`B_i` with directions:
 
 =====================  =====================================================================================
@@ -11,8 +11,8 @@ V'u_i                  (B_iV)'y_i / sqrt(l_i)
 e'G_je, \|G_je\|^2     along the own direction e of another sample: \|B_je\|^2, (B_je)'K_j(B_je)
 =====================  =====================================================================================
 
-So no matrix with more than as many rows as a sample has outputs is decomposed, and where the parameters act at sites no
-gradient is written out but those of the few samples whose directions others are probed along.
+So no decomposed matrix has more rows than a sample has outputs. If the parameters act at sites, gradients are written
+out only for the few samples whose directions others are probed along.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _ROUNDING = 1e-4
 """Curvatures of the loss in the outputs below zero by less than this, relative to the largest, are rounding."""
 
 OWN = 1e-6
-"""Of the squared length of a sample's eigenvector: below it nothing of its own is left to probe."""
+"""Share of the squared length of a sample's eigenvector outside of V, below which it is not probed."""
 
 
 class SampleStatistics(NamedTuple):
-    """Per sample, and means over pairs of samples: what `theory.own_direction.own_directions` takes.
+    """Statistics of samples and of pairs of samples, the arguments of `theory.own_direction.own_directions`.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class SampleStatistics(NamedTuple):
         Top eigenvalue l_i, (N,), and V'u_i of its eigenvector, (N, k).
     background, spread
         Means over pairs i != j of e_i'H_je_i, and of |(1 - VV')H_je_i|^2 less the square of that. e_i is the part of
-        u_i outside of V, of length one. Without any such part, or with one sample, both are 0.
+        u_i outside of V, scaled to length one. Both are 0 if no sample has such a part, or with one sample.
     """
 
     eigenvalues: Floats
@@ -68,14 +68,14 @@ class SampleStatistics(NamedTuple):
 
 
 class SampleDirections(NamedTuple):
-    """Of the Gauss-Newton matrices G_i of N samples.
+    """Statistics of the Gauss-Newton matrices G_i of N samples.
 
     Attributes
     ----------
     grams
-        Trace, largest eigenvalue and squared norm of each.
+        Trace, largest eigenvalue and squared norm of each G_i.
     statistics
-        On V and on their own directions.
+        Curvature along V and along the samples' own directions.
     heavy
         The samples with the largest eigenvalues, largest first; those without curvature are left out.
     forms
@@ -91,7 +91,7 @@ class SampleDirections(NamedTuple):
 def sample_directions(
     objective: Objective, vectors: Any, seed: _checks.Seed = 0, *, probes: int = 12, heavy: int = 0
 ) -> SampleDirections:
-    """Measure all samples on some directions and on their own; their Gauss-Newton matrices.
+    """Measure the Gauss-Newton matrices of all samples along given directions and along their own.
 
     For m outputs of a sample it takes two times one forward and m backward passes without gradients by the weights,
     and k + probes + heavy products of the layers with directions. Where the parameters act elsewhere than in affine
@@ -104,18 +104,19 @@ def sample_directions(
     vectors
         V, orthonormal columns (dim, k): the top eigenvectors of the mean matrix.
     seed
-        Of the samples whose own directions are probed, an integer or a numpy generator; in a group the same in all
-        processes.
+        Seed of the choice of samples whose own directions are probed: an integer or a numpy generator; in a group the
+        same in all processes.
     probes
-        Own directions, each probed on all other samples.
+        Number of own directions, each probed on all other samples.
     heavy
-        Samples with the largest eigenvalues whose eigenvectors all others are measured along.
+        Number of samples, those with the largest eigenvalues, along whose eigenvectors all others are measured.
 
     Raises
     ------
     ValueError
-        If the loss is not convex in the outputs, the vectors are no orthonormal columns, a count is out of its domain,
-        or what is kept of all samples does not fit into memory; and as `simulate.modules.sample_grams.sample_grams`.
+        If the loss is not convex in the outputs or couples the samples, the vectors are not orthonormal columns, a
+        count is out of its domain, the outputs are not one row for each sample, derivatives are not finite, or the
+        derivatives of one sample or the numbers kept of all samples do not fit into memory.
 
     Examples
     --------
@@ -141,16 +142,17 @@ def sample_directions(
         ranks.require_same(vectors=(basis,))
         with ranks.together("samples"), objective.measured(), torch.enable_grad():
             found = [
-                (_curvatures(part), _first(part, basis)) for part in parts(objective, directions=len(basis))
+                (_curvatures(part), _first_pass(part, basis))
+                for part in parts(objective, directions=len(basis))
             ]
             _require_convex(
                 [each for own in ranks.gathered("curvatures", [c for c, _ in found]) for each in own]
             )
-            none = basis.new_zeros(0, 0)  # of no samples: what a process of a group has that holds none
+            none = basis.new_zeros(0, 0)  # a process of a group may hold no samples
             nothing = SamplePart((), none, none, none.mm)
-            first = [_first(nothing, basis), *(one for _, one in found)]
+            first = [_first_pass(nothing, basis), *(one for _, one in found)]
             grams, projected, squared, overlaps = (
-                _of_all(objective, column) for column in [*zip(*first, strict=True)][:-1]
+                _gather_rows(objective, column) for column in [*zip(*first, strict=True)][:-1]
             )
             largest = grams[:, 1]
             tops = [row for one in first for row in one.tops]
@@ -168,10 +170,10 @@ def sample_directions(
             own = functional.normalize(own - overlaps[chosen].to(own.dtype) @ basis, dim=1)
             along = torch.cat([basis, heavies, own])
             second = [
-                _second(part, along, len(basis), len(chosen))
+                _second_pass(part, along, len(basis), len(chosen))
                 for part in itertools.chain([nothing], parts(objective, directions=len(along)))
             ]
-            forms, squares = (_of_all(objective, column) for column in zip(*second, strict=True))
+            forms, squares = (_gather_rows(objective, column) for column in zip(*second, strict=True))
         background, spread = pair_means(forms[:, len(heaviest) :], squares, chosen)
         return SampleDirections(
             grams=SampleGrams(*(numbers(column) for column in grams.mT)),
@@ -189,8 +191,8 @@ def sample_directions(
         )
 
 
-class _First(NamedTuple):
-    """Of n samples: trace, largest eigenvalue and squared norm, numbers on V, and the cotangents of u_i."""
+class _FirstPass(NamedTuple):
+    """Results of the first pass over n samples: Gram statistics, numbers on V, and the cotangents of u_i."""
 
     grams: Tensor
     projected: Tensor
@@ -199,48 +201,48 @@ class _First(NamedTuple):
     tops: list[Tensor | None]
 
 
-def _first(part: SamplePart, basis: Tensor) -> _First:
+def _first_pass(part: SamplePart, basis: Tensor) -> _FirstPass:
     samples, count = len(part.signs), len(basis)
     if not part.pairs:
         zero = part.signs.new_zeros(samples, dtype=torch.float64)
         square = zero[:, None, None].expand(-1, count, count)
-        return _First(zero[:, None].expand(-1, 3), square, square, square[:, 0], [None] * samples)
-    gram, inside = _gram(part), _through(part, basis)
+        return _FirstPass(zero[:, None].expand(-1, 3), square, square, square[:, 0], [None] * samples)
+    gram, inside = _gram(part), _along_directions(part, basis)
     values, vectors = torch.linalg.eigh(gram)
     largest, top = values[:, -1].clamp(min=0), vectors[:, :, -1]
     root = torch.where(largest > 0, largest, 1.0).rsqrt() * (largest > 0)
     traces, squares = gram.diagonal(dim1=1, dim2=2).sum(1), gram.square().sum((1, 2))
     weights = (top * root[:, None]).to(part.cotangents.dtype)
     cotangents = torch.einsum("nr,rn...->n...", weights, part.cotangents)
-    return _First(
+    return _FirstPass(
         grams=torch.stack([traces, largest, squares], 1),
         projected=inside.mT @ inside,
         squared=inside.mT @ gram @ inside,
-        overlaps=_at_most_one(torch.einsum("nrk,nr->nk", inside, top) * root[:, None]),
+        overlaps=_clip_lengths(torch.einsum("nrk,nr->nk", inside, top) * root[:, None]),
         tops=list(cotangents),
     )
 
 
-def _of_all(objective: Objective, own: Sequence[Tensor]) -> Tensor:
-    """Rows of the samples of all processes, in the order of the samples."""
+def _gather_rows(objective: Objective, own: Sequence[Tensor]) -> Tensor:
+    """Return the rows of the samples of all processes, in the order of the samples."""
     here = torch.cat(list(own))
     if not objective.ranks.several:
         return here
     return torch.from_numpy(objective.ranks.rows(numbers(here))).to(here)
 
 
-def _at_most_one(overlaps: Tensor) -> Tensor:
-    """Of unit vectors with orthonormal ones: longer by rounding alone."""
+def _clip_lengths(overlaps: Tensor) -> Tensor:
+    """Scale overlaps to length at most one: only rounding makes overlaps of unit vectors longer."""
     return overlaps / overlaps.norm(dim=1, keepdim=True).clamp(min=1)
 
 
-def _second(part: SamplePart, along: Tensor, count: int, probes: int) -> tuple[Tensor, Tensor]:
-    """u'G_ju along all but V, and |(1 - VV')G_je|^2 along the last ones: (n, heavy + probes) and (n, probes)."""
+def _second_pass(part: SamplePart, along: Tensor, count: int, probes: int) -> tuple[Tensor, Tensor]:
+    """Return u'G_ju along all but V, (n, heavy + probes), and |(1 - VV')G_je|^2 along the last ones, (n, probes)."""
     samples, rest = len(part.signs), len(along) - count
     if not part.pairs:
         zero = part.signs.new_zeros(samples, rest, dtype=torch.float64)
         return zero, zero[:, :probes]
-    gram, through = _gram(part), _through(part, along)
+    gram, through = _gram(part), _along_directions(part, along)
     inside, probed = through[:, :, :count], through[:, :, len(along) - probes :]
     image = (probed * (gram @ probed)).sum(1)
     within = (inside.mT @ probed).square().sum(1)
@@ -249,21 +251,21 @@ def _second(part: SamplePart, along: Tensor, count: int, probes: int) -> tuple[T
 
 def _gram(part: SamplePart) -> Tensor:
     gram = finite_derivatives(torch.stack([(left @ right.mT).double() for left, right in part.pairs]).sum(0))
-    positive = _positive(part)
+    positive = _positive_rows(part)
     return gram * positive[:, :, None] * positive[:, None]
 
 
-def _through(part: SamplePart, directions: Tensor) -> Tensor:
-    return finite_derivatives(part.along(directions)) * _positive(part)[:, :, None]
+def _along_directions(part: SamplePart, directions: Tensor) -> Tensor:
+    return finite_derivatives(part.along(directions)) * _positive_rows(part)[:, :, None]
 
 
-def _positive(part: SamplePart) -> Tensor:
-    """Without the rows of negative curvature, which `_require_convex` has found to be rounding."""
+def _positive_rows(part: SamplePart) -> Tensor:
+    """Return a mask of the rows of positive curvature; `_require_convex` has shown the others to be rounding."""
     return (part.signs > 0).double()
 
 
 def _curvatures(part: SamplePart) -> tuple[float, float]:
-    """Largest and smallest eigenvalue of the A_i of some samples, or 0."""
+    """Return the largest and smallest eigenvalue of the A_i of some samples; never below and above 0."""
     if not part.pairs:
         return 0.0, 0.0
     values = part.signs * part.cotangents.reshape(*part.signs.mT.shape, -1).square().sum(2).mT
@@ -281,7 +283,7 @@ def _require_convex(curvatures: list[tuple[float, float]]) -> None:
 
 
 def pair_means(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float, float]:
-    """Means over samples and the own directions of others of e'G_je, and of |(1 - VV')G_je|^2 less its square."""
+    """Return means over samples j and directions e of others: of e'G_je, and of |(1 - VV')G_je|^2 less its square."""
     if not chosen:
         return 0.0, 0.0
     others = torch.ones_like(forms)
@@ -293,7 +295,7 @@ def pair_means(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float
 def _eigenvectors(
     objective: Objective, tops: list[Tensor | None], before: int, chosen: list[int], like: Tensor
 ) -> Tensor:
-    """u_i of some samples, (chosen, dim), of which those from `before` on are here."""
+    """Return u_i of the chosen samples, (chosen, dim); this process holds the samples from `before` on."""
     size = (len(chosen) + 1) * objective.dim * like.element_size()
     _memory.require_free("heavy", size, f"{len(chosen)} directions", device=objective.device)
     found, leaves, start = like.new_zeros(len(chosen), objective.dim), objective.leaves(), before
@@ -311,7 +313,8 @@ def _eigenvectors(
 
 
 def require_orthonormal(basis: Tensor) -> None:
-    """Refuse vectors (k, dim) that are not."""
+    """Raise unless the vectors (k, dim) are orthonormal."""
     unit = torch.eye(len(basis), dtype=basis.dtype, device=basis.device)
     if not torch.allclose(basis @ basis.mT, unit, atol=1e-4):
-        raise ValueError("vectors must be orthonormal, got others")
+        error = float((basis @ basis.mT - unit).abs().max())
+        raise ValueError(f"vectors must be orthonormal to 1e-4, got an error of {error:.2g}")

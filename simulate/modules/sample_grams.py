@@ -1,11 +1,11 @@
-r"""Exact traces of the curvature, and what the Gauss-Newton matrix of every single sample is like.
+r"""Exact traces of the Gauss-Newton matrix and the Hessian, from the matrices of single samples.
 
 G_i = J_i' A_i J_i has the rank of A_i, the curvature of the loss in the few outputs of sample i. With A_i = S_i' D_i
 S_i, D_i of signs, its non-zero eigenvalues are those of D_i K_i, where K_i holds the inner products of the rows of
 S_i J_i. These are derivatives of the outputs by the parameters, and the parameters act at sites
-(`simulate.modules.sites`): so outputs are differentiated by the nudges alone, one number for a unit and sample. A
-layer of weights then multiplies inner products of derivatives by inner products of its inputs, and no gradient by its
-weights is formed.
+(`simulate.modules.sites`): so outputs are differentiated by the nudges alone, one number per unit and sample. A layer
+of weights then multiplies inner products of derivatives by inner products of its inputs, and no gradient by its weights
+is formed.
 
 | symbol | shape | meaning |
 |---|---|---|
@@ -14,10 +14,10 @@ weights is formed.
 | G_i | (dim, dim) | J_i' A_i J_i; share * sum G_i = G, so G is the mean of the G_i for a plain mean over samples |
 
 A sample is a row of the targets; its outputs are all numbers of that row, of all classes and positions. An ignored
-sample has G_i = 0; a mean that is over positions, or weighs classes, has its share of one position or unit of weight.
-What a sample adds is meant in the loss of all data. That of a batch is the mean of its samples' only where
-`objectives.Objective.separable`; elsewhere, and where samples see each other, G_i is the part that belongs to the
-outputs of sample i, and no matrix of a batch.
+sample has G_i = 0. If the loss is a mean over positions, or weighs classes, `share` is of one position or unit of
+weight. G_i refers to the loss of all data. The matrix of a batch is the mean over its samples only if
+`objectives.Objective.separable`; otherwise, and if samples see each other, G_i is the part of G that belongs to the
+outputs of sample i, and is not the matrix of a batch.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from simulate.objectives.derivatives import graph_nodes
 from simulate.operators import h_term
 
 Score = Callable[[Sequence[Pair], Tensor], Tensor]
-"""Some numbers (n, c) of n samples."""
+"""Function of the pairs and signs of n samples to numbers (n, c)."""
 
 
 class SampleGrams(NamedTuple):
-    """Of the Gauss-Newton matrices G_i of the samples, in the order of the data; arrays (N,), float64.
+    """Statistics of the Gauss-Newton matrices G_i, in the order of the data; arrays (N,), float64.
 
     Attributes
     ----------
@@ -60,45 +60,18 @@ class SampleGrams(NamedTuple):
     squares: NDArray[np.float64]
 
 
-def sample_grams(objective: Objective) -> SampleGrams:
-    """Trace, largest eigenvalue and squared Frobenius norm of the Gauss-Newton matrix of every sample, exact.
+def trace_gauss_newton(objective: Objective) -> float:
+    """Return the exact trace of the Gauss-Newton matrix.
 
-    For m outputs of a sample this takes one forward pass, and m backward passes without gradients by the weights.
-    Where the parameters act elsewhere than in affine layers, or the samples of a batch see each other, it takes m
-    passes for every single sample.
-
-    Parameters
-    ----------
-    objective
-        Loss of a model on data, a sum (or mean) of what the samples add each for itself.
+    For m outputs of a sample it takes one forward pass and m backward passes without gradients by the weights. If
+    parameters act elsewhere than in affine layers, or samples of a batch see each other, it takes m passes for every
+    single sample.
 
     Raises
     ------
     ValueError
         If the loss couples the samples, the outputs are not one row for each sample, derivatives are not finite, or
         those of one sample do not fit into memory.
-
-    Examples
-    --------
-    Linear regression, G_i = 2 x x':
-
-    >>> from torch import nn
-    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
-    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
-    >>> sample_grams(line).largest.round(9)
-    array([50.,  2.])
-    """
-    found = _scores(objective, lambda pairs, signs: _spectrum(pairs, signs, objective.dim), 3)
-    return SampleGrams(*found.T)
-
-
-def trace_gauss_newton(objective: Objective) -> float:
-    """Trace of the Gauss-Newton matrix, exact; at the cost of `sample_grams` without inner products.
-
-    Raises
-    ------
-    ValueError
-        As `sample_grams`.
 
     Examples
     --------
@@ -112,19 +85,19 @@ def trace_gauss_newton(objective: Objective) -> float:
 
 
 def trace_hessian(objective: Objective) -> float:
-    """Trace of the Hessian, exact, where it is that of the Gauss-Newton matrix.
+    """Return the exact trace of the Hessian, if it equals the trace of the Gauss-Newton matrix.
 
-    That is so if the outputs are linear in every parameter tensor alone but for kinks: then no tensor has a block of
-    its own in the H-term. Certified on all data: by the nodes of the graph, in one forward pass
-    (`is_piecewise_linear`); where they do not tell, at one product with the H-term for every tensor: the block
-    times a random vector vanishes, which a block that is not zero does with probability nought. (A few samples would
-    not do: behind a ReLU that is dead at these there may be anything.)
+    They are equal if the outputs are piecewise linear in every single parameter tensor: then no tensor has a block of
+    its own in the H-term. This is certified on all data, by the nodes of the graph in one forward pass
+    (`is_piecewise_linear`). If they do not decide it, one product with the H-term per tensor does: the block times a
+    random vector vanishes, which a non-zero block does with probability 0. (A few samples would not do: a ReLU that is
+    dead at these may hide anything.)
 
     Raises
     ------
     ValueError
         If some block does not vanish, as with smooth activations, or a layer that is used twice; and as
-        `sample_grams`.
+        `trace_gauss_newton`.
 
     Examples
     --------
@@ -143,10 +116,10 @@ def trace_hessian(objective: Objective) -> float:
 
 
 def curved_tensors(objective: Objective) -> Iterator[str]:
-    """Names of the parameter tensors with a block of their own in the H-term.
+    """Yield the names of the parameter tensors with a block of their own in the H-term, on all data.
 
-    On all data: none where the graph tells so; else the block times a random vector, at one product for each tensor,
-    see `trace_hessian`.
+    There are none if the graph says so; otherwise each tensor takes one product with a random vector, see
+    `trace_hessian`.
 
     Examples
     --------
@@ -172,7 +145,7 @@ def curved_tensors(objective: Objective) -> Iterator[str]:
 
 
 def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool = False) -> NDArray[Any]:
-    """Numbers (N, columns) of the samples; `lengths` if nothing but lengths of gradients is asked for."""
+    """Return numbers (N, columns) of the samples; with `lengths` the score needs only lengths of gradients."""
     found = [np.zeros((0, columns))]
     with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
         for part in parts(objective, lengths=lengths):
@@ -193,34 +166,13 @@ def _squares(left: Tensor, right: Tensor) -> Tensor:
     return torch.linalg.vecdot(left, right)
 
 
-def _spectrum(pairs: Sequence[Pair], signs: Tensor, dim: int) -> Tensor:
-    """Trace, largest eigenvalue and sum of squares of DK, the gram K of the pairs: (n, 3)."""
-    gram = finite_derivatives(torch.stack([(left @ right.mT).double() for left, right in pairs]).sum(0))
-    signed = signs[:, :, None] * gram
-    traces = signed.diagonal(dim1=1, dim2=2).sum(1)
-    squares = (signed * signed.mT).sum((1, 2))
-    return torch.stack([traces, _largest(gram, signs, dim), squares], 1)
+# --- piecewise linear ---------------------------------------------------------------------------------------------
+# Between the sites (`simulate.modules.sites`) and the outputs lie nodes of the graph. If each node is piecewise linear
+# in all its differentiated inputs together, the outputs are piecewise linear in the nudges, and in every parameter that
+# acts at one site, since its layer is affine in it. Then the H-term has no block of its own for any parameter, and no
+# product is needed to see it. An unknown node decides nothing.
 
-
-def _largest(gram: Tensor, signs: Tensor, dim: int) -> Tensor:
-    """Of a matrix (dim, dim) whose non-zero eigenvalues are those of DK."""
-    if bool((signs < 0).any()):
-        values, vectors = torch.linalg.eigh(gram)
-        root = vectors * values.clamp(min=0).sqrt()[:, None]  # K = R R', and DK is similar to R'DR
-        gram = root.mT @ (signs[:, :, None] * root)
-    values = torch.linalg.eigvalsh(gram)
-    order = values.abs().argsort(1, descending=True)[:, :dim]  # no more than it has
-    largest = values.gather(1, order).amax(1)
-    return largest.clamp(min=0) if dim > gram.shape[1] else largest
-
-
-# --- linear but for kinks -----------------------------------------------------------------------------------------
-# Between the sites (`simulate.modules.sites`) and the outputs lie nodes of the graph. Where each of them is linear but
-# for kinks in all that it differentiates together, so are the outputs in the nudges, and in a parameter that acts at
-# one site, whose layer is affine in it. Then the H-term has no block of its own for any parameter, and nothing has to
-# be multiplied to see it. A node that is not known says nothing.
-
-_ALWAYS = frozenset(
+_LINEAR_NODES = frozenset(
     f"{name}Backward{kind}"
     for kind in (0, 1)
     for name in (
@@ -256,22 +208,24 @@ _ALWAYS = frozenset(
         "MaxPool2DWithIndices",
     )
 )
-"""Linear but for kinks in all that goes in, by the names of torch 2; some have a second kind, with dimensions."""
+"""Nodes that are piecewise linear in all inputs, by their names in torch 2; some have a variant with dimensions."""
 
-_FACTORS: Mapping[str, Sequence[int]] = {
+_PRODUCT_NODES: Mapping[str, Sequence[int]] = {
     "AddmmBackward0": (1, 2),
     "MmBackward0": (0, 1),
     "BmmBackward0": (0, 1),
     "MulBackward0": (0, 1),
     "ConvolutionBackward0": (0, 1),
 }
-"""Products: linear where at most one of these of their inputs is differentiated."""
+"""Product nodes, and which inputs they multiply: linear if at most one of these is differentiated."""
 
 _LEAF = "torch::autograd::AccumulateGrad"
 
 
 def is_piecewise_linear(objective: Objective) -> bool:
-    """Whether the graph tells so of all data, in one forward pass; if not, it may be so all the same.
+    """Whether the graph shows that the outputs are piecewise linear on all data; False decides nothing.
+
+    It takes one forward pass.
 
     Examples
     --------
@@ -304,10 +258,10 @@ def _linear(outputs: Tensor) -> bool:
 
 def _linear_node(node: Any) -> bool:
     name, inputs = node.name(), [before for before, _ in node.next_functions]
-    if name in _FACTORS:
-        return sum(inputs[i] is not None for i in _FACTORS[name]) <= 1
+    if name in _PRODUCT_NODES:
+        return sum(inputs[i] is not None for i in _PRODUCT_NODES[name]) <= 1
     if name == "AbsBackward0":
         return not node._saved_self.is_complex()  # a modulus is curved
     if name == "NativeBatchNormBackward0":
         return not node._saved_training and sum(each is not None for each in inputs[:2]) <= 1
-    return name in _ALWAYS or name == _LEAF
+    return name in _LINEAR_NODES or name == _LEAF

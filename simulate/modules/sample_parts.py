@@ -1,8 +1,8 @@
-"""The Gauss-Newton matrices of single samples as factors, a few samples at a time: G_i = B_i' D_i B_i, B_i = S_i J_i.
+"""Factors of the Gauss-Newton matrices of single samples, a few samples at a time: G_i = B_i' D_i B_i, B_i = S_i J_i.
 
-J_i are derivatives of the outputs of a sample by the parameters, A_i = S_i' D_i S_i is the curvature of the loss in
-these outputs, D_i of signs. B_i has as many rows as A_i has rank and is never written out where the parameters act at
-sites (`simulate.modules.sites`): what is made of it are inner products of its rows, and its products with directions.
+J_i is the derivative of the outputs of a sample by the parameters, A_i = S_i' D_i S_i the curvature of the loss in
+these outputs, with signs D_i. B_i has as many rows as A_i has rank. It is never written out if the parameters act at
+sites (`simulate.modules.sites`): only inner products of its rows and products with directions are computed.
 
 | symbol | shape | meaning |
 |---|---|---|
@@ -32,28 +32,28 @@ from simulate.objectives.output_curvature import SoftmaxCurvature, closed_curvat
 from simulate.objectives.parameters import Leaves
 
 _WINDOW = 1 << 28
-"""Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
+"""Most bytes of the derivatives of samples taken together: more are slower, not faster."""
 
 _ROUNDINGS = 1e4
-"""Outputs that differ by more than so many roundings of the largest one differ."""
+"""Roundings of the largest output, beyond which two outputs count as different."""
 
 _HELD = 1 << 27
-"""Of derivatives that are held at once."""
+"""Most bytes of derivatives held at once."""
 _COUPLED = 100
-"""Roundings of the largest entry, beyond which what one sample feels of another is none of rounding."""
+"""Roundings of the largest entry, beyond which the effect of one sample on another counts as coupling."""
 
 
 class CoupledError(ValueError):
-    """Samples that have no loss, or no outputs, of their own."""
+    """Raised when samples have no separate losses or outputs."""
 
 
 def parameter_columns(objective: Objective, name: str, value: Any) -> Tensor:
-    """Vectors in the space of the parameters, as columns (dim, k) of the type and on the device of these.
+    """Return vectors in the space of the parameters as columns (dim, k), with their type and device.
 
     Raises
     ------
     ValueError
-        If they are of another shape or complex.
+        If the vectors are of another shape or complex.
     """
     columns = torch.as_tensor(value)
     if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
@@ -65,7 +65,7 @@ def parameter_columns(objective: Objective, name: str, value: Any) -> Tensor:
 
 
 def finite_derivatives(numbers: Tensor) -> Tensor:
-    """The numbers, if they are."""
+    """Return the numbers; raise if any is not finite."""
     if not bool(numbers.isfinite().all()):
         raise ValueError("objective must have finite derivatives, got NaN or infinity")
     return numbers
@@ -74,7 +74,7 @@ def finite_derivatives(numbers: Tensor) -> Tensor:
 class Outer:
     """First and second derivative of the loss of one batch in its outputs, divided by the share of a sample.
 
-    Outputs, and what is like them, have one row for each sample here, (n, m).
+    Outputs and tensors like them have one row for each sample here, (n, m).
     """
 
     def __init__(self, objective: Objective, batch: Batch, outputs: Tensor) -> None:
@@ -90,29 +90,30 @@ class Outer:
         self.slope = slope.detach().reshape(samples, -1) / self._share
         self._bend = closed() if closed else partial(directional, slope, free)
         if closed is None:
-            self._require_apart()
+            self._require_uncoupled()
 
     def bent(self, tangent: Tensor, part: slice) -> Tensor:
-        """Second derivative times a change of the outputs of some of the samples."""
+        """Return the second derivative times a change of the outputs of some of the samples."""
         change = torch.zeros_like(self.slope)
         change[part] = tangent
         return self._bend(change.view(self._shape)).reshape_as(change)[part] / self._share
 
     def factors(self, part: slice) -> tuple[Tensor, Tensor] | None:
-        """Values (n, r) and vectors (n, m, r): V diag(values) V' is the second derivative, where a formula has them."""
+        """Return values (n, r) and V (n, m, r) of the second derivative V diag(values) V'; None without a formula."""
         if not isinstance(self._bend, SoftmaxCurvature):
             return None
         values, vectors = self._bend.factors(part)
         return values / self._share, vectors
 
     def blocks(self, part: slice) -> Tensor:
-        """Second derivatives (n, m, m) of some of the samples."""
+        """Return the second derivatives (n, m, m) of some of the samples."""
         units = torch.eye(self.slope.shape[1], dtype=self.slope.dtype, device=self.slope.device)
         likes = self.slope[part]
         return torch.stack([self.bent(unit.expand_as(likes), part) for unit in units], dim=1)
 
-    def _require_apart(self) -> None:
-        """Changes of one half of the samples must not be felt by the other, in halves that part any two of them."""
+    def _require_uncoupled(self) -> None:
+        """Raise if a change of the outputs of one sample changes the slope at another."""
+        # one test for each binary digit of the numbers of the samples: some digit separates any two of them
         numbers, change = torch.arange(len(self.slope), device=self.slope.device), normal(self.slope)
         for digit in range((len(self.slope) - 1).bit_length()):
             others = (numbers >> digit & 1).bool()
@@ -125,38 +126,38 @@ class Outer:
 
 
 def outer_of(objective: Objective, batch: Batch) -> Outer:
-    """That of the outputs of the model."""
-    return Outer(objective, batch, _outputs_alone(objective, batch))
+    """Return the `Outer` of a batch at the outputs of the model."""
+    return Outer(objective, batch, _outputs_without_graph(objective, batch))
 
 
-def _outputs_alone(objective: Objective, batch: Batch) -> Tensor:
+def _outputs_without_graph(objective: Objective, batch: Batch) -> Tensor:
     with torch.no_grad():
         return objective.outputs(objective.leaves(), batch.inputs)
 
 
 def separate_batches(objective: Objective) -> Iterator[Batch]:
-    """All of them, those too that add nothing to the loss; samples that see each other are refused."""
+    """Yield all batches, including those that add nothing to the loss; raise if samples see each other."""
     if objective.training:
         raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
     if objective.mixing == MIXED:
-        raise ValueError("model must give each sample outputs of its own, got samples that see each other")
+        raise ValueError("model must compute each sample separately, got samples that see each other")
     for batch in objective.batches(empty=True):
         if rows(batch.targets) > 1 and not cuttable(batch.inputs, batch.targets):
             raise ValueError(
-                "data must have samples along the first axis of every tensor to be asked about single ones, got"
+                "data must have samples along the first axis of every tensor to measure single samples, got"
                 f" {type(batch.inputs).__name__} as inputs"
             )
         yield batch
 
 
 def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:
-    """A batch cut so that what it holds fits; `one` tells how many bytes the first samples hold."""
-    each = _affordable(objective, one(window(batch.inputs, slice(0, 1))))
+    """Yield slices of a batch that fit into memory; `one` returns the bytes that given samples take."""
+    each = _require_memory(objective, one(window(batch.inputs, slice(0, 1))))
     return cuts(rows(batch.targets), max(1, _HELD // max(1, each)))
 
 
-def _affordable(objective: Objective, size: int) -> int:
-    """So many bytes for one sample, if they are there."""
+def _require_memory(objective: Objective, size: int) -> int:
+    """Return the bytes that one sample takes; raise if memory does not have them."""
     what, advice = (
         "the derivatives of one sample",
         "use an estimate such as spectra.trace, or a smaller model",
@@ -168,18 +169,18 @@ def _affordable(objective: Objective, size: int) -> int:
 # --- factors ------------------------------------------------------------------------------------------------------
 
 Pair = tuple[Tensor, Tensor]
-"""Of shape (n, r, d): inner products over d of the one with the other are those of gradients."""
+"""Two tensors (n, r, d) whose inner products over d are those of gradients."""
 
 
 class Root(NamedTuple):
-    """How the rows of S are had.
+    """Function for the rows of S.
 
     Attributes
     ----------
     rows
-        Of some samples of a batch with these outputs: S, as cotangents (r, n, *outputs), and D as (n, r) signs.
+        Returns, for some samples of a batch with given outputs, S as cotangents (r, n, *outputs) and D as signs (n, r).
     asks
-        Whether it asks for the targets. Where not, samples whose targets add nothing to the loss count as others do.
+        Whether it needs the targets. If not, samples whose targets add nothing to the loss count like the others.
     """
 
     rows: Callable[[Outer, slice, Tensor], tuple[Tensor, Tensor]]
@@ -192,15 +193,15 @@ class SamplePart(NamedTuple):
     Attributes
     ----------
     pairs
-        Whose inner products add up to K_i; none where the samples add nothing to the loss, or none are asked for.
+        Their inner products add up to K_i; empty if the samples add nothing to the loss, or pairs are not needed.
     signs
-        D_i, (n, r).
+        Signs D_i, (n, r).
     cotangents
         Rows of S_i, shaped like the outputs: (r, n, *outputs).
     along
-        From k directions in the space of the parameters, (k, dim), to the products of B_i with them, (n, r, k).
+        Function of k directions in the space of the parameters, (k, dim), to their products with B_i, (n, r, k).
     slopes
-        Every site with the derivatives of the cotangents by its output, (r, *output); none where gradients were taken.
+        Every site with the derivatives of the cotangents by its output, (r, *output); empty if gradients were taken.
     """
 
     pairs: Sequence[Pair]
@@ -211,7 +212,7 @@ class SamplePart(NamedTuple):
 
 
 def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Those of the curvature of the loss, A = S'DS: of a `Root`."""
+    """Return the rows of S and the signs D of the curvature of the loss, A = S'DS; the `rows` of a `Root`."""
     factors = outer.factors(part)
     if factors is None:
         blocks = finite_derivatives(outer.blocks(part)).double()
@@ -227,16 +228,17 @@ def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _eigen(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues and eigenvectors of symmetric matrices (n, m, m), in any order."""
+    """Return eigenvalues and eigenvectors of symmetric matrices (n, m, m), in any order."""
     diagonal = blocks.diagonal(dim1=1, dim2=2)
-    if int(blocks.count_nonzero()) == int(diagonal.count_nonzero()):  # outputs that the loss takes one by one
+    # for losses that sum over outputs, such as the squared error: a decomposition of many outputs takes minutes
+    if int(blocks.count_nonzero()) == int(diagonal.count_nonzero()):
         return diagonal, torch.eye(blocks.shape[1], dtype=blocks.dtype, device=blocks.device).expand_as(
             blocks
         )
     return torch.linalg.eigh(blocks)
 
 
-_CURVATURE = Root(roots)
+_LOSS_CURVATURE = Root(roots)
 
 
 def parts(
@@ -245,22 +247,24 @@ def parts(
     lengths: bool = False,
     directions: int = 0,
     pairs: bool = True,
-    root: Root = _CURVATURE,
+    root: Root = _LOSS_CURVATURE,
 ) -> Iterator[SamplePart]:
-    """All samples, in the order of the data. To be used within `Objective.measured`, gradients enabled.
+    """Yield the factors of all samples, in the order of the data.
+
+    Call it within `Objective.measured`, with gradients enabled.
 
     Parameters
     ----------
     objective
         Loss of a model on data, a sum (or mean) of what the samples add each for itself.
     lengths
-        Whether nothing but lengths of gradients is asked for: pairs may hold these alone, and none goes along.
+        Whether only lengths of gradients are needed: pairs may hold lengths alone, and `along` cannot be used.
     directions
-        How many are to be gone along at once.
+        Most directions that `along` is given at once.
     pairs
-        Whether inner products are asked for where the parameters act at sites.
+        Whether inner products are needed if the parameters act at sites.
     root
-        What takes the place of the root of the curvature of the loss.
+        Replaces the root of the curvature of the loss.
 
     Raises
     ------
@@ -272,43 +276,43 @@ def parts(
     apart = not objective.training and objective.apart
     for batch in objective.batches(empty=True):
         if not batch.factor and root.asks:  # the mean over nothing
-            yield _nothing(objective, batch)
+            yield _empty_part(objective, batch)
         elif covered:
-            yield from _by_sites(objective, batch, lengths, directions, pairs, root)
+            yield from _parts_by_sites(objective, batch, lengths, directions, pairs, root)
         else:
-            yield from _one_by_one(objective, batch, apart, lengths, root)
+            yield from _parts_by_gradients(objective, batch, apart, lengths, root)
 
 
-def _nothing(objective: Objective, batch: Batch) -> SamplePart:
+def _empty_part(objective: Objective, batch: Batch) -> SamplePart:
     samples = rows(batch.targets)
     none = objective.leaves()[0].new_zeros(samples, 0)
     return SamplePart((), none, none.mT, lambda v: none.new_zeros(samples, 0, len(v), dtype=torch.float64))
 
 
-def _by_sites(
+def _parts_by_sites(
     objective: Objective, batch: Batch, lengths: bool, directions: int, pairs: bool, root: Root
 ) -> Iterator[SamplePart]:
-    """Whole windows of samples."""
+    """Yield windows of samples, from derivatives at the sites."""
     leaves, samples = objective.leaves(), rows(batch.targets)
     size = _window_size(objective, leaves, batch, directions)
-    passed = _visited(objective, leaves, batch) if size >= samples else None
-    whole = passed[0] if passed else _outputs_alone(objective, batch)
-    for part, cotangents, signs in _rooted(root, Outer(objective, batch, whole), whole, size):
+    passed = _visit_or_none(objective, leaves, batch) if size >= samples else None
+    whole = passed[0] if passed else _outputs_without_graph(objective, batch)
+    for part, cotangents, signs in _root_windows(root, Outer(objective, batch, whole), whole, size):
         only = batch.part(part)
-        through = passed or _visited(objective, leaves, only)
+        through = passed or _visit_or_none(objective, leaves, only)
         if through:
             outputs, found = through
             _require_same(outputs, whole, part)
             deltas = _deltas(outputs, found, cotangents)
-            yield _at_sites(objective, found, deltas, cotangents, signs, pairs)
+            yield _site_part(objective, found, deltas, cotangents, signs, pairs)
             continue
         for one in cuts(len(signs), 1):
             row = objective.outputs(leaves, only.part(one).inputs)
             _require_same(row, whole, slice(part.start + one.start, part.start + one.stop))
-            yield _by_gradients(objective, leaves, row, cotangents[:, one], signs[one], lengths)
+            yield _gradient_part(objective, leaves, row, cotangents[:, one], signs[one], lengths)
 
 
-def _at_sites(
+def _site_part(
     objective: Objective,
     found: Sequence[Site],
     deltas: Sequence[Tensor],
@@ -331,12 +335,12 @@ def _at_sites(
 
 
 def rows_by_sample(stacked: Tensor, samples: int) -> Tensor:
-    """Of tensors (k, n * ..., ...) like the outputs of a layer: (n, k, numbers of a sample)."""
+    """Return tensors (k, n * ..., ...), shaped like outputs of a layer, as (n, k, numbers of a sample)."""
     return stacked.unflatten(1, (samples, -1)).movedim(0, 1).flatten(2)
 
 
-def _visited(objective: Objective, leaves: Leaves, batch: Batch) -> tuple[Tensor, list[Site]] | None:
-    """Nothing where parameters act elsewhere too: only with some of the samples, or `covers` had told."""
+def _visit_or_none(objective: Objective, leaves: Leaves, batch: Batch) -> tuple[Tensor, list[Site]] | None:
+    """Return outputs and sites, or None if parameters act elsewhere too for some samples."""
     try:
         return sites.visited(objective, leaves, batch)
     except sites.ElsewhereError:
@@ -344,7 +348,7 @@ def _visited(objective: Objective, leaves: Leaves, batch: Batch) -> tuple[Tensor
 
 
 def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
-    """Derivatives (r, *nudge) of the outputs along r cotangents, by the nudge of every site."""
+    """Return the derivatives (r, *nudge) of the outputs along r cotangents, by the nudge of every site."""
     nudges = [site.nudge for site in found]
     deltas = [n.new_empty(len(cotangents), *n.shape) for n in nudges]
     for k, cotangent in enumerate(cotangents):
@@ -353,26 +357,26 @@ def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[
     return deltas
 
 
-def _one_by_one(
+def _parts_by_gradients(
     objective: Objective, batch: Batch, apart: bool, lengths: bool, root: Root
 ) -> Iterator[SamplePart]:
-    """One sample after the other, by gradients."""
+    """Yield one sample after the other, from gradients by the parameters."""
     leaves = objective.leaves()
     with torch.set_grad_enabled(not apart):
         whole = objective.outputs(leaves, batch.inputs)
     outer = Outer(objective, batch, whole)
     count = 2 if lengths else 2 * whole[0].numel()
-    _affordable(objective, whole.element_size() * (count * objective.dim + 8 * whole[0].numel() ** 2))
-    for part, cotangents, signs in _rooted(root, outer, whole, 1):
+    _require_memory(objective, whole.element_size() * (count * objective.dim + 8 * whole[0].numel() ** 2))
+    for part, cotangents, signs in _root_windows(root, outer, whole, 1):
         row = objective.outputs(leaves, batch.part(part).inputs) if apart else whole[part]
         _require_same(row, whole, part)
-        yield _by_gradients(objective, leaves, row, cotangents, signs, lengths)
+        yield _gradient_part(objective, leaves, row, cotangents, signs, lengths)
 
 
-def _by_gradients(
+def _gradient_part(
     objective: Objective, leaves: Leaves, row: Tensor, cotangents: Tensor, signs: Tensor, lengths: bool
 ) -> SamplePart:
-    """Of the outputs of one sample by all parameters."""
+    """Return the factors of one sample, from gradients of its outputs by all parameters."""
     rows = (objective.flat(slopes(row, leaves, cotangent)) for cotangent in cotangents)
     gradients = torch.stack(
         [torch.linalg.vector_norm(r, dtype=torch.float64)[None] if lengths else r for r in rows]
@@ -381,15 +385,17 @@ def _by_gradients(
 
 
 def _require_same(found: Tensor, whole: Tensor, part: slice) -> None:
-    """Refuse samples that have other outputs in a batch of another size, which only some batches may show."""
+    """Raise if samples have other outputs in a batch of another size, which only some batches may show."""
     expected = whole[part]
     least = _ROUNDINGS * torch.finfo(whole.dtype).eps * float(whole.detach().abs().max())
     if found.shape != expected.shape or float((found - expected).detach().abs().max()) > least:
-        raise CoupledError("model must give each sample outputs of its own, got samples that see each other")
+        raise CoupledError("model must compute each sample separately, got samples that see each other")
 
 
-def _rooted(root: Root, outer: Outer, outputs: Tensor, size: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Windows of samples with their cotangents and signs, found for many windows together."""
+def _root_windows(
+    root: Root, outer: Outer, outputs: Tensor, size: int
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Yield windows of samples with their cotangents and signs, computed for many windows together."""
     windows = max(1, _WINDOW // (64 * outputs[0].numel() ** 2 * size))
     for many in cuts(len(outputs), windows * size):
         cotangents, signs = root.rows(outer, many, outputs)
@@ -398,7 +404,8 @@ def _rooted(root: Root, outer: Outer, outputs: Tensor, size: int) -> Iterator[tu
 
 
 def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Iterator[Pair]:
-    """Of every parameter; one that acts at several sites has the sum of their gradients."""
+    """Yield the pairs of every parameter."""
+    # a parameter that acts at several sites has the sum of their gradients
     uses = Counter(place for site in found for place in site.places.values())
     sums: dict[int, Tensor] = {}
     for site, delta in zip(found, deltas, strict=True):
@@ -412,8 +419,8 @@ def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Ite
 
 
 def _window_size(objective: Objective, leaves: Leaves, batch: Batch, directions: int) -> int:
-    """Samples at once, from what one of them takes."""
-    passed = _visited(objective, leaves, batch.part(slice(0, 1)))
+    """Return how many samples fit into a window, from the memory that one of them takes."""
+    passed = _visit_or_none(objective, leaves, batch.part(slice(0, 1)))
     if passed is None:
         return 1
     outputs, found = passed
@@ -423,4 +430,4 @@ def _window_size(objective: Objective, leaves: Leaves, batch: Batch, directions:
     )
     products = sum(site_gradients.numbers_held(site, cotangents, 1) for site in found)
     numbers = passes + products + 8 * cotangents**2
-    return max(1, _WINDOW // _affordable(objective, outputs.element_size() * numbers))
+    return max(1, _WINDOW // _require_memory(objective, outputs.element_size() * numbers))

@@ -1,10 +1,10 @@
-"""Derivatives by the parameters of a layer, of every sample apart, from those by its output.
+"""Derivatives by the parameters of a layer for every sample separately, from derivatives by its output.
 
-A layer that multiplies patches of its input by weights has a sum over positions of outer products, cotangent times
-patch, for the gradient of each sample. Inner products of such gradients can be had from those of cotangents and those
-of patches, position by position: with few positions, one above all, that is less work than the gradients are.
+If a layer multiplies patches of its input by weights, the gradient of each sample is a sum over positions of outer
+products, cotangent times patch. Inner products of these gradients follow from inner products of cotangents and of
+patches, position by position. With few positions, above all with one, that is less work than the gradients.
 
-| axis | of |
+| axis | meaning |
 |---|---|
 | n | samples |
 | r | cotangents |
@@ -30,38 +30,38 @@ Use = tuple[Site, str, Tensor]
 """A site where a parameter acts, its name there, and cotangents (r, *output)."""
 
 _BYTES = 1 << 27
-"""Of gradients of single samples that are held at once."""
+"""Most bytes of gradients of single samples held at once."""
 
 
 def per_sample(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
-    """Derivatives of <cotangent, output of the layer> by one of its parameters, of each sample apart: (n, r, size).
+    """Return d<cotangent, output of the layer>/d parameter for each sample separately: (n, r, size).
 
     Parameters
     ----------
     site
-        Of an objective whose samples do not see each other (`sites.by_sample`).
+        Site of an objective whose samples do not see each other (`sites.by_sample`).
     name
-        Of the parameter, a key of `site.places`.
+        Name of the parameter, a key of `site.places`.
     cotangents
-        Of shape (r, *output).
+        Cotangents of shape (r, *output).
     samples
-        How many, n.
+        Number of samples, n.
     """
     layer = site.layer
     if not multiplies(layer):
-        each = _one_by_one if isinstance(layer, _ConvTransposeNd) else _scaling
+        each = _gradients_by_backward if isinstance(layer, _ConvTransposeNd) else _normalisation_gradients
         return each(site, name, cotangents, samples)
     steep = by_position(site, cotangents, samples)
     if name == "bias":
         return steep.sum(-1).movedim(2, 1).flatten(2)
-    gradient = _times(steep, _patches(site, samples).mT)
+    gradient = _multiply(steep, _patches(site, samples).mT)
     return (gradient.mT if isinstance(layer, nn.Embedding) else gradient).movedim(2, 1).flatten(2)
 
 
 def gram_factors(site: Site, name: str, cotangents: Tensor, samples: int) -> tuple[Tensor, Tensor]:
-    """Two tensors (n, r, d) whose inner products over d are those of what `per_sample` gives.
+    """Return two tensors (n, r, d) whose inner products over d are those of the gradients of `per_sample`.
 
-    They are one tensor given twice, unless inner products of patches are had for less.
+    They are the same tensor, unless inner products of patches cost less.
 
     Examples
     --------
@@ -79,29 +79,28 @@ def gram_factors(site: Site, name: str, cotangents: Tensor, samples: int) -> tup
         if steep.shape[-1] == 1:
             scaled = (steep * _patches(site, samples).norm(dim=2)[:, :, None, None]).movedim(2, 1).flatten(2)
             return scaled, scaled
-        if _by_overlaps(layer, steep.shape[2] * steep.shape[3], steep.shape[4]):
-            left = _times(steep, _overlaps(site, samples))
+        if _overlaps_cost_less(layer, steep.shape[2] * steep.shape[3], steep.shape[4]):
+            left = _multiply(steep, _overlaps(site, samples))
             return left.movedim(2, 1).flatten(2), steep.movedim(2, 1).flatten(2)
     gradients = per_sample(site, name, cotangents, samples)
     return gradients, gradients
 
 
 def multiplies(layer: nn.Module) -> bool:
-    """Whether it multiplies patches of its input by a matrix of weights."""
+    """Whether a layer multiplies patches of its input by a matrix of weights."""
     return isinstance(layer, nn.Linear | nn.Embedding | _ConvNd) and not isinstance(layer, _ConvTransposeNd)
 
 
 def factors(site: Site, cotangents: Tensor, samples: int) -> tuple[Tensor, Tensor]:
-    """Of a layer that `multiplies`: cotangents by position (n, g, r, o, L) and patches (n, g, p, L).
+    """Return cotangents by position (n, g, r, o, L) and patches (n, g, p, L), for a layer that `multiplies`.
 
-    The sum over positions of the outer product of the one with the other is the gradient by the weights, as rows (o, p)
-    of every group.
+    Their outer products, summed over positions, are the gradient by the weights as matrices (o, p) of every group.
     """
     return by_position(site, cotangents, samples), _patches(site, samples)
 
 
 def by_position(site: Site, cotangents: Tensor, samples: int) -> Tensor:
-    """Cotangents (r, *output) by position: (n, groups, r, outputs of a group, positions)."""
+    """Return cotangents (r, *output) by position: (n, groups, r, outputs of a group, positions)."""
     layer: Any = site.layer
     if not isinstance(layer, _ConvNd):
         by_position = cotangents.reshape(len(cotangents), samples, 1, -1, cotangents.shape[-1])
@@ -111,7 +110,7 @@ def by_position(site: Site, cotangents: Tensor, samples: int) -> Tensor:
 
 
 def uses_of(found: Iterable[tuple[Site, Tensor]]) -> Mapping[int, list[Use]]:
-    """Of every parameter, by its place: the sites where it acts, its name there, and the cotangents."""
+    """Return the uses of every parameter, by its place: sites where it acts, its name there, and cotangents."""
     uses: dict[int, list[Use]] = {}
     for site, cotangents in found:
         for name, place in site.places.items():
@@ -120,7 +119,7 @@ def uses_of(found: Iterable[tuple[Site, Tensor]]) -> Mapping[int, list[Use]]:
 
 
 def squared(steep: Tensor, patches: Tensor, weights: Tensor) -> Tensor:
-    """Squares of the gradients that `factors` make, added with weights (n, r) of samples and cotangents: (g, o, p).
+    """Return the squared gradients from `factors`, summed with weights (n, r) of samples and cotangents: (g, o, p).
 
     Examples
     --------
@@ -136,13 +135,13 @@ def squared(steep: Tensor, patches: Tensor, weights: Tensor) -> Tensor:
     each = steep[0].numel() // steep.shape[-1] * patches.shape[2] * steep.element_size()
     total = steep.new_zeros(steep.shape[1], steep.shape[3], patches.shape[2])
     for part in cuts(len(steep), max(1, _BYTES // max(1, each))):
-        gradients = _times(steep[part], patches[part].mT)
+        gradients = _multiply(steep[part], patches[part].mT)
         total += torch.einsum("nr,ngrop->gop", weights[part], gradients.square_())
     return total
 
 
 def column_blocks(uses: Sequence[Use], samples: int) -> Iterator[Tensor]:
-    """Gradients by one parameter of every sample and cotangent, some of its numbers at a time: (n, r, some)."""
+    """Yield gradients by one parameter for every sample and cotangent, some entries at a time: (n, r, some)."""
     site, name, cotangents = uses[0]
     if len(uses) > 1 or name != "weight" or not multiplies(site.layer):
         yield torch.stack([per_sample(*use, samples) for use in uses]).sum(0)
@@ -150,18 +149,18 @@ def column_blocks(uses: Sequence[Use], samples: int) -> Iterator[Tensor]:
     steep, patches = factors(site, cotangents, samples)
     one = steep[..., 0, 0].numel() * patches.shape[2] * steep.element_size()
     for part in cuts(steep.shape[3], max(1, _BYTES // max(1, one))):
-        yield _times(steep[:, :, :, part], patches.mT).movedim(2, 1).flatten(2)
+        yield _multiply(steep[:, :, :, part], patches.mT).movedim(2, 1).flatten(2)
 
 
 def square_sums(uses: Sequence[Use], weights: Tensor) -> Tensor:
-    """Squares of the gradients by one parameter, added with weights (n, r) of samples and cotangents: (size,).
+    """Return the squared gradients by one parameter, summed with weights (n, r) of samples and cotangents: (size,).
 
     Parameters
     ----------
     uses
-        Every site where it acts, its name there, and cotangents (r, *output).
+        Every site where the parameter acts, its name there, and cotangents (r, *output).
     weights
-        Of samples and cotangents.
+        Weights of samples and cotangents.
     """
     samples = len(weights)
     site, name, cotangents = uses[0]
@@ -174,14 +173,15 @@ def square_sums(uses: Sequence[Use], weights: Tensor) -> Tensor:
     for part in cuts(samples, most):
         for k in range(len(cotangents)):
             gradients = sum(
-                (per_sample(*_some(use, k, part, samples)) for use in uses), start=cotangents.new_zeros(())
+                (per_sample(*_restrict(use, k, part, samples)) for use in uses),
+                start=cotangents.new_zeros(()),
             )
             total += weights[part, k].to(total) @ gradients[:, 0].square()
     return total
 
 
-def _some(use: Use, cotangent: int, part: slice, samples: int) -> tuple[Site, str, Tensor, int]:
-    """Arguments of `per_sample` for one cotangent and some of the samples."""
+def _restrict(use: Use, cotangent: int, part: slice, samples: int) -> tuple[Site, str, Tensor, int]:
+    """Return the arguments of `per_sample` for one cotangent and some of the samples."""
     site, name, cotangents = use
 
     def cut(values: Tensor) -> Tensor:
@@ -192,13 +192,13 @@ def _some(use: Use, cotangent: int, part: slice, samples: int) -> tuple[Site, st
 
 
 def numbers_held(site: Site, count: int, samples: int) -> int:
-    """Numbers that `gram_factors` or `per_sample` hold for one sample and `count` cotangents, at most."""
+    """Return how many numbers `gram_factors` or `per_sample` hold at most for one sample and `count` cotangents."""
     layer, outputs = site.layer, site.nudge.numel() // samples
     if not multiplies(layer):
         return count * (3 * outputs + sum(p.numel() for p in layer.parameters(recurse=False)))
     groups, _, out, positions = by_position(site, site.nudge[None], samples)[0].shape
     patches = groups * _fan_in(layer) * positions
-    if _by_overlaps(layer, count * out, positions):
+    if _overlaps_cost_less(layer, count * out, positions):
         return 2 * patches + groups * positions**2 + 2 * count * outputs
     return 2 * patches + count * (2 * outputs + groups * out * _fan_in(layer))
 
@@ -207,13 +207,13 @@ def _fan_in(layer: Any) -> int:
     return layer.num_embeddings if isinstance(layer, nn.Embedding) else layer.weight[0].numel()
 
 
-def _by_overlaps(layer: nn.Module, rows: int, positions: int) -> bool:
-    """Whether inner products of patches cost less than gradients of so many rows."""
+def _overlaps_cost_less(layer: nn.Module, rows: int, positions: int) -> bool:
+    """Whether inner products of patches cost less than gradients with this many rows."""
     return positions * (_fan_in(layer) + rows) <= rows * _fan_in(layer)
 
 
 def _patches(site: Site, samples: int) -> Tensor:
-    """What the weights are multiplied by: (n, groups, fan in, positions)."""
+    """Return the patches that the weights multiply: (n, groups, fan in, positions)."""
     layer, inputs = site.layer, site.inputs.detach()
     if isinstance(layer, nn.Embedding):
         return _tokens(layer, inputs, samples)[:, None].mT.to(site.nudge.dtype)
@@ -223,14 +223,14 @@ def _patches(site: Site, samples: int) -> Tensor:
 
 
 def _tokens(layer: nn.Embedding, inputs: Tensor, samples: int) -> Tensor:
-    """One-hot (n, positions, tokens), nothing for padding, which has no gradient."""
+    """Return one-hot tokens (n, positions, tokens), with zeros for padding, which has no gradient."""
     tokens = inputs.reshape(samples, -1)
     hot = nn.functional.one_hot(tokens, layer.num_embeddings)
     return hot if layer.padding_idx is None else hot * (tokens != layer.padding_idx)[..., None]
 
 
 def _windows(layer: Any, inputs: Tensor, samples: int) -> Tensor:
-    """Patches of a convolution, as views of its padded input."""
+    """Return the patches of a convolution, as views of its padded input."""
     mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
     padded = nn.functional.pad(inputs, layer._reversed_padding_repeated_twice, mode=mode)
     for axis, (size, stride, dilation) in enumerate(
@@ -244,7 +244,7 @@ def _windows(layer: Any, inputs: Tensor, samples: int) -> Tensor:
 
 
 def _overlaps(site: Site, samples: int) -> Tensor:
-    """Inner products of patches: (n, groups, positions, positions)."""
+    """Return the inner products of patches: (n, groups, positions, positions)."""
     if isinstance(site.layer, nn.Embedding):
         tokens, padding = site.inputs.reshape(samples, 1, -1), site.layer.padding_idx
         same = tokens[..., None] == tokens[..., None, :]
@@ -253,13 +253,13 @@ def _overlaps(site: Site, samples: int) -> Tensor:
     return patches.mT @ patches
 
 
-def _times(steep: Tensor, matrix: Tensor) -> Tensor:
-    """(n, g, r, o, L) by (n, g, L, p), all rows of a sample at once."""
+def _multiply(steep: Tensor, matrix: Tensor) -> Tensor:
+    """Multiply (n, g, r, o, L) by (n, g, L, p), all rows of a sample at once."""
     return (steep.flatten(2, 3) @ matrix).unflatten(2, steep.shape[2:4])
 
 
-def _scaling(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
-    """Of a layer that scales and shifts what it has normalised."""
+def _normalisation_gradients(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
+    """Return the gradients by the scale or shift of a normalisation."""
     if name == "weight":
         cotangents = cotangents * sites.normalised_input(site, site.inputs.detach())
     if not isinstance(site.layer, nn.LayerNorm | nn.RMSNorm):
@@ -268,8 +268,8 @@ def _scaling(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
     return cotangents.reshape(len(cotangents), samples, -1, size).sum(2).movedim(1, 0)
 
 
-def _one_by_one(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
-    """By a backward pass through the layer for each."""
+def _gradients_by_backward(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
+    """Return the gradients from one backward pass through the layer for each sample and cotangent."""
     place, found = site.places[name], []
     inputs, cotangents = site.inputs.unflatten(0, (samples, -1)), cotangents.unflatten(1, (samples, -1))
     for one, slopes in zip(inputs, cotangents.unbind(1), strict=True):

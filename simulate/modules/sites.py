@@ -1,17 +1,16 @@
-"""Where the parameters of a module act: calls of layers whose output is affine in the layer's own parameters.
+"""Sites of a module: calls of layers whose output is affine in the layer's own parameters.
 
-Linear and convolutional layers, embeddings, and normalisations in evaluation mode are such layers. If the parameters
-of one change by V, its output changes by what the same layer gives with V in their place, and by what its changed
-input does. A *site* is one call of such a layer with the input it had and a nudge, a zero that was added to its
-output. So derivatives by all parameters become derivatives by the nudges, one number for every unit and sample in
-place of one for every parameter: the first layer of a perceptron, which has most of them, then costs nothing.
+Linear and convolutional layers, embeddings, and normalisations in evaluation mode are affine in their parameters. If
+these change by V, the output changes by the output of the same layer with V as its parameters, and by the effect of its
+changed input. A *site* is one call of such a layer, with its input and a nudge, a zero tensor added to its output.
+Derivatives by all parameters become derivatives by the nudges: one number for every unit and sample instead of one for
+every parameter. The first layer of a perceptron, which has most of the parameters, then costs nothing.
 
-Multi-head attention has two such layers inside of one function: it is called as `simulate.modules.attention` writes it
-out. Layers of transformers that have positions along the first axis and samples along the second, as torch's do by
-default, have sites with these axes swapped.
+Multi-head attention has two affine layers inside one function; it is called as `simulate.modules.attention` writes it
+out. Transformer layers with positions along the first axis and samples along the second, as in torch by default, have
+sites with these axes swapped.
 
-That the parameters act at the sites and nowhere else is found out by `covers`, that no sample sees another too by
-`by_sample`.
+`covers` tests that the parameters act at the sites and nowhere else, `by_sample` also that no sample sees another.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ _TRANSFORMERS = (
     nn.TransformerEncoder,
     nn.TransformerDecoder,
 )
-_OWN = ("weight", "bias")
+_PARAMETER_NAMES = ("weight", "bias")
 _KINDS = (nn.Linear, nn.Embedding, _ConvNd, *NORMALISATIONS)
 
 
 class ElsewhereError(ValueError):
-    """Parameters act elsewhere than at the sites."""
+    """Raised when parameters act elsewhere than at the sites."""
 
 
 class Site(NamedTuple):
@@ -56,13 +55,13 @@ class Site(NamedTuple):
     Attributes
     ----------
     layer
-        Affine in its parameters.
+        Layer that is affine in its parameters.
     places
-        Which parameter of the objective stands under each name of the layer; the others are fixed.
+        Number of the objective's parameter under each name of the layer; its other parameters are fixed.
     inputs
-        What it was given, as part of the graph of the nudges before it.
+        Input of the layer, part of the graph of the nudges before it.
     nudge
-        Zeros, added to its output.
+        Zeros, added to the output of the layer.
     """
 
     layer: nn.Module
@@ -72,16 +71,16 @@ class Site(NamedTuple):
 
 
 def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tuple[Tensor, list[Site]]:
-    """Outputs of the model and the sites on the way, in their order. To be used within `Objective.measured`.
+    """Return the outputs of the model and the sites on the way, in their order.
 
-    The parameters of a site are constants to the graph of the outputs.
+    Call it within `Objective.measured`. The parameters of a site are constants in the graph of the outputs.
 
     Raises
     ------
     ElsewhereError
-        If any of the parameters had part in the outputs in another way, or something is kept for the backward pass
-        otherwise than torch does by itself: where `covers` the model, only with some of the samples. Where samples are
-        taken `by_sample`, also if the first batch of this size has them in another order.
+        If a parameter enters the outputs in another way, or tensors are saved for the backward pass otherwise than by
+        torch itself; if `covers` the model, this happens only for some samples. If samples are taken `by_sample`, also
+        if the first batch of this size has them in another order.
 
     Examples
     --------
@@ -91,39 +90,41 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     >>> [(dict(site.places), tuple(site.nudge.shape)) for site in sites]
     [({'weight': 0, 'bias': 1}, (5, 4)), ({'weight': 2, 'bias': 3}, (5, 2))]
     """
-    with _kept_as_usual():
-        outputs, sites = _passed(objective, leaves, batch)
+    with _no_saved_tensor_hooks():
+        outputs, sites = _run_with_sites(objective, leaves, batch)
     samples = rows(batch.inputs)
-    if _elsewhere(outputs, leaves) or not _as_promised(objective, outputs, sites, samples):
+    if _reaches_parameters(outputs, leaves) or not _in_expected_order(objective, outputs, sites, samples):
         raise ElsewhereError(
-            "model must act by its layers alone on all samples alike and in their order, got another"
+            "model must use its parameters in layers only, for all samples alike and in their order; got a model that"
+            " does not"
         )
     return outputs, sites
 
 
-def _as_promised(objective: Objective, outputs: Tensor, sites: Sequence[Site], samples: int) -> bool:
-    """Whether samples lie at the sites as `by_sample` says; in which order is asked of the first batch of each size."""
+def _in_expected_order(objective: Objective, outputs: Tensor, sites: Sequence[Site], samples: int) -> bool:
+    """Whether the sites have the samples in order, as `by_sample` requires."""
+    # a model may reorder samples by the size of the batch: the first batch of each size is tested
     if not objective.answers.get("by_sample"):
         return True
     if any(len(site.nudge) % samples for site in sites):
         return False
     known = objective.answers.setdefault("orders", {1: True})
     if samples not in known:
-        known[samples] = trusted(objective) or _each_alone(outputs, sites)
+        known[samples] = trusted(objective) or _scales_by_sample(outputs, sites)
     return known[samples]
 
 
-def _each_alone(outputs: Tensor, sites: Sequence[Site]) -> bool:
-    """Whether derivatives at the rows of a sample are scaled as its outputs are, and as those of no other sample."""
+def _scales_by_sample(outputs: Tensor, sites: Sequence[Site]) -> bool:
+    """Whether scaling the outputs of each sample scales the derivatives at its own rows alike."""
     weights, nudges = normal(outputs), [site.nudge for site in sites]
     scale = _scales(len(outputs), outputs)
     once, scaled = (slopes(outputs, nudges, w) for w in (weights, weights * _column(scale, outputs)))
     blocks = ((_blocks(a, len(scale)), _blocks(b, len(scale))) for a, b in zip(once, scaled, strict=True))
-    return all(_scaled(a, b, scale) for a, b in blocks)
+    return all(_is_scaled(a, b, scale) for a, b in blocks)
 
 
 def _scales(count: int, like: Tensor) -> Tensor:
-    """Powers of two, by which rounding is scaled too."""
+    """Return random powers of two, which scale rounding exactly too."""
     return 2.0 ** torch.from_numpy(np.random.default_rng(0).integers(0, _SCALES, count)).to(like)
 
 
@@ -131,28 +132,30 @@ def _blocks(slope: Tensor, samples: int) -> Tensor:
     return slope.unflatten(0, (samples, -1)).flatten(1)
 
 
-def _scaled(once: Tensor, scaled: Tensor, scale: Tensor) -> bool:
+def _is_scaled(once: Tensor, scaled: Tensor, scale: Tensor) -> bool:
     expected = scale[:, None] * once
     least = _ROUNDINGS * torch.finfo(once.dtype).eps * expected.abs().amax(1)
     return bool(((scaled - expected).abs().amax(1) <= least).all())
 
 
-def _passed(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tuple[Tensor, list[Site]]:
+def _run_with_sites(
+    objective: Objective, leaves: Sequence[Tensor], batch: Batch
+) -> tuple[Tensor, list[Site]]:
     sites: list[Site] = []
-    with _watched(objective, leaves, sites):
+    with _record_sites(objective, leaves, sites):
         outputs = objective.outputs(leaves, batch.inputs)
     return outputs, sites
 
 
 def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
-    """Change of the output of a layer along d directions of its own parameters, its input held: (d, *output).
+    """Return the change of the output of a layer along d directions of its parameters, input fixed: (d, *output).
 
     Parameters
     ----------
     site
-        Of an objective with the parameters theta.
+        Site of an objective.
     directions
-        For every parameter of the objective a tensor (d, *its shape).
+        One tensor (d, *its shape) for every parameter of the objective.
     """
     layer, inputs = site.layer, site.inputs.detach()
     own = {name: directions[place] for name, place in site.places.items()}
@@ -164,19 +167,23 @@ def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
     if isinstance(layer, nn.Linear) and "weight" in own:
         change = nn.functional.linear(inputs, own["weight"].flatten(0, 1))
         change = change.unflatten(-1, (count, -1)).movedim(-2, 0)
-        return change + _along(own["bias"], change, -1) if "bias" in own else change
+        return change + _align_bias(own["bias"], change, -1) if "bias" in own else change
     if _stackable(layer) and "weight" in own:
         stacked: Any = layer
         change = stacked._conv_forward(inputs, own["weight"].flatten(0, 1), None)
         axis = 1 if inputs.ndim == own["weight"].ndim - 1 else 0
         change = change.unflatten(axis, (count, -1)).movedim(axis, 0)
-        return change + _along(own["bias"], change, axis + 1) if "bias" in own else change
+        return change + _align_bias(own["bias"], change, axis + 1) if "bias" in own else change
     return torch.stack([called(site, {n: v[i] for n, v in own.items()}, inputs) for i in range(count)])
 
 
 def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
-    """Derivative of <cotangent, output of the layer> by its own parameters, by their places; its input held."""
-    own = {name: _filled(site, name, 0.0).requires_grad_() for name in _OWN if name in site.places}
+    """Return d<cotangent, output of the layer>/d parameters by place, with the input fixed."""
+    own = {
+        name: _constant_parameter(site, name, 0.0).requires_grad_()
+        for name in _PARAMETER_NAMES
+        if name in site.places
+    }
     with torch.enable_grad():
         output = called(site, own, site.inputs.detach())
         found = torch.autograd.grad(output, list(own.values()), cotangent)
@@ -185,9 +192,9 @@ def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
 
 @asked_once
 def covers(objective: Objective) -> bool:
-    """Whether all that the parameters do to the outputs they do at sites.
+    """Whether the parameters act on the outputs at sites only.
 
-    Asked of a few outputs: nothing else in their graph may lead to a parameter, whatever its derivative, and the sites
+    Tested on a few outputs: nothing else in their graph may lead to a parameter, whatever its derivative, and the sites
     must give the derivatives by all parameters. In training mode nothing may be drawn at random either.
 
     Examples
@@ -203,24 +210,27 @@ def covers(objective: Objective) -> bool:
     with objective.measured(), torch.enable_grad():
         leaves, batch = objective.leaves(), objective.few()
         if objective.training and draws(lambda: objective.outputs(leaves, batch.inputs)):
-            return False  # dropout: what the sites say would be of other draws than what they are held to
+            return False  # dropout: the two derivatives to compare would come from different draws
         try:
             outputs, sites = visited(objective, leaves, batch)
             full = all(site.nudge.numel() and site.inputs.numel() for site in sites)
-            return bool(sites) and full and _agree(objective, batch, outputs, sites)
-        except (ValueError, RuntimeError):  # a layer inside a transform of torch.func has no nudge, for one
+            return bool(sites) and full and _agrees_with_autograd(objective, batch, outputs, sites)
+        except (
+            ValueError,
+            RuntimeError,
+        ):  # a layer inside a transform of torch.func has no nudge, for example
             return False
 
 
-def _elsewhere(outputs: Tensor, leaves: Sequence[Tensor]) -> bool:
+def _reaches_parameters(outputs: Tensor, leaves: Sequence[Tensor]) -> bool:
     """Whether any of the parameters is in the graph of the outputs."""
     nodes = graph_nodes([outputs])
     found = {id(node.variable) for node in nodes if hasattr(node, "variable")}
     return any(id(leaf) in found or leaf.grad_fn in nodes for leaf in leaves)
 
 
-def _agree(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[Site]) -> bool:
-    """Whether the sites say of a few samples what derivatives by the parameters say."""
+def _agrees_with_autograd(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[Site]) -> bool:
+    """Whether derivatives of a few samples at the sites agree with derivatives by the parameters."""
     leaves, weights = objective.leaves(), normal(outputs)
     plain = objective.outputs(leaves, batch.inputs)
     expected, found = slopes(plain, leaves, weights), [torch.zeros_like(leaf) for leaf in leaves]
@@ -230,28 +240,28 @@ def _agree(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[
     return alike(outputs, plain) and alike(objective.flat(found), objective.flat(expected))
 
 
-_ASKED = 32
-"""Samples that must lie in their order at the sites."""
+_TESTED = 32
+"""Number of samples whose order at the sites is tested."""
 
 _FEW = 8
-"""Samples whose order is asked as they are given too."""
+"""With at most this many samples, their given order is tested too."""
 
 _SCALES = 32
-"""Different weights of samples, powers of two."""
+"""Number of different weights of samples, powers of two."""
 
 _ROUNDINGS = 1e4
-"""What differs by more than so many roundings of the largest number of a sample differs."""
+"""Roundings of the largest number of a sample, beyond which two numbers count as different."""
 
 
 @asked_once
 def by_sample(objective: Objective) -> bool:
-    """Whether sites cover a model, have samples along the first axis or blocks of rows for each, and none sees another.
+    """Whether sites cover a model, have samples (or blocks of rows) along the first axis, and none sees another.
 
-    The samples must be `Objective.apart`. Some of a batch are put into another order than they are given in; in
-    batches of other sizes the order is asked by `visited`. Of data in several batches a few samples of all of them are
-    asked too. A model that reorders samples because of what they hold, but none of these, is not seen.
-    Derivatives of the outputs of one half of them must vanish at the rows of the other half. If the outputs of each
-    sample are multiplied by a number of its own, so must be the derivatives at its rows.
+    The samples must be `Objective.apart`. The test takes some samples of a batch in a random order; `visited` tests
+    batches of other sizes. With several batches, a few samples of all of them are tested too. Derivatives of the
+    outputs of one half of the samples must vanish at the rows of the other half. If the outputs of each sample are
+    multiplied by a number, the derivatives at its rows must be multiplied by the same number. A model that reorders
+    samples by their content, but none of the tested ones, goes unnoticed.
 
     Examples
     --------
@@ -266,7 +276,7 @@ def by_sample(objective: Objective) -> bool:
     if trusted(objective):
         return True
     batch = objective.few()
-    if objective.head_of(batch) is None:  # whose logits take more memory than a pass may
+    if objective.head_of(batch) is None:  # otherwise its logits take more memory than a pass may
         batch = largest_batch(objective)
     asked = [window(batch.inputs, order) for order in _orders(rows(batch.targets))]
     if objective.several and objective.head_of(batch) is None:
@@ -274,21 +284,22 @@ def by_sample(objective: Objective) -> bool:
         asked.append(joined([spread[i] for i in np.random.default_rng(0).permutation(len(spread))]))
     with objective.measured(), torch.enable_grad():
         try:
-            return all(_in_order(objective, inputs) for inputs in asked)
-        except (ValueError, RuntimeError):  # of outputs without derivatives by the nudges, for one
+            return all(_keeps_order(objective, inputs) for inputs in asked)
+        except (ValueError, RuntimeError):  # outputs without derivatives by the nudges, for example
             return False
 
 
 def _orders(count: int) -> Iterator[Tensor]:
-    """Yield numbers of samples in a random order: they may lie sorted by what the model sorts them by."""
-    some = torch.tensor(spaced(count, _ASKED))
-    if len(some) <= _FEW:  # of so few another order may be the sorted one
+    """Yield numbers of samples in a random order."""
+    # as given, samples may already be sorted by the key by which the model sorts them
+    some = torch.tensor(spaced(count, _TESTED))
+    if len(some) <= _FEW:  # with so few samples the random order may be the sorted one
         yield some
     yield some[torch.randperm(len(some), generator=torch.Generator().manual_seed(0))]
 
 
-def _in_order(objective: Objective, inputs: Any) -> bool:
-    outputs, found = _passed(objective, objective.leaves(), Batch(inputs, (), 0.0))
+def _keeps_order(objective: Objective, inputs: Any) -> bool:
+    outputs, found = _run_with_sites(objective, objective.leaves(), Batch(inputs, (), 0.0))
     count, drawn = len(outputs), np.random.default_rng(0)
     half = torch.zeros(count, dtype=torch.bool, device=outputs.device)
     half[torch.from_numpy(drawn.permutation(count)[: count // 2])] = True
@@ -297,7 +308,8 @@ def _in_order(objective: Objective, inputs: Any) -> bool:
     masks = (half.to(outputs), (~half).to(outputs), scale)
     each = (slopes(outputs, nudges, weights * _column(mask, outputs)) for mask in masks)
     return all(
-        _ordered(first, second, scaled, half, scale) for first, second, scaled in zip(*each, strict=True)
+        _derivatives_keep_order(first, second, scaled, half, scale)
+        for first, second, scaled in zip(*each, strict=True)
     )
 
 
@@ -305,36 +317,38 @@ def _column(numbers: Tensor, like: Tensor) -> Tensor:
     return numbers.view(-1, *[1] * (like.ndim - 1))
 
 
-def _ordered(first: Tensor, second: Tensor, scaled: Tensor, half: Tensor, scale: Tensor) -> bool:
-    """Whether the derivatives of each half are nought at the other, and all are scaled as their samples are."""
+def _derivatives_keep_order(
+    first: Tensor, second: Tensor, scaled: Tensor, half: Tensor, scale: Tensor
+) -> bool:
+    """Whether the derivatives of each half vanish at the other, and all are scaled like their samples."""
     if len(first) % len(half) or not first.numel():
         return False
     one, other, all_of_them = (_blocks(slope, len(half)) for slope in (first, second, scaled))
     apart = not (bool(one[~half].any()) or bool(other[half].any()))
-    return apart and _scaled(one + other, all_of_them, scale)
+    return apart and _is_scaled(one + other, all_of_them, scale)
 
 
 @contextmanager
-def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) -> Iterator[None]:
+def _record_sites(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) -> Iterator[None]:
     every = [] if objective.model is None else list(objective.model.modules())
     modules, turned = [m for m in every if _affine(m)], {m for each in every for m in _samples_second(each)}
     constants, entered = [leaf.detach() for leaf in leaves], []
 
     def enter(layer: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
-        own = {n: layer._parameters.get(n) for n in _OWN}
+        own = {n: layer._parameters.get(n) for n in _PARAMETER_NAMES}
         places = {n: i for n, p in own.items() for i, leaf in enumerate(leaves) if p is leaf}
-        # no output size, say, and no layer of width 0, whose derivatives have no shape to be told by
+        # other arguments such as an output size are not supported; a layer of width 0 has derivatives without a shape
         plain = len(inputs) == 1 and not options and all(p is None or p.numel() for p in own.values())
         entered.append(places if plain else {})
         for name, place in entered[-1].items():
-            _put(layer, name, constants[place])
+            _set_parameter(layer, name, constants[place])
 
     def leave(layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
         places = entered.pop()
         if not places:
             return output
         for name, place in places.items():
-            _put(layer, name, leaves[place])
+            _set_parameter(layer, name, leaves[place])
         second = layer in turned and output.ndim == 3
         given, like = (t.transpose(0, 1) if second else t for t in (inputs[0], output))
         nudge = torch.zeros_like(like, memory_format=torch.contiguous_format, requires_grad=True)
@@ -361,10 +375,11 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
 
 
 @contextmanager
-def _kept_as_usual() -> Iterator[None]:
-    """What keeps tensors for the backward pass in a way of its own may run a layer again there, without its nudge."""
+def _no_saved_tensor_hooks() -> Iterator[None]:
+    """Raise where tensors are saved for the backward pass with hooks, within this context."""
+    # a checkpoint would run a layer again in the backward pass, without its nudge
     message = (
-        "model must keep tensors for the backward pass as torch does, got hooks on them, as of a checkpoint"
+        "model must save tensors for the backward pass as torch does, got hooks on them, as of a checkpoint"
     )
     try:
         with torch.autograd.graph.disable_saved_tensors_hooks(message):
@@ -375,13 +390,13 @@ def _kept_as_usual() -> Iterator[None]:
         raise
 
 
-def _put(layer: nn.Module, name: str, value: Any) -> None:
+def _set_parameter(layer: nn.Module, name: str, value: Any) -> None:
     layer._parameters[name] = value  # a tensor, as `torch.func.functional_call` puts there too
 
 
 def _samples_second(whole: nn.Module) -> list[nn.Module]:
-    """Layers of a transformer of torch that act along the last axis, where samples are along the second of three."""
-    if not isinstance(whole, _TRANSFORMERS) or type(whole).forward is not _forward(type(whole)):
+    """Return layers of a torch transformer with samples along the second of three axes, acting along the last."""
+    if not isinstance(whole, _TRANSFORMERS) or type(whole).forward is not _torch_forward(type(whole)):
         return []
     first = next(iter(getattr(whole, "layers", [whole])), None)
     if getattr(getattr(first, "self_attn", None), "batch_first", True):
@@ -394,20 +409,22 @@ def _samples_second(whole: nn.Module) -> list[nn.Module]:
 
 
 def _affine(layer: nn.Module) -> bool:
-    """Whether its output is affine in its parameters whatever its input, and makes no samples see each other."""
+    """Whether the output of a layer is affine in its parameters for every input, and computed for each sample alone."""
     if isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None):
-        return False  # the statistics of the batch: samples see each other
+        return False  # statistics of the batch: samples see each other
     if isinstance(layer, nn.Embedding) and (
         layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse
     ):
-        return False  # writes into its own weights, or has gradients of its own kind
+        return False  # writes into its weights, or has gradients of a special kind
     if "forward" in vars(layer):
-        return False  # one of its own, put over that of its class
-    return any(isinstance(layer, kind) and type(layer).forward is _forward(type(layer)) for kind in _KINDS)
+        return False  # an instance attribute overrides the method of its class
+    return any(
+        isinstance(layer, kind) and type(layer).forward is _torch_forward(type(layer)) for kind in _KINDS
+    )
 
 
-def _forward(kind: type[nn.Module]) -> Any:
-    """What the nearest ancestor among torch's own layers does."""
+def _torch_forward(kind: type[nn.Module]) -> Any:
+    """Return the forward function of the nearest ancestor among torch's own layers."""
     return next(k.forward for k in kind.__mro__ if k.__module__.startswith("torch.nn.modules"))
 
 
@@ -415,20 +432,20 @@ def _stackable(layer: nn.Module) -> bool:
     return isinstance(layer, _ConvNd) and not isinstance(layer, _ConvTransposeNd) and layer.groups == 1
 
 
-def _along(bias: Tensor, change: Tensor, axis: int) -> Tensor:
-    """Biases (d, out) shaped to be added to changes (d, ..., out, ...)."""
+def _align_bias(bias: Tensor, change: Tensor, axis: int) -> Tensor:
+    """Return biases (d, out), shaped to be added to changes (d, ..., out, ...)."""
     shape = [1] * change.ndim
     shape[0], shape[axis] = bias.shape
     return bias.view(shape)
 
 
 def called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-    """The layer with these values for some of its parameters, and zeros for the others."""
+    """Return the output of the layer with these values for some of its parameters, and zeros for the others."""
     # without its hooks, which belong to the rest of the model
     layer: Any = copy.copy(site.layer)
     # batch normalisation has wrong derivatives for weights that do not lie next to each other
     layer._parameters = {
-        n: own[n].contiguous() if n in own else None if p is None else _filled(site, n, 0.0)
+        n: own[n].contiguous() if n in own else None if p is None else _constant_parameter(site, n, 0.0)
         for n, p in site.layer._parameters.items()
     }
     layer._buffers = {
@@ -439,10 +456,11 @@ def called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
 
 
 def normalised_input(site: Site, inputs: Tensor) -> Tensor:
-    """What a normalisation multiplies by its weights."""
-    return called(site, {"weight": _filled(site, "weight", 1.0)}, inputs)
+    """Return the normalised input, which a normalisation multiplies by its weights."""
+    return called(site, {"weight": _constant_parameter(site, "weight", 1.0)}, inputs)
 
 
-def _filled(site: Site, name: str, value: float) -> Tensor:
-    """Like a parameter of the layer, of the type that it is measured in: a layer of half precision keeps its own."""
+def _constant_parameter(site: Site, name: str, value: float) -> Tensor:
+    """Return a constant tensor like a parameter of the layer."""
+    # of the type of the nudge: a layer of half precision is measured in single, but keeps its own type
     return torch.full_like(site.layer.get_parameter(name), value, dtype=site.nudge.dtype)

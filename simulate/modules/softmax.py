@@ -1,4 +1,4 @@
-"""Derivatives of the softmax cross-entropy in the logits that keep their digits near one-hot probabilities."""
+"""Derivatives of the softmax cross-entropy in the logits, accurate near one-hot probabilities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.nn import functional
 
 
 def contrasts(jacobian: Tensor, logits: Tensor) -> Tensor:
-    """Rows (N, K, d) minus the row of the likeliest class: all that the softmax covariance sees."""
+    """Return rows (N, K, d) minus the row of the likeliest class; the softmax covariance depends on them only."""
     top = logits.argmax(-1)
     return jacobian - jacobian.gather(1, top[:, None, None].expand(-1, 1, jacobian.shape[-1]))
 
@@ -18,15 +18,15 @@ def contrasts(jacobian: Tensor, logits: Tensor) -> Tensor:
 def covariance_factor(
     logits: Tensor, contrasts: Tensor, moved: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Rows F and logarithm s such that exp(s) F_n' F_n = J_n' (diag(p) - p p') J_n on every sample.
+    """Return rows F and logarithm s such that exp(s) F_n' F_n = J_n' (diag(p) - p p') J_n for every sample.
 
     With q the probabilities of all but the likeliest class, whose own is 1 - sum q = t, and D the contrasts,
     F_k = sqrt(q_k) (D_k - sum_j q_j D_j / (1 + sqrt(t))). No small number arises as a difference of large
     ones, and exp(s), the largest q of all, is taken out first, so that the largest rows never underflow.
 
-    Classes that move with the likeliest, by default those without contrasts, count as one with it: tied, they are as
-    unsure at any scale and must not set s. `moved` (N, K) or (N, 1) says which move apart where the contrasts are of
-    one layer of several.
+    Classes that move with the likeliest, by default those without contrasts, count as one with it: they are tied at
+    any scale and must not set s. `moved` (N, K) or (N, 1) says which classes move apart, if the contrasts are of one
+    layer of several.
     """
     moved = contrasts.any(-1) if moved is None else moved
     log_p = functional.log_softmax(logits, -1)
@@ -41,7 +41,7 @@ def covariance_factor(
 
 
 def residuals(logits: Tensor, labels: Tensor) -> Tensor:
-    """Probabilities minus one-hot labels, (..., N, K); the label's entry is minus the sum of the others."""
+    """Return probabilities minus one-hot labels, (..., N, K); the label's entry is minus the sum of the others."""
     index = labels[:, None].expand(*logits.shape[:-1], 1)
     others = functional.softmax(logits, -1).scatter(-1, index, 0.0)
     return others.scatter(-1, index, -others.sum(-1, keepdim=True))

@@ -1,4 +1,4 @@
-"""Curvature of fully connected networks given as matrices: routes of their own, fast enough for thousands."""
+"""Curvature of fully connected networks given as matrices, fast enough for thousands of networks."""
 
 from simulate._later import submodules
 

@@ -1,4 +1,4 @@
-"""Perceptrons by flat parameters: layer by layer from the input, the matrix row by row and then biases, if any."""
+"""Perceptrons with flat parameters: layer by layer from the input, each matrix row by row, then its biases, if any."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from torch import Tensor
 from simulate import _checks, activations, networks
 
 Logits = Callable[[Tensor, Tensor], Tensor]
-"""Of flat parameters (P,) and inputs (..., in)."""
+"""Function of flat parameters (P,) and inputs (..., in) to logits (..., out)."""
 
 
 def biased(widths: Sequence[int], theta: Tensor) -> bool:
-    """Whether the parameters are those of a perceptron with biases, or without.
+    """Whether flat parameters belong to a perceptron with biases.
 
     Raises
     ------
     ValueError
-        If they are neither.
+        If their number fits a perceptron neither with biases nor without.
     """
     plain, full = networks.weight_count(widths), networks.weight_count(widths, biases=True)
     if theta.shape not in ((plain,), (full,)):
@@ -29,14 +29,14 @@ def biased(widths: Sequence[int], theta: Tensor) -> bool:
 
 
 def flat_logits(widths: Sequence[int], theta: Tensor, activation: str) -> Logits:
-    """The logits (..., out), as automatic differentiation asks for them, for parameters like `theta`.
+    """Return the logits (..., out) as a differentiable function of parameters like `theta` and inputs.
 
     Raises
     ------
     ValueError
         If `theta` has another shape, or the activation is unknown.
     """
-    activations.nonlinearity(activation)  # refused here, not at the first call
+    activations.nonlinearity(activation)  # raise here, not at the first call
     parts = matrices_and_biases(widths, theta)
 
     def logits(theta: Tensor, x: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ def flat_logits(widths: Sequence[int], theta: Tensor, activation: str) -> Logits
 def matrices_and_biases(
     widths: Sequence[int], theta: Tensor
 ) -> Callable[[Tensor], tuple[list[Tensor], Sequence[Tensor]]]:
-    """The matrices (out, in) of parameters like `theta`, and the biases: none if it has none.
+    """Return a function of parameters like `theta` to matrices (out, in) and biases, () without biases.
 
     Raises
     ------

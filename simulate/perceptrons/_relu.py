@@ -15,18 +15,18 @@ from simulate import _checks
 from simulate.networks import Weights
 
 _CHUNK_ELEMENTS = 1 << 20
-"""Largest intermediate of the second derivatives, in numbers: 8 MiB stay near the cache, more was slower."""
+"""Most numbers in an intermediate of the second derivatives: 8 MiB stay near the cache, more was slower."""
 
 
 def prepared(weights: Weights, x: Any, labels: Any) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-    """Detached weights, inputs (N, in) and classes (N,), checked and in float64."""
+    """Return detached weights, inputs (N, in) and classes (N,), checked and in float64."""
     weights = tuple(weight.detach().to(torch.float64) for weight in weights)
     width, classes = weights[0].shape[1], weights[-1].shape[0]
     return weights, *_checks.labelled(x, labels, width=width, classes=classes, like=weights[0])
 
 
 def linear_piece(weights: Weights, x: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor]:
-    """Inputs of every layer (N, in), slopes of the hidden units (N, out) and logits (N, K)."""
+    """Return inputs of every layer (N, in), slopes of the hidden units (N, out) and logits (N, K)."""
     hidden, masks = [x], []
     for weight in weights[:-1]:
         before = hidden[-1] @ weight.T
@@ -36,7 +36,7 @@ def linear_piece(weights: Weights, x: Tensor) -> tuple[list[Tensor], list[Tensor
 
 
 def logit_signals(weights: Weights, masks: list[Tensor], logits: Tensor) -> list[Tensor]:
-    """Derivatives of the logits in the pre-activations of each layer, (N, K, out)."""
+    """Return the derivatives of the logits by the pre-activations of each layer, (N, K, out)."""
     signal = torch.diag_embed(torch.ones_like(logits))
     signals = [signal]
     for weight, mask in zip(reversed(weights[1:]), reversed(masks), strict=True):
@@ -46,7 +46,7 @@ def logit_signals(weights: Weights, masks: list[Tensor], logits: Tensor) -> list
 
 
 def unflatten(frame: Tensor, weights: Weights) -> list[Tensor]:
-    """The rows of a frame (P, d) as one array (out, in, d) per layer."""
+    """Return the rows of a frame (P, d) as one array (out, in, d) per layer."""
     parts = frame.split([weight.numel() for weight in weights])
     return [part.view(*weight.shape, -1) for part, weight in zip(parts, weights, strict=True)]
 
@@ -54,10 +54,10 @@ def unflatten(frame: Tensor, weights: Weights) -> list[Tensor]:
 def tangents(
     weights: Weights, hidden: list[Tensor], masks: list[Tensor], directions: list[Tensor]
 ) -> list[Tensor]:
-    """Derivatives of each layer's output along the d directions, (N, d, out): tall products, the fastest layout."""
+    """Return the derivatives of each layer's output along the d directions, (N, d, out)."""
     found: list[Tensor] = []
     for i, direction in enumerate(directions):
-        wide = direction.permute(1, 2, 0).flatten(1)  # (in, d out)
+        wide = direction.permute(1, 2, 0).flatten(1)  # (in, d out): tall products are fastest
         change = (hidden[i] @ wide).view(len(hidden[i]), direction.shape[2], -1)
         if i > 0:
             change += found[-1] @ weights[i].T
@@ -70,7 +70,7 @@ def tangents(
 def half_second_derivatives(
     signals: list[Tensor], directions: list[Tensor], tangents: list[Tensor]
 ) -> Tensor:
-    """(N, K, d, d): direction i moves a layer, direction j the layers below it; summed over layers."""
+    """Return second derivatives (N, K, d, d), summed over layers: direction i moves a layer, j the layers below."""
     samples, columns, classes = tangents[-1].shape
     half = tangents[-1].new_zeros(samples, classes * columns, columns)
     for signal, direction, tangent in zip(signals[1:], directions[1:], tangents[:-1], strict=True):
@@ -91,7 +91,7 @@ def weighted_second_derivative(
     masks: list[Tensor],
     cotangent: Tensor,
 ) -> Tensor:
-    """Second derivative of the sum of cotangent (N, K) times logits, (d, d): the classes need not be told apart."""
+    """Return the second derivative of the sum of cotangent (N, K) times logits, (d, d)."""
     columns = directions[0].shape[-1]
     half = cotangent.new_zeros(columns, columns)
     for i in range(len(weights) - 1, 0, -1):

@@ -1,8 +1,8 @@
-"""Curvature of a perceptron at scales where it is sure of all but a few of very many samples.
+"""Curvature of a perceptron at large weight scales, where nearly all of very many samples are saturated.
 
-Scaled up, a homogeneous network keeps its predictions and loses its doubts: the softmax covariance of a sample dies as
-exp(-alpha^L gap), with gap the distance of its two largest logits. Then only the samples of smallest gap, near a tie,
-need all their derivatives; of the others nothing is left but an H-term with probabilities of 0 and 1, one sum.
+Scaled up, a homogeneous network keeps its predictions, while the softmax covariance of a sample vanishes as
+exp(-alpha^L gap), with gap the distance of its two largest logits. Only the samples with the smallest gaps then need
+all their derivatives. The others contribute an H-term with probabilities 0 and 1, which is one sum.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from simulate.objectives.batches import cuts
 from simulate.perceptrons import _relu
 from simulate.perceptrons.curvature import ProjectedMlp
 
-_SAMPLES = 1024
-"""Taken together in sums over all samples: what is made of them stays in the cache."""
+_BLOCK = 1024
+"""Samples taken together in sums over all samples: intermediates stay in the cache."""
 
 _REACH = 40.0
-"""What is left out of G is exp(-40) of what is there, by sample: below rounding."""
+"""Samples left out of G contribute at most exp(-40) of a kept one: below rounding."""
 
 
 class ConfidentMlp(ProjectedMlp):
-    """Bias-free ReLU perceptron seen through a frame, at scales from `least` on: `ProjectedMlp` for many samples.
+    """Bias-free ReLU perceptron along a frame, at scales of at least `least`: `ProjectedMlp` for many samples.
 
-    Both terms are those of all samples, to rounding. The cost is one forward pass and one sum over all of them, and
-    the derivatives of those near a tie: for 10,000 samples at 25 scales one part in 80 of the time of
-    `simulate.modules.projected` scale by scale, one in 23 of that of `ProjectedMlp`.
+    Both terms include all samples, to rounding. The cost is one forward pass and one sum over all samples, and the
+    derivatives of those near a tie. For 10,000 samples at 25 scales it takes 1/80 of the time of
+    `simulate.modules.projected` scale by scale, and 1/23 of the time of `ProjectedMlp`.
 
     Parameters
     ----------
     weights, x, labels, frame
         As for `simulate.perceptrons.curvature.ProjectedMlp`.
     near
-        How many samples of smallest gap have their derivatives taken; more reach down to smaller scales.
+        Number of samples with the smallest gaps whose derivatives are taken; more allow smaller scales.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class ConfidentMlp(ProjectedMlp):
     depth
         Number L of layers.
     logits, jacobian
-        Of the samples that are near.
+        Logits and their derivatives for the `near` samples.
 
     Raises
     ------
@@ -82,15 +82,15 @@ class ConfidentMlp(ProjectedMlp):
             top, own = functional.one_hot(both, logits.shape[1]).to(logits)
             sure = top - own
             sure[close] = 0
-            self._rest = _summed(weights, hidden, masks, directions, sure / len(x))
+            self._rest = _sum_over_samples(weights, hidden, masks, directions, sure / len(x))
 
     def scaled_g_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> tuple[Tensor, Tensor]:
-        """G-term as a matrix (..., d, d) and a logarithm (...): G = exp(logarithm) matrix, however small."""
+        """Return the G-term as a matrix (..., d, d) and a logarithm (...): G = exp(logarithm) matrix, however small."""
         g_term, log_scale = super().scaled_g_term(alpha, temperature)
         return g_term * self._share, log_scale
 
     def h_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Tensor:
-        """H-term, (..., d, d)."""
+        """Return the H-term, (..., d, d)."""
         scale, temp, _ = self._scaled_logits(alpha, temperature)
         rest = (scale ** (self.depth - 2.0) / temp)[..., None, None] * self._rest
         return super().h_term(alpha, temperature) * self._share + rest
@@ -103,7 +103,7 @@ class ConfidentMlp(ProjectedMlp):
 
 
 def gaps(logits: Tensor) -> Tensor:
-    """Distance of the two largest logits; infinite for samples that no unit answers, which have no derivatives.
+    """Return the distance of the two largest logits; infinite if all logits are 0 and have no derivatives.
 
     Examples
     --------
@@ -114,13 +114,13 @@ def gaps(logits: Tensor) -> Tensor:
     return (top[:, 0] - top[:, 1]).masked_fill(~logits.any(1), math.inf)
 
 
-def _summed(
+def _sum_over_samples(
     weights: Weights, hidden: list[Tensor], masks: list[Tensor], directions: list[Tensor], cotangent: Tensor
 ) -> Tensor:
-    """Second derivative of the sum of cotangent (N, K) times logits, (d, d)."""
+    """Return the second derivative of the sum of cotangent (N, K) times logits over all samples, (d, d)."""
     columns = directions[0].shape[-1]
     total = cotangent.new_zeros(columns, columns)
-    for part in cuts(len(cotangent), _SAMPLES):
+    for part in cuts(len(cotangent), _BLOCK):
         inputs, slopes = [h[part] for h in hidden], [m[part] for m in masks]
         below = _relu.tangents(weights, inputs, slopes, directions[:-1])
         total += _relu.weighted_second_derivative(weights, directions, below, slopes, cotangent[part])

@@ -9,10 +9,10 @@ weight may be multiplied by alpha > 0 first. The Hessian is H = G + Ht:
 | G-term | G = mean J' (diag(p) - p p') J / T^2, J the Jacobian of the logits |
 | H-term | Ht = mean sum_k (p - onehot)_k (second derivative of z_k) / T |
 
-Here for bias-free ReLU perceptrons in the coordinates of a frame, every alpha and T from one pass
-(`ProjectedMlp`); `simulate.modules.projected_network` does so for other homogeneous networks,
-`simulate.modules.projected` for any model at one alpha and T. All P coordinates without a frame are the topic of
-`simulate.perceptrons.full_space`, single samples that of `simulate.perceptrons.per_sample`.
+`ProjectedMlp` gives both terms of a bias-free ReLU perceptron in the coordinates of a frame, at every alpha and T from
+one pass. `simulate.modules.projected_network` does so for other homogeneous networks, `simulate.modules.projected` for
+any model at one alpha and T. `simulate.perceptrons.full_space` has all P coordinates without a frame,
+`simulate.perceptrons.per_sample` single samples.
 """
 
 from __future__ import annotations
@@ -55,27 +55,27 @@ def haar(
     device: str = "cpu",
     single: bool = False,
 ) -> Tensor:
-    """Orthonormal frame, uniform on the Stiefel manifold: float64 of shape (rows, columns).
+    """Draw an orthonormal frame, uniform on the Stiefel manifold: float64 of shape (rows, columns).
 
-    The orthogonal factor of a normal matrix whose triangular factor has a positive diagonal; drawn on the CPU
-    whatever the device.
+    It is the orthogonal factor of a normal matrix whose triangular factor has a positive diagonal. It is drawn on the
+    CPU whatever the device.
 
     Parameters
     ----------
     rng
         Generator.
     rows, columns
-        Shape of what is returned.
+        Shape of the returned frame.
     total
-        Rows of the whole frame, of which `rows` are returned and the others never drawn: all that is needed
-        of them is their Gram matrix, which has a Wishart law.
+        Rows of the whole frame. Only `rows` of them are drawn and returned; of the others only the Gram matrix is
+        needed, which has a Wishart law.
     single
-        In float32, at two thirds of the cost: the same to 1e-6 of its length.
+        Whether to compute in float32, at two thirds of the cost: the same frame to 1e-6 of its length.
 
     Raises
     ------
     ValueError
-        If not 1 <= columns <= rows, or the rows left out are fewer than the columns, and not none.
+        If not 1 <= columns <= rows, or if rows are left out, but fewer than the columns.
 
     Examples
     --------
@@ -87,13 +87,13 @@ def haar(
     dtype = torch.float32 if single else torch.float64
     normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device, dtype)
     if total not in (None, rows):
-        return _whitened(normal, _wishart(rng, total - rows, columns).to(device))
+        return _orthonormalise(normal, _wishart(rng, total - rows, columns).to(device))
     # a tall normal matrix is well conditioned, so its Gram matrix loses nothing; a square one may be anything
-    return _whitened(normal) if rows >= 8 * columns else _signed_qr(normal)
+    return _orthonormalise(normal) if rows >= 8 * columns else _signed_qr(normal)
 
 
 def sparse_frame(rng: np.random.Generator, rows: int, columns: int, *, device: str = "cpu") -> Tensor:
-    """Sparse random frame: entries +-1 with probability 1/sqrt(rows), else 0; then columns of unit norm.
+    """Draw a sparse frame: entries +-1 with probability 1/sqrt(rows), else 0; then columns of unit norm.
 
     The columns are independent, hence only nearly orthogonal. A column without any entry is drawn again.
     Stored densely, float64 of shape (rows, columns).
@@ -120,7 +120,7 @@ def sparse_frame(rng: np.random.Generator, rows: int, columns: int, *, device: s
 
 
 def positive_excess(matrix: Tensor) -> Tensor:
-    """Trace over Frobenius norm of square matrices of shape (..., n, n), at any scale that float64 can hold.
+    """Return trace over Frobenius norm of square matrices of shape (..., n, n), at any scale that float64 can hold.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def positive_excess(matrix: Tensor) -> Tensor:
 
 
 def spectral_norm(matrix: Tensor) -> Tensor:
-    """Largest absolute eigenvalue of symmetric matrices of shape (..., n, n).
+    """Return the largest absolute eigenvalue of symmetric matrices of shape (..., n, n).
 
     Examples
     --------
@@ -156,14 +156,14 @@ def spectral_norm(matrix: Tensor) -> Tensor:
 
 
 class ProjectedMlp(Homogeneous):
-    """Bias-free ReLU perceptron seen through a frame: theta = alpha theta_0 + R t, derivatives in t at t = 0.
+    """Bias-free ReLU perceptron along a frame: theta = alpha theta_0 + R t, derivatives in t at t = 0.
 
     The derivatives of the logits are taken once, at the weights given. Within a linear piece the logits are
     linear in each layer, so that a positive factor on all weights multiplies them by a power of that factor;
     every (alpha, T) then costs one weighted sum.
 
-    LeNet-300-100 along 50 directions: at 17 scales a tenth of the time of `simulate.modules.projected` scale by scale,
-    at a single one twice it. A network of 2,720 weights: a fifth of it, at a single scale too.
+    LeNet-300-100 along 50 directions takes at 17 scales a tenth of the time of `simulate.modules.projected` scale by
+    scale, and at a single scale twice its time. A network of 2,720 weights takes a fifth, at a single scale too.
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ class ProjectedMlp(Homogeneous):
     frame
         R of shape (P, d), any matrix; its rows are ordered as the flat parameters.
     dtype
-        Of the arithmetic of the derivatives: with ``torch.float32`` they cost half as much and are right to about
-        1e-6. The logits, which a scale multiplies by alpha^L, are float64 always.
+        Type for the derivatives: with ``torch.float32`` they cost half as much and are right to about 1e-6. The
+        logits, which a scale multiplies by alpha^L, are always float64.
 
     Attributes
     ----------
@@ -215,10 +215,10 @@ class ProjectedMlp(Homogeneous):
 def projected_mlps(
     weights: Sequence[Tensor], x: Any, labels: Any, frame: Tensor, *, dtype: torch.dtype = torch.float64
 ) -> Terms:
-    """Both parts of the Hessian of many bias-free ReLU perceptrons, on the same samples and through the same frame.
+    """Return both terms of the Hessian of many bias-free ReLU perceptrons, on the same samples and frame.
 
-    As they are and at one temperature the classes need not be told apart: the H-term is the second derivative of a
-    single sum of logits, weighted by p - onehot. LeNet-300-100 along 50 directions takes two thirds of the time of
+    At one scale and temperature classes need no separate derivatives: the H-term is the second derivative of a single
+    sum of logits, weighted by p - onehot. LeNet-300-100 along 50 directions takes two thirds of the time of
     `simulate.modules.projected`, which takes networks one by one.
 
     Parameters
@@ -271,7 +271,7 @@ def _terms(weights: Weights, x: Tensor, labels: Tensor, directions: list[Tensor]
 
 
 def hessian_of(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Hessian of a scalar function in its first argument, as a function, by automatic differentiation.
+    """Return the Hessian of a scalar function in its first argument, as a function, by automatic differentiation.
 
     Examples
     --------
@@ -291,8 +291,8 @@ def _require_tall(rows: int, columns: int) -> None:
         raise ValueError(f"columns must be between 1 and rows = {rows}, got {columns}")
 
 
-def _whitened(matrix: Tensor, others: Tensor | float = 0.0) -> Tensor:
-    """Times the inverse of the triangular factor of its Gram matrix and that of other rows: well conditioned."""
+def _orthonormalise(matrix: Tensor, others: Tensor | float = 0.0) -> Tensor:
+    """Multiply a well-conditioned matrix by the inverse Cholesky factor of its Gram matrix plus `others`."""
     # in place and by parts that stay in the cache; partial sums also keep the rounding of long sums down
     parts = matrix.split(4096)
     gram = torch.stack([part.T @ part for part in parts]).double().sum(0) + others
@@ -305,7 +305,7 @@ def _whitened(matrix: Tensor, others: Tensor | float = 0.0) -> Tensor:
 
 
 def _wishart(rng: np.random.Generator, degrees: int, dim: int) -> Tensor:
-    """Gram matrix of `degrees` standard normal rows, by Bartlett's triangular factor."""
+    """Draw the Gram matrix of `degrees` standard normal rows, by Bartlett's triangular factor."""
     if degrees < dim:
         raise ValueError(f"total must leave out no rows or at least {dim}, got {degrees} left out")
     factor = np.tril(rng.standard_normal((dim, dim)), -1)

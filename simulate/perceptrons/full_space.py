@@ -2,9 +2,9 @@ r"""Exact norms of the loss Hessian of a bias-free ReLU perceptron in all P coor
 
 Hessian, G-term and H-term as in `simulate.perceptrons.curvature`. The G-term shares its non-zero eigenvalues with an
 NK x NK Gram matrix. The block of layers l < m of the H-term is a mean of N products of three small arrays, so
-its norm needs N x N Gram matrices only: with 2,720 weights one part in 300 of the time of the dense matrices of
-`simulate.operators`. The eigenvalues of the Hessian come from `simulate.eigenvalues`, of any model; those of the G-term
-from `simulate.perceptrons.gram_excess`.
+its norm needs N x N Gram matrices only: with 2,720 weights this takes 1/300 of the time of the dense matrices of
+`simulate.operators`. For eigenvalues of the Hessian see `simulate.eigenvalues`, for those of the G-term
+`simulate.perceptrons.gram_excess`.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ class Norms:
 
     @property
     def trace_hessian(self) -> float:
-        """Tr H; the H-term has no entry within a layer, hence no diagonal."""
+        """Trace of H; the H-term has no entry within a layer, hence no diagonal."""
         return self.trace_g
 
     @property
     def norm_hessian(self) -> float:
-        """|H|_F."""
+        """Frobenius norm of H."""
         return math.sqrt(max(self.norm_g**2 + 2 * self.inner + self.norm_h_term**2, 0.0))
 
     @property
     def excess_hessian(self) -> float:
-        """Tr H / |H|_F."""
+        """Trace over Frobenius norm of H."""
         return self.trace_hessian / self.norm_hessian
 
 
 def norms(weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature: float = 1.0) -> Norms:
-    """Exact norms of the loss Hessian of a bias-free ReLU perceptron of any depth, without a P x P matrix.
+    """Return exact norms of the loss Hessian of a bias-free ReLU perceptron of any depth, without a P x P matrix.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def norms(weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature
     gram, scale = net.g_gram(), math.exp(net.log_scale)
     trace, norm = gram.trace().item(), torch.linalg.matrix_norm(gram).item()
     if norm == 0:
-        raise ValueError("weights must move the logits at some input, got a G-term of zero")
+        raise ValueError("weights must affect the logits at some input, got a G-term of zero")
     return Norms(
         trace_g=scale * trace,
         norm_g=scale * norm,
@@ -83,7 +83,7 @@ def norms(weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature
 
 
 class _FullMlp:
-    """Forward pass, backward signals and softmax factors of a scaled network; G as (1/N) sum of rows f f'.
+    """Forward pass, backward signals and softmax factors of a scaled network; G is (1/N) sum f f' over rows f.
 
     Row (n, k) of layer l of the factor of G is the outer product of `rows[l][n, k]` and `hidden[l][n]`; its
     square carries exp(-log_scale).
@@ -105,7 +105,7 @@ class _FullMlp:
         self.rows, self.log_scale = [rows for rows, _ in factors], float(factors[0][1])
 
     def g_gram(self) -> Tensor:
-        """(NK, NK) matrix with the non-zero eigenvalues of exp(-log_scale) G."""
+        """Return the (NK, NK) matrix with the non-zero eigenvalues of exp(-log_scale) G."""
         size, classes, _ = self.rows[0].shape
         gram = self.rows[0].new_zeros(size, classes, size, classes)
         for rows, hidden in zip(self.rows, self.hidden, strict=True):
@@ -114,7 +114,7 @@ class _FullMlp:
         return gram.view(size * classes, size * classes) / size
 
     def h_term_norm(self) -> float:
-        """|Ht|_F: twice the blocks below the diagonal, each through three N x N Gram matrices."""
+        """Return |Ht|_F, from the blocks below the diagonal, each by three N x N Gram matrices."""
         square = sum(
             (_gram(self.errors[upper]) * _gram(transport.flatten(1)) * _gram(self.hidden[lower])).sum()
             for upper in range(1, len(self.weights))
@@ -123,7 +123,7 @@ class _FullMlp:
         return math.sqrt(2 * max(float(square), 0.0)) / self.samples
 
     def inner_product(self) -> float:
-        """exp(-log_scale) <G, Ht>_F, from f' Ht f summed over the rows f of the factor of G."""
+        """Return exp(-log_scale) <G, Ht>_F, the sum of f' Ht f over the rows f of the factor of G."""
         total = 0.0
         for upper in range(1, len(self.weights)):
             reach = torch.einsum("nkc,mc->nmk", self.rows[upper], self.errors[upper])
@@ -136,12 +136,13 @@ class _FullMlp:
         return 2 * total / self.samples**2
 
     def _transports(self, upper: int) -> list[tuple[int, Tensor]]:
-        """Derivative of the input of layer `upper` in the pre-activations of each layer below, per sample.
+        """Return the derivatives of the input of layer `upper` by the pre-activations of each layer below, per sample.
 
-        The nearest one is diagonal: only its diagonal (N, width) is kept, which has the same inner products.
+        The derivative by the nearest layer is diagonal: only its diagonal (N, width) is kept, with the same inner
+        products.
         """
         transports = [(upper - 1, self.masks[upper - 1])]
-        if upper == 1:  # the widest layer, and nothing below it: spare its diagonal matrices
+        if upper == 1:  # the widest layer, with nothing below it: do not build diagonal matrices
             return transports
         matrix = torch.diag_embed(self.masks[upper - 1])
         for lower in reversed(range(upper - 1)):

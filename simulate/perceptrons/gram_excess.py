@@ -1,7 +1,7 @@
-"""The Gauss-Newton matrix in all coordinates of the parameters, from inner products of logit gradients.
+"""Spectrum and excess of the Gauss-Newton matrix in all parameters, from inner products of logit gradients.
 
-G = mean J' (diag(p) - p p') J has the non-zero eigenvalues of a Gram matrix of its factor. They are right at any
-confidence: no small number is a difference of large ones, and none underflows.
+G = mean J' (diag(p) - p p') J shares its non-zero eigenvalues with a Gram matrix of its factor. They are accurate for
+any confidence: no small number is a difference of large ones, and none underflows.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from simulate.modules import softmax
 
 
 def gram_excess(gram: Tensor, logits: Tensor) -> float:
-    """Trace over Frobenius norm of G, at least 1.
+    """Return trace over Frobenius norm of G, at least 1.
 
     Parameters
     ----------
     gram
         Inner products of the logit gradients, (N, K, N, K), up to a common factor, see `simulate.modules.logit_kernel`.
     logits
-        (N, K), at the scale and temperature wanted.
+        Logits (N, K) at the scale and temperature of interest.
 
     Raises
     ------
@@ -33,19 +33,19 @@ def gram_excess(gram: Tensor, logits: Tensor) -> float:
     >>> round(gram_excess(gradients, torch.zeros(2, 3, dtype=torch.float64)), 12)
     2.0
     """
-    both, norm = _weighed(gram, logits)
+    both, norm = _factor_gram(gram, logits)
     return float(both.trace()) / norm
 
 
 def gram_spectrum(gram: Tensor, logits: Tensor) -> Tensor:
-    """Eigenvalues of G over its Frobenius norm, ascending: the NK that need not vanish, of any number of parameters.
+    """Return the NK eigenvalues of G over its Frobenius norm that need not vanish, ascending.
 
-    N of them are zero but for rounding, as the entries of a softmax sum to one.
+    N of them are zero up to rounding, since the entries of a softmax sum to one. Their sum is `gram_excess`.
 
     Parameters
     ----------
     gram, logits
-        As for `gram_excess`, which is their sum.
+        As for `gram_excess`.
 
     Raises
     ------
@@ -58,20 +58,20 @@ def gram_spectrum(gram: Tensor, logits: Tensor) -> Tensor:
     >>> gram_spectrum(gradients, torch.zeros(1, 3, dtype=torch.float64)).square().round(decimals=12)
     tensor([0.0000, 0.5000, 0.5000], dtype=torch.float64)
     """
-    both, norm = _weighed(gram, logits)
+    both, norm = _factor_gram(gram, logits)
     return torch.linalg.eigvalsh(both) / norm
 
 
-def _weighed(gram: Tensor, logits: Tensor) -> tuple[Tensor, float]:
-    """A multiple of the Gram matrix (NK, NK) of the factor of G, and its norm."""
+def _factor_gram(gram: Tensor, logits: Tensor) -> tuple[Tensor, float]:
+    """Return a multiple of the Gram matrix (NK, NK) of the factor of G, and its norm."""
     n, classes = logits.shape
-    half = _rows(gram.flatten(2), logits).flatten(0, 1)  # once from the left,
-    both = _rows(half.T.reshape(n, classes, -1), logits).flatten(0, 1)  # once from the right
+    half = _factor_rows(gram.flatten(2), logits).flatten(0, 1)  # once from the left,
+    both = _factor_rows(half.T.reshape(n, classes, -1), logits).flatten(0, 1)  # once from the right
     norm = float(torch.linalg.matrix_norm(both))
     if not norm > 0:
-        raise ValueError("gram must have logits that move apart, got none")
+        raise ValueError("gram must have logits with different gradients, got none")
     return both, norm
 
 
-def _rows(jacobian: Tensor, logits: Tensor) -> Tensor:
+def _factor_rows(jacobian: Tensor, logits: Tensor) -> Tensor:
     return softmax.covariance_factor(logits, softmax.contrasts(jacobian, logits))[0]

@@ -5,10 +5,10 @@ and the Hessian's own block is that of the G-term. On sample n it is a Kronecker
 
     block = (1/N) sum_n S_n' (diag(p_n) - p_n p_n') S_n (x) h_n h_n',
 
-with S_n (K, out) the derivatives of the logits by what the layer puts out and h_n (in,) what it takes in. The block
-is kept as its factor, rows f (x) h one for each class of each sample, so that a norm takes a Gram matrix as large as
-there are rows and never one of (out in) x (out in). Weights of the softmax are kept as logarithms: nothing cancels or
-underflows, however sure the network is. The trace of the first block of LeNet-300-100 takes a sixth of the time of
+with S_n (K, out) the derivatives of the logits by the output of the layer and h_n (in,) its input. The block is kept as
+its factor, one row f (x) h for each class of each sample, so that a norm takes a Gram matrix of the rows and never an
+(out in) x (out in) matrix. Weights of the softmax are kept as logarithms: nothing cancels or underflows, however
+confident the network is. The trace of the first block of LeNet-300-100 takes a sixth of the time of
 `simulate.modules.sample_grams.trace_gauss_newton`.
 """
 
@@ -29,12 +29,12 @@ from simulate.networks import Weights
 from simulate.perceptrons import _relu
 
 _NEGLIGIBLE = 1e-36
-"""Rows of a smaller share of the largest squared norm are left out: they are below the rounding of its root, twice."""
+"""Share of the largest squared norm, below which rows are left out: far below rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerBlock:
-    """Block B = exp(log_scale) sum_r (f_r (x) h_r)(f_r (x) h_r)' of one layer, positive semidefinite as it stands.
+    """Block B = exp(log_scale) sum_r (f_r (x) h_r)(f_r (x) h_r)' of one layer, positive semidefinite.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class LayerBlock:
     owners
         The sample of each row, (R,).
     samples
-        N, those included that have no row left.
+        N, including samples without any row left.
     log_scale
         Logarithm of the scale of B.
     """
@@ -74,7 +74,7 @@ class LayerBlock:
         return self.log_scale + math.log(self._squares().sum().item())
 
     def top_direction(self) -> Tensor:
-        """Eigenvector of the largest eigenvalue as a matrix (out, in) of norm one, of either sign."""
+        """Return the eigenvector of the largest eigenvalue as a matrix (out, in) of norm one, of either sign."""
         weights = _top_eigenvector(self._gram())
         direction = self.rows.T @ (weights[:, None] * self.inputs)
         return direction / direction.norm()
@@ -92,7 +92,7 @@ class LayerBlock:
 def layer_block(
     weights: Weights, x: Any, *, layer: int = 0, alpha: float = 1.0, temperature: float = 1.0
 ) -> LayerBlock:
-    """Hessian block of one layer of a bias-free ReLU perceptron whose weights are all multiplied by `alpha`.
+    """Return the Hessian block of one layer of a bias-free ReLU perceptron whose weights are multiplied by `alpha`.
 
     The loss is the mean softmax cross-entropy at a temperature; labels do not enter.
 
@@ -103,9 +103,9 @@ def layer_block(
     x
         Inputs (N, in).
     layer
-        Counted from 0, next to the input.
+        Number of the layer, from 0 at the input.
     alpha, temperature
-        Positive; what the softmax sees are the logits times alpha^L / temperature.
+        Positive; the softmax takes the logits times alpha^L / temperature.
 
     Raises
     ------
@@ -125,29 +125,29 @@ def layer_block(
     temperature = float(_checks.positive_numbers("temperature", temperature))
     hidden, masks, logits = _relu.linear_piece(weights, x)
     signals = _relu.logit_signals(weights, masks, logits)[layer]
-    for _ in weights:  # products, not a power, which would overflow by itself
+    for _ in weights:  # products, since the power itself could overflow
         logits = alpha * logits
     logits = _checks.finite_logits(logits / temperature, alpha)
     contrasts = softmax.contrasts(signals, logits)
     moved = contrasts.any(2) & hidden[layer].any(1, keepdim=True)
     if not moved.any():
-        raise ValueError("weights must move the logits by this layer at some input, got a block of zero")
+        raise ValueError("weights of this layer must affect the logits at some input, got a block of zero")
     rows, log_scale = softmax.covariance_factor(logits, contrasts, moved)
     power = 2 * ((len(weights) - 1) * math.log(alpha) - math.log(temperature))
-    return _longest(rows, hidden[layer], log_scale.item() + power - math.log(len(x)))
+    return _without_negligible(rows, hidden[layer], log_scale.item() + power - math.log(len(x)))
 
 
 def _top_eigenvector(matrix: Tensor) -> Tensor:
-    """Of the largest eigenvalue; on the CPU a quarter of the time of all of them at 600 rows, by the same reduction."""
+    """Return the eigenvector of the largest eigenvalue."""
     if matrix.device.type != "cpu":
         return torch.linalg.eigh(matrix).eigenvectors[:, -1]
-    last = len(matrix) - 1
+    last = len(matrix) - 1  # scipy finds one alone: a quarter of the time of all at 600 rows
     _, vectors = scipy.linalg.eigh(matrix.numpy(force=True), subset_by_index=(last, last))
     return torch.from_numpy(vectors[:, 0])
 
 
-def _longest(rows: Tensor, inputs: Tensor, log_scale: float) -> LayerBlock:
-    """Rows (n, K, out) with what the layer takes in (n, in), without those that are negligible."""
+def _without_negligible(rows: Tensor, inputs: Tensor, log_scale: float) -> LayerBlock:
+    """Return the block of rows (n, K, out) and inputs (n, in), without negligible rows."""
     squares = rows.square().sum(2) * inputs.square().sum(1, keepdim=True)
     largest = squares.max()
     places, classes = (squares > _NEGLIGIBLE * largest).nonzero(as_tuple=True)

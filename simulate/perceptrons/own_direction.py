@@ -1,10 +1,10 @@
-"""What single samples do along the top eigenvectors of their mean matrix and along directions of their own.
+"""Curvature of single samples of a perceptron along the top eigenvectors of their mean matrix and along their own.
 
-Measured once for a data set, these statistics say at every batch size how far the top eigenvalue of a batch lies above
-that of all samples. Beside them what they compete with: top eigenvalues of batches, drawn without replacement.
+Measured once for a data set, these statistics predict for every batch size how far the top eigenvalue of a batch lies
+above the top eigenvalue of all samples. `batch_tops` measures top eigenvalues of batches, drawn without replacement.
 
-Samples are matrices or products of a perceptron, see `simulate.perceptrons.sample_products`; N of them, P parameters,
-k vectors.
+Samples are matrices or products of a perceptron, see `simulate.perceptrons.sample_products`. There are N samples, P
+parameters and k vectors.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from simulate.modules.sample_directions import OWN, SampleStatistics, pair_means
 from simulate.perceptrons.sample_products import Samples
 
 _WORKING_SET = 1 << 28
-"""Bytes of one array of a chunk of samples or batches: larger ones gain nothing."""
+"""Most bytes of one array of a chunk of samples or batches; larger arrays gain nothing."""
 
 _DENSE = 400
 _DENSE_SAMPLES = 64
-"""Parameters, and coordinates of a sample, up to which the matrix itself is decomposed: it is sooner done."""
+"""Largest numbers of parameters, and of coordinates of a sample, for which a full decomposition is faster."""
 
 _ROUNDINGS = 1 << 13
-"""To which the top eigenvalues are found: residuals are of the root of it, relative to them."""
+"""Accuracy of the top eigenvalues in roundings; relative residuals are its square root."""
 
 
 class TopPairs(NamedTuple):
@@ -47,7 +47,7 @@ class TopPairs(NamedTuple):
 def statistics(
     samples: Samples, vectors: Tensor, pairs: TopPairs, rng: np.random.Generator, *, probes: int = 12
 ) -> SampleStatistics:
-    """Measure the samples on some directions and on their own.
+    """Measure the samples along given directions and along their own.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ def statistics(
     pairs
         Top eigenpairs (l_i, u_i), from `sample_pairs`.
     rng
-        Chooses the samples whose own directions are probed.
+        Generator that chooses the samples whose own directions are probed.
     probes
-        Own directions e_i probed on all samples j != i.
+        Number of own directions e_i, each probed on all samples j != i.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def statistics(
     parts = [_on_vectors(part, vectors) for part in _chunks(samples, len(vectors))]
     inside, projected, squared = (torch.cat(column) for column in zip(*parts, strict=True))
     overlaps = torch.einsum("nkd,nd->nk", inside, pairs.vectors)
-    background, spread = _between(samples, vectors, pairs, overlaps, rng, probes)
+    background, spread = _means_over_pairs(samples, vectors, pairs, overlaps, rng, probes)
     return SampleStatistics(
         eigenvalues=numbers(projected.diagonal(dim1=1, dim2=2).mean(0)),
         projected=numbers(projected),
@@ -84,12 +84,12 @@ def statistics(
 
 
 def top_eigenvectors(samples: Samples, count: int) -> Tensor:
-    """Top eigenvectors of the mean matrix of all samples, shape (count, P), by Lanczos where it is large.
+    """Return the top eigenvectors of the mean matrix of all samples, (count, P), by Lanczos if it is large.
 
     Raises
     ------
     ValueError
-        If they are too many to be found.
+        If Lanczos does not find as many.
     """
     if samples.dim <= _DENSE:
         whole = samples.mean(torch.eye(samples.dim, dtype=samples.dtype, device=samples.device)[None])[0]
@@ -103,44 +103,44 @@ def top_eigenvectors(samples: Samples, count: int) -> Tensor:
     accuracy, enough = _ROUNDINGS * torch.finfo(samples.dtype).eps, 4 * samples.dim
     found = extremes(mean, np.random.default_rng(0), largest=count, tolerance=accuracy, steps=enough)
     if not found.converged.all():
-        raise ValueError(f"count must be small enough to be found, got {count}: {found.stopped}")
+        raise ValueError(f"count must be small enough for Lanczos to converge, got {count}: {found.stopped}")
     return torch.from_numpy(np.ascontiguousarray(found.vectors.T)).to(samples.device, samples.dtype)
 
 
 def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) -> TopPairs:
-    """Top eigenpair of every single sample, in its own coordinates, all at once: by Lanczos where they are many.
+    """Return the top eigenpair of every single sample, in its own coordinates; by Lanczos if these are many.
 
     Parameters
     ----------
     samples
         All N samples as one group.
     steps
-        Most products with each sample.
+        Largest number of products with each sample.
     tolerance
-        Residual, relative to the eigenvalue, at which no more are made.
+        Residual, relative to the eigenvalue, at which Lanczos stops.
     """
     if samples.coordinates <= min(_DENSE_SAMPLES, steps):
-        parts = [_decomposed(part) for part in _chunks(samples, samples.coordinates)]
+        parts = [_pairs_by_decomposition(part) for part in _chunks(samples, samples.coordinates)]
         return TopPairs(*(torch.cat(column) for column in zip(*parts, strict=True)))
-    start = _start(samples.coordinates).to(samples.device, samples.dtype)
+    start = _start_vector(samples.coordinates).to(samples.device, samples.dtype)
     found = [
-        _lanczos(lambda c, part=part: _each(part, c), start.expand(part.size, -1), steps, tolerance)
+        _lanczos(lambda c, part=part: _apply_each(part, c), start.expand(part.size, -1), steps, tolerance)
         for part in _chunks(samples, steps)
     ]
     return TopPairs(*(torch.cat(column) for column in zip(*found, strict=True)))
 
 
 def partitions(rng: np.random.Generator, samples: int, size: int, count: int) -> NDArray[np.intp]:
-    """Batches without replacement: random partitions of all samples into batches, until there are enough.
+    """Draw batches without replacement: random partitions of all samples, until there are `count` batches.
 
     Parameters
     ----------
     rng
         Generator.
     samples, size
-        N and B; where B does not divide N each partition leaves a few samples out.
+        N and B; if B does not divide N each partition leaves a few samples out.
     count
-        Fewest batches.
+        Least number of batches.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def partitions(rng: np.random.Generator, samples: int, size: int, count: int) ->
 def batch_tops(
     samples: Samples, batches: NDArray[np.intp], *, steps: int = 64, tolerance: float = 1e-4
 ) -> Floats:
-    """Top eigenvalue of the mean matrix of each batch, by Lanczos on all of them at once.
+    """Return the top eigenvalue of the mean matrix of each batch, by Lanczos on all of them at once.
 
     Parameters
     ----------
@@ -168,15 +168,15 @@ def batch_tops(
     batches
         Indices (batches, B).
     steps
-        Most products with each batch.
+        Largest number of products with each batch.
     tolerance
-        Residual, relative to the eigenvalue, at which no more are made; the error of the value is of its square.
+        Residual, relative to the eigenvalue, at which Lanczos stops; the error of the value is of its square.
 
     Returns
     -------
     Shape (batches,), never above the eigenvalue itself.
     """
-    start = _start(samples.dim).to(samples.device, samples.dtype)
+    start = _start_vector(samples.dim).to(samples.device, samples.dtype)
     each = max(1, _WORKING_SET // (start.element_size() * steps * samples.dim))
     index = torch.from_numpy(np.asarray(batches))
     found = [
@@ -189,13 +189,13 @@ def batch_tops(
 
 
 def _on_vectors(part: Samples, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Coordinates of the vectors (n, k, D), and V'H_iV and V'H_i^2V."""
+    """Return the coordinates of the vectors (n, k, D), and V'H_iV and V'H_i^2V."""
     inside = part.project(vectors[None])
     image = part.apply(inside)
     return inside[0], (inside @ image.mT)[0], (image @ image.mT)[0]
 
 
-def _between(
+def _means_over_pairs(
     samples: Samples,
     vectors: Tensor,
     pairs: TopPairs,
@@ -203,7 +203,7 @@ def _between(
     rng: np.random.Generator,
     probes: int,
 ) -> tuple[float, float]:
-    """Means over pairs i != j of e_i'H_je_i, and of |(1 - VV')H_je_i|^2 less its square."""
+    """Return means over pairs i != j of e_i'H_je_i, and of |(1 - VV')H_je_i|^2 less its square."""
     length = 1 - overlaps.square().sum(1)
     able = torch.nonzero(length > OWN).ravel().cpu().numpy()
     if samples.size < 2 or len(able) == 0:
@@ -212,13 +212,14 @@ def _between(
     full = samples.on(chosen[:, None]).back(pairs.vectors[chosen][:, None, None])[:, 0]
     own = functional.normalize(full - overlaps[chosen] @ vectors, dim=1)
     forms, squares = (
-        torch.cat(c) for c in zip(*(_along(p, own, vectors) for p in _chunks(samples, probes)), strict=True)
+        torch.cat(c)
+        for c in zip(*(_along_own(p, own, vectors) for p in _chunks(samples, probes)), strict=True)
     )
     return pair_means(forms, squares, chosen.tolist())
 
 
-def _along(part: Samples, own: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Of every sample with every own direction e: e'He and |(1 - VV')He|^2, each (n, probes)."""
+def _along_own(part: Samples, own: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Return e'He and |(1 - VV')He|^2 for every sample with every own direction e, each (n, probes)."""
     inside = part.project(torch.cat([own, vectors])[None])[0]
     probed, basis = inside[:, : len(own)], inside[:, len(own) :]
     image = part.apply(probed[None])[0]
@@ -226,45 +227,47 @@ def _along(part: Samples, own: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]
     return (probed * image).sum(-1), outside
 
 
-def _decomposed(part: Samples) -> TopPairs:
-    """Top pairs from the matrices in the coordinates of the samples."""
+def _pairs_by_decomposition(part: Samples) -> TopPairs:
+    """Return top pairs by decomposition of the matrices in the coordinates of the samples."""
     unit = torch.eye(part.coordinates, dtype=part.dtype, device=part.device).expand(1, part.size, -1, -1)
     matrices = part.apply(unit)[0]
     values, vectors = torch.linalg.eigh((matrices + matrices.mT) / 2)
     return TopPairs(values[:, -1], vectors[:, :, -1], torch.zeros_like(values[:, -1]))
 
 
-def _each(part: Samples, coordinates: Tensor) -> Tensor:
+def _apply_each(part: Samples, coordinates: Tensor) -> Tensor:
     return part.apply(coordinates[None, :, None])[0, :, 0]
 
 
 def _chunks(samples: Samples, count: int) -> Iterator[Samples]:
-    """The samples, a few at a time: `count` vectors of coordinates of each fit the working set."""
+    """Yield a few samples at a time, so that `count` vectors of coordinates of each fit the working set."""
     each = max(1, _WORKING_SET // (samples.dtype.itemsize * count * samples.coordinates))
     for index in torch.arange(samples.size).split(each):
         yield samples.on(index[None])
 
 
 def _lanczos(product: Product, start: Tensor, steps: int, tolerance: float) -> TopPairs:
-    """Top eigenpairs of symmetric matrices, one for each row of `start`, in at most so many steps."""
+    """Return top eigenpairs of symmetric matrices, one for each row of `start`, in at most `steps` steps."""
     steps = min(steps, start.shape[1])
     growing = chains(product, functional.normalize(start, dim=1), steps)
     while True:
         chain = next(growing)
         step = chain.diagonal.shape[1]
-        if step == steps or step % 4 == 0:  # a look at all matrices costs as much as some steps
+        if step == steps or step % 4 == 0:  # a test of all matrices costs as much as some steps
             values, inner = _ritz(chain.diagonal, chain.off_diagonal[:, :-1])
             residuals = chain.off_diagonal[:, -1] * inner[:, -1].abs()
             if step == steps or bool((residuals <= tolerance * values.abs()).all()):
                 return TopPairs(values, (inner[:, None] @ chain.basis)[:, 0], residuals)
 
 
-def _ritz(diagonal: Tensor, beside: Tensor) -> tuple[Tensor, Tensor]:
-    tridiagonal = torch.diag_embed(diagonal) + torch.diag_embed(beside, 1) + torch.diag_embed(beside, -1)
+def _ritz(diagonal: Tensor, off_diagonal: Tensor) -> tuple[Tensor, Tensor]:
+    tridiagonal = (
+        torch.diag_embed(diagonal) + torch.diag_embed(off_diagonal, 1) + torch.diag_embed(off_diagonal, -1)
+    )
     values, vectors = torch.linalg.eigh(tridiagonal)
     return values[:, -1], vectors[:, :, -1]
 
 
-def _start(size: int) -> Tensor:
-    """A vector with a part along everything; fixed, so that a matrix always gives the same numbers."""
+def _start_vector(size: int) -> Tensor:
+    """Return a fixed normal vector, so that a matrix always gives the same numbers."""
     return torch.from_numpy(np.random.default_rng(0).standard_normal(size))

@@ -1,13 +1,13 @@
-"""Derivatives of every single sample of a small perceptron, by automatic differentiation and nothing else.
+"""Derivatives of every single sample of a small perceptron, by automatic differentiation alone.
 
-What closed forms are held against. The flat parameters hold, layer by layer from the input, each matrix row by row
-and then its biases, if there are any; the loss is the softmax cross-entropy at temperature 1. Samples N, classes K,
-parameters P.
+They are the reference for closed forms. The flat parameters hold, layer by layer from the input, each matrix row by row
+and then its biases, if any. The loss is the softmax cross-entropy at temperature 1. There are N samples, K classes and
+P parameters.
 
-Hessians times vectors, of perceptrons of any size, are in `simulate.perceptrons.sample_products`; derivatives of the
-logits of any model along a few directions in `simulate.modules.logit_derivatives`, which for all P coordinates takes
-a hundred times as long. Those of seven samples by `simulate.operators`, one sample after the other, take 30 times
-(gradients) to 90 times (Gauss-Newton matrices) as long.
+For Hessians times vectors, of perceptrons of any size, see `simulate.perceptrons.sample_products`; for derivatives of
+the logits of any model along a few directions `simulate.modules.logit_derivatives`, which for all P coordinates takes a
+hundred times as long. `simulate.operators`, one sample after the other, takes 30 times (gradients) to 90 times
+(Gauss-Newton matrices) as long for seven samples.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from simulate.perceptrons import _flat
 from simulate.perceptrons.curvature import hessian_of
 
 _CHUNK = 64
-"""Samples that are differentiated twice at once."""
+"""Number of samples that are differentiated twice at once."""
 
 
 def flattened(weights: Weights) -> tuple[tuple[int, ...], Tensor]:
-    """Widths and flat parameters, float64, of a perceptron without biases given as matrices (out, in).
+    """Return widths and flat float64 parameters of a perceptron without biases given as matrices (out, in).
 
     Examples
     --------
@@ -45,7 +45,7 @@ def flattened(weights: Weights) -> tuple[tuple[int, ...], Tensor]:
 
 
 def initial_parameters(rng: np.random.Generator, widths: Sequence[int]) -> Tensor:
-    """Flat parameters of a perceptron: per layer, weights of variance 1/fan_in, then biases, all zero.
+    """Draw flat parameters of a perceptron: per layer weights of variance 1/fan_in, then biases, all zero.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def initial_parameters(rng: np.random.Generator, widths: Sequence[int]) -> Tenso
 def all_logit_derivatives(
     widths: Sequence[int], theta: Tensor, x: Any, activation: str = "tanh"
 ) -> LogitDerivatives:
-    """Logits of every sample and their derivatives in all parameters, dense: the frame of the record is the identity.
+    """Return logits of every sample and their dense derivatives in all parameters, with the identity as frame.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def all_logit_derivatives(
 def loss_gradients(
     widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh"
 ) -> Tensor:
-    """Gradient of the cross-entropy of every single sample, (N, P); arguments as for `hessians`.
+    """Return the gradient of the cross-entropy of every single sample, (N, P); arguments as for `hessians`.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def loss_gradients(
 
 
 def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh") -> Tensor:
-    """Hessian of the cross-entropy of every single sample, (N, P, P).
+    """Return the Hessian of the cross-entropy of every single sample, (N, P, P).
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activati
 def gauss_newtons(
     widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh"
 ) -> Tensor:
-    """Gauss-Newton matrix of every single sample, (N, P, P); the labels are checked, and do not matter.
+    """Return the Gauss-Newton matrix of every single sample, (N, P, P); the labels are checked, but have no effect.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def gauss_newtons(
 
 
 class ProbePieces(NamedTuple):
-    """Per probe v: mean_i |H_i v|^2, |mean_i H_i v|^2 and (v' mean_i H_i v)^2, each of shape (probes,)."""
+    """Statistics per probe v: mean_i |H_i v|^2, |mean_i H_i v|^2 and (v' mean_i H_i v)^2, each (probes,)."""
 
     mean_square: Tensor
     square_of_mean: Tensor
@@ -171,7 +171,7 @@ class ProbePieces(NamedTuple):
 
 
 def algorithm_1_probes(hessians: Tensor, probes: Any) -> ProbePieces:
-    """The pieces from which estimators of the variance of per-sample Hessians are put together.
+    """Return the statistics from which estimators of the variance of per-sample Hessians are built.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def _loss(logits: _flat.Logits) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 def _problem(
     widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str
 ) -> tuple[_flat.Logits, Tensor, Tensor]:
-    """The logits as a function of flat parameters, inputs (N, in) and one-hot labels (N, K)."""
+    """Return the logits as a function of flat parameters, inputs (N, in) and one-hot labels (N, K)."""
     logits = _flat.flat_logits(widths, theta, activation)
     inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
     return logits, inputs, functional.one_hot(classes, widths[-1]).to(theta.dtype)

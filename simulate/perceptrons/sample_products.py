@@ -1,11 +1,11 @@
 """Curvature of every single sample as products with vectors, without a matrix of the size of the parameters.
 
-A sample meets the weights of a layer only through its activations a below and its gradient d above: its Hessian maps
-any change of that layer to some p a' + d r'. So it acts on coordinates (p, r) of all layers, some hundreds where there
-are parameters by the hundred thousand. With a and d of length one, and r orthogonal to a, the coordinates keep lengths
-and angles, H_i = E_i K_i E_i' with E_i' E_i = 1, and eigenvalues can be found there: the largest of 20 samples take
-one part in 100 of the time of `simulate.eigenvalues` on one Hessian after the other, and the noise along a vector,
-`simulate.modules.hessian_variance.variance_along` of any model, one in 65 on 208 weights and a third on LeNet-300-100.
+The Hessian of a sample depends on the weights of a layer only through its activations a below and its gradient d above:
+it maps any change of that layer to some p a' + d r'. So it acts on coordinates (p, r) of all layers, some hundreds for
+hundreds of thousands of parameters. With a and d of length one, and r orthogonal to a, the coordinates keep lengths and
+angles, H_i = E_i K_i E_i' with E_i' E_i = 1, and eigenvalues can be found there. The largest eigenvalues of 20 samples
+take 1/100 of the time of `simulate.eigenvalues` on one Hessian after the other. The noise along a vector takes 1/65 of
+the time of `simulate.modules.hessian_variance.variance_along` on 208 weights, and a third on LeNet-300-100.
 
 Axes: groups of samples ``g`` (batches, or all samples as one group), samples of a group ``B``, vectors ``m``,
 coordinates ``D``, parameters ``P``. The loss is the softmax cross-entropy at temperature 1.
@@ -38,47 +38,47 @@ class Samples(ABC):
     device: torch.device
 
     dim: int
-    """Parameters P."""
+    """Number of parameters P."""
 
     coordinates: int
-    """Coordinates D."""
+    """Number of coordinates D."""
 
     groups: int
     size: int
-    """Groups of samples, and samples in each."""
+    """Number of groups, and of samples in each."""
 
     @abstractmethod
     def on(self, groups: Any) -> Samples:
-        """The samples with these indices (groups, samples), of one that holds all samples as one group."""
+        """Return the samples with these indices (groups, samples), from all samples as one group."""
 
     @abstractmethod
     def project(self, vectors: Tensor) -> Tensor:
-        """Coordinates E_i'v of vectors given group by group: (g, m, P) -> (g, B, m, D)."""
+        """Return the coordinates E_i'v of vectors given group by group: (g, m, P) -> (g, B, m, D)."""
 
     @abstractmethod
     def apply(self, coordinates: Tensor) -> Tensor:
-        """K_i times coordinates: (g, B, m, D) -> (g, B, m, D)."""
+        """Return K_i times coordinates: (g, B, m, D) -> (g, B, m, D)."""
 
     @abstractmethod
     def back(self, coordinates: Tensor) -> Tensor:
-        """Mean of E_i c_i over the samples of a group: (g, B, m, D) -> (g, m, P)."""
+        """Return the mean of E_i c_i over the samples of a group: (g, B, m, D) -> (g, m, P)."""
 
     def mean(self, vectors: Tensor) -> Tensor:
-        """Product of the mean matrix of each group with vectors: (g, m, P) -> (g, m, P)."""
+        """Return the product of the mean matrix of each group with vectors: (g, m, P) -> (g, m, P)."""
         return self.back(self.apply(self.project(vectors)))
 
     def inner(self) -> Tensor:
-        """The matrices K_i, whose squared entries sum up to those of H_i: (g, B, D, D)."""
+        """Return the matrices K_i, with the same Frobenius norms as H_i: (g, B, D, D)."""
         unit = torch.eye(self.coordinates, dtype=self.dtype, device=self.device)
         return self.apply(unit.expand(self.groups, self.size, -1, -1))
 
     @abstractmethod
     def matrices(self, inner: Tensor) -> Tensor:
-        """The mean matrix of each group, from `inner`: (g, P, P)."""
+        """Return the mean matrix of each group, from `inner`: (g, P, P)."""
 
 
 class DenseSamples(Samples):
-    """Samples given as matrices (N, P, P): the reference, and for what is no perceptron.
+    """Samples given as matrices (N, P, P), for tests and for models that are not perceptrons.
 
     Examples
     --------
@@ -93,31 +93,31 @@ class DenseSamples(Samples):
         self.groups, self.size, self.dim, self.coordinates = self._matrices.shape
 
     def on(self, groups: Any) -> DenseSamples:
-        """The samples with these indices (groups, samples)."""
+        """Return the samples with these indices (groups, samples)."""
         chosen = copy.copy(self)
         chosen._matrices = self._matrices[0][torch.as_tensor(groups)]
         chosen.groups, chosen.size, chosen.dim, chosen.coordinates = chosen._matrices.shape
         return chosen
 
     def project(self, vectors: Tensor) -> Tensor:
-        """The vectors themselves, once for each sample."""
+        """Return the vectors themselves, once for each sample."""
         return vectors[:, None].expand(-1, self.size, -1, -1)
 
     def apply(self, coordinates: Tensor) -> Tensor:
-        """Matrix times vector."""
+        """Return matrix times vector."""
         return coordinates @ self._matrices
 
     def back(self, coordinates: Tensor) -> Tensor:
-        """Mean over the samples."""
+        """Return the mean over the samples."""
         return coordinates.mean(dim=1)
 
     def matrices(self, inner: Tensor) -> Tensor:
-        """Mean over the samples."""
+        """Return the mean over the samples."""
         return inner.mean(dim=1)
 
 
 class _Layer(NamedTuple):
-    """What a layer knows of each sample: (g, B, in) and (g, B, out), and its weights (out, in)."""
+    """Values of each sample at a layer, (g, B, in) and (g, B, out), and its weights (out, in)."""
 
     weight: Tensor
     below: Tensor  # activations, with a 1 for the bias if there is one; of length one
@@ -129,11 +129,11 @@ class _Layer(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Coordinates that change a layer: by p a', along its rows, or d r', along its columns."""
+    """Coordinates for changes of a layer: p a', by rows, or d r', by columns."""
 
     layer: int
     place: slice  # among all coordinates
-    vector: Tensor  # what they are multiplied by, a or d of each sample
+    vector: Tensor  # their factor, a or d of each sample
     rows: bool
 
 
@@ -149,8 +149,7 @@ class PerceptronSamples(Samples):
     x, labels
         Inputs (N, in) and classes (N,).
     activation
-        Name of the activation of the hidden layers, with a second derivative unless only the Gauss-Newton matrix is
-        asked for; of relu that is 0.
+        Name of the activation of the hidden layers. The Hessian needs its second derivative, which is 0 for relu.
     matrix
         ``hessian`` or ``gauss-newton``.
 
@@ -182,7 +181,7 @@ class PerceptronSamples(Samples):
         shapes = list(_checks.layer_sizes(widths))
         self._bias = _flat.biased(widths, theta)
         inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
-        self._full = matrix == "hessian"
+        self._is_hessian = matrix == "hessian"
         self._shapes = shapes
         self.dim, self.dtype, self.device = len(theta), theta.dtype, theta.device
         self.groups, self.size = 1, len(inputs)
@@ -191,7 +190,7 @@ class PerceptronSamples(Samples):
         self.coordinates = sum(self._sizes())
 
     def on(self, groups: Any) -> PerceptronSamples:
-        """The samples with these indices (groups, samples)."""
+        """Return the samples with these indices (groups, samples)."""
         chosen, groups = copy.copy(self), torch.as_tensor(groups)
         chosen.groups, chosen.size = groups.shape
         chosen._layers = [
@@ -201,21 +200,21 @@ class PerceptronSamples(Samples):
         return chosen
 
     def project(self, vectors: Tensor) -> Tensor:
-        """Of each layer p = V a, and r = d'V without its part along a."""
+        """Return p = V a, and r = d'V without its part along a, for each layer."""
         groups, count, _ = vectors.shape
         found: list[Tensor] = []
         for index, (block, layer) in enumerate(zip(self._blocks(vectors), self._layers, strict=True)):
             out, fan_in = block.shape[-2:]
             p = (block.reshape(groups, -1, fan_in) @ layer.below.mT).view(groups, count, out, -1)
             found.append(p.permute(0, 3, 1, 2))
-            if self._mixed(index):
+            if self._depends_on_below(index):
                 across = block.permute(0, 2, 1, 3).reshape(groups, out, -1)
                 r = (layer.above @ across).view(groups, -1, count, fan_in)
-                found.append(_without(r, layer.below))
+                found.append(_orthogonal_part(r, layer.below))
         return torch.cat(found, dim=-1)
 
     def apply(self, coordinates: Tensor) -> Tensor:
-        """Forward through the layers and back, by the product rule."""
+        """Return K_i times coordinates by the product rule, forward through the layers and back."""
         changes = self._split(coordinates)
         pre, moved = self._forward(changes)
         rate = self._softmax_rate(pre[-1])
@@ -226,25 +225,25 @@ class PerceptronSamples(Samples):
                 part[:, :, None] for part in (layer.length, layer.above, layer.strength)
             )
             image = rate * length
-            if self._mixed(index):
-                shift = _padded(moved[index], self._bias)
+            if self._depends_on_below(index):
+                shift = _pad(moved[index], self._bias)
                 along = shift @ layer.below[..., None]
                 image = image + strength * along * above
-                found.append(strength * _without(shift, layer.below))
+                found.append(strength * _orthogonal_part(shift, layer.below))
             found.append(image)
             if index:
                 rate = rate @ layer.weight
-                if self._full:
+                if self._is_hessian:
                     change = (p @ layer.above[..., None]) * layer.below[:, :, None] + r
                     rate = rate + (strength * change)[..., : layer.weight.shape[1]]
                 lower = self._layers[index - 1]
                 rate = lower.slope[:, :, None] * rate
-                if self._full:
+                if self._is_hessian:
                     rate = rate + lower.bend[:, :, None] * pre[index - 1]
         return torch.cat(found[::-1], dim=-1)
 
     def back(self, coordinates: Tensor) -> Tensor:
-        """Outer products summed over the samples, one matrix product for each layer."""
+        """Sum outer products over the samples, by one matrix product for each layer."""
         groups, size, count, _ = coordinates.shape
         found: list[Tensor] = []
         for layer, (p, r) in zip(self._layers, self._split(coordinates), strict=True):
@@ -254,11 +253,11 @@ class PerceptronSamples(Samples):
             if r.numel():
                 across = layer.above.mT @ r.reshape(groups, size, count * fan_in)
                 block = block + across.view(groups, out, count, fan_in).permute(0, 2, 1, 3)
-            found += self._flattened(block / size)
+            found += self._flatten(block / size)
         return torch.cat(found, dim=-1)
 
     def matrices(self, inner: Tensor) -> Tensor:
-        """Outer products summed over the samples, one matrix product for each pair of parts of the coordinates."""
+        """Sum outer products over the samples, by one matrix product for each pair of parts of the coordinates."""
         widths = [(part.above.shape[-1], part.below.shape[-1]) for part in self._layers]
         sizes = [out * fan_in for out, fan_in in widths]
         total = inner.new_zeros(self.groups, sum(sizes), sum(sizes))
@@ -266,7 +265,7 @@ class PerceptronSamples(Samples):
         parts = self._parts()
         for i, one in enumerate(parts):
             for other in parts[i:]:
-                # a part is its coordinates times a vector of the sample; sums over samples of both, apart
+                # each part is coordinates times a vector of the sample; both are summed over samples
                 k = inner[..., one.place, other.place].flatten(2)
                 fixed = (one.vector[..., None] * other.vector[..., None, :]).flatten(2)
                 ends = one.vector.shape[-1], other.vector.shape[-1]
@@ -282,7 +281,7 @@ class PerceptronSamples(Samples):
         return total[:, flat][:, :, flat] / self.size
 
     def _parts(self) -> list[_Part]:
-        """The coordinates p of every layer, and r where there is one."""
+        """Return the coordinates p of every layer, and r if it has one."""
         ends = torch.tensor([0, *self._sizes()]).cumsum(0).tolist()
         found: list[_Part] = []
         for index, layer in enumerate(self._layers):
@@ -293,7 +292,7 @@ class PerceptronSamples(Samples):
         return found
 
     def _forward(self, changes: list[tuple[Tensor, Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
-        """By how much the pre-activations of each layer move, and the activations below it."""
+        """Return the changes of the pre-activations of each layer, and of the activations below it."""
         pre: list[Tensor] = []
         moved: list[Tensor] = [changes[0][0].new_zeros(0)]
         for index, (layer, (p, _)) in enumerate(zip(self._layers, changes, strict=True)):
@@ -304,34 +303,34 @@ class PerceptronSamples(Samples):
         return pre, moved
 
     def _softmax_rate(self, moved: Tensor) -> Tensor:
-        """(diag p - p p') times vectors, relative to the likeliest class: nothing cancels near one-hot."""
+        """Return (diag p - p p') times vectors, relative to the likeliest class: nothing cancels near one-hot."""
         p = self._softmax[:, :, None]
         top = p.argmax(-1, keepdim=True).expand(*moved.shape[:-1], 1)
         contrast = moved - moved.gather(-1, top)
         return p * (contrast - (p * contrast).sum(-1, keepdim=True))
 
-    def _mixed(self, index: int) -> bool:
-        """Whether the activations below a layer depend on parameters, and the matrix sees it."""
-        return self._full and index > 0
+    def _depends_on_below(self, index: int) -> bool:
+        """Whether the matrix depends on changes of the activations below a layer."""
+        return self._is_hessian and index > 0
 
     def _sizes(self) -> list[int]:
-        """Coordinates of each layer: p, and r where there is one."""
+        """Return the number of coordinates p and r of each layer."""
         return [
             size
             for index, (fan_in, out) in enumerate(self._shapes)
-            for size in (out, (fan_in + self._bias) * self._mixed(index))
+            for size in (out, (fan_in + self._bias) * self._depends_on_below(index))
         ]
 
     def _split(self, coordinates: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each layer as p and r; what is no change of the layer, an r along a, counts as nothing."""
+        """Return p and r of each layer; a part of r along a, which is in p already, is removed."""
         pieces = coordinates.split(self._sizes(), dim=-1)
         return [
-            (p, _without(r, layer.below) if r.shape[-1] else r)
+            (p, _orthogonal_part(r, layer.below) if r.shape[-1] else r)
             for p, r, layer in zip(pieces[::2], pieces[1::2], self._layers, strict=True)
         ]
 
     def _blocks(self, flat: Tensor) -> list[Tensor]:
-        """Flat vectors (..., P) as matrices (..., out, in) of the layers, the bias as a last column."""
+        """Return flat vectors (..., P) as matrices (..., out, in) of the layers, with the bias as last column."""
         sizes = [size for fan_in, out in self._shapes for size in (fan_in * out, out * self._bias)]
         parts = flat.split(sizes, dim=-1)
         blocks = [
@@ -342,7 +341,7 @@ class PerceptronSamples(Samples):
             return blocks
         return [torch.cat([w, b[..., None]], -1) for w, b in zip(blocks, parts[1::2], strict=True)]
 
-    def _flattened(self, block: Tensor) -> list[Tensor]:
+    def _flatten(self, block: Tensor) -> list[Tensor]:
         if not self._bias:
             return [block.flatten(-2)]
         return [block[..., :-1].flatten(-2), block[..., -1]]
@@ -351,12 +350,12 @@ class PerceptronSamples(Samples):
 def _passes(
     blocks: Sequence[Tensor], inputs: Tensor, classes: Tensor, activation: str, *, bias: bool
 ) -> tuple[list[_Layer], Tensor]:
-    """Forward and backward once: what each layer knows of every sample, and the class probabilities."""
+    """Pass forward and backward once; return the layers' values for every sample, and the class probabilities."""
     weights = [block[0] for block in blocks]
     below, pre = [inputs], list[Tensor]()
     function, derivative = activations.nonlinearity(activation)
     for index, weight in enumerate(weights):
-        below[-1] = _padded(below[-1], bias, value=1.0)
+        below[-1] = _pad(below[-1], bias, value=1.0)
         pre.append(below[-1] @ weight.mT)
         if index + 1 < len(weights):
             below.append(function(pre[-1]))
@@ -381,7 +380,7 @@ def _layer(weight: Tensor, below: Tensor, gradient: Tensor, slope: Tensor, bend:
 
 
 def _slopes(derivative: Any, pre: Tensor) -> tuple[Tensor, Tensor]:
-    """First and second derivative of an activation; the second of a kinked one is 0 off the kink."""
+    """Return first and second derivative of an activation; piecewise linear ones have second derivative 0."""
     with torch.enable_grad():
         at = pre.detach().requires_grad_()
         slope = derivative(at)
@@ -391,10 +390,10 @@ def _slopes(derivative: Any, pre: Tensor) -> tuple[Tensor, Tensor]:
     return slope.detach(), second
 
 
-def _without(vectors: Tensor, unit: Tensor) -> Tensor:
-    """Vectors (g, B, m, n) less their part along a unit vector of each sample (g, B, n)."""
+def _orthogonal_part(vectors: Tensor, unit: Tensor) -> Tensor:
+    """Return vectors (g, B, m, n) minus their part along a unit vector of each sample (g, B, n)."""
     return vectors - (vectors @ unit[..., None]) * unit[:, :, None]
 
 
-def _padded(vectors: Tensor, bias: bool, value: float = 0.0) -> Tensor:
+def _pad(vectors: Tensor, bias: bool, value: float = 0.0) -> Tensor:
     return functional.pad(vectors, (0, 1), value=value) if bias else vectors

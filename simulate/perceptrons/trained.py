@@ -1,4 +1,4 @@
-"""Perceptrons on labelled inputs, some steps into training: where curvature is measured, not how training goes."""
+"""Perceptrons on labelled inputs after some steps of training, as points at which curvature is measured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SMALL = 1e-8
 def perceptron_objective(
     widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh"
 ) -> Objective:
-    """Mean softmax cross-entropy of a perceptron, whose curvature `simulate.operators` and the others measure.
+    """Return the mean softmax cross-entropy of a perceptron, as an `Objective`.
 
     Parameters
     ----------
@@ -63,23 +63,23 @@ def trained(
     steps: int,
     rate: float = 0.01,
 ) -> Tensor:
-    """The parameters after some steps of Adam on all samples, from `theta`.
+    """Return the parameters after some steps of Adam on all samples, from `theta`.
 
     Parameters
     ----------
     widths, theta, x, labels, activation
         As for `perceptron_objective`.
     steps
-        How many; 0 returns a copy.
+        Number of steps; 0 returns a copy.
     rate
         Learning rate.
 
     Raises
     ------
     ValueError
-        If an argument is refused by `perceptron_objective`.
+        As `perceptron_objective`.
     """
-    # in numpy, in place: torch.optim loads a compiler, and tensors this small cost more to name than to multiply
+    # in numpy, in place: torch.optim loads a compiler, and for tensors this small calls cost more than arithmetic
     found = theta.detach().cpu().clone()
     slope = _gradient(widths, found, x, labels, activation)
     moving = found.numpy()
@@ -96,13 +96,13 @@ def trained(
 def _gradient(
     widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str
 ) -> Callable[[], NDArray[Any]]:
-    """Gradient of the loss at what `theta`, on the CPU, then holds: written out, without a graph."""
+    """Return a function that gives the gradient of the loss at the current values of `theta`, which is on the CPU."""
     inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
     weights, biases = (
         [part.numpy() for part in parts] for parts in _flat.matrices_and_biases(widths, theta)(theta)
     )
     function, derivative = activations.nonlinearity(activation)
-    # a row for each unit: rows as long as the samples are many go fastest
+    # one row per unit: long rows, over samples, are fastest
     inputs, own = np.ascontiguousarray(inputs.numpy().T), (classes.numpy(), np.arange(len(classes)))
 
     def gradient() -> NDArray[Any]:
@@ -129,7 +129,7 @@ def _gradient(
 
 
 def _residuals(logits: NDArray[Any], own: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[Any]:
-    """As `simulate._softmax.residuals`, of logits (K, N) and the places of the own classes."""
+    """Return `simulate.modules.softmax.residuals` for logits (K, N) and the places of the labels."""
     powers = np.exp(logits - logits.max(0))
     powers /= powers.sum(0)
     powers[own] = 0.0

@@ -1,4 +1,4 @@
-"""Gradient descent where its learning rate is the question: quadratics, wide networks, classifiers, many at once."""
+"""Gradient descent at many learning rates: quadratics, wide networks, classifiers and stacks of networks."""
 
 from simulate._later import submodules
 

@@ -1,6 +1,6 @@
-"""Curvature along training, of many networks of one stack at once: of the whole loss, of batches, along gradients.
+"""Curvature during training for a stack of networks: of the whole loss, of batches, and along gradients.
 
-Hessians are of the mean loss of the samples given; products with them are made twice backwards, exactly.
+Hessians are of the mean loss of the given samples; their products are exact, by two backward passes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simulate.training.stacks import Parameters, Stack
 
 
 class Top(NamedTuple):
-    """Largest eigenvalues (n,), the residuals |H v - value v| of their unit vectors (n,), and these, (n, ...) each."""
+    """Largest eigenvalues (n,), residuals |H v - value v| (n,), and unit eigenvectors v, each (n, ...)."""
 
     values: Tensor
     residuals: Tensor
@@ -25,7 +25,7 @@ class Top(NamedTuple):
 def hessian_products(
     stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor, vectors: Parameters
 ) -> list[Tensor]:
-    """H v of each network, shaped like the parameters, of the mean loss over its samples (n, B, ...).
+    """Return H v for each network, shaped like the parameters, with H of the mean loss over its samples (n, B, ...).
 
     Examples
     --------
@@ -43,7 +43,7 @@ def hessian_products(
 def gradient_curvatures(
     stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """G' H g and g' g of each network, both (n,), with the gradient and the Hessian of the same samples.
+    """Return g' H g and g' g for each network, both (n,), with gradient g and Hessian H of the same samples.
 
     Examples
     --------
@@ -67,22 +67,23 @@ def top_eigenvalues(
     start: Parameters | None = None,
     scales: Parameters | None = None,
 ) -> Top:
-    """Largest eigenvalue of the Hessian of each network by Lanczos, with a residual that says how far it has come.
+    """Return the largest eigenvalue of the Hessian of each network by Lanczos, with the residual.
 
     Parameters
     ----------
     stack, parameters, inputs, targets
         n networks, each on its own samples.
     steps
-        Products at most; fewer where the vectors found no longer lead anywhere new.
+        Largest number of products; fewer are made if the Krylov space is exhausted.
     start
-        Where to begin, each (n, ...): what a call a little earlier in training found; the gradients if None.
+        Start vectors, each (n, ...), such as the result of a call a little earlier in training; gradients if None.
     scales
-        Diagonal of a matrix D, each (n, ...): the eigenvalues are then those of D H D, which are those of D^2 H.
+        Diagonal of a matrix D, each (n, ...): the eigenvalues are then of D H D, the same as of D^2 H.
 
     Returns
     -------
-    The largest Ritz value, never above the largest eigenvalue but for rounding, and within the residual of one.
+    The largest Ritz value. Up to rounding it is never above the largest eigenvalue, and within the residual of some
+    eigenvalue.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def top_eigenvalues(
     >>> top = top_eigenvalues(stack, weights, x, torch.zeros(1, 2, 1), steps=2)
     >>> torch.testing.assert_close(top.values, torch.linalg.eigvalsh(x[0].T @ x[0] / 2)[-1:])
 
-    As Adam meets it, with one over the root of the preconditioner on either side:
+    Preconditioned as for Adam, with one over the root of the preconditioner on either side:
 
     >>> d = torch.tensor([2.0, 0.5])
     >>> found = top_eigenvalues(stack, weights, x, torch.zeros(1, 2, 1), steps=2, scales=[d.view(1, 1, 2)])
@@ -106,49 +107,51 @@ def top_eigenvalues(
     """
     steps = _checks.natural("steps", steps)
     products = _Products(stack, parameters, inputs, targets)
-    begun = _flat(products.gradients if start is None else start)
+    first = _flat(products.gradients if start is None else start)
     scale = 1.0 if scales is None else _flat(scales)
-    steps = min(steps, begun.shape[1])
-    basis = begun.new_empty(len(begun), steps, begun.shape[1])
-    basis[:, 0] = _unit(begun)
-    diagonal, beside = list[Tensor](), list[Tensor]()
+    steps = min(steps, first.shape[1])
+    basis = first.new_empty(len(first), steps, first.shape[1])
+    basis[:, 0] = _unit(first)
+    diagonal, off_diagonal = list[Tensor](), list[Tensor]()
     for step in range(steps):
-        made = _flat(products(_shaped(basis[:, step] * scale, parameters))) * scale
-        diagonal.append((made * basis[:, step]).sum(1))
-        size, held = made.norm(dim=1), basis[:, : step + 1]
-        # the parts along the last two directions are known; what rounding leaves of these and of others goes after
-        made = made - diagonal[-1][:, None] * basis[:, step]
+        image = _flat(products(_unflatten(basis[:, step] * scale, parameters))) * scale
+        diagonal.append((image * basis[:, step]).sum(1))
+        size, known = image.norm(dim=1), basis[:, : step + 1]
+        # the parts along the last two directions are known; the rest of these and others, left by rounding, goes after
+        image = image - diagonal[-1][:, None] * basis[:, step]
         if step:
-            made = made - beside[-1][:, None] * basis[:, step - 1]
-        made = made - ((made[:, None] @ held.mT) @ held)[:, 0]  # rows: many times faster than columns
-        length = made.norm(dim=1)
-        beside.append(torch.where(length > _ROUNDING * torch.finfo(made.dtype).eps * size, length, 0.0))
+            image = image - off_diagonal[-1][:, None] * basis[:, step - 1]
+        image = image - ((image[:, None] @ known.mT) @ known)[:, 0]  # rows: many times faster than columns
+        length = image.norm(dim=1)
+        off_diagonal.append(
+            torch.where(length > _ROUNDING * torch.finfo(image.dtype).eps * size, length, 0.0)
+        )
         if step + 1 < steps:
-            basis[:, step + 1] = _unit(made)
+            basis[:, step + 1] = _unit(image)
     closed = torch.zeros_like(diagonal[0], dtype=torch.bool)
     for i, before in enumerate(
-        beside[:-1], 1
-    ):  # where the space is closed, numbers below all that was found in it
+        off_diagonal[:-1], 1
+    ):  # in an exhausted space, numbers below all that was found in it
         closed = closed | (before == 0)
         diagonal[i] = torch.where(closed, diagonal[0] - diagonal[0].abs() - 1, diagonal[i])
     found = torch.diag_embed(torch.stack(diagonal, 1))
     if steps > 1:
-        upper = torch.diag_embed(torch.stack(beside[:-1], 1), offset=1)
+        upper = torch.diag_embed(torch.stack(off_diagonal[:-1], 1), offset=1)
         found = found + (upper + upper.mT)
     values, vectors = torch.linalg.eigh(found)
     top = (vectors[:, None, :, -1] @ basis)[:, 0]
-    return Top(values[:, -1], (beside[-1] * vectors[:, -1, -1]).abs(), _shaped(top, parameters))
+    return Top(values[:, -1], (off_diagonal[-1] * vectors[:, -1, -1]).abs(), _unflatten(top, parameters))
 
 
 _ROUNDING = 64
-"""What is this many roundings of a product beyond the space held is none: the space is closed."""
+"""Roundings of a product; a part outside of the Krylov space below this is rounding, and the space is exhausted."""
 
 
 _TINY = 1e-30
 
 
 class _Products:
-    """Products with the Hessians of a stack, the first pass backwards made once."""
+    """Products with the Hessians of a stack; the first backward pass is shared."""
 
     def __init__(self, stack: Stack, parameters: Parameters, inputs: Tensor, targets: Tensor) -> None:
         with torch.enable_grad():
@@ -169,7 +172,7 @@ def _flat(tensors: Parameters) -> Tensor:
     return torch.cat([t.flatten(1) for t in tensors], 1)
 
 
-def _shaped(flat: Tensor, like: Parameters) -> list[Tensor]:
+def _unflatten(flat: Tensor, like: Parameters) -> list[Tensor]:
     parts = flat.split([p[0].numel() for p in like], 1)
     return [part.view(len(flat), *p.shape[1:]) for part, p in zip(parts, like, strict=True)]
 

@@ -1,7 +1,7 @@
-"""Networks trained in one stack: `train` at many rates at once, `checkpoints` at one that changes from step to step.
+"""Training of networks in one stack: `train` at many rates at once, `checkpoints` with a schedule of rates.
 
-A run that is lost (a loss that is not finite, or far above the first) is taken off the stack. Runs of one network see
-the same batches. To see which rates train:
+A run that is lost (a loss that is not finite, or far above the first) is removed from the stack. Runs of one network
+see the same batches. To find which rates train:
 
 >>> import numpy as np
 >>> from simulate.training.stacks import Perceptrons, perceptrons_at_start
@@ -34,18 +34,18 @@ from simulate.training.stacks import Parameters, Stack
 from simulate.training.trial_training import CommonBatches, common_orders
 
 _LOST = 1e4
-"""A run is lost once the loss of a batch exceeds that of its first by this factor."""
+"""A run is lost once its loss exceeds its first loss by this factor."""
 
 
 class TrainingSets(NamedTuple):
-    """What is trained on.
+    """Training samples of a stack of networks.
 
     Attributes
     ----------
     inputs, targets
-        (N, ...), and classes (N,) or numbers (N, K).
+        Inputs (N, ...), and classes (N,) or numbers (N, K).
     own
-        Which of them each network has, (R, N'); all of them if None.
+        Numbers of the samples of each network, (R, N'); all samples if None.
     """
 
     inputs: Tensor
@@ -54,16 +54,16 @@ class TrainingSets(NamedTuple):
 
     @property
     def each(self) -> int:
-        """How many samples a network has."""
+        """Number of samples of each network."""
         return len(self.inputs) if self.own is None else self.own.shape[1]
 
     def at(self, networks: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs and targets of samples (n, B) of networks (n,)."""
+        """Return inputs and targets of samples (n, B) of networks (n,)."""
         return self.rows(chosen if self.own is None else self.own[networks[:, None], chosen])
 
     def rows(self, which: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs and targets of these of them, by their numbers, of any shape."""
-        flat = which.flatten()  # brackets take several times as long for whole rows
+        """Return inputs and targets of samples by their numbers, an array of any shape."""
+        flat = which.flatten()  # indexing with brackets takes several times as long for whole rows
         x, y = (part.index_select(0, flat) for part in (self.inputs, self.targets))
         return x.view(*which.shape, *x.shape[1:]), y.view(*which.shape, *y.shape[1:])
 
@@ -75,25 +75,25 @@ class Cells(NamedTuple):
     parameters: tuple[Tensor, ...]
 
     def networks(self, rates: int) -> Tensor:
-        """The network that each of them began as, of a grid with so many rates."""
+        """Return the number of the network of each run, in a grid with this many rates."""
         return self.places.div(rates, rounding_mode="floor")
 
 
 Watch = Callable[[int, Cells], Mapping[str, Tensor]]
-"""From the number of steps taken and the runs that are not lost to what is seen of each, by name: (n,) or (n, k)."""
+"""Function of the number of steps and the remaining runs to measurements of each by name, (n,) or (n, k)."""
 
 
 class GridRun(NamedTuple):
-    """What became of a grid of R networks and C rates.
+    """Result of training R networks at C rates each.
 
     Attributes
     ----------
     losses
-        Of the batch of each step, before it, (R, C, steps); infinite from where a run is lost.
+        Loss of the batch of each step, before the step, (R, C, steps); infinite from the step where a run is lost.
     watched
-        By name what was seen at the steps asked for, (R, C, steps asked for, ...); NaN from where a run is lost.
+        Measurements by name at the requested steps, (R, C, requested steps, ...); NaN once a run is lost.
     cells
-        Where the runs that are not lost have ended.
+        Final parameters of the runs that are not lost.
     """
 
     losses: Tensor
@@ -102,13 +102,13 @@ class GridRun(NamedTuple):
 
     @property
     def lost(self) -> Tensor:
-        """(R, C)."""
+        """Whether each run is lost, (R, C)."""
         found = torch.ones(self.losses.shape[:2], dtype=torch.bool, device=self.losses.device)
         found.view(-1)[self.cells.places] = False
         return found
 
     def spread(self, values: Tensor, fill: float) -> Tensor:
-        """Values of the runs that are not lost, (n, ...), in the grid (R, C, ...), filled up where they are."""
+        """Return values of the remaining runs, (n, ...), as a grid (R, C, ...) with `fill` for lost runs."""
         found = values.new_full((self.losses.shape[0] * self.losses.shape[1], *values.shape[1:]), fill)
         found[self.cells.places] = values
         return found.view(*self.losses.shape[:2], *values.shape[1:])
@@ -132,28 +132,28 @@ def train(
     Parameters
     ----------
     stack
-        How outputs and gradients are made: `Perceptrons`, or `Modules`.
+        Outputs and gradients: `Perceptrons` or `Modules`.
     parameters
-        Where to begin, each (R, ...); not changed.
+        Start of training, each (R, ...); not changed.
     samples
-        Of all networks, or some for each.
+        Training samples.
     batches
-        One per network, all of one size; a network at all its rates sees the same.
+        One per network, all of one size; a network sees the same batches at all its rates.
     rates
-        (R, C), positive.
+        Learning rates (R, C), positive.
     steps
-        How many, at least 1.
+        Number of steps, at least 1.
     rule
-        What a step is made of.
+        Update rule.
     watch, at
-        What to see of the runs, and after how many steps, from 0 to `steps`.
+        Function that measures the runs, and the numbers of steps, from 0 to `steps`, after which it does.
     lost
-        A run is lost once the loss of a batch exceeds that of its first by this factor, or is not finite.
+        A run is lost once its loss exceeds its first loss by this factor, or is not finite.
 
     Raises
     ------
     ValueError
-        If shapes disagree, a rate is not positive, `at` holds no step, the runs do not fit into memory.
+        If shapes disagree, a rate is not positive, a number in `at` is no step, or the runs do not fit into memory.
 
     Examples
     --------
@@ -174,13 +174,13 @@ def train(
     count = len(rates)
     if any(len(p) != count for p in parameters) or len(batches) != count or len(parameters) == 0:
         got = [len(p) for p in parameters], len(batches)
-        raise ValueError(f"parameters and batches must be of the {count} networks that have rates, got {got}")
+        raise ValueError(f"parameters and batches must match the {count} networks that have rates, got {got}")
     if len({(b.size, b.samples, b.drop_last) for b in batches}) != 1 or batches[0].samples != samples.each:
         raise ValueError(
-            f"batches must be of one size, of the {samples.each} samples of a network, got {batches}"
+            f"batches must have one size and the {samples.each} samples of a network, got {batches}"
         )
     if samples.own is not None and len(samples.own) != count:
-        raise ValueError(f"own must be of the {count} networks, got {len(samples.own)}")
+        raise ValueError(f"own must have a row for each of {count} networks, got {len(samples.own)}")
     if any(not 0 <= step <= steps for step in at):
         raise ValueError(f"at must hold steps from 0 to {steps}, got {tuple(at)}")
     shape, like, size = tuple(rates.shape), parameters[0], batches[0].size
@@ -227,7 +227,7 @@ def train(
             losses[places, step] = found
             if bounds is None:
                 bounds = (lost * losses[places, 0].abs()).clamp(max=torch.finfo(found.dtype).max)
-            well = found <= bounds  # which no loss is that is not finite
+            well = found <= bounds  # false for NaN and infinity too
             if not bool(well.all()):
                 losses[places[~well], step:] = math.inf
                 places, each, bounds = places[well], each[well], None
@@ -243,9 +243,9 @@ def train(
 def ends_measured(
     stack: Stack, run: GridRun, samples: TrainingSets, *, size: int = 1024
 ) -> tuple[Tensor, Tensor]:
-    """Mean losses and accuracies (R, C) on samples where a grid has ended: infinite and 0 where a run is lost.
+    """Return mean losses and accuracies (R, C) of a trained grid on samples: infinite and 0 where a run is lost.
 
-    Accuracies are NaN where targets are no classes. Outputs are made of `size` samples at a time.
+    Accuracies are NaN if targets are not classes. Outputs are computed for `size` samples at a time.
     """
     cells, networks = run.cells, run.cells.networks(run.losses.shape[1])
     losses, right = run.losses.new_zeros(len(networks)), run.losses.new_zeros(len(networks))
@@ -259,7 +259,7 @@ def ends_measured(
 
 
 class TrainingState(NamedTuple):
-    """Parameters, each (n, ...), and what the rule keeps, after so many steps."""
+    """Parameters, each (n, ...), and memory of the rule, after `step` steps."""
 
     step: int
     parameters: list[Tensor]
@@ -278,27 +278,27 @@ def checkpoints(
     decay: float = 0.0,
     changed: Callable[[Tensor], Tensor] | None = None,
 ) -> list[TrainingState]:
-    """Train a stack of networks, each on batches of its own, and keep where they are at some steps.
+    """Train a stack of networks, each on batches of its own, and return their states at some steps.
 
     Parameters
     ----------
     stack, parameters, samples, batches
         As for `train`, one run for each network; the parameters are not changed.
     rates
-        Of every step, the same for all networks.
+        Learning rate of every step, the same for all networks.
     at
-        Numbers of steps taken, rising, from 0 to as many as there are rates.
+        Numbers of steps to return, rising, from 0 to the number of rates.
     rule
-        What a step is made of.
+        Update rule.
     decay
-        Weight decay: so many times the parameters are added to each gradient.
+        Weight decay: this many times the parameters are added to each gradient.
     changed
-        Makes of the inputs of a batch, (n, B, ...), those that the networks see, as augmentation does.
+        Function applied to the inputs of each batch, (n, B, ...), such as augmentation.
 
     Raises
     ------
     ValueError
-        If the steps asked for do not rise or are not there, or the decay is negative.
+        If the requested steps do not rise or are not there, or the decay is negative.
 
     Examples
     --------

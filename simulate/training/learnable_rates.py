@@ -1,8 +1,8 @@
-"""Full-batch gradient descent of bias-free ReLU classifiers, many at once: at which learning rates they learn.
+"""Learning rates at which bias-free ReLU classifiers learn by full-batch gradient descent, many at once.
 
-Softmax cross-entropy, mean over the samples; gradients in closed form. A run *learns* if its loss falls to a target
-within a number of steps. It is not followed any further then, nor once it overflows, nor once it is *dead*: no unit
-of its last hidden layer responds to any sample, so that the gradient is 0 for good.
+The loss is the softmax cross-entropy, mean over the samples, with gradients in closed form. A run *learns* if its loss
+falls to a target within a number of steps. It ends then, or once it overflows, or once it is *dead*: no unit of its
+last hidden layer responds to any sample, so that the gradient stays 0.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class Classifiers(NamedTuple):
     labels: Tensor
 
     def scaled(self, alpha: float) -> Classifiers:
-        """The same with all weights times alpha."""
+        """Return the networks with all weights multiplied by alpha."""
         return self._replace(weights=tuple(alpha * w for w in self.weights))
 
     def kept(self, which: Tensor) -> Classifiers:
-        """Some of the networks, by a mask."""
+        """Return some of the networks, by a mask."""
         if bool(which.all()):
             return self
         return Classifiers(tuple(w[which] for w in self.weights), self.inputs[which], self.labels[which])
 
 
 def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
-    """Losses (n,), their gradients by the weights, shaped like them, and which networks are dead, (n,).
+    """Return losses (n,), their gradients, shaped like the weights, and whether each network is dead, (n,).
 
     Examples
     --------
@@ -79,18 +79,18 @@ def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, .
 
 
 def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -> Tensor:
-    """Which networks reach a loss below `target` within `steps` steps w <- w - rate dw, (n,).
+    """Return whether each network reaches a loss below `target` within `steps` steps w <- w - rate dw, (n,).
 
     Parameters
     ----------
     networks
-        Where to begin.
+        Networks at the start, and their samples.
     rates
-        (n,), positive.
+        Learning rates (n,), positive.
     target
-        Positive.
+        Loss to reach, positive.
     steps
-        At least 1.
+        Number of steps, at least 1.
 
     Raises
     ------
@@ -140,22 +140,23 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
 def largest_rates(
     networks: Classifiers, *, lowest: Tensor, factor: float, count: int, target: float, steps: int
 ) -> NDArray[np.float64]:
-    """Up to which rate each network learns, (n,), from the rates lowest factor^j, j < count, at which it does.
+    """Return the largest rate at which each network learns, (n,), from trials at lowest factor^j, j < count.
 
-    If it learns at the first m of them and at no other, this is the geometric mean of the m-th and of the next. In
-    general m is their number, since what learns need not be monotone in the rate; below the ladder everything counts
-    as learning, above it nothing. With `lowest` drawn log-uniformly over one factor, the grid adds scatter and no bias.
+    If a network learns at the first m of these rates and at no other, this is the geometric mean of the m-th rate and
+    the next. In general m is the number of rates at which it learns, since learning need not be monotone in the rate.
+    Below the grid every rate counts as learning, above it none. With `lowest` drawn log-uniformly over one factor, the
+    grid adds scatter and no bias.
 
     Parameters
     ----------
     networks, target, steps
         As for `learns`; few steps miss slow runs.
     lowest
-        (n,), positive.
+        Lowest rates (n,), positive.
     factor
-        From one rate to the next, more than 1.
+        Ratio of successive rates, more than 1.
     count
-        How many rates, at least 1.
+        Number of rates, at least 1.
 
     Raises
     ------
@@ -176,13 +177,13 @@ def largest_rates(
         raise ValueError(f"factor must be more than 1, got {factor}")
     n = len(networks.inputs)
     _require_shapes(networks, lowest)
-    ladder = lowest[:, None] * factor ** torch.arange(count, dtype=lowest.dtype, device=lowest.device)
+    grid = lowest[:, None] * factor ** torch.arange(count, dtype=lowest.dtype, device=lowest.device)
     runs = Classifiers(
         tuple(w.repeat_interleave(count, 0) for w in networks.weights),
         networks.inputs.repeat_interleave(count, 0),
         networks.labels.repeat_interleave(count, 0),
     )
-    learned = learns(runs, ladder.flatten(), target=target, steps=steps).view(n, count).sum(1)
+    learned = learns(runs, grid.flatten(), target=target, steps=steps).view(n, count).sum(1)
     return lowest.double().cpu().numpy() * factor ** (learned.cpu().numpy() - 0.5)
 
 

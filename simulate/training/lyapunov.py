@@ -4,7 +4,7 @@ On the squared error, near parameters that fit their samples, a step of SGD mult
 I - rate * G_B, with G_B the Gauss-Newton matrix of its batch. The outputs J v that the displacement moves then obey
 u' = u - (rate / B) K[:, batch] u[batch], with K = J J' the kernel of all outputs: a step is one product with the rows
 of a batch. The mean logarithm of the growth per step is the top Lyapunov exponent. SGD can end at such parameters only
-where it is negative (Chemnitz and Engel 2024, arXiv 2407.20209); directions that no sample sees are left out by u.
+where it is negative (Chemnitz and Engel 2024, arXiv 2407.20209). u has no part along directions that no sample sees.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simulate.training.stacks import Parameters, Stack
 from simulate.training.trial_training import CommonBatches, common_orders
 
 _NUMBERS = 1 << 20
-"""Parameters of the copies that are passed at a time, one for each sample of a network: more are dear in memory."""
+"""Most parameters of the copies in one pass, one copy for each sample of a network; it bounds memory."""
 
 
 def output_kernels(stack: Stack, parameters: Parameters, inputs: Tensor) -> Tensor:
@@ -59,14 +59,14 @@ def lyapunov_exponents(
     Parameters
     ----------
     kernels
-        (n, N, K, N, K), as by `output_kernels`. Of full rank, as of more parameters than outputs: where all that the
-        samples see shrinks, rounding outside of their range does not, and many steps then give 0.
+        (n, N, K, N, K), as from `output_kernels`. They must have full rank, as with more parameters than outputs:
+        rounding outside of their range does not shrink, and many steps then give 0.
     batches
-        One per network, all of one size; all rates of a network see the same.
+        One per network, all of one size; all rates of a network see the same batches.
     rates
         (n, C), positive.
     steps, skip
-        How many steps are counted, and how many are taken before.
+        Number of steps that count, and number of steps before them.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def lyapunov_exponents(
         )
     size, outputs = batches[0].size, kernels.shape[2]
     rows = kernels.flatten(3).flatten(1, 2)
-    moved = rows.sum(2, keepdim=True)  # what a step along the gradient of the sum of all outputs moves
+    moved = rows.sum(2, keepdim=True)  # change of the outputs along the gradient of their sum
     moved = (moved / moved.norm(dim=1, keepdim=True)).repeat(1, 1, rates.shape[1])
     network = torch.arange(len(rates), device=rates.device)[:, None]
     within = torch.arange(outputs, device=rates.device)

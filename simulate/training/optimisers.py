@@ -1,4 +1,4 @@
-"""SGD on quadratic losses: up to which learning rate it stays stable, and paths of it.
+"""SGD on quadratic losses: its largest stable learning rate, and sample paths.
 
 A population is what the per-sample curvatures H_i of a data set are, symmetric positive semidefinite, (N, P, P).
 Every step of SGD draws a batch of B of them, independent of the other steps; inside of a batch no sample comes
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_RANGE = 1e-12
-"""Directions of less curvature, relative to the largest, count as flat: they move the limit by N times that."""
+_FLAT = 1e-12
+"""Directions with less curvature relative to the largest count as flat; the error of the limit is N times this."""
 
 _DENSE = 8
 _FEW = 20
@@ -57,16 +57,16 @@ class Population(NamedTuple):
 
 
 class StableRate(NamedTuple):
-    """The largest stable rate, and the second moment of the weights (P, P), of trace 1, that it keeps as it is."""
+    """Largest stable rate, and the second moment of the weights that it leaves unchanged, (P, P) of trace 1."""
 
     rate: float
     moment: Floats
 
 
 def population(matrices: ArrayLike) -> Population:
-    """Per-sample curvatures (N, P, P), ready for `largest_stable_rate` at any batch size.
+    """Prepare per-sample curvatures (N, P, P) for `largest_stable_rate` at any batch size.
 
-    Costs N P r^2 operations for samples of rank r: 0.2 s for N = 400, P = 226, r = 9.
+    It takes N P r^2 operations for samples of rank r: 0.2 s for N = 400, P = 226, r = 9.
 
     Raises
     ------
@@ -80,9 +80,9 @@ def population(matrices: ArrayLike) -> Population:
     """
     matrices = _symmetric(matrices)
     values, basis = np.linalg.eigh(matrices.mean(axis=0))
-    kept = np.flatnonzero(values > _RANGE * values[-1])[::-1]
+    kept = np.flatnonzero(values > _FLAT * values[-1])[::-1]
     if len(kept) == 0 or values[-1] <= 0:
-        raise ValueError("matrices must be positive semidefinite and not all zero, got none with curvature")
+        raise ValueError("matrices must be positive semidefinite and not all zero")
     factors = [_factor(matrix) for matrix in matrices]
     width = max(factor.shape[1] for factor in factors)
     padded = np.stack([np.pad(factor, ((0, 0), (0, width - factor.shape[1]))) for factor in factors])
@@ -90,16 +90,16 @@ def population(matrices: ArrayLike) -> Population:
 
 
 def largest_stable_rate(samples: Population, batch_size: float) -> StableRate:
-    """Largest rate at which the second moment of the weights does not grow under SGD, exactly.
+    """Return the largest rate at which the second moment of the weights does not grow under SGD, exactly.
 
-    One step takes the second moment M to M - a (H M + M H) + a^2 E[H_B M H_B]. It is stable for a below 1/rho, rho
-    the largest eigenvalue of E[H_B M H_B] = rho (H M + M H): a symmetric problem in M, solved by Lanczos from the
-    identity, with products of the thin factors only. About 2 s for N = 400, P = 226, rank 9.
+    One step takes the second moment M to M - a (H M + M H) + a^2 E[H_B M H_B]. It is stable for a below 1/rho, with rho
+    the largest eigenvalue of E[H_B M H_B] = rho (H M + M H). This symmetric problem in M is solved by Lanczos from the
+    identity, with products of the thin factors only. It takes about 2 s for N = 400, P = 226, rank 9.
 
     Parameters
     ----------
     samples
-        Of `population`.
+        Result of `population`.
     batch_size
         B, from 1 to N.
 
@@ -110,7 +110,7 @@ def largest_stable_rate(samples: Population, batch_size: float) -> StableRate:
     Raises
     ------
     ValueError
-        If there is no such batch.
+        If `batch_size` is not from 1 to N.
 
     References
     ----------
@@ -155,7 +155,7 @@ def whitened_square(samples: Population, batch_size: float) -> float:
 
 
 def form_moments(samples: Population, directions: ArrayLike) -> tuple[Floats, Floats]:
-    """Mean and variance (divisor N - 1) over the samples of u' H_i u, for unit directions (k, P): two times (k,).
+    """Return mean and variance (divisor N - 1) over the samples of u' H_i u for unit directions (k, P), each (k,).
 
     Raises
     ------
@@ -176,9 +176,9 @@ def form_moments(samples: Population, directions: ArrayLike) -> tuple[Floats, Fl
 
 
 def trial_directions(samples: Population, *, top: int, heavy: int) -> Floats:
-    """Top eigenvectors of the mean, and of the samples with the largest eigenvalues: unit rows (top + heavy, P).
+    """Return top eigenvectors of the mean, and of the samples with the largest eigenvalues: unit rows (top + heavy, P).
 
-    There may be fewer, where the population holds fewer; a sample without curvature gives none.
+    There are fewer if the population holds fewer; a sample without curvature gives none.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def trial_directions(samples: Population, *, top: int, heavy: int) -> Floats:
 
 
 def all_batches(matrices: ArrayLike, batch_size: int) -> Floats:
-    """The mean over every batch of this size without replacement: (N, P, P) -> (batches, P, P).
+    """Return the mean matrix of every batch of this size without replacement: (N, P, P) -> (batches, P, P).
 
     Raises
     ------
@@ -209,14 +209,14 @@ def all_batches(matrices: ArrayLike, batch_size: int) -> Floats:
     [1.5, 3.5, 4.0]
     """
     matrices = _symmetric(matrices)
-    members = itertools.combinations(range(len(matrices)), _size(batch_size, len(matrices)))
+    members = itertools.combinations(range(len(matrices)), _batch_size(batch_size, len(matrices)))
     return np.stack([matrices[list(chosen)].mean(axis=0) for chosen in members])
 
 
 def moment_radius(batches: ArrayLike, rate: float) -> float:
-    """Factor by which the second moment grows per step in the end, from every equally likely batch (K, P, P).
+    """Return the asymptotic growth factor of the second moment per step, from equally likely batches (K, P, P).
 
-    The spectral radius of the dense map of P^2 x P^2: for small P.
+    It is the spectral radius of a dense P^2 x P^2 matrix: for small P.
 
     Examples
     --------
@@ -233,12 +233,12 @@ def moment_radius(batches: ArrayLike, rate: float) -> float:
 def sgd_steps(
     block: Block, matrices: ArrayLike, moment: ArrayLike, *, rate: float, batch_size: int, runs: int
 ) -> dict[str, Floats]:
-    """One step of SGD on per-sample curvatures (N, P, P), from normal weights of a given covariance (P, P).
+    """Simulate one step of SGD on per-sample curvatures (N, P, P), from normal weights of a given covariance (P, P).
 
     Returns
     -------
-    Means over the runs of a replicate, each (n,): *change* of the squared distance to the minimum, and *gain*, the
-    part 2 a w' H w of it that a small rate would take off.
+    Means over the runs of a replicate, each (n,): *change* of the squared distance to the minimum, and *gain*, its
+    first-order part 2 a w' H w with the opposite sign.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def sgd_steps(
         If a count is not a positive integer, there is no such batch, or `moment` is no covariance of P weights.
     """
     matrices, runs = _symmetric(matrices), _checks.natural("runs", runs)
-    size, batch_size = len(matrices), _size(batch_size, len(matrices))
+    size, batch_size = len(matrices), _batch_size(batch_size, len(matrices))
     covariance, mean = np.asarray(moment, dtype=np.float64), matrices.mean(axis=0)
     if covariance.shape != mean.shape:
         raise ValueError(f"moment must be of shape {mean.shape}, got {covariance.shape}")
@@ -267,7 +267,7 @@ def sgd_steps(
 def least_squares_paths(
     block: Block, *, dim: int, rate: float, batch_size: int, steps: int, runs: int
 ) -> dict[str, Tensor]:
-    """SGD on least squares without label noise: fresh inputs x ~ N(0, I) at every step, weights of length 1 at first.
+    """Simulate SGD on noiseless least squares: fresh inputs x ~ N(0, I) at every step, from weights of length 1.
 
     Returns
     -------
@@ -295,24 +295,24 @@ def least_squares_paths(
     }
 
 
-# --- full gradients: how fast descent and momentum contract ---
+# --- full gradients: contraction of descent and momentum ---
 
 Step = Callable[[Floats, Floats, Callable[[Floats], Floats]], Floats]
-"""From weights, the weights before them and the gradient as a function to the next weights."""
+"""Function of the weights, the weights before them and the gradient (a function) to the next weights."""
 
 
 def descent_step(rate: float) -> Step:
-    """Gradient descent."""
+    """Return a step of gradient descent."""
     return lambda w, _, gradient: w - rate * gradient(w)
 
 
 def heavy_ball_step(rate: float, momentum: float) -> Step:
-    """Polyak's momentum: the gradient at the weights, the last move added."""
+    """Return a step of Polyak's momentum, w - rate g(w) + momentum (w - before)."""
     return lambda w, before, gradient: w - rate * gradient(w) + momentum * (w - before)
 
 
 def nesterov_step(rate: float, momentum: float) -> Step:
-    """Nesterov's momentum: the gradient where the last move would lead."""
+    """Return a step of Nesterov's momentum, with the gradient at w + momentum (w - before)."""
 
     def step(w: Floats, before: Floats, gradient: Callable[[Floats], Floats]) -> Floats:
         ahead = w + momentum * (w - before)
@@ -322,10 +322,10 @@ def nesterov_step(rate: float, momentum: float) -> Step:
 
 
 def step_contraction(step: Step, eigenvalues: Sequence[float]) -> float:
-    """Factor by which an optimiser shrinks the error per step in the end, on a quadratic with these eigenvalues.
+    """Return the asymptotic factor per step by which an optimiser shrinks the error on a quadratic.
 
-    From products of 2^48 steps: the step is applied to weights and the weights before them, its matrix squared
-    over and over.
+    It comes from products of 2^48 steps: the step is a matrix on weights and the weights before them, which is squared
+    repeatedly.
 
     Raises
     ------
@@ -339,7 +339,7 @@ def step_contraction(step: Step, eigenvalues: Sequence[float]) -> float:
     """
     h = np.asarray(eigenvalues, dtype=np.float64)[:, None]
     if not h.size:
-        raise ValueError("eigenvalues must be at least one number, got none")
+        raise ValueError("eigenvalues must hold at least one number")
     starts = np.eye(2)
     images = step(starts[:1] + 0 * h, starts[1:] + 0 * h, lambda w: h * w)
     matrices = np.stack([images, np.broadcast_to(starts[0], images.shape)], axis=1)
@@ -360,20 +360,20 @@ def step_contraction(step: Step, eigenvalues: Sequence[float]) -> float:
 
 
 def _noise_weight(size: int, batch_size: float) -> float:
-    """The c of E[H_B M H_B] = (1 - c) H M H + c E[H_i M H_i]: 1/B, less what a batch shares with its data set."""
+    """Return c of E[H_B M H_B] = (1 - c) H M H + c E[H_i M H_i]: 1/B, corrected for draws without replacement."""
     if not 1 <= batch_size <= size:
         raise ValueError(f"batch_size must be from 1 to the {size} samples, got {batch_size!r}")
     return (size - batch_size) / (batch_size * (size - 1)) if size > 1 else 0.0
 
 
-def _size(batch_size: int, size: int) -> int:
-    """The size of a batch that can be drawn without replacement from so many samples."""
+def _batch_size(batch_size: int, size: int) -> int:
+    """Return `batch_size` as an integer; raise if a batch of this size cannot be drawn from `size` samples."""
     _noise_weight(size, _checks.natural("batch_size", batch_size))
     return int(batch_size)
 
 
 def _sandwich(factors: Floats, moment: Floats) -> Floats:
-    """Mean over the samples of H_i M H_i, in the eigenbasis."""
+    """Return the mean over the samples of H_i M H_i, in the eigenbasis."""
     size, rows, width = factors.shape
     flat = factors.transpose(1, 0, 2).reshape(rows, size * width)
     right = (moment @ flat).reshape(rows, size, width).transpose(1, 0, 2)
@@ -383,16 +383,16 @@ def _sandwich(factors: Floats, moment: Floats) -> Floats:
 
 
 def _top_pair(product: Callable[[Floats], Floats], start: Floats) -> tuple[float, Floats]:
-    """Largest eigenvalue of a symmetric operator on matrices that keeps those positive, and a positive eigenvector.
+    """Return the largest eigenvalue and a positive eigenvector of an operator that keeps matrices positive.
 
-    There is one also where the eigenvalue is not simple: the part of a positive `start` in its eigenspace. Of matrices
-    24 x 24 it takes a seventh of the time of `simulate.eigenvalues.extremes`.
+    The operator is symmetric. If the eigenvalue is not simple, the projection of a positive `start` on its eigenspace
+    is such an eigenvector. For 24 x 24 matrices it takes a seventh of the time of `simulate.eigenvalues.extremes`.
     """
     from scipy.sparse import linalg
 
     sparse: Any = linalg
     size, flat = start.size, start.ravel()
-    basis = np.eye(size) if len(start) <= _DENSE else _closed(product, flat)
+    basis = np.eye(size) if len(start) <= _DENSE else _small_krylov_basis(product, flat)
     if basis is not None:
         whole = basis @ np.stack([product(unit) for unit in basis]).T
         values, vectors = np.linalg.eigh((whole + whole.T) / 2)
@@ -403,11 +403,12 @@ def _top_pair(product: Callable[[Floats], Floats], start: Floats) -> tuple[float
     return float(values[0]), vectors[:, 0]
 
 
-def _closed(product: Callable[[Floats], Floats], start: Floats) -> Floats | None:
-    """Orthonormal rows that span all products of `start`, if they are few: there Lanczos would start again at random.
+def _small_krylov_basis(product: Callable[[Floats], Floats], start: Floats) -> Floats | None:
+    """Return orthonormal rows that span the Krylov space of `start`, or None if it has more than `_FEW` dimensions.
 
     A positive `start` has a part in the eigenspace of the largest eigenvalue, so that the span meets it.
     """
+    # in such a small space Lanczos would restart at random vectors
     basis = start[None] / np.linalg.norm(start)
     for _ in range(_FEW):
         image = product(basis[-1])
@@ -421,7 +422,7 @@ def _closed(product: Callable[[Floats], Floats], start: Floats) -> Floats | None
 
 
 def _factor(matrix: Floats) -> Floats:
-    """L with L L' = the matrix and as many columns as its rank, by Cholesky with pivots."""
+    """Return L with L L' = the matrix and as many columns as its rank, by pivoted Cholesky."""
     pstrf: Any = scipy.linalg.get_lapack_funcs("pstrf", (matrix,))
     packed = pstrf(matrix, lower=1)
     lower, pivots, rank = np.tril(packed[0])[:, : packed[2]], packed[1] - 1, packed[2]
@@ -429,7 +430,7 @@ def _factor(matrix: Floats) -> Floats:
     factor[pivots] = lower
     error = np.abs(factor @ factor.T - matrix).max(initial=0.0)
     if not error <= _ROUNDING * np.abs(matrix).max(initial=0.0):
-        raise ValueError(f"matrices must be positive semidefinite, got one that is not by {error:.3g}")
+        raise ValueError(f"matrices must be positive semidefinite, got a matrix with an error of {error:.3g}")
     return factor
 
 
@@ -440,5 +441,5 @@ def _symmetric(matrices: ArrayLike) -> Floats:
     if not np.isfinite(array).all():
         raise ValueError("matrices must be finite, got NaN or infinity")
     if np.abs(array - array.transpose(0, 2, 1)).max() > _ROUNDING * np.abs(array).max():
-        raise ValueError("matrices must be symmetric, got some that are not")
+        raise ValueError("matrices must be symmetric")
     return array

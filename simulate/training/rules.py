@@ -1,4 +1,4 @@
-"""Update rules of many networks at once: descent with momentum of either kind, and Adam.
+"""Update rules for many networks at once: gradient descent with two kinds of momentum, and Adam.
 
 Parameters are stacks, (n, ...): n networks, each with a rate of its own.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How a step is made of gradients: those of `torch.optim`, for every network of a stack with its own rate.
+    """Update rule as in `torch.optim`, for a stack of networks with a rate of their own each.
 
     Attributes
     ----------
@@ -72,10 +72,10 @@ class Rule:
     def step_(
         self, parameters: Sequence[Tensor], gradients: Sequence[Tensor], rates: Tensor, memory: Memory
     ) -> Memory:
-        """Move parameters, each (n, ...), in place, at rates (n,); what the next step has to know.
+        """Move parameters, each (n, ...), in place at rates (n,); return the memory for the next step.
 
-        What has faded to less than the smallest normal number is 0: no such number could be seen beside a parameter,
-        and a processor takes twenty times as long for one.
+        Numbers below the smallest normal number become 0: next to a parameter they have no effect, and a processor
+        takes twenty times as long for one.
         """
         before = sys.float_info.min / 2 == 0.0
         torch.set_flush_denormal(True)  # on this thread, where the processor can; afterwards as before
@@ -104,8 +104,9 @@ class Rule:
     def _adam(
         self, gradients: Sequence[Tensor], first: list[Tensor], second: list[Tensor], step: int
     ) -> Sequence[Tensor]:
-        """By the kernel of torch's Adam, which goes through memory once; it knows one rate, so it moves 0 at rate 1."""
-        grads = [g.contiguous() for g in gradients]  # the kernel takes numbers as they lie
+        """Return the moves of Adam at rate 1, by torch's kernel, which reads memory once."""
+        # the kernel knows one rate for all networks, so it moves zeros at rate 1
+        grads = [g.contiguous() for g in gradients]  # the kernel takes numbers in memory order
         moved = [torch.zeros_like(g) for g in grads]
         for kept in (first, second):
             kept += [] if kept else [torch.zeros_like(g) for g in grads]
@@ -119,14 +120,14 @@ class Rule:
 
 
 class Memory(NamedTuple):
-    """What a rule keeps from one step to the next: how many there were, directions, averages of squares."""
+    """State of a rule between steps: number of steps, directions, averages of squared gradients."""
 
     steps: int = 0
     first: Sequence[Tensor] = ()
     second: Sequence[Tensor] = ()
 
     def of(self, which: Tensor) -> Memory:
-        """That of some of the networks, by a mask."""
+        """Return the memory of some of the networks, by a mask."""
         return Memory(self.steps, [t[which] for t in self.first], [t[which] for t in self.second])
 
 

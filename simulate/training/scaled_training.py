@@ -1,9 +1,9 @@
-"""Gradient descent on the cross-entropy with a hand on the probabilities that weight the gradients of the logits.
+"""Gradient descent on the cross-entropy with given probabilities as weights of the gradients of the logits.
 
-The gradient of the loss is the mean over samples of sum_k (p - onehot)_k dz_k / T. Networks whose weights are scaled
-follow each other where these p agree, so that a path may be given other ones than its own: those of another network,
-or uniform ones. Any model, and many bias-free perceptrons at once: logits (..., N, K), and parameters that lead with
-the same axes.
+The gradient of the loss is the mean over samples of sum_k (p - onehot)_k dz_k / T. Networks that differ by a scale of
+their weights take the same path if these p agree. So a path may be given probabilities of another network, or uniform
+ones. It takes any model, and many bias-free perceptrons at once: logits (..., N, K), and parameters with the same
+leading axes.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from simulate.networks import mlp_logits
 
 Parameters = Sequence[Tensor]
 Predictions = Callable[[int, Tensor], Tensor]
-"""From the number of the step and the logits to the probabilities that its gradient is weighted with."""
+"""Function of the number of the step and the logits to the probabilities that weight its gradient."""
 
 
 class Moment(NamedTuple):
-    """Where a path is before a step.
+    """State of a path before a step.
 
     Attributes
     ----------
     parameters, gradients
-        What the step starts from, and what it subtracts but for the rate and the momentum.
+        Parameters before the step, and the gradients, without rate and momentum.
     logits, predictions
-        (..., N, K), on the batch of the step; the probabilities that weighted the gradients of the logits.
+        Logits (..., N, K) on the batch of the step, and the probabilities that weight their gradients.
     """
 
     parameters: tuple[Tensor, ...]
@@ -52,18 +52,18 @@ def descent(
     momentum: float = 0.0,
     predictions: Predictions | None = None,
 ) -> Iterator[Moment]:
-    """Moments before each step of gradient descent, and after the last.
+    """Yield the state before each step of gradient descent, and after the last.
 
     Parameters
     ----------
     parameters
-        Where to begin; not changed.
+        Start of the path; not changed.
     batches
         Inputs and labels (..., N), used in turn and then again from the first.
     rate
         Learning rate, one number or one for each of the leading axes of the parameters.
     steps
-        How many; 0 gives the start alone.
+        Number of steps; 0 gives the start alone.
     logits
         A function of parameters and inputs; the bias-free ReLU perceptron of these weights by default.
     temperature
@@ -95,8 +95,8 @@ def descent(
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must be in [0, 1), got {momentum}")
     if len(batches) == 0:
-        raise ValueError("batches must be at least one, got none")
-    # gradients, the moves before and after, and the next parameters; what the model keeps is its own affair
+        raise ValueError("batches must hold at least one batch")
+    # gradients, the moves before and after, and the next parameters; memory of the model itself is not counted
     needed, count = 4 * sum(p.nbytes for p in parameters), sum(p.numel() for p in parameters)
     what, device = f"gradients and moves of {count} parameters", parameters[0].device if parameters else "cpu"
     _memory.require_free("parameters", needed, what, device=device, advice="use fewer networks at once")
@@ -113,7 +113,7 @@ def descent(
 
 
 def uniform(_: int, logits: Tensor) -> Tensor:
-    """Predictions of a network that knows nothing, whatever its logits.
+    """Return uniform predictions, whatever the logits.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def uniform(_: int, logits: Tensor) -> Tensor:
 
 
 def inner(one: Parameters, other: Parameters, axes: int) -> Tensor:
-    """Inner product of two sets of parameters that lead with so many axes: the shape of these axes.
+    """Return the inner products of two sets of parameters over all but the first `axes` axes.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Losses and gradients of many networks of one shape at once, each at parameters and on a batch of its own.
+"""Losses and gradients of many networks of one shape at once, each with its own parameters and batch.
 
-Parameters are tensors that lead with the n networks; a batch is inputs (n, B, ...) and targets, classes (n, B) or
-numbers (n, B, K). A perceptron has its gradients in closed form, which for small batches is several times as fast as
-what torch derives for any module.
+The first axis of the parameters is the n networks; a batch is inputs (n, B, ...) and targets, classes (n, B) or numbers
+(n, B, K). The gradients of a perceptron have a closed form, for small batches several times as fast as automatic
+differentiation of any module.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def _cross_entropies(outputs: Tensor, targets: Tensor) -> Tensor:
     return flat.view(targets.shape)
 
 
-def _away(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Outputs less targets: numbers as they are; classes as 1 at their place and 0 elsewhere."""
+def _error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return outputs minus targets, with classes as one-hot vectors."""
     if targets.is_floating_point():
         return outputs - targets
     return outputs.scatter_add(-1, targets[..., None], outputs.new_full((), -1.0).expand(*targets.shape, 1))
@@ -39,13 +39,13 @@ def _away(outputs: Tensor, targets: Tensor) -> Tensor:
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cross-entropy": _cross_entropies,
-    "squared error": lambda outputs, targets: _away(outputs, targets).square().sum(-1) / 2,
+    "squared error": lambda outputs, targets: _error(outputs, targets).square().sum(-1) / 2,
 }
-"""From outputs (..., K) and targets to the loss of each sample (...); the squared error is |f - y|^2 / 2."""
+"""Functions of outputs (..., K) and targets to the loss of each sample (...); the squared error is |f - y|^2 / 2."""
 
 
 class Stack(ABC):
-    """What `simulate.training.grids` trains.
+    """Base class of stacks of networks, which `simulate.training.grids` trains.
 
     Parameters
     ----------
@@ -65,20 +65,20 @@ class Stack(ABC):
 
     @abstractmethod
     def outputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
-        """Outputs (n, B, K) of parameters (n, ...) on inputs (n, B, ...)."""
+        """Return outputs (n, B, K) of parameters (n, ...) on inputs (n, B, ...)."""
 
     @abstractmethod
     def losses_and_gradients(
         self, parameters: Parameters, inputs: Tensor, targets: Tensor
     ) -> tuple[Tensor, Parameters]:
-        """Mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
+        """Return mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Of each sample, (n, B)."""
+        """Return the loss of each sample, (n, B)."""
         return LOSSES[self.loss](outputs, targets)
 
     def descend_(self, parameters: Parameters, inputs: Tensor, targets: Tensor, rates: Tensor) -> Tensor:
-        """Losses (n,) before a plain step of descent at rates (n,), made in place."""
+        """Make a step of gradient descent in place at rates (n,); return the losses (n,) before it."""
         losses, gradients = self.losses_and_gradients(parameters, inputs, targets)
         Rule().step_(parameters, gradients, rates, Memory())
         return losses
@@ -97,12 +97,12 @@ _FORTH: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Perceptrons(Stack):
-    """Multi-layer perceptrons: parameters are weights (n, out, in) and biases (n, out) in turn, or weights alone.
+    """Stack of multi-layer perceptrons; parameters are weights (n, out, in), and biases (n, out) after each if any.
 
     Parameters
     ----------
     activation
-        Between the layers: relu, tanh or linear.
+        Activation between the layers: relu, tanh or linear.
     loss
         One of `LOSSES`.
     bias
@@ -130,13 +130,13 @@ class Perceptrons(Stack):
         self.activation, self.bias = activation, bias
 
     def outputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
-        """Outputs (n, B, K) of parameters (n, ...) on inputs (n, B, in)."""
+        """Return outputs (n, B, K) of parameters (n, ...) on inputs (n, B, in)."""
         return self._signals(parameters, inputs)[-1]
 
     def losses_and_gradients(
         self, parameters: Parameters, inputs: Tensor, targets: Tensor
     ) -> tuple[Tensor, Parameters]:
-        """Mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
+        """Return mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
         found = [torch.empty_like(p) for p in parameters]
 
         def note(i: int, slope: Tensor, signal: Tensor) -> None:
@@ -144,19 +144,19 @@ class Perceptrons(Stack):
             if self.bias:
                 torch.sum(slope, 1, out=found[i + 1])
 
-        return self._walk(parameters, inputs, targets, 1.0, note), found
+        return self._pass_both_ways(parameters, inputs, targets, 1.0, note), found
 
     def descend_(self, parameters: Parameters, inputs: Tensor, targets: Tensor, rates: Tensor) -> Tensor:
-        """Losses (n,) before a plain step of descent at rates (n,), made in place without keeping a gradient."""
+        """Make a step of gradient descent in place without keeping a gradient; return the losses (n,) before it."""
 
         def move(i: int, slope: Tensor, signal: Tensor) -> None:
             parameters[i].baddbmm_(slope.mT, signal, alpha=-1)
             if self.bias:
                 parameters[i + 1].sub_(slope.sum(1))
 
-        return self._walk(parameters, inputs, targets, rates[:, None, None], move)
+        return self._pass_both_ways(parameters, inputs, targets, rates[:, None, None], move)
 
-    def _walk(
+    def _pass_both_ways(
         self,
         parameters: Parameters,
         inputs: Tensor,
@@ -164,7 +164,10 @@ class Perceptrons(Stack):
         scale: float | Tensor,
         use: Callable[[int, Tensor, Tensor], None],
     ) -> Tensor:
-        """Forth and back; `use` gets each layer's first parameter, its slopes times `scale`, and its inputs."""
+        """Pass forward and backward; return the losses.
+
+        `use` gets the number of each layer's first parameter, the layer's slopes times `scale`, and its inputs.
+        """
         signals = self._signals(parameters, inputs)
         each_loss, slope = self._losses_and_slopes(signals.pop(), targets)
         losses, slope = each_loss.mean(1), slope.mul_(scale).div_(inputs.shape[1])
@@ -178,7 +181,7 @@ class Perceptrons(Stack):
         return losses
 
     def _signals(self, parameters: Parameters, inputs: Tensor) -> list[Tensor]:
-        """The inputs of every layer, then the outputs."""
+        """Return the inputs of every layer, then the outputs."""
         found, each = [inputs.flatten(2)], 1 + self.bias
         last = len(parameters) - each
         for i in range(0, len(parameters), each):
@@ -192,23 +195,23 @@ class Perceptrons(Stack):
         return found
 
     def _losses_and_slopes(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of each sample, (n, B), and its gradient by the outputs, (n, B, K)."""
+        """Return the loss of each sample, (n, B), and its gradient by the outputs, (n, B, K)."""
         if self.loss == "squared error":
-            away = _away(outputs, targets)
-            return away.square().sum(-1) / 2, away
-        # over a last dimension of ten numbers torch takes a softmax seven times as long as over another
+            error = _error(outputs, targets)
+            return error.square().sum(-1) / 2, error
+        # over a last axis of ten numbers torch's softmax takes seven times as long as over another axis
         log_p, label = outputs.mT.log_softmax(1), targets[:, None]
         losses = -log_p.gather(1, label)[:, 0]
         return losses, log_p.exp_().scatter_add_(1, label, torch.full_like(losses, -1.0)[:, None]).mT
 
 
 class Modules(Stack):
-    """Any module of torch, by `torch.func`; parameters are stacked in the order of `named_parameters`.
+    """Stack of any module, by `torch.func`; parameters are in the order of `named_parameters`.
 
     Parameters
     ----------
     model
-        Its structure, and its buffers, which stay as they are; in the mode that it is in.
+        Gives the structure, the buffers, which do not change, and the mode.
     loss
         One of `LOSSES`.
 
@@ -233,7 +236,7 @@ class Modules(Stack):
         require_ready(model)
         if model.training and any(getattr(part, "track_running_stats", False) for part in model.modules()):
             raise ValueError(
-                "model must keep no running statistics in training, got one that does; build its normalisation with "
+                "model must not keep running statistics in training; build its normalisation with "
                 "track_running_stats=False"
             )
         self._model = copy.deepcopy(model).requires_grad_(False)
@@ -250,17 +253,17 @@ class Modules(Stack):
 
     @staticmethod
     def stacked(models: Sequence[nn.Module]) -> list[Tensor]:
-        """Parameters of modules of one shape, each (n, ...)."""
+        """Return the parameters of modules of one shape, each (n, ...)."""
         return [p.detach() for p in stack_module_state(list(models))[0].values()]
 
     def outputs(self, parameters: Parameters, inputs: Tensor) -> Tensor:
-        """Outputs (n, B, K) of parameters (n, ...) on inputs (n, B, ...)."""
+        """Return outputs (n, B, K) of parameters (n, ...) on inputs (n, B, ...)."""
         return self._forward(tuple(parameters), inputs)
 
     def losses_and_gradients(
         self, parameters: Parameters, inputs: Tensor, targets: Tensor
     ) -> tuple[Tensor, Parameters]:
-        """Mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
+        """Return mean losses over each batch, (n,), and their gradients, shaped like the parameters."""
         gradients, losses = self._both(tuple(parameters), inputs, targets)
         return losses.detach(), [g.detach() for g in gradients]
 
@@ -271,7 +274,7 @@ def perceptrons_at_start(
     *,
     dtype: torch.dtype = torch.float32,
 ) -> list[Tensor]:
-    """Parameters of a network for each stream, as torch draws its linear layers: uniform within 1 / sqrt(in).
+    """Draw the parameters of a network for each stream as torch does for linear layers: uniform within 1 / sqrt(in).
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Short runs of training from the parameters as they are, at one rate or another: on common batches, to be continued.
+"""Trial runs: short training from the current parameters at given rates, on common batches, which can be continued.
 
-Any module with any optimiser of torch, in the mode in which it trains. The model lends its parameters and buffers to
-a run for as long as it takes, so that optimisers, tied weights, hooks and losses that reach for them see the real
-ones; afterwards all is as it was found.
+They take any module with any torch optimiser, in training mode. During a run the model itself holds the run's
+parameters and buffers, so that optimisers, tied weights, hooks and losses that use them see the real ones. Afterwards
+the model is restored.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from simulate.objectives.parameters import require_ready
 from simulate.objectives.restoring import preserve_state, seed_generators
 
 OptimiserOf = Callable[[float], Optimizer]
-"""From a rate to a new optimiser of the parameters of the model."""
+"""Function of a learning rate to a new optimiser of the parameters of the model."""
 
 _LOST = 1e4
-"""A run whose loss exceeds that of its first batch by this factor is lost, where nobody says otherwise."""
+"""By default a run is lost once its loss exceeds the loss of its first batch by this factor."""
 
 _TAIL = 10
-"""Of so many steps the last one is in the mean that tells how a run went."""
+"""The final loss is the mean over the number of steps divided by this."""
 
 
-def _trained(model: nn.Module) -> list[nn.Parameter]:
+def _trainable(model: nn.Module) -> list[nn.Parameter]:
     return [p for p in model.parameters() if p.requires_grad]
 
 
 OPTIMISERS: Mapping[str, Callable[[nn.Module], OptimiserOf]] = {
-    "sgd": lambda model: lambda rate: torch.optim.SGD(_trained(model), lr=rate),
-    "momentum": lambda model: lambda rate: torch.optim.SGD(_trained(model), lr=rate, momentum=0.9),
-    "adam": lambda model: lambda rate: torch.optim.Adam(_trained(model), lr=rate),
+    "sgd": lambda model: lambda rate: torch.optim.SGD(_trainable(model), lr=rate),
+    "momentum": lambda model: lambda rate: torch.optim.SGD(_trainable(model), lr=rate, momentum=0.9),
+    "adam": lambda model: lambda rate: torch.optim.Adam(_trainable(model), lr=rate),
 }
-"""Plain descent, momentum 0.9, and Adam as torch has it, of all parameters that require a gradient."""
+"""Gradient descent, momentum 0.9, and torch's Adam, of all parameters that require a gradient."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommonBatches:
-    """Which samples each step sees: epochs, each in an order of its own; the same for all who ask.
+    """Samples of each step, in epochs with an order of their own each; the same for all runs.
 
     Attributes
     ----------
     samples, size
         N, and B from 1 to N.
     seed
-        Of the orders: the batch of a step hangs on the seed and the step alone.
+        Seed of the orders: the batch of a step depends on the seed and the step only.
     drop_last
         Whether the short batch at the end of an epoch is left out.
 
@@ -86,21 +86,21 @@ class CommonBatches:
 
     @property
     def per_epoch(self) -> int:
-        """Steps in which all samples are seen, or all but the short rest."""
+        """Number of steps of an epoch, without the short last batch if it is dropped."""
         whole, rest = divmod(self.samples, self.size)
         return whole + (rest > 0 and not self.drop_last)
 
     def at(self, step: int) -> Tensor:
-        """Numbers of the samples of a step, from 0, at most (B,)."""
+        """Return the numbers of the samples of a step, counted from 0: (B,), or fewer at the end of an epoch."""
         epoch, place = divmod(step, self.per_epoch)
         return self.order(epoch)[place * self.size : (place + 1) * self.size]
 
     def order(self, epoch: int) -> Tensor:
-        """Numbers of all samples as they are seen in an epoch, (N,)."""
+        """Return the order of all samples in an epoch, (N,)."""
         return torch.from_numpy(np.random.default_rng((self.seed, epoch)).permutation(self.samples))
 
     def steps(self, start: int, stop: int) -> Iterator[Tensor]:
-        """Those of several steps, one after the other; each order is drawn once.
+        """Yield the numbers of the samples of the steps from `start` to `stop`; each order is drawn once.
 
         Examples
         --------
@@ -117,7 +117,7 @@ class CommonBatches:
 
 
 def common_orders(batches: Sequence[CommonBatches], steps: int, device: torch.device) -> Iterator[Tensor]:
-    """Numbers of the samples of each step for several runs, (R, B); each order is drawn once.
+    """Yield the numbers of the samples of each step for several runs, (R, B); each order is drawn once.
 
     Examples
     --------
@@ -134,33 +134,33 @@ def common_orders(batches: Sequence[CommonBatches], steps: int, device: torch.de
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What is trained on what, and how: all of it but the rate.
+    """Settings of trial runs, without the learning rate.
 
     Attributes
     ----------
     model
-        A module with its parameters as they are: every run begins there.
+        A module; every run starts at its current parameters.
     loss
         A function of outputs and targets, one number for a batch.
     inputs, targets
         All samples, along the first axis; inputs may be a tuple or a mapping of tensors.
     form
-        What the loss takes of the model, where that is not the tensor it returns.
+        Part of the model's result that the loss takes, if that is not the returned tensor.
     batches
-        Of all runs, whatever their rate.
+        Batches of all runs, whatever their rate.
     optimiser
         One of `OPTIMISERS`, or a function that makes a new optimiser of the model's own parameters for a rate.
     training
-        Whether the model is in training mode: dropout, statistics of each batch. What draws at random draws the same
-        at each step, whatever the rate.
+        Whether the model is in training mode: dropout, statistics of each batch. Random draws of a step are the same
+        at all rates.
     lost
         A run is lost once its loss on a batch exceeds this; 1e4 times that on its first batch if None.
 
     Raises
     ------
     ValueError
-        If the optimiser has no such name, the batches are of another number of samples, or the model is not ready to
-        be trained: lazy, compiled, or without parameters that require a gradient.
+        If the name of the optimiser is unknown, the batches have another number of samples, or the model cannot be
+        trained: lazy, compiled, or without parameters that require a gradient.
 
     Examples
     --------
@@ -187,18 +187,18 @@ class Training:
 
     def __post_init__(self) -> None:
         require_ready(self.model)
-        if not _trained(self.model):
+        if not _trainable(self.model):
             raise ValueError("model must have a parameter that requires a gradient, got none")
         if isinstance(self.optimiser, str) and self.optimiser not in OPTIMISERS:
             known = ", ".join(OPTIMISERS)
             raise ValueError(f"optimiser must be one of {known} or a function, got {self.optimiser!r}")
         if rows(self.targets) != self.batches.samples:
             raise ValueError(
-                f"batches must be of the {rows(self.targets)} samples there are, got {self.batches.samples}"
+                f"batches must have the {rows(self.targets)} samples of the targets, got {self.batches.samples}"
             )
 
     def made(self, rate: float) -> Optimizer:
-        """A new optimiser.
+        """Return a new optimiser at this rate.
 
         Raises
         ------
@@ -210,29 +210,29 @@ class Training:
         optimiser = (OPTIMISERS[given](self.model) if isinstance(given, str) else given)(rate)
         own = {id(p) for p in self.model.parameters()}
         if not all(id(p) in own for group in optimiser.param_groups for p in group["params"]):
-            raise ValueError("optimiser must be of the parameters of the model itself, got others")
+            raise ValueError("optimiser must hold the parameters of the model itself, got others")
         return optimiser
 
     def untrained(self, start: int, stop: int) -> float:
-        """Mean loss over the batches of these steps at the parameters as they are, in the mode of training."""
-        with _lent(self, None) as model, torch.no_grad():
+        """Return the mean loss over the batches of these steps at the current parameters, in the mode of training."""
+        with _swap_state(self, None) as model, torch.no_grad():
             losses = [float(_loss(self, model, step, chosen)) for step, chosen in self.drawn(start, stop)]
         return float(np.mean(losses))
 
     def drawn(self, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
-        """Steps, each with the numbers of its samples."""
+        """Yield steps, each with the numbers of its samples."""
         return enumerate(self.batches.steps(start, stop), start)
 
 
 class TrialRun:
-    """A run at one rate: as far as it was taken, and what it needs to be taken further.
+    """Trial run at one learning rate, which can be continued.
 
     Parameters
     ----------
     training
-        All but the rate.
+        Settings without the rate.
     rate
-        Positive.
+        Learning rate, positive.
 
     Raises
     ------
@@ -255,19 +255,19 @@ class TrialRun:
     def __init__(self, training: Training, rate: float) -> None:
         self.training, self.rate = training, float(rate)
         self.losses: list[float] = []
-        """Of the batch of each step, before the step."""
+        """Loss of the batch of each step, before the step."""
         self.lost = False
-        """Whether a loss was not finite, or far above the first: such a run ends there."""
+        """Whether the run has ended because a loss was not finite, or far above the first."""
         self._optimiser: Optimizer | None = training.made(self.rate)
         self._state: _State | None = None
 
     @property
     def steps(self) -> int:
-        """How many were taken."""
+        """Number of steps taken."""
         return len(self.losses)
 
     def final(self, *, last: int | None = None) -> float:
-        """Mean loss over the last tenth of the steps, or over so many; infinite if the run is lost.
+        """Return the mean loss over the last tenth of the steps, or over the `last` ones; infinite if the run is lost.
 
         Raises
         ------
@@ -277,11 +277,11 @@ class TrialRun:
         if self.lost:
             return math.inf
         if not self.losses:
-            raise ValueError("run must have taken a step, got none")
+            raise ValueError("run must have taken at least one step")
         return float(np.mean(self.losses[-(last or tail(self.steps)) :]))
 
     def until(self, steps: int) -> TrialRun:
-        """Train on until so many steps were taken in all, or the run is lost; itself.
+        """Continue until `steps` steps were taken in all, or the run is lost; return the run itself.
 
         Raises
         ------
@@ -291,7 +291,7 @@ class TrialRun:
         _checks.natural("steps", steps)
         if self.lost or steps <= self.steps:
             return self
-        with _lent(self.training, self._state) as model, torch.enable_grad():
+        with _swap_state(self.training, self._state) as model, torch.enable_grad():
             for step, chosen in self.training.drawn(self.steps, steps):
                 loss = _step(self.training, model, self._optimiser, step, chosen)
                 self.losses.append(loss)
@@ -300,13 +300,13 @@ class TrialRun:
                 self.lost = not math.isfinite(loss) or loss > most
                 if self.lost:
                     break
-            self._state = None if self.lost else _state(model)
+            self._state = None if self.lost else _copy_state(model)
         if self.lost:
-            self._optimiser = None  # what is not taken further needs no memory
+            self._optimiser = None  # a lost run is not continued: free its memory
         return self
 
     def trained(self) -> AbstractContextManager[nn.Module]:
-        """The model as this run has left it, in the mode of training, for as long as the context lasts.
+        """Return a context in which the model has the parameters of this run, in the mode of training.
 
         Raises
         ------
@@ -314,12 +314,12 @@ class TrialRun:
             If the run is lost.
         """
         if self.lost:
-            raise ValueError("run must not be lost, got one that is: its parameters were thrown away")
-        return _lent(self.training, self._state)
+            raise ValueError("run is lost: its parameters were not kept")
+        return _swap_state(self.training, self._state)
 
 
 def tail(steps: int) -> int:
-    """How many steps the last tenth is, at least one.
+    """Return a tenth of a number of steps, rounded up.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def tail(steps: int) -> int:
 
 
 def _step(training: Training, model: nn.Module, optimiser: Any, step: int, chosen: Tensor) -> float:
-    """One step of an optimiser; some ask for the loss several times, the first is that before the step."""
+    """Make one step of an optimiser; return the loss before it."""
     found: list[float] = []
 
     def closure() -> Tensor:
@@ -340,7 +340,9 @@ def _step(training: Training, model: nn.Module, optimiser: Any, step: int, chose
         loss.backward()
         return loss
 
-    optimiser.step(closure)
+    optimiser.step(
+        closure
+    )  # it may call the closure several times; the first loss is the one before the step
     if not found:
         raise ValueError(
             f"optimizer must call the closure that its step is given, got {type(optimiser).__name__} that does not:"
@@ -351,7 +353,7 @@ def _step(training: Training, model: nn.Module, optimiser: Any, step: int, chose
 
 def _loss(training: Training, model: nn.Module, step: int, chosen: Tensor) -> Tensor:
     like = next(model.parameters())
-    # what dropout and the like draw from: at each step the same for all rates; put back when a run pauses
+    # dropout and the like draw the same at a step for all rates; the generators are restored when a run pauses
     seed_generators((1_000_003 * training.batches.seed + step) % 2**32)
     inputs, targets = (placed(window(part, chosen), like) for part in (training.inputs, training.targets))
     loss = training.loss(training.form.outputs(model, model, inputs), targets)
@@ -369,27 +371,27 @@ class _State(NamedTuple):
 
 
 @contextmanager
-def _lent(training: Training, state: _State | None) -> Iterator[nn.Module]:
-    """The model with the state of a run, in its mode; as it was found afterwards."""
-    model, own = training.model, _state(training.model)
+def _swap_state(training: Training, state: _State | None) -> Iterator[nn.Module]:
+    """Put the state of a run into the model, in the mode of training, and restore the model afterwards."""
+    model, own = training.model, _copy_state(training.model)
     gradients = [p.grad for p in model.parameters()]
     try:
         with preserve_state(model, training.training):
-            _put(model, own._replace(buffers=_copied(own.buffers)) if state is None else state)
+            _load_state(model, own._replace(buffers=_copy_buffers(own.buffers)) if state is None else state)
             yield model
     finally:
-        _put(model, own)
+        _load_state(model, own)
         for parameter, gradient in zip(model.parameters(), gradients, strict=True):
             parameter.grad = gradient
 
 
-def _state(model: nn.Module) -> _State:
-    """Copies of the values; the buffers themselves, which a run does not write into: it has its own."""
+def _copy_state(model: nn.Module) -> _State:
+    """Return copies of the values, and the buffers themselves: a run writes into buffers of its own."""
     values = tuple(p.detach().clone() for p in model.parameters())
     return _State(values, tuple(dict(part._buffers) for part in model.modules()))
 
 
-def _put(model: nn.Module, state: _State) -> None:
+def _load_state(model: nn.Module, state: _State) -> None:
     with torch.no_grad():
         for parameter, value in zip(model.parameters(), state.values, strict=True):
             parameter.copy_(value)
@@ -399,7 +401,7 @@ def _put(model: nn.Module, state: _State) -> None:
         part._buffers.update(buffers)
 
 
-def _copied(buffers: tuple[dict[str, Tensor | None], ...]) -> tuple[dict[str, Tensor | None], ...]:
-    """One copy of each, also of one that stands in several places."""
+def _copy_buffers(buffers: tuple[dict[str, Tensor | None], ...]) -> tuple[dict[str, Tensor | None], ...]:
+    """Return copies of the buffers; a buffer that several modules share is copied once."""
     copies = {id(b): b.clone() for each in buffers for b in each.values() if b is not None}
     return tuple({name: copies.get(id(b)) for name, b in each.items()} for each in buffers)

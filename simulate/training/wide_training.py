@@ -25,18 +25,18 @@ from simulate.wide import fisher_gram
 from simulate.wide.signals import WideNetwork, forward
 
 _ENTRIES = 1 << 20
-"""Of the Gram matrices held at once: 8 MiB stay near the cache, and what is done to more takes twice as long."""
+"""Most entries of the Gram matrices held at once: 8 MiB stay near the cache, more take twice as long."""
 
 
 class Descent(NamedTuple):
-    """What became of the runs.
+    """Result of training n networks at R rates each.
 
     Attributes
     ----------
     losses
-        Before every step and after the last, (n, R, steps + 1); infinite from where a run has exploded.
+        Losses before every step and after the last, (n, R, steps + 1); infinite once a run has exploded.
     sharpness
-        Largest eigenvalue of the Fisher matrix at the steps asked for, (n, R, number of these); infinite likewise.
+        Largest eigenvalue of the Fisher matrix at the requested steps, (n, R, number of these); infinite likewise.
     """
 
     losses: Tensor
@@ -49,24 +49,24 @@ class Descent(NamedTuple):
 
     @property
     def peak(self) -> Tensor:
-        """The largest losses on the way, (n, R)."""
+        """Largest losses during training, (n, R)."""
         return self.losses.amax(-1)
 
     @property
     def exploded(self) -> Tensor:
-        """Which runs have overflowed, (n, R)."""
+        """Whether each run has overflowed, (n, R)."""
         return self.final.isinf()
 
 
 class Bracket(NamedTuple):
-    """Learning rates between which runs begin to explode, each (n,): 0 or infinity where none was seen."""
+    """Learning rates between which runs begin to explode, each (n,): 0 or infinity if no such rate was found."""
 
     lower: Tensor
     upper: Tensor
 
 
 def outputs(network: WideNetwork, activation: ActivationLike, *, subtracted: bool = False) -> Tensor:
-    """Outputs (n, T, C), less their mean over the samples if `subtracted`.
+    """Return the outputs (n, T, C), minus their mean over the samples if `subtracted`.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def outputs(network: WideNetwork, activation: ActivationLike, *, subtracted: boo
 
 
 def taught(network: WideNetwork, teacher: WideNetwork, activation: ActivationLike) -> Tensor:
-    """What a teacher makes of the inputs of other networks: targets (n, T, C).
+    """Return the outputs of a teacher on the inputs of other networks, as targets (n, T, C).
 
     Raises
     ------
@@ -91,14 +91,15 @@ def taught(network: WideNetwork, teacher: WideNetwork, activation: ActivationLik
 
 
 def squared_error(found: Tensor, targets: Tensor) -> Tensor:
-    """E = sum |y - f|^2 / (2 T) of outputs (n, T, C), shape (n,)."""
+    """Return E = sum |y - f|^2 / (2 T) for outputs (n, T, C), shape (n,)."""
     return (targets - found).square().sum((1, 2)) / (2 * targets.shape[1])
 
 
 def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: bool = False) -> Tensor:
-    """Largest eigenvalue of the Fisher matrix, of the outputs less their means if `subtracted`; shape (n,).
+    """Return the largest eigenvalue of the Fisher matrix, of outputs minus their means if `subtracted`; shape (n,).
 
-    Infinite where the Gram matrix overflows. That is of the precision of the network, its eigenvalue of double.
+    It is infinite if the Gram matrix overflows. The Gram matrix has the precision of the network, the eigenvalue double
+    precision.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: b
 
     Examples
     --------
-    Of a linear read-out of two samples: the Gram of the inputs and a bias, over T = 2.
+    A linear read-out of two samples: the Gram matrix of the inputs and a bias, divided by T = 2.
 
     >>> x = torch.tensor([[[3.0, 4.0], [4.0, 3.0]]])
     >>> one = WideNetwork(weights=(torch.ones(1, 1, 2),), biases=(torch.zeros(1, 1),), inputs=x)
@@ -147,7 +148,7 @@ def descend(
     Parameters
     ----------
     network
-        Where to begin, and the inputs; n networks.
+        The n networks at the start, with their inputs.
     activation
         A name, a pair of function and derivative, or one of these for each hidden layer.
     targets
@@ -155,7 +156,7 @@ def descend(
     rates
         (n, R), positive.
     steps
-        How many; at least 1.
+        Number of steps, at least 1.
     subtracted
         Whether the outputs have their mean over the samples subtracted.
     sharpness_at
@@ -242,14 +243,14 @@ def critical_rates(
     lower, upper
         Rates to search between, (n,), 0 < lower < upper.
     steps
-        A run that has not exploded after so many counts as stable.
+        A run that has not exploded after this many steps counts as stable.
     halvings
-        How often the ratio of the two is reduced to its root.
+        How often the ratio of the two rates is replaced by its square root.
 
     Returns
     -------
-    The bracket, with 0 for a lower end that explodes, and infinity for an upper end that does not. Between the two
-    there may be other changes: an explosion need not be monotone in the rate.
+    The bracket, with 0 if the lower end explodes, and infinity if the upper end does not. There may be other changes
+    between the two: explosion need not be monotone in the rate.
 
     Raises
     ------
@@ -257,7 +258,7 @@ def critical_rates(
         As `descend`, or if the bounds are not in order.
     """
     if not bool(((lower > 0) & (lower < upper) & upper.isfinite()).all()):
-        raise ValueError("lower must be positive and less than upper, everywhere")
+        raise ValueError("lower must be positive and less than upper")
     halvings = _checks.natural("halvings", halvings)
 
     def explodes(rates: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Wide networks whose hidden layers are batch normalised: signals, and the Gram matrix of their gradients.
+"""Wide networks with batch-normalised hidden layers: signals, and the Gram matrix of their gradients.
 
 In every hidden layer the pre-activations of a unit, u_i(t) at the samples t = 1..T, are replaced by
 (u_i(t) - mu_i) / sigma_i before the activation is applied, where mu_i and sigma_i are their mean and standard
@@ -6,7 +6,7 @@ deviation over all T samples (divided by T, nothing added to sigma_i, no trainab
 stays linear. Layers and shapes are those of `simulate.wide.signals`.
 
 Samples are coupled: output s depends on the pre-activations of all samples t, and its derivative by them has one
-more axis. With v the derivative by the normalised pre-activations z = (u - mu) / sigma, the one by u is
+more axis. With v the derivative by the normalised pre-activations z = (u - mu) / sigma, the derivative by u is
 
     (v - mean_t v - z mean_t(z v)) / sigma,
 
@@ -25,27 +25,27 @@ from simulate.activations import ActivationLike, Nonlinearity, by_layer
 from simulate.objectives.batches import cuts
 from simulate.wide.signals import WideNetwork, forward
 
-_NO_SPREAD = 1e-12
+_CONSTANT = 1e-12
 """Deviation over root mean square below which the pre-activations of a unit differ by rounding only."""
 
 
 _ROWS = 64
-"""Of a Gram that are added up at once: what they are made from stays near the cache."""
+"""Rows of a Gram matrix that are added up at once: intermediates stay near the cache."""
 
 
 class BatchNormedSignals(NamedTuple):
-    """Hidden layers and outputs of networks with normalised hidden layers.
+    """Signals of networks with normalised hidden layers.
 
     Attributes
     ----------
     normalised
         Normalised pre-activations of the L - 1 hidden layers, (n, T, M_l).
     deviations
-        Standard deviations they were divided by, (n, 1, M_l).
+        Standard deviations by which they were divided, (n, 1, M_l).
     activations
         h^0..h^{L-1}, inputs first, (n, T, M_l).
     outputs
-        (n, T, C).
+        Outputs, (n, T, C).
     """
 
     normalised: tuple[Tensor, ...]
@@ -55,7 +55,7 @@ class BatchNormedSignals(NamedTuple):
 
 
 def batch_normed_signals(network: WideNetwork, activation: ActivationLike) -> BatchNormedSignals:
-    """Signals of networks with normalised hidden layers.
+    """Return the signals of networks with normalised hidden layers.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ def batch_normed_signals(network: WideNetwork, activation: ActivationLike) -> Ba
             return u
         centred = u - u.mean(1, keepdim=True)
         deviations.append(centred.square().mean(1, keepdim=True).sqrt())
-        if not bool((deviations[-1] > _NO_SPREAD * u.square().mean(1, keepdim=True).sqrt()).all()):
+        if not bool((deviations[-1] > _CONSTANT * u.square().mean(1, keepdim=True).sqrt()).all()):
             raise ValueError(
-                "network must tell samples apart in every unit, got the same pre-activation at all samples"
+                "network must have different pre-activations at different samples in every unit, got the same at all"
             )
         return centred / deviations[-1]
 
@@ -94,7 +94,7 @@ def batch_normed_signals(network: WideNetwork, activation: ActivationLike) -> Ba
 
 
 def measured_moments(signals: BatchNormedSignals) -> dict[str, Tensor]:
-    """Second moments of the activations of the hidden layers.
+    """Return the second moments of the activations of the hidden layers.
 
     The mean over the units of h_i(s)^2 (``q_hat_t``) and of h_i(s) h_i(t) (``q_hat_st``), averaged over the
     samples s, or over the pairs s != t of samples.
@@ -110,12 +110,12 @@ def measured_moments(signals: BatchNormedSignals) -> dict[str, Tensor]:
 
 
 def last_layer_rayleigh(signals: BatchNormedSignals) -> Tensor:
-    """The Rayleigh quotient 1^T h h^T 1 / T^2 of the block of W^L at equal weights of the samples, shape (n,)."""
+    """Return the Rayleigh quotient 1^T h h^T 1 / T^2 of the block of W^L at equal weights of the samples, (n,)."""
     return signals.activations[-1].mean(1).square().sum(1)
 
 
 def batch_normed_gram(network: WideNetwork, activation: ActivationLike) -> Tensor:
-    """Gram matrix J J^T of the gradients of all outputs at all samples, through the normalisation.
+    """Return the Gram matrix J J^T of the gradients of all outputs at all samples, through the normalisation.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def batch_normed_gram(network: WideNetwork, activation: ActivationLike) -> Tenso
     Returns
     -------
     Shape (n, C, C, T, T), as in `simulate.wide.fisher_gram`, whose statistics and centring apply. One hidden layer
-    takes about 6 (C T)^2 M flops; each further one 2 C T^2 M (M + T + C T), and memory for C T^2 M numbers at a time.
+    takes about 6 (C T)^2 M flops; each further layer 2 C T^2 M (M + T + C T), and memory for C T^2 M numbers.
 
     Raises
     ------
@@ -149,12 +149,14 @@ def batch_normed_gram(network: WideNetwork, activation: ActivationLike) -> Tenso
         torch.eye(outputs, dtype=last.dtype, device=last.device)[:, None, :, None] * last[:, None, :, None]
     )
     if network.depth > 1:
-        total = total + _below(network, by_layer(activation, network.depth - 1), signals)
+        total = total + _hidden_layers_gram(network, by_layer(activation, network.depth - 1), signals)
     return total.reshape(n, outputs, samples, outputs, samples).transpose(2, 3)
 
 
-def _below(network: WideNetwork, phis: Sequence[Nonlinearity], signals: BatchNormedSignals) -> Tensor:
-    """What the hidden layers add, rows and columns running over outputs and samples."""
+def _hidden_layers_gram(
+    network: WideNetwork, phis: Sequence[Nonlinearity], signals: BatchNormedSignals
+) -> Tensor:
+    """Return the contribution of the hidden layers, with rows and columns over outputs and samples."""
     steep = [
         phi.derivative(z) / deviation
         for phi, z, deviation in zip(phis, signals.normalised, signals.deviations, strict=True)
@@ -169,9 +171,10 @@ def _below(network: WideNetwork, phis: Sequence[Nonlinearity], signals: BatchNor
 
 
 def _diagonal_layer(back: Tensor, z: Tensor, h: Tensor) -> Tensor:
-    """Gram of the layer under a linear read-out: derivatives `back` (n, C, T, M) times one projector per unit.
+    """Return the Gram matrix of the layer under a linear read-out, from derivatives `back` (n, C, T, M).
 
-    The gradient of output k at sample s by row i is back_ki(s) [h(s) - mean h - z_i(s) m_i], m_i = mean_t z_i(t) h(t).
+    Each unit has one projector. The gradient of output k at sample s by row i is
+    back_ki(s) [h(s) - mean h - z_i(s) m_i], with m_i = mean_t z_i(t) h(t).
     """
     centred = h - h.mean(1, keepdim=True)
     slopes = z.mT @ centred / h.shape[1]
@@ -187,15 +190,15 @@ def _diagonal_layer(back: Tensor, z: Tensor, h: Tensor) -> Tensor:
 def _coupled_layers(
     back: Tensor, z: Sequence[Tensor], steep: Sequence[Tensor], h: Sequence[Tensor], weights: Sequence[Tensor]
 ) -> Tensor:
-    """Gram of all hidden layers but the last, of one replicate.
+    """Return the Gram matrix of all hidden layers but the last, for one replicate.
 
-    Derivatives by the pre-activations u_i(t) of a layer have the shape (T, C T, M), the sample t first. Of their Gram
-    the part above the diagonal is added up, some rows at a time.
+    Derivatives by the pre-activations u_i(t) of a layer have the shape (T, C T, M), the sample t first. The part of
+    their Gram matrix above the diagonal is added up, some rows at a time.
     """
-    delta = _spread(back, z[-1])
+    delta = _couple_samples(back, z[-1])
     total = back.new_zeros(delta.shape[1], delta.shape[1])
     for layer in reversed(range(len(steep) - 1)):
-        delta = _through(delta @ weights[layer + 1], z[layer], steep[layer])
+        delta = _pull_through_normalisation(delta @ weights[layer + 1], z[layer], steep[layer])
         overlap = _overlap(h[layer] - h[layer].mean(0))
         for rows in cuts(len(total), _ROWS):
             part = delta[:, rows]
@@ -204,8 +207,8 @@ def _coupled_layers(
     return total.triu() + total.triu(1).mT
 
 
-def _spread(back: Tensor, z: Tensor) -> Tensor:
-    """Derivatives of f_k(s) by u_i(t), (T, C T, M), from those by z_i(s), (C, T, M), already over the deviation."""
+def _couple_samples(back: Tensor, z: Tensor) -> Tensor:
+    """Return derivatives of f_k(s) by u_i(t), (T, C T, M), from those by z_i(s) over the deviation, (C, T, M)."""
     outputs, samples, _ = back.shape
     delta = (-back * z / samples).flatten(0, 1) * z[:, None]
     delta -= (back / samples).flatten(0, 1)
@@ -213,8 +216,8 @@ def _spread(back: Tensor, z: Tensor) -> Tensor:
     return delta
 
 
-def _through(delta: Tensor, z: Tensor, steep: Tensor) -> Tensor:
-    """Derivatives by the pre-activations of a layer from those by its activations, in place."""
+def _pull_through_normalisation(delta: Tensor, z: Tensor, steep: Tensor) -> Tensor:
+    """Turn derivatives by the activations of a layer into derivatives by its pre-activations, in place."""
     delta *= steep[:, None]
     tilt = torch.einsum("trm,tm->rm", delta, z) / len(z)
     delta -= delta.mean(0)

@@ -1,12 +1,12 @@
-"""Signals of a wide random network on few samples, its weights drawn only where they are met.
+"""Signals of a wide random network on few samples, drawing only those products of the weights that are used.
 
-T samples see of a matrix of normal weights no more than its products with their T signals, and the derivatives of C
-outputs at them no more than C T further ones. With Q an orthonormal basis of the signals below a layer, W Q is normal;
-given it, the rest W (1 - Q Q') is that of a normal matrix G that nothing has met. Of the rows `delta` that go back
-through W, with delta delta' = S' S, only S' times as many normal rows is needed in place of delta G.
+T samples depend on a matrix of normal weights only through its products with their T signals, and the derivatives of C
+outputs through C T more products. With Q an orthonormal basis of the signals below a layer, W Q is normal. Given W Q,
+the rest W (1 - Q Q') has the law of G (1 - Q Q') with an independent normal matrix G. For the rows `delta` that go back
+through W, with delta delta' = S' S, S' times as many normal rows as S has replaces delta G.
 
-The law is that of `simulate.wide.signals`, at any width: nothing is approximated. A network 400-400-400-4 on 5 samples
-takes one part in 25 of the normal numbers and an eighth of the time.
+The law is exactly the same as in `simulate.wide.signals`, at any width. A network 400-400-400-4 on 5 samples takes 1/25
+of the normal numbers and an eighth of the time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from simulate.wide.signals import Signals
 
 
 class Passed(NamedTuple):
-    """Signals u^1..u^L, h^0..h^{L-1}, and the derivatives of every output by u^1..u^L, each (n, C, T, units)."""
+    """Signals u^1..u^L, h^0..h^{L-1}, and derivatives of every output by u^1..u^L, each (n, C, T, units)."""
 
     signals: Signals
     deltas: tuple[Tensor, ...]
@@ -47,12 +47,12 @@ def passed(
     weight_variance: float,
     bias_variance: float,
 ) -> Passed:
-    """What passes forward and backward through networks of the law of `simulate.wide.signals.wide_network`.
+    """Draw the forward and backward signals of networks with the law of `simulate.wide.signals.wide_network`.
 
     Parameters
     ----------
     block, widths, samples, weight_variance, bias_variance
-        As for `wide_network`; with many samples nothing is saved.
+        As for `wide_network`; with many samples this saves nothing.
     activation
         A name, a pair of function and derivative, or one of these for each hidden layer.
 
@@ -74,13 +74,13 @@ def passed(
     phis = by_layer(activation, len(layers) - 1)
     deviations = [math.sqrt(weight_variance / narrow) for narrow, _ in layers]
     h = block.normal(samples, widths[0])
-    preactivations, activations, bases, met = list[Tensor](), [h], list[Tensor](), list[Tensor]()
+    preactivations, activations, bases, products = list[Tensor](), [h], list[Tensor](), list[Tensor]()
     for layer, (_, units) in enumerate(layers):
         basis, coordinates = _orthonormal(h.mT)
         bases.append(basis)
-        met.append(block.normal(basis.shape[2], units).mul_(deviations[layer]))
+        products.append(block.normal(basis.shape[2], units).mul_(deviations[layer]))
         bias = block.normal(units).mul_(math.sqrt(bias_variance))
-        preactivations.append(torch.baddbmm(bias[:, None], coordinates.mT, met[-1]))
+        preactivations.append(torch.baddbmm(bias[:, None], coordinates.mT, products[-1]))
         if layer < len(phis):
             h = phis[layer].function(preactivations[-1])
             activations.append(h)
@@ -91,17 +91,17 @@ def passed(
     deltas = [delta]
     for layer in reversed(range(len(phis))):
         slope = phis[layer].derivative(preactivations[layer])
-        back = _pulled(
-            block, deltas[-1].flatten(1, 2), bases[layer + 1], met[layer + 1], deviations[layer + 1]
+        back = _pull_back(
+            block, deltas[-1].flatten(1, 2), bases[layer + 1], products[layer + 1], deviations[layer + 1]
         )
         deltas.append(back.unflatten(1, (classes, samples)).mul_(slope[:, None]))
     return Passed(Signals(tuple(preactivations), tuple(activations)), tuple(reversed(deltas)))
 
 
 def passed_gram(passed: Passed, *, overlap: fisher_gram.Overlap | None = None) -> Tensor:
-    """Gram matrix of the gradients by all parameters, (n, C, C, T, T): as `simulate.wide.fisher_gram.gram`.
+    """Return the Gram matrix of the gradients by all parameters, (n, C, C, T, T), as `fisher_gram.gram` does.
 
-    With another `overlap` those of another parameterisation, such as `simulate.wide.gram_variants.tangent_overlap`.
+    `overlap` is for another parameterisation, such as `simulate.wide.gram_variants.tangent_overlap`.
     """
     deltas = fisher_gram.linear_readout(reversed(passed.deltas))
     inputs, outputs = passed.signals.activations[::-1], passed.deltas[-1].shape[1]
@@ -110,53 +110,53 @@ def passed_gram(passed: Passed, *, overlap: fisher_gram.Overlap | None = None) -
     )
 
 
-def _pulled(block: Block, delta: Tensor, basis: Tensor, met: Tensor, deviation: float) -> Tensor:
-    """Rows (n, C T, units above) times the weights, of which `met` is what the basis of the signals below has met."""
+def _pull_back(block: Block, delta: Tensor, basis: Tensor, products: Tensor, deviation: float) -> Tensor:
+    """Return rows `delta` (n, C T, units above) times the weights, whose products with the basis are `products`."""
     triangular = _triangular(delta.mT)
     rest = triangular.mT @ block.normal(triangular.shape[1], basis.shape[1]).mul_(deviation)
-    return rest + (delta @ met.mT - rest @ basis) @ basis.mT
+    return rest + (delta @ products.mT - rest @ basis) @ basis.mT
 
 
 DEPENDENT = 1e-9
-"""Part of a column that the columns before it leave over, below which it is one of their span."""
+"""Share of a column outside of the span of the columns before it, below which it counts as dependent."""
 
 
 def _orthonormal(columns: Tensor) -> tuple[Tensor, Tensor]:
-    """An orthonormal basis Q (n, rows, r) of the columns (n, rows, k), and Q' times them.
-
-    Of a column that depends on those before it a decomposition takes a direction from rounding errors, and later
-    columns have a part in it: what is drawn along it would be another on every machine. Here it is left out.
-    """
+    """Return an orthonormal basis Q (n, rows, r) of the columns (n, rows, k), and Q' times the columns."""
+    # for a column that depends on those before it QR takes a direction from rounding errors, and later columns have a
+    # part in it: draws along it would differ between machines, so such directions are left out
     basis, coordinates = torch.linalg.qr(columns)
-    loose = _dependent(columns, coordinates)
-    if bool(loose.any()):
-        basis[loose] = _skipping(columns[loose], basis.shape[2])
-        coordinates[loose] = basis[loose].mT @ columns[loose]
+    dependent = _dependent(columns, coordinates)
+    if bool(dependent.any()):
+        basis[dependent] = _independent_basis(columns[dependent], basis.shape[2])
+        coordinates[dependent] = basis[dependent].mT @ columns[dependent]
     return basis, coordinates
 
 
 def _triangular(columns: Tensor) -> Tensor:
-    """The coordinates alone."""
+    """Return the coordinates of `_orthonormal` alone."""
     coordinates = torch.linalg.qr(columns, mode="r").R
-    loose = _dependent(columns, coordinates)
-    if bool(loose.any()):
-        coordinates[loose] = _skipping(columns[loose], coordinates.shape[1]).mT @ columns[loose]
+    dependent = _dependent(columns, coordinates)
+    if bool(dependent.any()):
+        coordinates[dependent] = (
+            _independent_basis(columns[dependent], coordinates.shape[1]).mT @ columns[dependent]
+        )
     return coordinates
 
 
 def _dependent(columns: Tensor, coordinates: Tensor) -> Tensor:
-    """Whether one of the first columns depends on those before it, (n,)."""
+    """Whether one of the first columns depends on the columns before it, (n,)."""
     lengths = torch.linalg.vector_norm(columns[..., : coordinates.shape[1]], dim=1)
     return (coordinates.diagonal(dim1=1, dim2=2).abs() <= DEPENDENT * lengths).any(1)
 
 
-def _skipping(columns: Tensor, most: int) -> Tensor:
-    """Gram and Schmidt's basis of the first `most` columns that depend on none before them; zeros where fewer do."""
+def _independent_basis(columns: Tensor, most: int) -> Tensor:
+    """Return the Gram-Schmidt basis of the first `most` independent columns, padded with zeros."""
     basis = torch.zeros_like(columns[..., :most])
     found = torch.zeros(len(columns), dtype=torch.int64, device=columns.device)
     for column in columns.unbind(2):
         rest = column
-        for _ in range(2):  # the second time takes away what rounding left
+        for _ in range(2):  # the second time removes rounding errors
             rest = rest - (basis @ (basis.mT @ rest[..., None]))[..., 0]
         length = torch.linalg.vector_norm(rest, dim=1)
         new = (length > DEPENDENT * torch.linalg.vector_norm(column, dim=1)) & (found < most)

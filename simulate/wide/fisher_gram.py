@@ -1,4 +1,4 @@
-"""All Fisher eigenvalues of a fully connected network through the Gram matrix of its gradients.
+"""All Fisher eigenvalues of a fully connected network, from the Gram matrix of its gradients.
 
 With J the Jacobian of the C outputs at T samples by all weights and biases, the Fisher information J^T J / T
 and K / T, K = J J^T, share their non-zero eigenvalues. The gradient by W^l is an outer product of delta^l and
@@ -6,10 +6,10 @@ h^{l-1} and the one by b^l is delta^l, so K is a sum over layers of products of 
 nor any matrix of the size of the parameters is formed.
 
 A Gram is a tensor of shape (n, C, C, T, T), replicates first: ``gram[:, k, m, s, t]`` is the inner product of
-the gradients of output k at sample s and of output m at sample t. Every statistic below is one of the Fisher
-matrix, that is, of K / T. What a normalised last layer makes of it is in `simulate.wide.last_layer`. Of two networks
-100-200-200-3 on 40 samples K takes one part in 13 of the time of `simulate.modules.logit_kernel`, which takes any
-module, one by one.
+the gradients of output k at sample s and of output m at sample t. Every statistic below is of the Fisher matrix, that
+is, of K / T. `simulate.wide.last_layer` has the Gram matrix for a normalised last layer. For two networks
+100-200-200-3 on 40 samples K takes 1/13 of the time of `simulate.modules.logit_kernel`, which takes any module, one by
+one.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from simulate.lanczos import Operator
 from simulate.wide.signals import WideNetwork, backward, forward
 
 Overlap = Callable[[Tensor, Tensor], Tensor]
-"""Inner products of the derivatives by the parameters of a layer, of some samples with others."""
+"""Function of the inputs of a layer at two sets of samples to inner products of derivatives by its parameters."""
 
 
 _TILE = 256
-"""Rows of K computed at once: the product of so many is as fast as any, and what it is added to stays in the cache."""
+"""Rows of K computed at once: products of this size are fastest, and the sum stays in the cache."""
 
 
 def gram(
     network: WideNetwork, activation: ActivationLike, *, biases: bool = True, overlap: Overlap | None = None
 ) -> Tensor:
-    """K = J J^T, layer by layer, without J.
+    """Return K = J J^T, layer by layer, without J.
 
     Half of K is computed, tile by tile, and mirrored: 2 (C T)^2 M flops for a hidden layer of M units, none for the
-    last one, whose derivative by itself is 1.
+    last layer, whose derivative by itself is 1.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def gram(
     biases
         Whether the biases belong to the parameters.
     overlap
-        Of another parameterisation, in which case `biases` says nothing.
+        Inner products for another parameterisation; `biases` is then ignored.
 
     Returns
     -------
@@ -76,32 +76,32 @@ def gram(
 
 
 def linear_readout(deltas: Iterator[Tensor]) -> Iterator[Tensor | None]:
-    """Derivatives layer by layer, with None in place of the first, those of a linear read-out by itself."""
+    """Yield derivatives layer by layer, with None in place of the first, a linear read-out's derivative by itself."""
     next(deltas)
     yield None
     yield from deltas
 
 
 def plain_overlap(biases: bool) -> Overlap:
-    """Inner products of the derivatives of pre-activations by the parameters of their layer."""
+    """Return the inner products of derivatives of pre-activations by weights, and biases if any, of their layer."""
     return lambda one, other: (one @ other.mT).add_(float(biases))
 
 
 def layered_gram(
     inputs: Sequence[Tensor], deltas: Iterable[Tensor | None], overlap: Overlap, outputs: int
 ) -> Tensor:
-    """Sum over the layers of delta delta^T times the overlaps of what the layer takes in, (n, C, C, T, T).
+    """Return the sum over layers of delta delta^T times the overlaps of their inputs, (n, C, C, T, T).
 
     Parameters
     ----------
     inputs
-        What each layer takes in, (n, T, M).
+        Input of each layer, (n, T, M).
     deltas
         Derivatives of the outputs by its pre-activations, (n, C, T, M); None for a linear read-out, which has 1.
     overlap
-        Of some samples with others: (n, S, M) and (n, T, M) to (n, S, T).
+        Overlaps of some samples with others: (n, S, M) and (n, T, M) to (n, S, T).
     outputs
-        How many, C.
+        Number of outputs, C.
     """
     n, samples = inputs[0].shape[:2]
     total = inputs[0].new_zeros(n, outputs, samples, outputs, samples)
@@ -115,7 +115,7 @@ def layered_gram(
 
 
 def gram_operator(gram: Tensor) -> Operator:
-    """Products with K / T for the Gram (C, C, T, T) of one network, for eigenvalues without a full decomposition.
+    """Return products with K / T for the Gram (C, C, T, T) of one network, for eigenvalues by Lanczos.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def gram_operator(gram: Tensor) -> Operator:
     tensor([[13.,  2.],
             [ 2.,  1.]])
     """
-    dual = _dual(gram[None])[0]
+    dual = _as_matrices(gram[None])[0]
     return Operator(
         product=lambda vectors: vectors @ dual / gram.shape[-1],
         dim=len(dual),
@@ -133,33 +133,33 @@ def gram_operator(gram: Tensor) -> Operator:
 
 
 def fisher_trace(gram: Tensor) -> Tensor:
-    """Trace of the Fisher matrix, shape (n,)."""
+    """Return the trace of the Fisher matrix, shape (n,)."""
     return gram.diagonal(dim1=1, dim2=2).diagonal(dim1=1, dim2=2).sum((1, 2)) / gram.shape[-1]
 
 
 def trace_of_square(gram: Tensor) -> Tensor:
-    """Trace of the squared Fisher matrix, the sum of the squares of its eigenvalues, shape (n,)."""
+    """Return the trace of the squared Fisher matrix, the sum of its squared eigenvalues, shape (n,)."""
     return torch.linalg.vector_norm(gram, dim=(1, 2, 3, 4)).square() / gram.shape[-1] ** 2
 
 
 def rayleigh(gram: Tensor) -> Tensor:
-    """Mean over the outputs k of 1^T K_kk 1 / T^2, the Rayleigh quotient at equal weights; shape (n,)."""
+    """Return the mean over the outputs k of 1^T K_kk 1 / T^2, the Rayleigh quotient at equal weights; shape (n,)."""
     return gram.diagonal(dim1=1, dim2=2).sum((1, 2)).mean(1) / gram.shape[-1] ** 2
 
 
 def centred(gram: Tensor) -> Tensor:
-    """The Gram of gradients less their mean over the samples, H K_km H with H = I - 1 1^T / T: same shape."""
+    """Return the Gram of gradients minus their mean over the samples, H K_km H with H = I - 1 1^T / T: same shape."""
     half = gram - gram.mean(-1, keepdim=True)
     return half.sub_(half.mean(-2, keepdim=True))
 
 
 def fisher_eigenvalues(gram: Tensor) -> Tensor:
-    """The C T largest eigenvalues of the Fisher matrix (the others are 0), ascending, shape (n, C T)."""
-    return torch.linalg.eigvalsh(_dual(gram)) / gram.shape[-1]
+    """Return the C T largest eigenvalues of the Fisher matrix (the others are 0), ascending, shape (n, C T)."""
+    return torch.linalg.eigvalsh(_as_matrices(gram)) / gram.shape[-1]
 
 
-def _dual(gram: Tensor) -> Tensor:
-    """K as matrices (n, C T, C T), rows running over samples within outputs."""
+def _as_matrices(gram: Tensor) -> Tensor:
+    """Return K as matrices (n, C T, C T), with rows over samples within outputs."""
     return gram.transpose(2, 3).flatten(3, 4).flatten(1, 2)
 
 
@@ -185,7 +185,7 @@ def _mirror(total: Tensor) -> None:
 
 
 def _tiles(outputs: int, samples: int) -> Iterator[tuple[slice, slice, list[tuple[slice, slice]]]]:
-    """Pairs of ranges of samples s <= t, each with the pairs of ranges of outputs not yet known by symmetry."""
+    """Yield pairs of ranges of samples s <= t, with the pairs of ranges of outputs not yet known by symmetry."""
     ranges = _ranges(samples, _TILE)
     groups = _ranges(outputs, max(1, _TILE // min(samples, _TILE)))
     ordered = list(combinations_with_replacement(groups, 2))
@@ -195,6 +195,6 @@ def _tiles(outputs: int, samples: int) -> Iterator[tuple[slice, slice, list[tupl
 
 
 def _ranges(count: int, longest: int) -> list[slice]:
-    """0..count in as few nearly equal parts as are no longer than that."""
+    """Return 0..count in as few nearly equal slices of at most `longest` as possible."""
     parts = -(-count // longest)
     return [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]

@@ -1,4 +1,4 @@
-"""Directions of the largest Fisher eigenvalues and the mean gradients, without a vector as long as the parameters.
+"""Overlap of the top Fisher eigenvectors with the mean gradients, without vectors as long as the parameters.
 
 The Fisher matrix J^T J / T has the eigenvectors J^T a_j / |J^T a_j|, a_j those of the Gram matrix K = J J^T; the mean
 gradient of output k over the samples is J^T e_k with e_k = 1 / T at its samples. Their inner products are in K.
@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 
 _SMALLEST = 1e-12
-"""Mean gradients with an inner-product matrix of a smaller reciprocal condition span no C dimensions."""
+"""Reciprocal condition of the Gram matrix of the mean gradients, below which they count as dependent."""
 
 
 class Span(NamedTuple):
-    """What the eigenvectors of the C largest eigenvalues share with the C mean gradients."""
+    """Top eigenvalues, and overlap of their eigenvectors with the C mean gradients."""
 
     eigenvalues: Tensor
-    """Of the Fisher matrix, the C largest, ascending: (n, C)."""
+    """C largest eigenvalues of the Fisher matrix, ascending: (n, C)."""
     overlap: Tensor
-    """Tr P_v P_g / C of the projectors on the two spans, 1 where they coincide: (n,)."""
+    """Tr P_v P_g / C for the projectors on the two spans, 1 if they coincide: (n,)."""
 
 
 def top_span(gram: Tensor) -> Span:
@@ -35,11 +35,11 @@ def top_span(gram: Tensor) -> Span:
     Raises
     ------
     ValueError
-        If the mean gradients are linearly dependent, as those of outputs less their mean are.
+        If the mean gradients are linearly dependent, as for outputs minus their mean.
 
     Examples
     --------
-    Two outputs with one sample each: there is nothing but the mean gradients.
+    Two outputs with one sample: all gradients are mean gradients.
 
     >>> gram = torch.tensor([[3.0, 1.0], [1.0, 2.0]]).double().reshape(1, 2, 2, 1, 1)
     >>> round(top_span(gram).overlap.item(), 12)
@@ -60,4 +60,4 @@ def top_span(gram: Tensor) -> Span:
 def _require_independent(norms: Tensor) -> None:
     values = torch.linalg.eigvalsh(norms)
     if not bool((values[:, 0] > _SMALLEST * values[:, -1]).all()):
-        raise ValueError("gram must have linearly independent mean gradients, of all outputs")
+        raise ValueError("gram must have linearly independent mean gradients of all outputs")

@@ -2,8 +2,8 @@
 
 The neural tangent parameterisation has standard normal parameters w and beta with W = sqrt(weight_variance / M_{l-1}) w
 and b = sqrt(bias_variance) beta: the network is the same, its gradients are scaled layer by layer. The Fisher matrix
-of the cross-entropy has diag(g) - g g' between the two Jacobians, g the softmax of the outputs; it is the Gram of the
-gradients of 2 sqrt(g).
+of the cross-entropy has diag(g) - g g' between the two Jacobians, with g the softmax of the outputs; it is the Gram of
+the gradients of 2 sqrt(g).
 
 Grams have the shapes of `simulate.wide.fisher_gram`, (n, C, C, T, T), and its statistics apply.
 """
@@ -22,7 +22,7 @@ from simulate.wide.signals import WideNetwork
 def tangent_gram(
     network: WideNetwork, activation: ActivationLike, *, weight_variance: float, bias_variance: float
 ) -> Tensor:
-    """J J^T for the derivatives by the parameters w and beta of the neural tangent parameterisation.
+    """Return J J^T for the derivatives by the parameters w and beta of the neural tangent parameterisation.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def tangent_gram(
     activation
         A name, a pair of function and derivative, or one of these for each hidden layer.
     weight_variance, bias_variance
-        Those that the network was drawn with, not negative.
+        Variances with which the network was drawn, not negative.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def tangent_gram(
 
 
 def tangent_overlap(*, weight_variance: float, bias_variance: float) -> Overlap:
-    """Inner products of the derivatives of pre-activations by the parameters w and beta of their layer.
+    """Return the inner products of derivatives of pre-activations by the parameters w and beta of their layer.
 
     Examples
     --------
@@ -68,15 +68,15 @@ def tangent_overlap(*, weight_variance: float, bias_variance: float) -> Overlap:
 
 
 def cross_entropy_gram(gram: Tensor, logits: Tensor) -> Tensor:
-    """B^T K B with B B^T = diag(g) - g g^T at each sample: the Gram of the gradients of 2 sqrt(g).
+    """Return B^T K B with B B^T = diag(g) - g g^T at each sample: the Gram of the gradients of 2 sqrt(g).
 
-    B = diag(sqrt(g)) (1 - sqrt(g) sqrt(g)^T), so that nothing is decomposed. T times the Fisher matrix of the
+    B = diag(sqrt(g)) (1 - sqrt(g) sqrt(g)^T) needs no decomposition. T times the Fisher matrix of the
     cross-entropy has the non-zero eigenvalues of the result.
 
     Parameters
     ----------
     gram
-        Of the outputs, (n, C, C, T, T).
+        Gram of the outputs, (n, C, C, T, T).
     logits
         The outputs, (n, T, C).
 
@@ -98,9 +98,9 @@ def cross_entropy_gram(gram: Tensor, logits: Tensor) -> Tensor:
 
 
 def averaged(gram: Tensor) -> Tensor:
-    """The Gram of two numbers: its mean over samples and outputs, and its mean over pairs of samples of one output.
+    """Replace a Gram by two numbers: its mean over samples and outputs, and over pairs of samples of one output.
 
-    Different outputs are left without overlap. Of one sample there is no pair.
+    Different outputs have overlap 0. With one sample there is no pair.
 
     Returns
     -------

@@ -1,14 +1,14 @@
-"""What normalising the outputs of a network over its samples does to the Gram matrix of its gradients.
+"""Gram matrix of the gradients of a network whose outputs are normalised over the samples.
 
-Every output k is centred over the T samples and may be divided by its deviation sigma_k, the one with divisor T and
-nothing added to it. The Jacobian of what results is A_k J_k, A_k symmetric (T, T), so the Gram K becomes A K A:
+Every output k is centred over the T samples and may be divided by its standard deviation sigma_k (divisor T, nothing
+added). The Jacobian becomes A_k J_k with A_k symmetric (T, T), so the Gram K becomes A K A:
 
 =================================  =================================================================
 last layer                         A_k, with f_k the outputs centred and divided by their deviation
 =================================  =================================================================
 `mean_subtraction`                 I - 1 1^T / T
 `batch_normalisation`              (I - 1 1^T / T - f_k f_k^T / T) / sigma_k
-the same, `fixed_deviation=True`   (I - 1 1^T / T) / sigma_k: what is left if sigma_k is no function
+the same, `fixed_deviation=True`   (I - 1 1^T / T) / sigma_k, with sigma_k taken as a constant
 =================================  =================================================================
 
 Outputs are of shape (n, C, T), replicates first; Grams as in `simulate.wide.fisher_gram`.
@@ -26,29 +26,29 @@ from simulate.activations import ActivationLike
 from simulate.wide.signals import WideNetwork, forward
 
 _ROUNDINGS = 16
-"""A deviation below so many roundings of the outputs is rounding of their mean."""
+"""Roundings of the outputs, below which a deviation counts as rounding of their mean."""
 
 
 class Normalisation(NamedTuple):
-    """The matrices A_k: orthonormal `directions` (n, C, T, r) taken out, what is left times `scale` (n, C)."""
+    """Matrices A_k: they remove orthonormal `directions` (n, C, T, r) and multiply the rest by `scale` (n, C)."""
 
     directions: Tensor
     scale: Tensor
 
     def __call__(self, values: Tensor) -> Tensor:
-        """A_k applied to the last axis of values (n, ..., C, T)."""
+        """Apply A_k to the last axis of values (n, ..., C, T)."""
         along = torch.einsum("n...kt,nktr->n...kr", values, self.directions)
         rest = values - torch.einsum("n...kr,nktr->n...kt", along, self.directions)
         return torch.einsum("n...kt,nk->n...kt", rest, self.scale)
 
 
 def outputs_of(network: WideNetwork, activation: ActivationLike) -> Tensor:
-    """The outputs f, shape (n, C, T)."""
+    """Return the outputs f, shape (n, C, T)."""
     return forward(network, activation).preactivations[-1].mT
 
 
 def mean_subtraction(outputs: Tensor) -> Normalisation:
-    """Every output less its mean over the samples.
+    """Return the normalisation that subtracts from every output its mean over the samples.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def mean_subtraction(outputs: Tensor) -> Normalisation:
 
 
 def batch_normalisation(outputs: Tensor, *, fixed_deviation: bool = False) -> Normalisation:
-    """Every output less its mean, over its deviation.
+    """Return the normalisation that subtracts from every output its mean and divides it by its deviation.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def batch_normalisation(outputs: Tensor, *, fixed_deviation: bool = False) -> No
 
 
 def normalised(outputs: Tensor) -> Tensor:
-    """Outputs less their mean over the samples, over their deviation: shape (n, C, T).
+    """Return outputs minus their mean over the samples, divided by their deviation: shape (n, C, T).
 
     Raises
     ------
@@ -100,7 +100,7 @@ def normalised(outputs: Tensor) -> Tensor:
 
 
 def projected_gram(gram: Tensor, normalisation: Normalisation) -> Tensor:
-    """A K A, the Gram of the gradients of the normalised outputs: same shape."""
+    """Return A K A, the Gram of the gradients of the normalised outputs: same shape."""
     n, outputs = gram.shape[:2]
     total = gram.transpose(2, 3).clone(memory_format=torch.contiguous_format)
     rows, columns = total.flatten(3, 4), total.flatten(1, 2)
@@ -122,11 +122,11 @@ def _deviation(outputs: Tensor) -> Tensor:
     rounding = _ROUNDINGS * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
     if not bool((deviation > rounding).all()):
         raise ValueError(
-            "outputs must differ between samples to be divided by their deviation, got a constant one"
+            "outputs must differ between samples to be divided by their deviation, got a constant output"
         )
     return deviation
 
 
 def _constant(outputs: Tensor) -> Tensor:
-    """The direction 1 / sqrt(T) for every output, (n, C, T, 1)."""
+    """Return the direction 1 / sqrt(T) for every output, (n, C, T, 1)."""
     return torch.full_like(outputs, 1 / math.sqrt(outputs.shape[-1]))[..., None]

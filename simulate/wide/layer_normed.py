@@ -2,8 +2,8 @@
 
 u^l = W^l h^{l-1} + b^l is centred and divided by its standard deviation over the M_l units of one sample
 (biased, root of the mean square), h^l = phi of that for l < L, and the outputs are the normalised u^L. With
-`eps` the variance is raised by that constant before the root, as libraries do. Without it, where all units of a
-sample agree, the normalised signal and its derivatives are set to 0: what they are for a single unit.
+`eps` this constant is added to the variance before the root, as libraries do. Without it, if all units of a sample
+agree, the normalised signal and its derivatives are set to 0, their values for a single unit.
 
 Shapes lead with the replicates ``n``, then samples ``T``, then units ``M_l``. A Gram is as in
 `simulate.wide.fisher_gram`, whose statistics it shares.
@@ -23,7 +23,7 @@ from simulate.wide.signals import WideNetwork, backward, forward
 
 
 class LayerNormedSignals(NamedTuple):
-    """Normalised pre-activations of layers 1..L (n, T, M_l) and what they were multiplied with, 1/sigma (n, T)."""
+    """Normalised pre-activations of layers 1..L (n, T, M_l), their factors 1/sigma (n, T), and activations."""
 
     normalised: tuple[Tensor, ...]
     inverses: tuple[Tensor, ...]
@@ -33,7 +33,7 @@ class LayerNormedSignals(NamedTuple):
 def layer_normed_signals(
     network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0
 ) -> LayerNormedSignals:
-    """Signals of every layer; the outputs are ``normalised[-1]``.
+    """Return the signals of every layer; the outputs are ``normalised[-1]``.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def layer_normed_signals(
 def layer_normed_derivatives(
     network: WideNetwork, activation: ActivationLike, signals: LayerNormedSignals
 ) -> Iterator[Tensor]:
-    """Derivatives of every normalised output by the pre-activations u^l, from l = L down to 1.
+    """Yield the derivatives of every normalised output by the pre-activations u^l, from l = L down to 1.
 
     Each of shape (n, C, T, M_l). A normalisation multiplies the derivatives v by its units with
     (I - 1 1^T / M_l - f f^T / M_l) / sigma, whatever the constant in sigma.
@@ -92,7 +92,7 @@ def layer_normed_derivatives(
 
 
 def layer_normed_gram(network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0) -> Tensor:
-    """K = J J^T of the normalised outputs, layer by layer, without J.
+    """Return K = J J^T of the normalised outputs, layer by layer, without J.
 
     Parameters
     ----------
@@ -125,11 +125,12 @@ def layer_normed_gram(network: WideNetwork, activation: ActivationLike, *, eps: 
 
 
 def etas(signals: LayerNormedSignals) -> dict[str, Tensor]:
-    """Averages over the samples of one network: of 1/sigma^2, of its square and of its products for two samples.
+    """Return averages over the samples of one network of powers of 1/sigma.
 
-    The products are those of ``eta3``, each times the squared overlap (f(s) . f(t) / C)^2 of the outputs, its
-    root taken in the end, and of ``overlap``, with the first power 1/sigma(s) sigma(t) and each times the
-    trace C - 3 + (f(s) . f(t) / C)^2 of the projectors of two different samples.
+    ``eta1`` and ``eta2`` average 1/sigma^2 and its square. ``eta3`` is the root of the mean over pairs of samples of
+    1/(sigma(s) sigma(t))^2 times the squared overlap (f(s) . f(t) / C)^2 of the outputs. ``overlap`` sums
+    1/(sigma(s) sigma(t)) times the trace C - 3 + (f(s) . f(t) / C)^2 of the projectors over pairs of different samples,
+    divided by T^2.
 
     Returns
     -------

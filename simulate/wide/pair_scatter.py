@@ -1,9 +1,9 @@
-"""The part of a Gram entry that depends on both samples: its scatter after rows and columns have been fitted.
+"""Variance of the part of a Gram entry that depends on both samples, after a fit of rows and columns.
 
-An entry K(s, t), s != t, of random samples is a constant, a function of s, one of t, and a rest that has mean zero
-given either sample. Centring over the samples leaves the rest alone as their number grows; here its variance is
-estimated without bias for any number, from residuals of a least-squares fit of rows and columns. The symmetric and
-the antisymmetric part of K are fitted apart, as each has a number of degrees of freedom of its own.
+For random samples an entry K(s, t), s != t, is the sum of a constant, a function of s, a function of t, and a rest with
+mean zero given either sample. Centring over the samples leaves the rest as their number grows. Here its variance is
+estimated without bias for any number of samples, from residuals of a least-squares fit of rows and columns. The
+symmetric and the antisymmetric part of K are fitted separately, as they have different degrees of freedom.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 _FEWEST = 4
-"""Samples below which rows and columns fit everything."""
+"""Least number of samples; with fewer, rows and columns fit everything."""
 
 
 def pair_variance(entries: Tensor) -> Tensor:
-    """Unbiased variance of what is left of the off-diagonal entries of (..., T, T) without row and column effects.
+    """Estimate the variance of the off-diagonal entries of (..., T, T) without row and column effects, unbiased.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def pair_variance(entries: Tensor) -> Tensor:
 
 
 def _even_residual(entries: Tensor) -> Tensor:
-    """Less the best a_s + a_t, off the diagonal."""
+    """Subtract the best fit a_s + a_t, off the diagonal."""
     samples = entries.shape[-1]
     rows = entries.sum(-1)
     effect = (rows - rows.sum(-1, keepdim=True) / (2 * (samples - 1))) / (samples - 2)
@@ -48,6 +48,6 @@ def _even_residual(entries: Tensor) -> Tensor:
 
 
 def _odd_residual(entries: Tensor) -> Tensor:
-    """Less the best a_s - a_t."""
+    """Subtract the best fit a_s - a_t."""
     effect = entries.mean(-1)
     return entries - effect[..., None] + effect[..., None, :]

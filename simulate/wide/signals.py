@@ -1,4 +1,4 @@
-"""Wide fully connected networks with random weights: what flows forward, what flows back, and its moments.
+"""Wide fully connected networks with random weights: forward signals, backward signals, and their moments.
 
 Layers are counted as in u^l = W^l h^{l-1} + b^l, h^0 the input, h^l = phi(u^l) for l < L, and a linear
 read-out: the network's outputs are u^L. Shapes lead with the replicates ``n``, then samples ``T``, then units
@@ -39,7 +39,7 @@ class WideNetwork:
         return self.weights[-1].shape[1]
 
     def to(self, target: torch.dtype | torch.device | str) -> WideNetwork:
-        """The same network in another precision, or on another device."""
+        """Return the network in another precision, or on another device."""
         return WideNetwork(
             weights=tuple(weight.to(target) for weight in self.weights),
             biases=tuple(bias.to(target) for bias in self.biases),
@@ -94,9 +94,9 @@ def wide_network(
 def forward(
     network: WideNetwork, activation: ActivationLike, normalise: Callable[[Tensor, int], Tensor] | None = None
 ) -> Signals:
-    """Pre-activations u^1..u^L and activations h^0..h^{L-1}; the outputs are ``preactivations[-1]``.
+    """Return pre-activations u^1..u^L and activations h^0..h^{L-1}; the outputs are ``preactivations[-1]``.
 
-    If there is something to `normalise` them, layer by layer from 1, it puts others in the place of the u^l.
+    `normalise`, if given, replaces the u^l of each layer l, counted from 1.
 
     Raises
     ------
@@ -122,9 +122,9 @@ def backward(
     preactivations: Sequence[Tensor],
     through: Callable[[Tensor, int], Tensor] | None = None,
 ) -> Iterator[Tensor]:
-    """Derivatives of every output by the pre-activations, delta^l_k = d f_k / d u^l, from l = L down to 1.
+    """Yield the derivatives of every output by the pre-activations, delta^l_k = d f_k / d u^l, from l = L down to 1.
 
-    Each of shape (n, C, T, M_l). They come one at a time, so that only one layer need be held. Where `forward` has
+    Each has the shape (n, C, T, M_l). They come one at a time, so that only one layer need be held. If `forward` has
     normalised, `through` takes them back through the normalisation of each layer.
 
     Raises
@@ -147,7 +147,7 @@ def backward(
 
 
 def measured_order_parameters(network: WideNetwork, activation: ActivationLike) -> dict[str, Tensor]:
-    """Second moments of the signals of a network, layer by layer.
+    """Return second moments of the signals of a network, layer by layer.
 
     Forward, over the units of a layer: the mean of h_i(s)^2 (``q_hat_t``) and of h_i(s) h_i(t)
     (``q_hat_st``), for l = 0..L-1. Backward, the sum over the units of delta_i(s)^2 (``q_tilde_t``) and of

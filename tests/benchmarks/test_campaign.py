@@ -98,7 +98,9 @@ def judged(was: str, *rows: Any, refused: str = "", blocks: float = 0.0) -> Find
     before = {"a": Row(was, [[1.0, 1.01, 1.0, 1.02, 0.1]])}
     trial = Judging(Told(["paper/a"], ["paper/a"], before, {}, Path(), math.inf), lambda _: None)
     trial.claims = {"paper/a": SimpleNamespace(id="paper/a", experiment=SimpleNamespace(id="paper/draws"))}
-    vars(trial).update(_effect=lambda _: blocks, _judged=lambda *_: iter([("paper/a", list(rows), refused)]))
+    vars(trial).update(
+        _block_effect=lambda _: blocks, _judge_group=lambda *_: iter([("paper/a", list(rows), refused)])
+    )
     trial.found.moved = blocks
     trial.run()
     return trial.found

@@ -324,7 +324,7 @@ def test_a_run_is_held_to_a_constant_on_its_own_batches(small: Network) -> None:
 def test_a_folder_is_of_one_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "setting.json").write_text(json.dumps({"half": "design", "quick": False, "data": None}))
     assert command.main(["--folder", str(tmp_path), "--half", "design", "--quick"]) == 1
-    assert "--folder must be one of this setting" in capsys.readouterr().err
+    assert "--folder must be of this setting" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -51,14 +51,14 @@ def test_layers_with_fewer_outputs_than_weights_go_by_their_outputs(name: str) -
     objective = objective_of(name)
     places = dict(enumerate(objective.blocks().values()))
 
-    assert set(diagonals._units(objective, places).values()) == {4, 3}
+    assert set(diagonals._layers_by_output(objective, places).values()) == {4, 3}
 
 
 @pytest.mark.parametrize("loss", [nn.MSELoss(), nn.BCEWithLogitsLoss(), nn.HuberLoss(delta=0.5)])
 def test_outputs_that_the_loss_takes_one_by_one_need_no_eigenvectors(
     loss: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of thousands of outputs would take a minute for a sample."""
+    """Eigenvectors for thousands of outputs would take a minute per sample."""
     model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 50)).double()
     drawn = rng(3)
     x, y = torch.from_numpy(drawn.standard_normal((5, 4))), torch.from_numpy(drawn.random((5, 50)))

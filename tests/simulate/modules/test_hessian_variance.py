@@ -77,7 +77,7 @@ def function(call: Callable[..., Tensor], loss: Any = None) -> Objective:
     [
         (
             function(lambda p, x: x @ p[0].T - (x @ p[0].T).square().mean()),
-            "model must give each sample outputs of its own, got samples that see each other",
+            "model must compute each sample separately, got samples that see each other",
         ),
         (
             function(lambda p, x: x @ p[0].T, lambda z, y: (z - 2 * y).square().sum().sqrt()),

@@ -72,7 +72,7 @@ def test_gradients_of_any_loss_come_from_the_kernel() -> None:
 def test_one_sample_has_no_residuals() -> None:
     kernel = clustered(1, 3, 9, 1.0, 1.0, 0)[1]
     for statistic in (kernel.scales, kernel.cosines):
-        with pytest.raises(ValueError, match="logits must be of at least two samples, got 1"):
+        with pytest.raises(ValueError, match="logits must have at least two samples, got 1"):
             statistic()
 
 

@@ -136,5 +136,5 @@ def test_batches_that_only_the_model_can_part_are_measured_whole() -> None:
     found, right = losscurv.measure(objective, top=1), losscurv.measure(Objective(plain, (X, Y)), top=1)
     assert abs(found.hessian.top[0].value - right.hessian.top[0].value) < 1e-9
     assert found.noise is None and right.noise is not None
-    with pytest.raises(ValueError, match="single ones, got Records as inputs"):
+    with pytest.raises(ValueError, match="single samples, got Records as inputs"):
         quadratic_forms(objective, torch.ones(objective.dim, 1).double())

@@ -23,7 +23,7 @@ def rng() -> np.random.Generator:
 
 
 def double(*layers: nn.Module) -> nn.Sequential:
-    """The same weights whatever was drawn before."""
+    """Return a model with fixed weights, whatever was drawn before."""
     model = nn.Sequential(*layers).double()
     draw = np.random.default_rng(11)
     with torch.no_grad():
@@ -90,7 +90,7 @@ def test_convolutions_of_few_places_and_of_many_have_the_same_derivatives(
     frame = frame_of(model, columns)
     net = ProjectedNetwork(model, images(), LABELS, frame)
     monkeypatch.setattr(
-        projected_network, "_by_kernel", lambda site, _: site.nudge.ndim == 4 and columns > 12
+        projected_network, "_kernel_is_cheaper", lambda site, _: site.nudge.ndim == 4 and columns > 12
     )
     turned = ProjectedNetwork(model, images(), LABELS, frame)
     assert_allclose(net.second_derivatives, turned.second_derivatives, rtol=1e-12, atol=1e-12)
@@ -136,7 +136,7 @@ class Square(nn.Module):
 @pytest.mark.parametrize(
     ("layers", "match"),
     [
-        ((nn.Linear(4, 5, bias=False), Square(), nn.Linear(5, 3, bias=False)), "straight pieces"),
+        ((nn.Linear(4, 5, bias=False), Square(), nn.Linear(5, 3, bias=False)), "piecewise linear"),
         ((nn.Linear(4, 5, bias=False), nn.ReLU(), nn.Linear(5, 3)), "homogeneous of a whole degree"),
         (
             (nn.Linear(4, 5, bias=False), nn.LayerNorm(5, elementwise_affine=False)),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate.modules.diagonals import estimated_diagonal, gauss_newton_diagonal, hessian_diagonal
-from simulate.modules.sample_grams import curved_tensors, sample_grams, trace_gauss_newton, trace_hessian
+from simulate.modules.sample_grams import curved_tensors, trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
 from simulate.spectra import density, trace
@@ -44,8 +44,6 @@ DIAGONALS: dict[str, Callable[[Objective], Tensor]] = {
     "diagonal of H": hessian_diagonal,
     "diagonal of G": gauss_newton_diagonal,
     "trace of G": lambda o: torch.tensor([trace_gauss_newton(o)], dtype=torch.float64),
-    "traces of samples": lambda o: torch.from_numpy(sample_grams(o).traces),
-    "largest of samples": lambda o: torch.from_numpy(sample_grams(o).largest),
 }
 
 

@@ -19,7 +19,6 @@ from simulate.modules import diagonals, hessian_variance
 from simulate.modules.empirical_kernel import kernel_of
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_directions import SampleDirections, sample_directions
-from simulate.modules.sample_grams import sample_grams
 from simulate.objectives import Objective
 from tests.simulate.objectives.losses import network
 
@@ -89,7 +88,6 @@ def measured(of: Objective) -> dict[str, Any]:
         "trace": spectra.trace(hessian, rng, probes=4).value,
         "diagonal of G": diagonals.gauss_newton_diagonal(of),
         "diagonal of H": diagonals.hessian_diagonal(of),
-        "samples' G": np.stack(sample_grams(of)),
         "forms": forms(of, vectors.mT),
         "variance": hessian_variance.total_variance(of, rng, probes=2).value,
         "heavy": directions.heavy,

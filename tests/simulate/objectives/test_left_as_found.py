@@ -16,7 +16,7 @@ from simulate import operators
 from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
 from simulate.modules.logit_derivatives import logit_derivatives
 from simulate.modules.projected import projected_terms
-from simulate.modules.sample_grams import sample_grams, trace_hessian
+from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
 from simulate.objectives.restoring import preserve_state, seed_generators
 from simulate.objectives.soundness import require_deterministic
@@ -29,7 +29,7 @@ MEASUREMENTS: dict[str, Callable[[Objective], Any]] = {
     "hessian": lambda o: operators.hessian(o) @ torch.ones(o.dim),
     "fisher": lambda o: operators.fisher(o) @ torch.ones(o.dim),
     "projected": lambda o: projected_terms(o, torch.ones(o.dim, 2)),
-    "samples": sample_grams,
+    "samples": trace_gauss_newton,
     "trace": trace_hessian,
     "forms": lambda o: quadratic_forms(o, torch.ones(o.dim, 1)),
     "along": lambda o: variance_along(o, torch.ones(o.dim)),

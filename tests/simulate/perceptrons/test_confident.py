@@ -51,7 +51,7 @@ def test_samples_that_no_unit_answers_neither_count_as_ties_nor_matter() -> None
 def test_sums_over_parts_of_the_samples_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     given = problem((6, 8, 7, 4))
     whole = ConfidentMlp(*given, near=20)
-    monkeypatch.setattr(confident, "_SAMPLES", 37)
+    monkeypatch.setattr(confident, "_BLOCK", 37)
     parts = ConfidentMlp(*given, near=20)
     assert_allclose(parts.h_term(whole.least), whole.h_term(whole.least), rtol=1e-10, atol=1e-13)
 

@@ -69,7 +69,7 @@ def test_cuda_gives_the_norms_of_the_cpu() -> None:
     ("arguments", "message"),
     [
         ((NET.x, NET.labels + 1), r"labels must be between 0 and 4, got 1\.\.5"),
-        ((0 * NET.x, NET.labels), "weights must move the logits at some input, got a G-term of zero"),
+        ((0 * NET.x, NET.labels), "weights must affect the logits at some input, got a G-term of zero"),
         ((NET.x, NET.labels, 1e160), r"alpha must keep the scaled logits finite, got 1e\+160"),
     ],
 )

@@ -93,7 +93,7 @@ def test_rows_without_weight_are_left_out_and_change_nothing() -> None:
     [
         ({"x": NET.x[:, :3]}, r"x must be of shape \(N, 6\) with N >= 1, got \(11, 3\)"),
         ({"alpha": 1e110}, r"alpha must keep the scaled logits finite, got 1e\+110"),
-        ({"x": 0 * NET.x}, "weights must move the logits by this layer at some input, got a block of zero"),
+        ({"x": 0 * NET.x}, "weights of this layer must affect the logits at some input, got a block of zero"),
     ],
 )
 def test_errors_name_the_argument(arguments: dict[str, Any], message: str) -> None:

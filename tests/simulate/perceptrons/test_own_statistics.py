@@ -71,7 +71,7 @@ def test_eigenvectors_that_no_memory_holds_are_refused(
     monkeypatch.setattr(eigenvalues._Search, "_affordable", lambda _: False)
     for module in (eigenvalues, chain):
         monkeypatch.setattr(module, "GROWTH", 4)  # with a few more they are found by restarts
-    with pytest.raises(ValueError, match="count must be small enough to be found, got 3: no memory for more"):
+    with pytest.raises(ValueError, match="for Lanczos to converge, got 3: no memory for more"):
         own_direction.top_eigenvectors(DenseSamples(torch.from_numpy(matrices)), 3)
 
 

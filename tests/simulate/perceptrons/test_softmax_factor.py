@@ -18,7 +18,7 @@ GAPS = ((0.0, 0.0, -1.5, -1.6), (-1.40, 0.0, -1.45, -1.46), (0.0, 0.0, 0.0, 0.0)
 
 
 def derivatives() -> Tensor:
-    """Of the tied classes of a sample all are the same: what is unsure does not move."""
+    """Return logit derivatives that agree for the tied classes of a sample, so that unsure classes do not move."""
     jacobian = torch.from_numpy(np.random.default_rng(0).standard_normal((3, 4, 5)))
     jacobian[0, 1], jacobian[2] = jacobian[0, 0], jacobian[2, 0]
     return jacobian

@@ -59,7 +59,7 @@ def test_a_search_that_runs_off_keeps_what_it_has_seen() -> None:
 
 
 def test_what_cannot_be_asked() -> None:
-    with pytest.raises(ValueError, match="outputs must be of at least one sample"):
+    with pytest.raises(ValueError, match="outputs must have at least one sample"):
         constant_loss(nn.CrossEntropyLoss(), torch.zeros(0, 3), CLASSES)
     with pytest.raises(ValueError, match="loss must be finite for a constant output"):
         constant_loss(lambda o, t: o.sum() * math.inf, torch.ones(1, 3), CLASSES)

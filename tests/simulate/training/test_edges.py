@@ -28,7 +28,7 @@ def flat(parameters, network):
 
 
 def loss_of(setting, network):
-    """Of one network by its flat parameters, and of each of its samples, written by hand."""
+    """Return the loss of one network by its flat parameters, and of each of its samples, written by hand."""
     stack, start, x, y = setting
 
     def each(theta):

@@ -196,9 +196,9 @@ def test_a_grid_of_modules_that_are_all_lost_has_its_ends():
     ("changed", "message"),
     [
         ({"rates": -RATES}, "rates must be finite and positive"),
-        ({"batches": _batches()[:1]}, "of the 2 networks that have rates"),
-        ({"batches": _batches(7)}, "of the 11 samples of a network"),
-        ({"samples": _samples(own=torch.arange(N)[None])}, "own must be of the 2 networks"),
+        ({"batches": _batches()[:1]}, "the 2 networks that have rates"),
+        ({"batches": _batches(7)}, "the 11 samples of a network"),
+        ({"samples": _samples(own=torch.arange(N)[None])}, "own must have a row for each of 2 networks"),
         ({"at": (99,)}, "at must hold steps from 0 to 9"),
         ({"steps": 0}, "steps must be"),
     ],

@@ -23,7 +23,7 @@ def networks():
 
 
 def jacobian(networks, network):
-    """Of all outputs of one network by its parameters, (N K, P), by automatic differentiation of a flat vector."""
+    """Return the Jacobian of all outputs of one network by a flat vector of its parameters, (N K, P)."""
     stack, start, x = networks
     sizes = [p[0].numel() for p in start]
 

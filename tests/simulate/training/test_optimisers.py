@@ -167,7 +167,7 @@ def steps_of(**changed: Any) -> Any:
         (lambda: steps_of(moment=np.eye(2)), r"moment must be of shape \(3, 3\), got \(2, 2\)"),
         (lambda: steps_of(moment=-np.eye(3)), "moment must be positive semidefinite, got the eigenvalue -1"),
         (lambda: optimisers.trial_directions(FULL, top=-1, heavy=2), "top and heavy must be non-negative"),
-        (lambda: step_contraction(descent_step(0.1), ()), "eigenvalues must be at least one number"),
+        (lambda: step_contraction(descent_step(0.1), ()), "eigenvalues must hold at least one number"),
     ],
 )
 def test_what_is_out_of_its_domain_is_refused(ask: Any, message: str) -> None:

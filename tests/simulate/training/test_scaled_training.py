@@ -104,7 +104,7 @@ def test_any_model_can_be_trained_and_is_left_as_it_was() -> None:
         ({"temperature": -1.0}, "temperature must be finite and positive"),
         ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got 1.0"),
         ({"steps": -1}, "steps must be a positive integer"),
-        ({"batches": []}, "batches must be at least one, got none"),
+        ({"batches": []}, "batches must hold at least one batch"),
     ],
 )
 def test_what_is_no_training_is_refused_at_once(changes: dict, match: str) -> None:

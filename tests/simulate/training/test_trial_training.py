@@ -177,7 +177,7 @@ def test_a_run_is_lost_where_its_loss_leaves() -> None:
     unbounded = TrialRun(Training(**given, lost=math.inf), 2.0).until(99)
     assert unbounded.lost
     assert not math.isfinite(unbounded.losses[-1])
-    with pytest.raises(ValueError, match="run must not be lost"):
+    with pytest.raises(ValueError, match="run is lost: its parameters were not kept"):
         growing.trained()
 
 
@@ -197,13 +197,13 @@ def test_the_end_is_the_last_tenth(model: nn.Module) -> None:
             lambda m: TrialRun(
                 of(m, lambda rate: torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=rate)), 0.1
             ),
-            "optimiser must be of the parameters of the model itself",
+            "optimiser must hold the parameters of the model itself",
         ),
         (lambda _: of(nn.Linear(4, 3).requires_grad_(False)), "model must have a parameter that requires"),
-        (lambda m: TrialRun(of(m), 0.1).final(), "run must have taken a step, got none"),
+        (lambda m: TrialRun(of(m), 0.1).final(), "run must have taken at least one step"),
         (
             lambda m: of(m, batches=CommonBatches(samples=14, size=2)),
-            "batches must be of the 15 samples there are, got 14",
+            "batches must have the 15 samples of the targets, got 14",
         ),
         (
             lambda m: TrialRun(of(m, loss=nn.CrossEntropyLoss(reduction="none")), 0.1).until(1),

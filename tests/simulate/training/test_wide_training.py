@@ -75,7 +75,7 @@ def test_steps_are_those_of_jacobians(
 def test_sharpness_is_the_top_of_the_fisher_spectrum(
     widths: tuple[int, ...], samples: int, subtracted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of many replicates that of one after the other."""
+    """Sharpness of many replicates equals the sharpness of each by itself."""
     network, _ = networks(widths, samples)
     gram = fisher_gram.gram(network, "tanh")
     expected = fisher_gram.fisher_eigenvalues(fisher_gram.centred(gram) if subtracted else gram)[:, -1]
@@ -189,7 +189,7 @@ def test_runs_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_estimate_covers_the_peak_of_training(
     widths: tuple[int, ...], samples: int, activation: str
 ) -> None:
-    """What torch allocates at once stays below the estimate, and is at least a fourth of it."""
+    """Peak memory of torch stays below the estimate, and is at least a fourth of it."""
     network, targets = networks(widths, samples)
     rates = torch.full((2, 3), 1e-3, dtype=torch.float64)
     peak = peak_bytes(

@@ -48,5 +48,5 @@ def test_rows_of_the_gram_are_added_up_in_parts_without_a_seam(monkeypatch: pyte
 
 def test_equal_preactivations_have_no_deviation() -> None:
     blind = dataclasses.replace(network_of(), inputs=torch.ones(2, 4, 4, dtype=torch.float64))
-    with pytest.raises(ValueError, match=r"network must tell samples apart in every unit"):
+    with pytest.raises(ValueError, match="network must have different pre-activations at different samples"):
         batch_normed.batch_normed_gram(blind, "relu")

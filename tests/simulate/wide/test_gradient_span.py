@@ -10,7 +10,7 @@ from tests.simulate.wide.by_autograd import jacobian, network_of, plain
 
 
 def reference(j: Tensor) -> tuple[Tensor, Tensor]:
-    """The same by matrices of the size of the parameters."""
+    """Return eigenvalues and overlap from matrices of the size of the parameters."""
     flat, mean = j.flatten(0, 1), j.mean(1)
     values, vectors = torch.linalg.eigh(flat.T @ flat / j.shape[1])
     values, vectors = values[-len(mean) :], vectors[:, -len(mean) :]

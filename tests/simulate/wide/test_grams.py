@@ -98,7 +98,7 @@ OWN = ("plain", "batch normed", "layer normed")
 
 
 def scale_of(kind: str, network: WideNetwork, activation: Any) -> float | None:
-    """What the entries of a Gram matrix that is projected are small beside."""
+    """Return the scale against which entries of a projected Gram matrix are small."""
     if kind in GRAMS.keys() - {"cross-entropy", "centred", "mean subtracted", "normalised"}:
         return None
     whole = fisher_gram.gram(network, activation).abs().max()

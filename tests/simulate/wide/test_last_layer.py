@@ -21,7 +21,7 @@ def test_batch_normalisation_of_two_samples_leaves_nothing() -> None:
 def test_an_output_that_is_the_same_for_all_samples_is_refused(samples: int, value: float) -> None:
     constant = torch.full((1, 2, samples), value, dtype=torch.float64)
     for function in (last_layer.batch_normalisation, last_layer.normalised):
-        with pytest.raises(ValueError, match=r"outputs must differ between samples .* got a constant one"):
+        with pytest.raises(ValueError, match=r"outputs must differ between samples .* got a constant output"):
             function(constant)
 
 

@@ -26,7 +26,7 @@ def jacobian(network: WideNetwork, activations: list[str], *, eps: float = 0.0) 
     ("widths", "samples"), [((5, 3), 1), ((3, 2, 7, 4, 5), 5), ((1, 3, 2, 3, 3, 6), 2), ((4, 6, 5, 2), 4)]
 )
 def test_gram_is_the_product_of_jacobians(widths: tuple[int, ...], samples: int, eps: float) -> None:
-    """Of two outputs only what the constant leaves."""
+    """With two outputs the Gram matrix vanishes, except for the effect of `eps`."""
     network, hidden = network_of(widths, samples), len(widths) - 2
     measured = layer_normed.layer_normed_gram(network, "tanh", eps=eps)
 

@@ -21,7 +21,7 @@ def network_of(count: int = 2, *, widths=(4, 6, 5, 3), samples: int = 3, seed: i
 
 
 def test_weights_biases_and_inputs_have_their_variances() -> None:
-    """Of a wide layer to two hundredths."""
+    """Variances of a wide layer agree to 0.02."""
     network = network_of(16, widths=(20, 10_000, 2), samples=10)
 
     for weight, fan_in in zip(network.weights, (20, 10_000), strict=True):
