@@ -157,7 +157,11 @@ def _time_call(call: Call, device: torch.device) -> tuple[float, Any]:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Hide prints and warnings of other libraries, and restore the generators from which they draw."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), preserve_state(None, training=False):
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        preserve_state(None, training=False),
+    ):
         warnings.simplefilter("ignore")
         yield
 
