@@ -49,6 +49,7 @@ from theory._checks import (
     Floats,
     dimension,
     finite,
+    formula,
     nonnegative,
     positive,
     quiet,
@@ -182,7 +183,7 @@ def batch_overlap(
     return _noisy(eigenvalue, sigma, dim, batch_size, dataset_size).overlap
 
 
-@quiet
+@formula
 def crossover_batch_size(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -225,7 +226,7 @@ def crossover_batch_size(
     )
     ratio = np.sqrt(dim) * (sigma / np.abs(eigenvalue))
     b = ratio * ratio
-    return representable(joined_sizes(b, total), eigenvalue=eigenvalue, sigma=sigma, dim=dim)
+    return joined_sizes(b, total)
 
 
 @quiet

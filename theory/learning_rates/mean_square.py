@@ -31,10 +31,10 @@ from numpy.typing import ArrayLike
 from theory._checks import (
     Floats,
     dimension,
+    formula,
     nonnegative,
     positive,
     quiet,
-    representable,
     require,
     together,
     unbounded,
@@ -49,7 +49,7 @@ class RateBracket(NamedTuple):
     upper: Floats
 
 
-@quiet
+@formula
 def mean_square_limit(
     eigenvalue: ArrayLike, *, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -87,7 +87,7 @@ def mean_square_limit(
     array([0.09090909, 1.        ])
     """
     eigenvalue, noise, inverse = _direction(eigenvalue, noise, batch_size, dataset_size)
-    return representable(_limit(eigenvalue, noise, inverse), eigenvalue=eigenvalue)
+    return _limit(eigenvalue, noise, inverse)
 
 
 @quiet
@@ -119,7 +119,7 @@ def mean_square_exponent(
     return saturating((np.sqrt(noise) * np.sqrt(inverse) / eigenvalue) ** 2)[()]
 
 
-@quiet
+@formula
 def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Batch size at which `mean_square_limit` is half of its largest value: b* = nu/lambda^2, as B.
 
@@ -150,10 +150,10 @@ def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_si
         dataset_size=(unbounded, dataset_size),
     )
     b = (np.sqrt(noise) / eigenvalue) ** 2
-    return representable(joined_sizes(b, total), eigenvalue=eigenvalue, noise=noise)
+    return joined_sizes(b, total)
 
 
-@quiet
+@formula
 def mean_square_bracket(
     curvatures: ArrayLike,
     variances: ArrayLike,
@@ -224,11 +224,10 @@ def mean_square_bracket(
         square=(positive, square),
         batch_size=inverse,
     )
-    lower = representable(2 / square, square=square)
-    return RateBracket(lower, representable(upper, curvatures=curvatures, variances=variances))
+    return RateBracket(2 / square, upper)
 
 
-@quiet
+@formula
 def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     r"""What a step of SGD gains, over the gain without its second order: :math:`1 - a/\alpha_{ms}`.
 
@@ -262,7 +261,7 @@ def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     array([ 0.75,  0.  , -0.5 ])
     """
     rate, limit = together(rate=(positive, rate), limit=(positive, limit))
-    return representable(1 - rate / limit, rate=rate, limit=limit)
+    return 1 - rate / limit
 
 
 @quiet
@@ -299,7 +298,7 @@ def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Float
     return (2 / (1 + (dim + 1) / batch))[()]
 
 
-@quiet
+@formula
 def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Factor of the mean squared distance in one step of the same: (1 - alpha)^2 + alpha^2 (P + 1)/B.
 
@@ -327,8 +326,7 @@ def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim
     rate, batch, dim = together(
         rate=(positive, rate), batch_size=(positive, batch_size), dim=(dimension, dim)
     )
-    factor = (1 - rate) ** 2 + (rate * np.sqrt((dim + 1) / batch)) ** 2
-    return representable(factor, rate=rate, batch_size=batch, dim=dim)
+    return (1 - rate) ** 2 + (rate * np.sqrt((dim + 1) / batch)) ** 2
 
 
 def saturating(ratio: Floats) -> Floats:
