@@ -63,7 +63,7 @@ def outlier_over_edge(
     size = {"sigma": sigma, "dim": dim, "batch_size": batch_size, "dataset_size": dataset_size}
     top = batch_hessian.batch_eigenvalue(positive("eigenvalue", eigenvalue), **size)
     top, edge = together(eigenvalue=top, batch_size=_edge(**size))
-    return (top / edge)[()]
+    return top / edge
 
 
 @quiet

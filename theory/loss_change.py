@@ -70,7 +70,6 @@ def quadratic_change(
     """
     given = {} if preconditioner is None else {"preconditioner": preconditioner}
     g, h, *a = _problem(gradient, hessian=hessian, **given)
-    rate = finite("rate", rate)
     step = _solved(a[0], g[..., None])[..., 0] if a else g
     first, second = (g * step).sum(axis=-1), (step * (h @ step[..., None])[..., 0]).sum(axis=-1)
     return _change(rate, first, second)
@@ -157,7 +156,6 @@ def sign_averaged_change(
     (True, False)
     """
     g, h, a = _problem(gradient, hessian=hessian, preconditioner=preconditioner)
-    rate = finite("rate", rate)
     values, vectors = np.linalg.eigh(a)
     step = (np.swapaxes(vectors, -1, -2) @ _solved(a, g[..., None]))[..., 0]
     gaps, largest = np.diff(values), np.abs(values).max(axis=-1, keepdims=True)
@@ -296,8 +294,8 @@ def squared_gradient_variance(
     return 4 * (along / batch) + 2 * (square / batch / batch)
 
 
-def _change(rate: Floats, first: Floats, second: Floats) -> Floats:
-    rate, first, second = together(rate=rate, gradient=first, hessian=second)
+def _change(rate: ArrayLike, first: Floats, second: Floats) -> Floats:
+    rate, first, second = together(rate=(finite, rate), gradient=first, hessian=second)
     return -rate * first + rate / 2 * (rate * second)
 
 

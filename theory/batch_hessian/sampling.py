@@ -103,8 +103,7 @@ def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_s
     0.5
     """
     batch, rest = checked_sizes(batch_size, dataset_size)
-    variance = nonnegative("variance", variance)
-    variance, batch, rest = together(variance=variance, batch_size=batch, dataset_size=rest)
+    variance, batch, rest = together(variance=(nonnegative, variance), batch_size=batch, dataset_size=rest)
     return over(variance, batch, rest)
 
 
@@ -203,8 +202,7 @@ def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size
     """
     batch, rest = checked_sizes(batch_size, dataset_size)
     require(rest > 0, "batch_size", "below dataset_size", batch_size)
-    gamma = finite("skewness", skewness)
-    gamma, batch, rest = together(skewness=gamma, batch_size=batch, dataset_size=rest)
+    gamma, batch, rest = together(skewness=(finite, skewness), batch_size=batch, dataset_size=rest)
     factor = (2 * rest - 1) / np.sqrt(rest)
     return factor * (gamma / np.sqrt(batch))
 
@@ -239,7 +237,7 @@ def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
     0.05
     """
     total, dim = together(total=(nonnegative, total), dim=(dimension, dim))
-    return (total / dim)[()]
+    return total / dim
 
 
 @formula
@@ -280,8 +278,7 @@ def noise_bound(
     1.998
     """
     batch, rest = checked_sizes(batch_size, dataset_size)
-    norm = nonnegative("norm", norm)
-    norm, batch, rest = together(norm=norm, batch_size=batch, dataset_size=rest)
+    norm, batch, rest = together(norm=(nonnegative, norm), batch_size=batch, dataset_size=rest)
     return (1 if flag("semidefinite", semidefinite) else 2) * rest * norm
 
 
@@ -315,9 +312,8 @@ def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Fl
     0.7
     """
     eigenvalues = finite("eigenvalues", eigenvalues)
-    variances = nonnegative("variances", variances)
     require(eigenvalues.ndim >= 1 and eigenvalues.shape[-1] >= 1, "eigenvalues", "a vector", eigenvalues)
-    eigenvalues, variances = together(eigenvalues=eigenvalues, variances=variances)
+    eigenvalues, variances = together(eigenvalues=eigenvalues, variances=(nonnegative, variances))
     gaps = eigenvalues[..., :1] - eigenvalues[..., 1:]
     require(gaps != 0, "eigenvalues", "different from the first one, beyond it", eigenvalues)
     return np.sum(variances[..., 1:] / np.where(gaps == 0, 1.0, gaps), axis=-1)

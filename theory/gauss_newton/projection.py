@@ -204,8 +204,8 @@ def projected_excess(excess: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike
     array([2.799, 2.928, 3.   ])
     """
     r, d, p = together(
-        excess=finite("excess", excess),
-        dim=whole("dim", dim),
+        excess=(finite, excess),
+        dim=(whole, dim),
         parameters=_ambient(parameters),
     )
     require(d <= p, "dim", "at most parameters", dim)
@@ -248,7 +248,7 @@ def excess_noise_floor(dim: ArrayLike, *, parameters: ArrayLike = np.inf) -> Flo
     >>> excess_noise_floor(49), excess_noise_floor(49, parameters=49)
     (np.float64(0.2), np.float64(0.0))
     """
-    d, p = together(dim=whole("dim", dim), parameters=_ambient(parameters))
+    d, p = together(dim=(whole, dim), parameters=_ambient(parameters))
     require(d <= p, "dim", "at most parameters", dim)
     return np.sqrt(2.0 * _share_left(d, p) / np.where(d < p, d + 1 - 2.0 / p, 1.0))
 

@@ -207,7 +207,7 @@ def sgd_exponent(
     )
     inverse = inverse_size("batch_size", batch_size, dataset_size)
     crossover, inverse = together(eigenvalue=crossover, batch_size=inverse)
-    return np.minimum(saturating(crossover * inverse), 0.5)[()]
+    return np.minimum(saturating(crossover * inverse), 0.5)
 
 
 def marchenko_pastur_exponent(q: ArrayLike) -> Floats:
@@ -236,7 +236,7 @@ def marchenko_pastur_exponent(q: ArrayLike) -> Floats:
     array([0. , 0.5, 0.9])
     """
     root = np.sqrt(nonnegative("q", q))
-    return (root / (1 + root))[()]
+    return root / (1 + root)
 
 
 @formula
@@ -284,7 +284,7 @@ def linear_then_flat(
     array([0.01, 0.08, 0.64, 5.12])
     """
     rate, before, after, part, total = together(
-        rate=positive("rate", rate),
+        rate=(positive, rate),
         known=inverse_size("known", known, dataset_size),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
         crossover=within("crossover", crossover, 0, float("inf")),
@@ -333,7 +333,7 @@ def square_root(
     array([0.005, 0.02 ])
     """
     rate, before, after = together(
-        rate=positive("rate", rate),
+        rate=(positive, rate),
         known=inverse_size("known", known, dataset_size),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )

@@ -291,7 +291,7 @@ def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike
         known=(positive, known),
     )
     # from a size so much larger nothing is kept
-    return (beta ** (size / known))[()]
+    return beta ** (size / known)
 
 
 @formula
@@ -452,7 +452,7 @@ def adaptive_edge(rate: ArrayLike, *, momentum: ArrayLike) -> Floats:
     >>> adaptive_edge(1e-3, momentum=[0.0, 0.9]).round(6)
     array([ 2000., 38000.])
     """
-    eta, beta = together(rate=positive("rate", rate), momentum=within("momentum", momentum, 0, 1))
+    eta, beta = together(rate=(positive, rate), momentum=within("momentum", momentum, 0, 1))
     require(beta < 1, "momentum", "below 1", momentum)
     return (2 + 2 * beta) / (1 - beta) / eta
 

@@ -191,7 +191,7 @@ def curvature_drop(output: ArrayLike, product: ArrayLike) -> Floats:
     >>> round(float(curvature_drop(0.1, 1.0)), 12)
     0.03
     """
-    z, a = together(output=finite("output", output), product=_product(product, 0, 2))
+    z, a = together(output=(finite, output), product=_product(product, 0, 2))
     return (z / a) ** 2 * ((4 - a) / (2 - a))
 
 
@@ -226,7 +226,7 @@ def final_product(output: ArrayLike, product: ArrayLike) -> Floats:
     >>> final_product([0.001, 0.0013, 0.0016], 3.0).round(3)
     array([0.24 , 0.212, 0.188])
     """
-    z, a = together(output=finite("output", output), product=_product(product, 0, 4))
+    z, a = together(output=(finite, output), product=_product(product, 0, 4))
     require(z != 0, "output", "different from 0", output)
     require(np.abs(z) <= a / 2, "output", "at most half of the product in size", output)
     ends = np.full(z.size, np.nan)

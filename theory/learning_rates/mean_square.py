@@ -295,7 +295,7 @@ def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Float
     array([0.09090909, 1.        ])
     """
     batch, dim = together(batch_size=(positive, batch_size), dim=(dimension, dim))
-    return (2 / (1 + (dim + 1) / batch))[()]
+    return 2 / (1 + (dim + 1) / batch)
 
 
 @formula
@@ -339,8 +339,8 @@ def _direction(
     eigenvalue: ArrayLike, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> tuple[Floats, ...]:
     return together(
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        noise=nonnegative("noise", noise),
+        eigenvalue=(positive, eigenvalue),
+        noise=(nonnegative, noise),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
 

@@ -176,9 +176,9 @@ def best_step_rate(
     array([0.125, 0.25 , 0.375])
     """
     squared, curvature, noise, inverse = together(
-        squared_gradient=positive("squared_gradient", squared_gradient),
-        curvature=finite("curvature", curvature),
-        noise=finite("noise", noise),
+        squared_gradient=(positive, squared_gradient),
+        curvature=(finite, curvature),
+        noise=(finite, noise),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
     bend = curvature + noise * inverse
@@ -226,8 +226,8 @@ def best_step_decrease(
     array([0.0625, 0.125 ])
     """
     squared, curvature, scale, inverse = together(
-        squared_gradient=positive("squared_gradient", squared_gradient),
-        curvature=positive("curvature", curvature),
+        squared_gradient=(positive, squared_gradient),
+        curvature=(positive, curvature),
         noise=gradient_noise_scale(noise, curvature=curvature),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
@@ -394,7 +394,7 @@ def mixture_share(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     size, total = together(batch_size=(whole, batch_size), dataset_size=(whole, dataset_size))
     require(total >= 2, "dataset_size", "at least 2", dataset_size)
     require(size <= total, "batch_size", "at most dataset_size", batch_size)
-    return ((total - size) / (total - 1) / size)[()]
+    return (total - size) / (total - 1) / size
 
 
 @formula

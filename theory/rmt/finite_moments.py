@@ -133,7 +133,7 @@ def profiled_fourth_moment(*, sigma: ArrayLike, contrast: ArrayLike, dim: ArrayL
     2.1
     """
     sigma, contrast, dim = together(
-        sigma=nonnegative("sigma", sigma),
+        sigma=(nonnegative, sigma),
         contrast=within("contrast", contrast, 0.0, 1.0),
         dim=(dimension, dim),
     )
@@ -499,7 +499,7 @@ def subspace_share(members: ArrayLike, *, dim: ArrayLike) -> Floats:
     members, dim = together(members=(nonnegative, members), dim=(dimension, dim))
     inside = (members == np.floor(members)) & (members <= dim)
     require(inside, "members", "an integer from 0 to dim", members)
-    return (members / dim)[()]
+    return members / dim
 
 
 @quiet

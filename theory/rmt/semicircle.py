@@ -85,12 +85,12 @@ class Semicircle(TailLaw):
     def pdf(self, x: ArrayLike) -> Floats:
         """Density, 0 outside the support."""
         below, above = self._gaps(x)
-        return (2 / math.pi / self.sigma * np.sqrt(below) * np.sqrt(above))[()]
+        return 2 / math.pi / self.sigma * np.sqrt(below) * np.sqrt(above)
 
     def logpdf(self, x: ArrayLike) -> Floats:
         """Logarithm of the density, -inf where it is 0."""
         below, above = self._gaps(x)
-        return (math.log(2 / math.pi) - math.log(self.sigma) + (log(below) + log(above)) / 2)[()]
+        return math.log(2 / math.pi) - math.log(self.sigma) + (log(below) + log(above)) / 2
 
     def _tails(self, x: Floats) -> tuple[Floats, Floats]:
         below, above = self._gaps(x)
@@ -123,7 +123,7 @@ class Semicircle(TailLaw):
         sign = np.where(np.real(z) < 0, -1.0, 1.0)
         half = sign * z / 2
         root = np.sqrt(half - self.sigma) * np.sqrt(half + self.sigma)
-        return (sign / 4 / (half / 4 + root / 4))[()]  # quarters: the square of a modulus may overflow
+        return sign / 4 / (half / 4 + root / 4)  # quarters: the square of a modulus may overflow
 
     @formula
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
