@@ -128,16 +128,11 @@ def distributions(**vectors: ArrayLike) -> tuple[Floats, ...]:
     return together(**found)
 
 
-def whole(name: str, value: ArrayLike, rule: str = "a whole number >= 1") -> Floats:
+def whole(name: str, value: ArrayLike) -> Floats:
     """`value` as float64, every entry a whole number >= 1."""
     found = finite(name, value)
-    require((found >= 1) & (found == np.floor(found)), name, rule, value)
+    require((found >= 1) & (found == np.floor(found)), name, "a whole number >= 1", value)
     return found
-
-
-def dimension(name: str, value: ArrayLike) -> Floats:
-    """`value` as float64, every entry a number of rows or parameters."""
-    return whole(name, value, "an integer >= 1")
 
 
 def together(

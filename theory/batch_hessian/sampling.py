@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike
 
 from theory._checks import (
     Floats,
-    dimension,
     finite,
     flag,
     formula,
@@ -34,6 +33,7 @@ from theory._checks import (
     require,
     together,
     unbounded,
+    whole,
 )
 
 
@@ -236,7 +236,7 @@ def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> float(element_variance(0.5, dim=10))
     0.05
     """
-    total, dim = together(total=(nonnegative, total), dim=(dimension, dim))
+    total, dim = together(total=(nonnegative, total), dim=(whole, dim))
     return total / dim
 
 

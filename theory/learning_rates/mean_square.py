@@ -28,17 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import (
-    Floats,
-    dimension,
-    formula,
-    nonnegative,
-    positive,
-    quiet,
-    require,
-    together,
-    unbounded,
-)
+from theory._checks import Floats, formula, nonnegative, positive, quiet, require, together, unbounded, whole
 from theory.batch_hessian.sampling import inverse_size, joined_sizes
 
 
@@ -294,7 +284,7 @@ def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Float
     >>> gaussian_least_squares_limit([1, 21], 20)
     array([0.09090909, 1.        ])
     """
-    batch, dim = together(batch_size=(positive, batch_size), dim=(dimension, dim))
+    batch, dim = together(batch_size=(positive, batch_size), dim=(whole, dim))
     return 2 / (1 + (dim + 1) / batch)
 
 
@@ -323,9 +313,7 @@ def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim
     >>> gaussian_least_squares_growth([0.5, 1.0, 1.25], batch_size=21, dim=20)
     array([0.5  , 1.   , 1.625])
     """
-    rate, batch, dim = together(
-        rate=(positive, rate), batch_size=(positive, batch_size), dim=(dimension, dim)
-    )
+    rate, batch, dim = together(rate=(positive, rate), batch_size=(positive, batch_size), dim=(whole, dim))
     return (1 - rate) ** 2 + (rate * np.sqrt((dim + 1) / batch)) ** 2
 
 

@@ -39,7 +39,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import (
     Floats,
-    dimension,
     finite,
     formula,
     nonnegative,
@@ -47,6 +46,7 @@ from theory._checks import (
     quiet,
     require,
     together,
+    whole,
     within,
 )
 from theory._roots import special
@@ -90,7 +90,7 @@ def wigner_second_moment(
     """
     sigma, dim, diagonal, spike = together(
         sigma=(nonnegative, sigma),
-        dim=(dimension, dim),
+        dim=(whole, dim),
         diagonal=(nonnegative, diagonal),
         spike=(finite, spike),
     )
@@ -135,7 +135,7 @@ def profiled_fourth_moment(*, sigma: ArrayLike, contrast: ArrayLike, dim: ArrayL
     sigma, contrast, dim = together(
         sigma=(nonnegative, sigma),
         contrast=within("contrast", contrast, 0.0, 1.0),
-        dim=(dimension, dim),
+        dim=(whole, dim),
     )
     require(dim % 2 == 0, "dim", "even", dim)
     spread = 1 + contrast**2
@@ -175,9 +175,7 @@ def sparse_fourth_moment(*, sigma: ArrayLike, per_row: ArrayLike, dim: ArrayLike
     >>> float(sparse_fourth_moment(sigma=1.0, per_row=10, dim=10).round(9))  # signs everywhere
     1.9
     """
-    sigma, per_row, dim = together(
-        sigma=(nonnegative, sigma), per_row=(positive, per_row), dim=(dimension, dim)
-    )
+    sigma, per_row, dim = together(sigma=(nonnegative, sigma), per_row=(positive, per_row), dim=(whole, dim))
     require(per_row <= dim, "per_row", "at most dim", per_row)
     return sigma**4 * (2 + 1 / per_row - 2 / dim)
 
@@ -223,10 +221,10 @@ def low_rank_fourth_moment(
     0.1
     """
     rank, variance, dim, batch_size = together(
-        rank=(dimension, rank),
+        rank=(whole, rank),
         variance=(nonnegative, variance),
-        dim=(dimension, dim),
-        batch_size=(dimension, batch_size),
+        dim=(whole, dim),
+        batch_size=(whole, batch_size),
     )
     terms = batch_size * rank
     excess = dim / terms + (1 - 1 / terms) * (2 + 3 / (dim + 2))
@@ -268,8 +266,8 @@ def wishart_third_moment(*, variance: ArrayLike, dim: ArrayLike, batch_size: Arr
     """
     variance, dim, batch_size = together(
         variance=(nonnegative, variance),
-        dim=(dimension, dim),
-        batch_size=(dimension, batch_size),
+        dim=(whole, dim),
+        batch_size=(whole, batch_size),
     )
     return variance**3 * (1 + 3 / dim + 4 / dim / dim) * (dim / batch_size) ** 2
 
@@ -312,7 +310,7 @@ def alternating_moment(*, sigma_a: ArrayLike, sigma_b: ArrayLike, dim: ArrayLike
     sigma_a, sigma_b, n = together(
         sigma_a=(nonnegative, sigma_a),
         sigma_b=(nonnegative, sigma_b),
-        dim=(dimension, dim),
+        dim=(whole, dim),
     )
     x = 1 / n
     u, v = 1 + 2 * x, 1 + 3 * x + 5 * x**2  # the first in units of x, as the fourth moment is
@@ -355,7 +353,7 @@ def rank_one_stieltjes(u: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> NDA
     0.75
     """
     points = plane("u", u)
-    _, spike, dim = together(u=np.real(points), spike=(finite, spike), dim=(dimension, dim))
+    _, spike, dim = together(u=np.real(points), spike=(finite, spike), dim=(whole, dim))
     require((points != 0) & (points != spike), "u", "no eigenvalue", u)
     return (1 + spike / (points - spike) / dim) / points
 
@@ -461,7 +459,7 @@ def overlap_cdf(x: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> overlap_cdf([0.0, 0.5, 2.0], dim=2).round(6)  # the squared cosine of a uniform angle
     array([0.      , 0.333333, 1.      ])
     """
-    x, dim = together(x=(finite, x), dim=(dimension, dim))
+    x, dim = together(x=(finite, x), dim=(whole, dim))
     require(dim >= 2, "dim", "at least 2", dim)
     return special.betainc(0.5, (dim - 1) / 2, np.clip(x / dim, 0.0, 1.0))
 
@@ -496,7 +494,7 @@ def subspace_share(members: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> subspace_share([0, 3, 12], dim=12)
     array([0.  , 0.25, 1.  ])
     """
-    members, dim = together(members=(nonnegative, members), dim=(dimension, dim))
+    members, dim = together(members=(nonnegative, members), dim=(whole, dim))
     inside = (members == np.floor(members)) & (members <= dim)
     require(inside, "members", "an integer from 0 to dim", members)
     return members / dim
@@ -504,7 +502,7 @@ def subspace_share(members: ArrayLike, *, dim: ArrayLike) -> Floats:
 
 @quiet
 def _near_root(s: ArrayLike, spike: ArrayLike, dim: ArrayLike) -> tuple[Floats, ...]:
-    s, spike, dim = together(s=(finite, s), spike=(finite, spike), dim=(dimension, dim))
+    s, spike, dim = together(s=(finite, s), spike=(finite, spike), dim=(whole, dim))
     require(s != 0, "s", "different from 0", s)
     require(s * spike > -1, "s", "such that 1 + s spike is positive", s)
     return s, spike, dim
