@@ -351,8 +351,7 @@ class Initialisation(NamedTuple):
         Initialisation(weight=2.0, bias=0.5)
         """
         given = {"weight_variance": weight_variance, "bias_variance": bias_variance}
-        found = {name: nonnegative(name, value) for name, value in given.items()}
-        return cls(*(scalar(name, value) for name, value in found.items()))
+        return cls(*(scalar(name, value, nonnegative) for name, value in given.items()))
 
     def through(self, own: Any, shared: Any, gap: Any) -> tuple[Any, Any, Any]:
         """Variance, covariance and their gap in the next layer, from the moments of the activations."""

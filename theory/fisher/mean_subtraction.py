@@ -563,7 +563,6 @@ def deviation_share(
     return (1 + overlap / m * (t - 2)) / (t - 1)
 
 
-@quiet
 def _normalised_constants(network: Network, first: Floats, second: Floats) -> BatchNormalisedConstants:
     difference = network.kappas().difference
     if difference == 0:
@@ -579,7 +578,6 @@ def _limit(network: Network) -> float:
     return network.drawn.weight * float(network.moments.forward_gap[-1])
 
 
-@quiet
 def _sums(q1: ArrayLike, q2: ArrayLike, outputs: int) -> tuple[Floats, Floats]:
     first, second = together(q1=(positive, q1), q2=(positive, q2))
     relative = second / first / first

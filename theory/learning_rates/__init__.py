@@ -299,8 +299,7 @@ def linear_then_flat(
     above, below = (flat / unit + part * (inverse / unit) for inverse in (before, after))
     for name, inverse, size in (("known", before, known), ("batch_size", after, batch_size)):
         require(flat + inverse > 0, name, "below dataset_size where the rule is linear", size)
-    ratio = above / below
-    return rate * ratio
+    return rate * (above / below)
 
 
 @formula
@@ -339,8 +338,7 @@ def square_root(
     )
     for name, inverse, size in (("known", before, known), ("batch_size", after, batch_size)):
         require(inverse > 0, name, "below dataset_size", size)
-    ratio = np.sqrt(before) / np.sqrt(after)
-    return rate * ratio
+    return rate * (np.sqrt(before) / np.sqrt(after))
 
 
 class MomentumRates(NamedTuple):
@@ -534,7 +532,6 @@ def nesterov_contraction(
     return np.maximum(*ends)
 
 
-@quiet
 def _radius(trace: Floats, determinant: Floats) -> Floats:
     """Larger modulus of the roots of x^2 - trace x + determinant.
 
@@ -548,7 +545,6 @@ def _radius(trace: Floats, determinant: Floats) -> Floats:
     return np.where(square < 0, np.sqrt(np.abs(determinant)), half + unit * np.sqrt(np.maximum(square, 0.0)))
 
 
-@quiet
 def _method(
     rate: ArrayLike, momentum: ArrayLike, largest: ArrayLike, smallest: ArrayLike
 ) -> tuple[Floats, ...]:

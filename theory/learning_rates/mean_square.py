@@ -139,8 +139,7 @@ def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_si
         noise=(nonnegative, noise),
         dataset_size=(unbounded, dataset_size),
     )
-    b = (np.sqrt(noise) / eigenvalue) ** 2
-    return joined_sizes(b, total)
+    return joined_sizes((np.sqrt(noise) / eigenvalue) ** 2, total)
 
 
 @formula

@@ -265,8 +265,7 @@ def critical_batch_size(squared_norm: ArrayLike, *, largest: ArrayLike, smallest
     """
     beta, top, bottom = _spectrum(squared_norm, largest, smallest)
     gap = top - bottom
-    found = np.where(gap > 0, beta / np.where(gap > 0, gap, 1.0) + 1, np.inf)
-    return found[()]
+    return np.where(gap > 0, beta / np.where(gap > 0, gap, 1.0) + 1, np.inf)[()]
 
 
 @formula

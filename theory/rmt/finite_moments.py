@@ -43,7 +43,6 @@ from theory._checks import (
     formula,
     nonnegative,
     positive,
-    quiet,
     require,
     together,
     whole,
@@ -500,7 +499,6 @@ def subspace_share(members: ArrayLike, *, dim: ArrayLike) -> Floats:
     return members / dim
 
 
-@quiet
 def _near_root(s: ArrayLike, spike: ArrayLike, dim: ArrayLike) -> tuple[Floats, ...]:
     s, spike, dim = together(s=(finite, s), spike=(finite, spike), dim=(whole, dim))
     require(s != 0, "s", "different from 0", s)
