@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Check = Callable[[str, ArrayLike], Floats]
 quiet = np.errstate(all="ignore")
-"""Decorates a formula whose result is judged at its end, by `representable`: overflow on the way is no news."""
+"""Decorates what may overflow on the way: that is no news."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _MEMORY = 1 << 34  # bytes; a desk machine holds them, and nothing here is used at larger sizes
 _PER_ELEMENT = 96  # bytes of results and work arrays in an elementwise formula
@@ -124,16 +128,11 @@ def distributions(**vectors: ArrayLike) -> tuple[Floats, ...]:
     return together(**found)
 
 
-def whole(name: str, value: ArrayLike, rule: str = "a whole number >= 1") -> Floats:
+def whole(name: str, value: ArrayLike) -> Floats:
     """`value` as float64, every entry a whole number >= 1."""
     found = finite(name, value)
-    require((found >= 1) & (found == np.floor(found)), name, rule, value)
+    require((found >= 1) & (found == np.floor(found)), name, "a whole number >= 1", value)
     return found
-
-
-def dimension(name: str, value: ArrayLike) -> Floats:
-    """`value` as float64, every entry a number of rows or parameters."""
-    return whole(name, value, "an integer >= 1")
 
 
 def together(
@@ -197,6 +196,34 @@ def representable(result: Any, **arguments: object) -> NDArray[Any]:
         rule = "such that the result does not overflow"
         require(False, ", ".join(arguments), rule, values[0] if len(values) == 1 else values)
     return np.asarray(result)[()]
+
+
+def formula(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, whose overflow is refused at its end, in the names of all that was given, and not on the way.
+
+    An array without axes becomes a number.
+
+    >>> formula(lambda sharpness: np.asarray(2.0) / sharpness)(1e-320)
+    Traceback (most recent call last):
+    ...
+    ValueError: sharpness must be such that the result does not overflow, got 1e-320
+    """
+
+    @wraps(function)
+    def judged(*args: P.args, **kwargs: P.kwargs) -> R:
+        with np.errstate(all="ignore"):
+            result: Any = function(*args, **kwargs)
+        kind: Any = result.__class__
+        names = getattr(kind, "__annotations__", ())  # of a record's fields
+        parts = [getattr(result, name) for name in names] if names else [result]
+        if not all(np.isfinite(x).all() for x in parts):
+            given = inspect.signature(function).bind(*args, **kwargs).arguments
+            given.pop("self", None)
+            representable(np.inf, **given)
+        numbers: list[Any] = [x[()] if isinstance(x, np.ndarray) else x for x in parts]
+        return kind(**dict(zip(names, numbers, strict=True))) if names else numbers[0]
+
+    return judged
 
 
 def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:

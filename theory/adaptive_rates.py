@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from theory import batch_hessian
-from theory._checks import Floats, dimension, nonnegative, positive, quiet, representable, together
+from theory._checks import Floats, nonnegative, positive, quiet, representable, together, whole
 from theory.batch_hessian.sampling import checked_sizes, noise_scale
 
 __all__ = ["adaptive_limit", "outlier_over_edge"]
@@ -63,7 +63,7 @@ def outlier_over_edge(
     size = {"sigma": sigma, "dim": dim, "batch_size": batch_size, "dataset_size": dataset_size}
     top = batch_hessian.batch_eigenvalue(positive("eigenvalue", eigenvalue), **size)
     top, edge = together(eigenvalue=top, batch_size=_edge(**size))
-    return (top / edge)[()]
+    return top / edge
 
 
 @quiet
@@ -116,7 +116,7 @@ def _edge(*, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_si
     """End of the bulk of the noise, 2 sqrt(P/b) sigma."""
     batch, rest = checked_sizes(batch_size, dataset_size)
     sigma, dim, batch, rest = together(
-        sigma=(nonnegative, sigma), dim=(dimension, dim), batch_size=batch, dataset_size=rest
+        sigma=(nonnegative, sigma), dim=(whole, dim), batch_size=batch, dataset_size=rest
     )
     edge = 2 * noise_scale(sigma, dim, batch, rest)
     return representable(edge, sigma=sigma, dim=dim, batch_size=batch)

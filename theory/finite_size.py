@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from theory import outliers
-from theory._checks import Floats, finite, flag, nonnegative, quiet, representable, require, together, whole
+from theory._checks import Floats, finite, flag, formula, nonnegative, require, together, whole
 from theory.outliers import Outlier
 from theory.rmt.tracy_widom import TracyWidom, point_masses
 
@@ -87,7 +87,7 @@ def additive_wigner_sd(spike: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike) ->
     return sigma * np.sqrt(2 * overlap / dim)
 
 
-@quiet
+@formula
 def axis_wigner_sd(
     spike: ArrayLike,
     *,
@@ -140,7 +140,7 @@ def axis_wigner_sd(
     overlap = _visible(spike, outliers.additive_wigner(spike, sigma=sigma)).overlap  # 1 - m
     m = 1 - overlap
     variance = overlap * (overlap * (diagonal + fourth * m) + 2 * m) / dim
-    return representable(sigma * np.sqrt(variance), spike=spike, sigma=sigma)
+    return sigma * np.sqrt(variance)
 
 
 def additive_wishart_sd(
@@ -179,7 +179,7 @@ def additive_wishart_sd(
     return variance * (spike / strength) * np.sqrt(2 * outlier.overlap / n)
 
 
-@quiet
+@formula
 def information_plus_noise_sd(
     spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
 ) -> Floats:
@@ -214,11 +214,10 @@ def information_plus_noise_sd(
     spike, q, variance, n = _rectangular(spike, dim, samples, variance)
     steep = _slope(spike, q, variance)
     both = np.where(variance > 0, 2 * spike + (1 + q) * variance, 0.0)
-    sd = np.sqrt(variance) * np.sqrt(2 * steep / n * both)
-    return representable(sd, spike=spike, variance=variance)
+    return np.sqrt(variance) * np.sqrt(2 * steep / n * both)
 
 
-@quiet
+@formula
 def spiked_covariance_sd(
     spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
 ) -> Floats:
@@ -256,8 +255,7 @@ def spiked_covariance_sd(
     0.2212
     """
     spike, q, variance, n = _rectangular(spike, dim, samples, variance)
-    sd = (spike + variance) * np.sqrt(2 * _slope(spike, q, variance) / n)
-    return representable(sd, spike=spike, variance=variance)
+    return (spike + variance) * np.sqrt(2 * _slope(spike, q, variance) / n)
 
 
 def _rectangular(
@@ -291,7 +289,7 @@ class EdgeFluctuation(NamedTuple):
     sd: Floats
 
 
-@quiet
+@formula
 def wigner_edge(dim: ArrayLike, *, sigma: ArrayLike, lower: bool = False) -> EdgeFluctuation:
     r"""Largest eigenvalue of a Wigner matrix, below its limit by about 1.2 of :math:`\sigma P^{-2/3}`.
 
@@ -332,10 +330,10 @@ def wigner_edge(dim: ArrayLike, *, sigma: ArrayLike, lower: bool = False) -> Edg
     lower = flag("lower", lower)
     center = 2 * sigma * np.sqrt((dim - 0.5) / dim)
     mean, sd = _tracy_widom(center, sigma / np.sqrt(dim) * (dim - 0.5) ** (-1 / 6))
-    return _edge(-mean if lower else mean, sd, dim=dim, sigma=sigma)
+    return EdgeFluctuation(-mean if lower else mean, sd)
 
 
-@quiet
+@formula
 def wishart_edge(
     dim: ArrayLike, samples: ArrayLike, *, variance: ArrayLike, lower: bool = False
 ) -> EdgeFluctuation:
@@ -381,23 +379,18 @@ def wishart_edge(
     (array([2.267, 2.588]), array([0.329, 0.071]))
     """
     p, n, variance = together(dim=(whole, dim), samples=(whole, samples), variance=(nonnegative, variance))
-    arguments = {"dim": p, "samples": n, "variance": variance}
     unit = variance / n
     a, b = np.sqrt(np.maximum(p, n) - 0.5), np.sqrt(np.minimum(p, n) - 0.5)
     if not flag("lower", lower):
         mean, sd = _tracy_widom((a + b) ** 2, (a + b) * np.cbrt(1 / a + 1 / b))
-        return _edge(unit * mean, unit * sd, **arguments)
+        return EdgeFluctuation(unit * mean, unit * sd)
     require(p != n, "dim", "different from samples at the lower edge", dim)
     gap = (np.maximum(p, n) - np.minimum(p, n)) / (a + b)  # a - b
     width = np.cbrt(gap / a / b) / gap
     center = unit * (gap * np.exp(width**2 / 16)) ** 2
     changes = np.array([_change(t) for t in width.ravel()]).reshape(*width.shape, 2)
     mean, sd = 1 + changes[..., 0], changes[..., 1]
-    return _edge(center * mean, center * sd, **arguments)
-
-
-def _edge(mean: Floats, sd: Floats, **arguments: Floats) -> EdgeFluctuation:
-    return EdgeFluctuation(representable(mean, **arguments), representable(sd, **arguments))
+    return EdgeFluctuation(center * mean, center * sd)
 
 
 def _tracy_widom(center: Floats, scale: Floats) -> tuple[Floats, Floats]:

@@ -26,9 +26,9 @@ from theory._checks import (
     distributions,
     finite,
     fits,
+    formula,
     probabilities,
     quiet,
-    representable,
     require,
     scalar,
     within,
@@ -110,7 +110,7 @@ def prior_entropy(prior: ArrayLike) -> Floats:
     return jensen_bound(q, q)
 
 
-@quiet
+@formula
 def gaussian_loss(bias: ArrayLike, prior: ArrayLike, *, spread: float) -> float:
     r"""Mean loss of Gaussian logits that know nothing of the labels, :math:`z_k \sim N(b_k, \sigma^2)`.
 
@@ -158,8 +158,7 @@ def gaussian_loss(bias: ArrayLike, prior: ArrayLike, *, spread: float) -> float:
     require(q.shape == means.shape, "prior", f"over {len(means)} classes", q.shape)
     sd = scalar("spread", within("spread", spread, 0.0, 30.0))
     largest = float(means.max())
-    found = _mean_log_sum(tuple((means - largest).tolist()), sd) - float(q @ (means - largest))
-    return float(representable(found, bias=bias))
+    return _mean_log_sum(tuple((means - largest).tolist()), sd) - float(q @ (means - largest))
 
 
 @cache

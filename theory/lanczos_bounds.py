@@ -67,9 +67,9 @@ def ritz_value_bound(
     -1.9424
     """
     arrays = together(
-        eigenvalue=finite("eigenvalue", eigenvalue),
-        neighbour=finite("neighbour", neighbour),
-        opposite=finite("opposite", opposite),
+        eigenvalue=(finite, eigenvalue),
+        neighbour=(finite, neighbour),
+        opposite=(finite, opposite),
         angle=within("angle", angle, 0.0, np.pi / 2),
     )
     at, beside, other, phi = arrays
@@ -83,4 +83,4 @@ def ritz_value_bound(
     ratio = np.tan(phi) / np.cosh(order * 2 * np.arcsinh(np.sqrt(rho)) if order else np.zeros_like(rho))
     loss = np.minimum(ratio * (ratio * spread), spread)
     # a difference may be rounded past the end that it is measured from
-    return np.clip(at - np.sign(at - other) * loss, np.minimum(at, other), np.maximum(at, other))[()]
+    return np.clip(at - np.sign(at - other) * loss, np.minimum(at, other), np.maximum(at, other))

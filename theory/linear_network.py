@@ -18,10 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import count, nonnegative, positive, quiet, representable, require, scalar
+from theory._checks import count, formula, nonnegative, positive, require, scalar
 from theory._roots import bracketed_root
 from theory.fisher._wide import width_ratios_of
 from theory.rmt.tracy_widom import TracyWidom
@@ -34,7 +33,7 @@ _LARGEST = 1e100
 _MODERATE = "such that no shape is extreme"
 
 
-@quiet
+@formula
 def linear_network_edge(
     ratio: ArrayLike, *, weight_variance: ArrayLike, width_ratios: Sequence[float] | None = None
 ) -> float:
@@ -79,11 +78,10 @@ def linear_network_edge(
     gamma, r = rho * first, second / first
     for name, given, used in (("ratio", rho, gamma), ("width_ratios", width_ratios, r)):
         require(1 / _LARGEST < used < _LARGEST, name, _MODERATE, given)
-    edge = np.float64(scale) * _edge(gamma, r, _argument(gamma, r))
-    return float(representable(edge, ratio=ratio, weight_variance=weight_variance))
+    return scale * _edge(gamma, r, _argument(gamma, r))
 
 
-@quiet
+@formula
 def linear_network_largest(
     *,
     width: int,
@@ -137,8 +135,7 @@ def linear_network_largest(
         require(1 / _LARGEST < used < _LARGEST, "width_ratios", _MODERATE, width_ratios)
     w = _argument(gamma, r)
     shift = TracyWidom(beta=1).mean() * _spread(gamma, r, w) * (t - 1) ** (-2 / 3)
-    largest = np.float64(scale) * ((1 - 1 / t) * max(_edge(gamma, r, w) + shift, 0.0))
-    return float(representable(largest, weight_variance=weight_variance))
+    return scale * ((1 - 1 / t) * max(_edge(gamma, r, w) + shift, 0.0))
 
 
 def _growth(r: float, w: float) -> float:

@@ -22,17 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import (
-    Floats,
-    finite,
-    nonnegative,
-    positive,
-    quiet,
-    representable,
-    require,
-    shown,
-    together,
-)
+from theory._checks import Floats, finite, formula, nonnegative, positive, require, shown, together
 
 __all__ = [
     "descent_bound",
@@ -44,7 +34,7 @@ __all__ = [
 ]
 
 
-@quiet
+@formula
 def quadratic_change(
     rate: ArrayLike, gradient: ArrayLike, hessian: ArrayLike, *, preconditioner: ArrayLike | None = None
 ) -> Floats:
@@ -80,13 +70,12 @@ def quadratic_change(
     """
     given = {} if preconditioner is None else {"preconditioner": preconditioner}
     g, h, *a = _problem(gradient, hessian=hessian, **given)
-    rate = finite("rate", rate)
     step = _solved(a[0], g[..., None])[..., 0] if a else g
     first, second = (g * step).sum(axis=-1), (step * (h @ step[..., None])[..., 0]).sum(axis=-1)
     return _change(rate, first, second)
 
 
-@quiet
+@formula
 def descent_bound(rate: ArrayLike, *, squared_gradient: ArrayLike, sharpness: ArrayLike) -> Floats:
     r"""Most that a plain step can change a quadratic loss: :math:`-a |g|^2 (1 - a \lambda_1/2)`.
 
@@ -128,7 +117,7 @@ def descent_bound(rate: ArrayLike, *, squared_gradient: ArrayLike, sharpness: Ar
     return _change(rate, squared, squared * sharpness)
 
 
-@quiet
+@formula
 def sign_averaged_change(
     rate: ArrayLike, gradient: ArrayLike, hessian: ArrayLike, *, preconditioner: ArrayLike
 ) -> Floats:
@@ -167,7 +156,6 @@ def sign_averaged_change(
     (True, False)
     """
     g, h, a = _problem(gradient, hessian=hessian, preconditioner=preconditioner)
-    rate = finite("rate", rate)
     values, vectors = np.linalg.eigh(a)
     step = (np.swapaxes(vectors, -1, -2) @ _solved(a, g[..., None]))[..., 0]
     gaps, largest = np.diff(values), np.abs(values).max(axis=-1, keepdims=True)
@@ -177,7 +165,7 @@ def sign_averaged_change(
     return _change(rate, (components * step).sum(axis=-1), (step**2 * curvatures).sum(axis=-1))
 
 
-@quiet
+@formula
 def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Floats:
     r"""Rate below which steps descend in the mean over batches.
 
@@ -221,11 +209,10 @@ def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Fl
     largest = squares.max(axis=-1, keepdims=True)
     require(largest > 0, "squared_gradients", "not all 0", squared_gradients)
     weights = squares / largest
-    rate = 2 * weights.sum(axis=-1) / (weights * tops).sum(axis=-1)
-    return representable(rate, squared_gradients=squared_gradients, sharpness=sharpness)
+    return 2 * weights.sum(axis=-1) / (weights * tops).sum(axis=-1)
 
 
-@quiet
+@formula
 def squared_gradient_mean(squared_gradient: ArrayLike, *, trace: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Mean squared gradient of a batch: :math:`E|g_B|^2 = |g|^2 + \mathrm{tr}\,C/B`.
 
@@ -261,10 +248,10 @@ def squared_gradient_mean(squared_gradient: ArrayLike, *, trace: ArrayLike, batc
         trace=(nonnegative, trace),
         batch_size=(positive, batch_size),
     )
-    return representable(squared + trace / batch, squared_gradient=squared, trace=trace, batch_size=batch)
+    return squared + trace / batch
 
 
-@quiet
+@formula
 def squared_gradient_variance(
     covariance_along: ArrayLike, *, trace_of_square: ArrayLike, batch_size: ArrayLike
 ) -> Floats:
@@ -304,15 +291,12 @@ def squared_gradient_variance(
         trace_of_square=(nonnegative, trace_of_square),
         batch_size=(positive, batch_size),
     )
-    variance = 4 * (along / batch) + 2 * (square / batch / batch)
-    return representable(variance, covariance_along=along, trace_of_square=square, batch_size=batch)
+    return 4 * (along / batch) + 2 * (square / batch / batch)
 
 
-def _change(rate: Floats, first: Floats, second: Floats) -> Floats:
-    rate, first, second = together(rate=rate, gradient=first, hessian=second)
-    return representable(
-        -rate * first + rate / 2 * (rate * second), rate=rate, gradient=first, hessian=second
-    )
+def _change(rate: ArrayLike, first: Floats, second: Floats) -> Floats:
+    rate, first, second = together(rate=(finite, rate), gradient=first, hessian=second)
+    return -rate * first + rate / 2 * (rate * second)
 
 
 def _problem(gradient: ArrayLike, **matrices: ArrayLike) -> tuple[Floats, ...]:

@@ -29,18 +29,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import (
-    finite,
-    instance,
-    integer,
-    layers,
-    nonnegative,
-    quiet,
-    representable,
-    require,
-    scalar,
-    within,
-)
+from theory._checks import finite, formula, instance, integer, layers, nonnegative, require, scalar, within
 from theory.activations import Activation, built_in, gaussian_kernels, resolve
 from theory.activations.gaussian import ConvergenceError, Moments
 
@@ -162,7 +151,7 @@ def order_parameters(
     )
 
 
-@quiet
+@formula
 def preactivation_moment(
     q_hat: ArrayLike, *, weight_variance: ArrayLike, bias_variance: ArrayLike
 ) -> NDArray[np.float64]:
@@ -200,8 +189,7 @@ def preactivation_moment(
     """
     moment = finite("q_hat", q_hat)
     drawn = Initialisation.checked(weight_variance, bias_variance)
-    found = drawn.weight * moment + drawn.bias
-    return representable(found, q_hat=q_hat, weight_variance=weight_variance)
+    return drawn.weight * moment + drawn.bias
 
 
 def input_derivative(
@@ -363,8 +351,7 @@ class Initialisation(NamedTuple):
         Initialisation(weight=2.0, bias=0.5)
         """
         given = {"weight_variance": weight_variance, "bias_variance": bias_variance}
-        found = {name: nonnegative(name, value) for name, value in given.items()}
-        return cls(*(scalar(name, value) for name, value in found.items()))
+        return cls(*(scalar(name, value, nonnegative) for name, value in given.items()))
 
     def through(self, own: Any, shared: Any, gap: Any) -> tuple[Any, Any, Any]:
         """Variance, covariance and their gap in the next layer, from the moments of the activations."""

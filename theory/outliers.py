@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, finite, nonnegative, positive, quiet, representable, require, together
+from theory._checks import Floats, finite, formula, nonnegative, positive, representable, require, together
 
 __all__ = [
     "Outlier",
@@ -81,7 +81,7 @@ class Outlier:
     visible: NDArray[np.bool_]
 
 
-@quiet
+@formula
 def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus Wigner noise, as the dimension grows.
 
@@ -119,11 +119,10 @@ def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     size = np.abs(spike)
     safe = np.where(size > sigma, size, 1.0)
     overlap = (size - sigma) / safe * ((size + sigma) / safe)
-    top = _outlier(size, threshold=sigma, edge=2 * sigma, strength=size, overlap=overlap, negative=spike < 0)
-    return _representable(top, spike=spike, sigma=sigma)
+    return _outlier(size, threshold=sigma, edge=2 * sigma, strength=size, overlap=overlap, negative=spike < 0)
 
 
-@quiet
+@formula
 def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of a low-rank matrix plus an independent Wishart matrix, as the dimension grows.
 
@@ -167,11 +166,10 @@ def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> 
     strength = (spike - threshold) + radius  # spike - q variance
     safe = np.where(spike > threshold, strength, 1.0)
     overlap = (spike - threshold) / safe * ((strength + radius) / safe)
-    top = _outlier(spike, threshold=threshold, edge=edge, strength=strength, overlap=overlap)
-    return _representable(top, spike=spike, q=q, variance=variance)
+    return _outlier(spike, threshold=threshold, edge=edge, strength=strength, overlap=overlap)
 
 
-@quiet
+@formula
 def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of :math:`(J + E)(J + E)^\top` for a low-rank J, as the dimension grows.
 
@@ -213,8 +211,7 @@ def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLik
     threshold = root * variance
     safe = np.where(spike > threshold, spike, 1.0)
     overlap = (spike - threshold) / safe * ((spike + threshold) / safe) / (1 + root * (threshold / safe))
-    top = _outlier(spike, threshold=threshold, edge=edge, strength=spike, overlap=overlap)
-    return _representable(top, spike=spike, q=q, variance=variance)
+    return _outlier(spike, threshold=threshold, edge=edge, strength=spike, overlap=overlap)
 
 
 def spiked_covariance(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
@@ -253,7 +250,7 @@ def spiked_covariance(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) ->
     return information_plus_noise(spike, q=q, variance=variance)
 
 
-@quiet
+@formula
 def additive(spike: ArrayLike, law: Law) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus free noise of any spectrum.
 
@@ -303,14 +300,13 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
     # R is analytic: the imaginary part along a tiny imaginary step is its derivative, exact to rounding
     decay = w * np.imag(law.r_transform(w + 1e-20j * w)) / 1e-20
     outermost = np.where(negative, np.minimum(position, edge), np.maximum(position, edge))
-    top = Outlier(
-        eigenvalue=np.where(visible, outermost, edge)[()],
-        overlap=np.where(visible, np.clip(1 - decay, 0.0, 1.0), 0.0)[()],
-        threshold=threshold[()],
-        edge=edge[()],
-        visible=visible[()],
+    return Outlier(
+        eigenvalue=np.where(visible, outermost, edge),
+        overlap=np.where(visible, np.clip(1 - decay, 0.0, 1.0), 0.0),
+        threshold=threshold,
+        edge=edge,
+        visible=visible,
     )
-    return _representable(top, spike=spike)
 
 
 def _rectangular(spike: ArrayLike, q: ArrayLike, variance: ArrayLike) -> tuple[Floats, ...]:
@@ -320,13 +316,6 @@ def _rectangular(spike: ArrayLike, q: ArrayLike, variance: ArrayLike) -> tuple[F
     )
     root = np.sqrt(q)
     return spike, q, variance, root, (1 + root) * variance * (1 + root)
-
-
-def _representable(top: Outlier, **arguments: Floats) -> Outlier:
-    """`top`, or the arguments refused that are too large for its numbers."""
-    for value in (top.eigenvalue, top.edge, top.threshold, top.overlap):
-        representable(value, **arguments)
-    return top
 
 
 def _ends(law: Law) -> tuple[float, float]:
@@ -362,9 +351,9 @@ def _outlier(
         edge + gap * (gap / np.where(visible, strength, 1.0)), np.where(visible, size, edge)
     )
     return Outlier(
-        eigenvalue=np.where(negative, -eigenvalue, eigenvalue)[()],
-        overlap=np.where(visible, overlap, 0.0)[()],
-        threshold=np.where(negative, -threshold, threshold)[()],
-        edge=np.where(negative, -edge, edge)[()],
-        visible=visible[()],
+        eigenvalue=np.where(negative, -eigenvalue, eigenvalue),
+        overlap=np.where(visible, overlap, 0.0),
+        threshold=np.where(negative, -threshold, threshold),
+        edge=np.where(negative, -edge, edge),
+        visible=visible,
     )

@@ -55,13 +55,12 @@ from theory._checks import (
     Floats,
     finite,
     fits,
+    formula,
     instance,
     integer,
     layers,
     nonnegative,
     positive,
-    quiet,
-    representable,
     require,
     together,
     whole,
@@ -100,7 +99,7 @@ class CurvatureFactors(NamedTuple):
     h_term: Floats
 
 
-@quiet
+@formula
 def curvature_factors(alpha: ArrayLike, *, depth: int, temperature: ArrayLike = 1.0) -> CurvatureFactors:
     r"""Factors of G and of the H-term when all weights are scaled, at fixed probabilities.
 
@@ -138,12 +137,10 @@ def curvature_factors(alpha: ArrayLike, *, depth: int, temperature: ArrayLike = 
     [1.0, 0.5]
     """
     a, heat, power = _scaled(alpha, depth, temperature)
-    found = np.square(a ** (power - 1) / heat), a ** (power - 2) / heat
-    named = {"alpha": alpha, "depth": depth, "temperature": temperature}
-    return CurvatureFactors(*(representable(factor, **named) for factor in found))
+    return CurvatureFactors(np.square(a ** (power - 1) / heat), a ** (power - 2) / heat)
 
 
-@quiet
+@formula
 def reduced_temperature(alpha: ArrayLike, *, depth: int, temperature: ArrayLike = 1.0) -> Floats:
     r"""The one number that the curvature depends on, :math:`T/\alpha^L`.
 
@@ -179,10 +176,10 @@ def reduced_temperature(alpha: ArrayLike, *, depth: int, temperature: ArrayLike 
     array([8.   , 1.   , 0.125])
     """
     a, heat, power = _scaled(alpha, depth, temperature)
-    return representable(heat * a**-power, alpha=alpha, depth=depth, temperature=temperature)
+    return heat * a**-power
 
 
-@quiet
+@formula
 def matched_rate(rate: ArrayLike, *, alpha: ArrayLike, depth: int, temperature: ArrayLike = 1.0) -> Floats:
     r"""Learning rate that leads the scaled network along the same path, :math:`\eta\, \alpha^{2-L}\, T`.
 
@@ -222,11 +219,10 @@ def matched_rate(rate: ArrayLike, *, alpha: ArrayLike, depth: int, temperature: 
     eta = positive("rate", rate)
     a, heat, power = _scaled(alpha, depth, temperature)
     eta, a, heat = together(rate=eta, alpha=a, temperature=heat)
-    named = {"rate": rate, "alpha": alpha, "depth": depth, "temperature": temperature}
-    return representable(eta * a ** (2 - power) * heat, **named)
+    return eta * a ** (2 - power) * heat
 
 
-@quiet
+@formula
 def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: int) -> Floats:
     r"""Scale below which the H-term outweighs G, :math:`(\|\tilde H\| / \|G\|)^{1/L}` at uniform probabilities.
 
@@ -265,11 +261,10 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
         h_term_norm=(positive, h_term_norm),
     )
     power = layers("depth", depth, least=1)
-    found = _root(h, power) / _root(g, power)
-    return representable(found, gauss_newton_norm=gauss_newton_norm, h_term_norm=h_term_norm)
+    return _root(h, power) / _root(g, power)
 
 
-@quiet
+@formula
 def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Floats:
     r"""Scale at which the last sample of a finite set becomes confident, :math:`(N f(0))^{1/L}`.
 
@@ -307,11 +302,10 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
     """
     n, f = together(samples=(whole, samples), gap_density=(positive, gap_density))
     power = layers("depth", depth, least=1)
-    found = _root(n, power) * _root(f, power)
-    return representable(found, samples=samples, gap_density=gap_density)
+    return _root(n, power) * _root(f, power)
 
 
-@quiet
+@formula
 def near_tie_weight(
     alpha: ArrayLike, *, gap_density: ArrayLike, depth: int, temperature: ArrayLike = 1.0
 ) -> Floats:
@@ -353,11 +347,10 @@ def near_tie_weight(
     """
     a, heat, power = _scaled(alpha, depth, temperature)
     f, a, heat = together(gap_density=(positive, gap_density), alpha=a, temperature=heat)
-    named = {"alpha": alpha, "gap_density": gap_density, "depth": depth, "temperature": temperature}
-    return representable(0.5 * f * heat * a**-power, **named)
+    return 0.5 * f * heat * a**-power
 
 
-@quiet
+@formula
 def largest_base_rate(alpha: ArrayLike, *, sharpness: ArrayLike, depth: int) -> Floats:
     r"""Largest base learning rate :math:`\eta_0` of the schedule :math:`\eta_0 \alpha^{2-L}`.
 
@@ -394,8 +387,7 @@ def largest_base_rate(alpha: ArrayLike, *, sharpness: ArrayLike, depth: int) -> 
     """
     a, h = together(alpha=(positive, alpha), sharpness=(positive, sharpness))
     power = layers("depth", depth, least=1)
-    found = 2.0 * a ** (power - 2.0) / h
-    return representable(found, alpha=alpha, sharpness=sharpness, depth=depth)
+    return 2.0 * a ** (power - 2.0) / h
 
 
 def _scaled(alpha: ArrayLike, depth: int, temperature: ArrayLike) -> tuple[Floats, Floats, float]:
@@ -492,7 +484,7 @@ def spiked_excess(spike: ArrayLike, *, rank: ArrayLike, bulk_norm: ArrayLike, di
     return np.sqrt(k) * (theta / np.hypot(theta, np.sqrt(n / k) * (h / 2.0)))
 
 
-@quiet
+@formula
 def confident_log_trace(
     gaps: ArrayLike,
     squared_slopes: ArrayLike,
@@ -560,14 +552,13 @@ def confident_log_trace(
     steep = gap * (a ** float(power) / heat)[..., None]
     logs = np.log(slope) - steep - 2.0 * np.log1p(np.exp(-steep))
     found = np.logaddexp.reduce(logs, axis=-1) - np.log(gap.shape[-1])
-    found = found + (2.0 * power - 2.0) * np.log(a) - 2.0 * np.log(heat)
-    return representable(found, gaps=gaps, alpha=alpha, depth=depth, temperature=temperature)
+    return found + (2.0 * power - 2.0) * np.log(a) - 2.0 * np.log(heat)
 
 
 _HIGHEST = 1000  # derivative that anybody takes
 
 
-@quiet
+@formula
 def homogeneous_factor(
     alpha: ArrayLike, *, depth: int, order: int = 0, temperature: ArrayLike = 1.0
 ) -> Floats:
@@ -608,8 +599,7 @@ def homogeneous_factor(
     """
     a, heat = together(alpha=(positive, alpha), temperature=(positive, temperature))
     power = layers("depth", depth, least=1) - integer("order", order, least=0, most=_HIGHEST)
-    found = a ** float(power) / heat
-    return representable(found, alpha=alpha, depth=depth, order=order, temperature=temperature)
+    return a ** float(power) / heat
 
 
 def euler_factor(depth: int, *, order: int = 1) -> float:
@@ -650,7 +640,7 @@ def euler_factor(depth: int, *, order: int = 1) -> float:
     return float(found)
 
 
-@quiet
+@formula
 def tanh_correction(matrices: Sequence[ArrayLike], x: ArrayLike) -> Floats:
     r"""Leading deviation of a scaled-down tanh network from a homogeneous one, over :math:`\alpha^{L+2}`.
 
@@ -698,4 +688,4 @@ def tanh_correction(matrices: Sequence[ArrayLike], x: ArrayLike) -> Floats:
     signals = -((signals @ first.T) ** 3) / 3.0
     for matrix in others:
         signals = signals @ matrix.T
-    return representable(signals, matrices=matrices, x=x)
+    return signals

@@ -255,12 +255,12 @@ def test_a_right_call_has_a_value_in_every_form(name: str) -> None:
     assert check(name, *TABLE[name]) == "value"
 
 
-@pytest.mark.parametrize("name", [name for name in TABLE if not told(name, "adam_moments")])
+@pytest.mark.parametrize("name", TABLE)
 def test_any_argument_gives_a_right_value_or_a_message_that_names_it(name: str) -> None:
     call, right = TABLE[name]
     for number, argument in enumerate(right):
         if told(name, SLOW) and argument == "steps":
-            continue  # any number of them is taken
+            continue  # so many that each takes long
         for value in (*EXTREMES, *HOSTILE[number % 8 :: 8])[:: 8 if told(name, SLOW) else 1]:
             check(name, call, {**right, argument: value})
 

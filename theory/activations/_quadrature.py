@@ -132,6 +132,13 @@ def share_arguments(covariance: Any, gap: Any) -> tuple[float, float]:
     return _number("covariance", covariance), _number("gap", gap)
 
 
+def require_apart(variance: float, covariance: float, gap: float) -> None:
+    """Refuse two inputs that are equal or opposite, where the slope of a kink has no average."""
+    require(gap > 0, "gap", "positive for an activation with a kink", gap)
+    rule = "above -variance for an activation with a kink"
+    require(variance + covariance > 0, "covariance", rule, covariance)
+
+
 def _number(name: str, value: Any) -> float:
     """One number >= 0 whose small multiples do not overflow."""
     number = value + 0.0 if isinstance(value, float) else scalar(name, value, nonnegative)  # no -0.0
@@ -512,13 +519,7 @@ class PiecewiseLinear(Kernels):
         _, e = self._parts()
         if e == 0:
             return 0.0
-        require(gap > 0, "gap", "positive for an activation with a kink", gap)
-        require(
-            variance + covariance > 0,
-            "covariance",
-            "above -variance for an activation with a kink",
-            covariance,
-        )
+        require_apart(variance, covariance, gap)
         return 2 * e / math.pi / math.sqrt(gap) / math.sqrt(variance + covariance)
 
     def fluctuations(self, covariance: float, gap: float) -> Fluctuations:

@@ -52,6 +52,7 @@ from theory.activations._quadrature import (
     elementwise_values,
     pair_arguments,
     real_values,
+    require_apart,
     share_arguments,
 )
 
@@ -183,8 +184,7 @@ class KinkedQuadrature(NumericalKernels):
         regular = self._moments(curve, *_positive(a, b, d)).overlap
         if not jumps.any():
             return regular
-        require(d > 0, "gap", "positive for an activation with a kink", d)
-        require(a + b > 0, "covariance", "above -variance for an activation with a kink", b)
+        require_apart(a, b, d)
         given = average(
             self.name, lambda level: self._given(curve, a, b, d, level), lambda x: np.tile(x[1], (2, 1))
         )

@@ -47,8 +47,8 @@ from numpy.typing import ArrayLike
 from theory import outliers
 from theory._checks import (
     Floats,
-    dimension,
     finite,
+    formula,
     nonnegative,
     positive,
     quiet,
@@ -58,6 +58,7 @@ from theory._checks import (
     shown,
     together,
     unbounded,
+    whole,
     within,
 )
 from theory.batch_hessian.ranks import (
@@ -182,7 +183,7 @@ def batch_overlap(
     return _noisy(eigenvalue, sigma, dim, batch_size, dataset_size).overlap
 
 
-@quiet
+@formula
 def crossover_batch_size(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -220,12 +221,12 @@ def crossover_batch_size(
     eigenvalue, sigma, dim, total = together(
         eigenvalue=eigenvalue,
         sigma=(nonnegative, sigma),
-        dim=(dimension, dim),
+        dim=(whole, dim),
         dataset_size=(unbounded, dataset_size),
     )
     ratio = np.sqrt(dim) * (sigma / np.abs(eigenvalue))
     b = ratio * ratio
-    return representable(joined_sizes(b, total), eigenvalue=eigenvalue, sigma=sigma, dim=dim)
+    return joined_sizes(b, total)
 
 
 @quiet
@@ -310,7 +311,7 @@ def composed_batch_eigenvalue(
     eigenvalue, sigma, dim, edge, batch, rest = together(
         eigenvalue=eigenvalue,
         sigma=sigma,
-        dim=(dimension, dim),
+        dim=(whole, dim),
         edge=edge,
         batch_size=batch,
         dataset_size=rest,
@@ -369,9 +370,7 @@ def low_rank_noise(
     >>> round(excess, 12)
     2.5
     """
-    directions = scalar("rank", rank, positive)
-    require(directions == np.floor(directions), "rank", "an integer >= 1", rank)
-    parameters = scalar("dim", dimension("dim", dim))
+    directions, parameters = scalar("rank", rank, whole), scalar("dim", dim, whole)
     samples = scalar("batch_size", batch_size, positive)
     share = scalar("positive_share", within("positive_share", positive_share, 0.0, 1.0))
     size = scalar("variance", variance, positive) * (parameters / samples)
@@ -390,7 +389,7 @@ def _in_a_data_set(
     eigenvalue, sigma, dim, total = together(
         eigenvalue=(finite, eigenvalue),
         sigma=(nonnegative, sigma),
-        dim=(dimension, dim),
+        dim=(whole, dim),
         dataset_size=(unbounded, dataset_size),
     )
     edge = representable(2 * np.sqrt(dim) * (sigma / np.sqrt(total)), sigma=sigma, dim=dim)
@@ -401,7 +400,7 @@ def _in_a_data_set(
 def _without_noise(eigenvalue: Floats, edge: Floats) -> Floats:
     """The larger root of x + (edge/2)^2/x = eigenvalue, from the two distances to the bulk."""
     ratio = edge / np.where(eigenvalue == 0, 1.0, np.abs(eigenvalue))
-    return (eigenvalue * ((1 + np.sqrt(1 - ratio) * np.sqrt(1 + ratio)) / 2))[()]
+    return eigenvalue * ((1 + np.sqrt(1 - ratio) * np.sqrt(1 + ratio)) / 2)
 
 
 @quiet
@@ -413,7 +412,7 @@ def _noisy(
     eigenvalue, sigma, dim, batch, rest = together(
         eigenvalue=(finite, eigenvalue),
         sigma=(nonnegative, sigma),
-        dim=(dimension, dim),
+        dim=(whole, dim),
         batch_size=batch,
         dataset_size=rest,
     )
@@ -531,7 +530,7 @@ def _batch(
     eigenvalue, variance = nonnegative("eigenvalue", eigenvalue), nonnegative("variance", variance)
     batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, variance, dim, batch, rest = together(
-        eigenvalue=eigenvalue, variance=variance, dim=(dimension, dim), batch_size=batch, dataset_size=rest
+        eigenvalue=eigenvalue, variance=variance, dim=(whole, dim), batch_size=batch, dataset_size=rest
     )
     q = np.where((rest > 0) & (variance > 0), dim * (rest / batch), 1.0)
     largest = eigenvalue + np.sqrt(variance) * (1 + np.sqrt(q)) * np.sqrt(variance) * (1 + np.sqrt(q))

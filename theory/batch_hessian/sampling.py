@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 
 from theory._checks import (
     Floats,
-    dimension,
     finite,
     flag,
+    formula,
     nonnegative,
     positive,
     quiet,
@@ -33,6 +33,7 @@ from theory._checks import (
     require,
     together,
     unbounded,
+    whole,
 )
 
 
@@ -70,7 +71,7 @@ def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floa
     return np.where(rest > 0, b, np.inf)[()]
 
 
-@quiet
+@formula
 def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Expected square of one element of :math:`\epsilon = H_{batch} - H_{emp}`: :math:`(1/B - 1/N) S^2`.
 
@@ -102,12 +103,11 @@ def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_s
     0.5
     """
     batch, rest = checked_sizes(batch_size, dataset_size)
-    variance = nonnegative("variance", variance)
-    variance, batch, rest = together(variance=variance, batch_size=batch, dataset_size=rest)
-    return representable(over(variance, batch, rest), variance=variance, batch_size=batch)
+    variance, batch, rest = together(variance=(nonnegative, variance), batch_size=batch, dataset_size=rest)
+    return over(variance, batch, rest)
 
 
-@quiet
+@formula
 def finite_population_fluctuation(
     *, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike, replacement: bool = False
 ) -> Floats:
@@ -162,10 +162,10 @@ def finite_population_fluctuation(
     variance, batch, rest, _ = together(
         variance=variance, batch_size=batch, dataset_size=np.asarray(rest), total=total
     )
-    return representable(over(variance, batch, rest), variance=variance, batch_size=batch)
+    return over(variance, batch, rest)
 
 
-@quiet
+@formula
 def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Skewness of one element of :math:`\epsilon`: :math:`\gamma (N - 2B) / \sqrt{N B (N - B)}`.
 
@@ -202,10 +202,9 @@ def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size
     """
     batch, rest = checked_sizes(batch_size, dataset_size)
     require(rest > 0, "batch_size", "below dataset_size", batch_size)
-    gamma = finite("skewness", skewness)
-    gamma, batch, rest = together(skewness=gamma, batch_size=batch, dataset_size=rest)
+    gamma, batch, rest = together(skewness=(finite, skewness), batch_size=batch, dataset_size=rest)
     factor = (2 * rest - 1) / np.sqrt(rest)
-    return representable(factor * (gamma / np.sqrt(batch)), skewness=skewness, batch_size=batch_size)
+    return factor * (gamma / np.sqrt(batch))
 
 
 def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
@@ -237,11 +236,11 @@ def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> float(element_variance(0.5, dim=10))
     0.05
     """
-    total, dim = together(total=(nonnegative, total), dim=(dimension, dim))
-    return (total / dim)[()]
+    total, dim = together(total=(nonnegative, total), dim=(whole, dim))
+    return total / dim
 
 
-@quiet
+@formula
 def noise_bound(
     norm: ArrayLike, *, batch_size: ArrayLike, dataset_size: ArrayLike, semidefinite: bool = False
 ) -> Floats:
@@ -279,12 +278,11 @@ def noise_bound(
     1.998
     """
     batch, rest = checked_sizes(batch_size, dataset_size)
-    norm = nonnegative("norm", norm)
-    norm, batch, rest = together(norm=norm, batch_size=batch, dataset_size=rest)
-    return representable((1 if flag("semidefinite", semidefinite) else 2) * rest * norm, norm=norm)
+    norm, batch, rest = together(norm=(nonnegative, norm), batch_size=batch, dataset_size=rest)
+    return (1 if flag("semidefinite", semidefinite) else 2) * rest * norm
 
 
-@quiet
+@formula
 def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Floats:
     r"""What `second_order_eigenvalue` multiplies by 1/b, from the spectrum and the noise along it.
 
@@ -314,16 +312,14 @@ def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Fl
     0.7
     """
     eigenvalues = finite("eigenvalues", eigenvalues)
-    variances = nonnegative("variances", variances)
     require(eigenvalues.ndim >= 1 and eigenvalues.shape[-1] >= 1, "eigenvalues", "a vector", eigenvalues)
-    eigenvalues, variances = together(eigenvalues=eigenvalues, variances=variances)
+    eigenvalues, variances = together(eigenvalues=eigenvalues, variances=(nonnegative, variances))
     gaps = eigenvalues[..., :1] - eigenvalues[..., 1:]
     require(gaps != 0, "eigenvalues", "different from the first one, beyond it", eigenvalues)
-    total = np.sum(variances[..., 1:] / np.where(gaps == 0, 1.0, gaps), axis=-1)
-    return representable(total, eigenvalues=eigenvalues, variances=variances)
+    return np.sum(variances[..., 1:] / np.where(gaps == 0, 1.0, gaps), axis=-1)
 
 
-@quiet
+@formula
 def second_order_eigenvalue(
     eigenvalue: ArrayLike, *, coefficient: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -363,8 +359,7 @@ def second_order_eigenvalue(
         batch_size=batch,
         dataset_size=rest,
     )
-    shifted = eigenvalue + over(coefficient, batch, rest)
-    return representable(shifted, eigenvalue=eigenvalue, coefficient=coefficient, batch_size=batch)
+    return eigenvalue + over(coefficient, batch, rest)
 
 
 def checked_sizes(

@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 from theory.derivations import descent, spectra, wide, zone
-from theory.derivations._symbolic import Derivation, at, derived, latex, require_zero, sp
+from theory.derivations._symbolic import Derivation, at, derived, equation, latex, require_zero, sp
 
 __all__ = [
     "Derivation",
@@ -62,17 +62,15 @@ def gamma_squared_of_moments() -> Derivation:
         moments = {s2: sum(x**2 for x in p), s3: sum(x**3 for x in p)}
         require_zero(matrix.trace() - trace.subs(moments), f"trace, K = {classes}")
         require_zero((matrix * matrix).trace() - square.subs(moments), f"squared norm, K = {classes}")
-    return Derivation(
-        statement=r"\Gamma_p^2 = " + latex(trace**2 / square),
-        expression=trace**2 / square,
-        symbols=(s2, s3),
-        steps=(
-            r"M = \mathrm{diag}(p) - p p^\top, \quad s_n = \sum_k p_k^n, \quad s_1 = 1",
-            rf"\mathrm{{Tr}} M = \sum_k p_k (1 - p_k) = {latex(trace)}",
-            r"\mathrm{Tr} M^2 = \sum_k p_k^2 (1 - p_k)^2 + \sum_{i \ne j} p_i^2 p_j^2",
-            r"\sum_{i \ne j} p_i^2 p_j^2 = s_2^2 - s_4, \quad \sum_k p_k^2 (1 - p_k)^2 = s_2 - 2 s_3 + s_4",
-            rf"\|M\|_F^2 = \mathrm{{Tr}} M^2 = {latex(square)}",
-        ),
+    return equation(
+        r"\Gamma_p^2",
+        trace**2 / square,
+        (s2, s3),
+        r"M = \mathrm{diag}(p) - p p^\top, \quad s_n = \sum_k p_k^n, \quad s_1 = 1",
+        rf"\mathrm{{Tr}} M = \sum_k p_k (1 - p_k) = {latex(trace)}",
+        r"\mathrm{Tr} M^2 = \sum_k p_k^2 (1 - p_k)^2 + \sum_{i \ne j} p_i^2 p_j^2",
+        r"\sum_{i \ne j} p_i^2 p_j^2 = s_2^2 - s_4, \quad \sum_k p_k^2 (1 - p_k)^2 = s_2 - 2 s_3 + s_4",
+        rf"\|M\|_F^2 = \mathrm{{Tr}} M^2 = {latex(square)}",
     )
 
 
@@ -104,17 +102,15 @@ def gamma_squared_equal() -> Derivation:
     norm = S + 2 - 2 * S**2 * eps + S**2 * (S - 1) * eps**2
     expression = (S - 1) * (2 - S * eps) ** 2 / norm
     require_zero(found - expression, "equal entries")
-    return Derivation(
-        statement=rf"\Gamma_p^2 = {latex(expression)}",
-        expression=expression,
-        symbols=(S, eps),
-        steps=(
-            r"p = (1 - (S - 1) \varepsilon, \varepsilon, \ldots, \varepsilon, 0, \ldots, 0)",
-            r"s_n = (1 - (S - 1) \varepsilon)^n + (S - 1) \varepsilon^n",
-            general.statement,
-            r"\text{A factor } (S - 1) \varepsilon^2 \text{ cancels:}",
-            rf"\Gamma_p^2 = {latex(expression)}",
-        ),
+    return equation(
+        r"\Gamma_p^2",
+        expression,
+        (S, eps),
+        r"p = (1 - (S - 1) \varepsilon, \varepsilon, \ldots, \varepsilon, 0, \ldots, 0)",
+        r"s_n = (1 - (S - 1) \varepsilon)^n + (S - 1) \varepsilon^n",
+        general.statement,
+        r"\text{A factor } (S - 1) \varepsilon^2 \text{ cancels:}",
+        rf"\Gamma_p^2 = {latex(expression)}",
     )
 
 
@@ -139,15 +135,13 @@ def collapse_limit_equal() -> Derivation:
     S, eps = exact.symbols
     limit = sp.factor(sp.limit(exact.expression, eps, 0))
     correction = sp.factor(sp.diff(exact.expression, eps).subs(eps, 0))
-    return Derivation(
-        statement=rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {latex(limit)}",
-        expression=limit,
-        symbols=(S,),
-        steps=(
-            exact.statement,
-            rf"\Gamma_p^2 = {latex(limit)} + {latex(correction * eps)} + O(\varepsilon^2)",
-            r"S = 2: \quad \Gamma_p = 1 \text{ for every } \varepsilon",
-        ),
+    return equation(
+        r"\lim_{\varepsilon \to 0} \Gamma_p^2",
+        limit,
+        (S,),
+        exact.statement,
+        rf"\Gamma_p^2 = {latex(limit)} + {latex(correction * eps)} + O(\varepsilon^2)",
+        r"S = 2: \quad \Gamma_p = 1 \text{ for every } \varepsilon",
     )
 
 
@@ -176,17 +170,15 @@ def collapse_limit_weighted() -> Derivation:
     expression = sp.cancel(limit.subs(w2, h * w1**2))
     equal = collapse_limit_equal()
     require_zero(expression.subs(h, 1 / (equal.symbols[0] - 1)) - equal.expression, "equal weights")
-    return Derivation(
-        statement=rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {latex(expression)}",
-        expression=expression,
-        symbols=(h,),
-        steps=(
-            r"p = (1 - \varepsilon W_1, \varepsilon w_1, \varepsilon w_2, \ldots), \quad W_n = \sum_i w_i^n",
-            rf"s_2 = {latex(moments[0])}, \quad s_3 = {latex(moments[1])}",
-            general.statement,
-            rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {latex(limit)}",
-            r"h = W_2 / W_1^2",
-        ),
+    return equation(
+        r"\lim_{\varepsilon \to 0} \Gamma_p^2",
+        expression,
+        (h,),
+        r"p = (1 - \varepsilon W_1, \varepsilon w_1, \varepsilon w_2, \ldots), \quad W_n = \sum_i w_i^n",
+        rf"s_2 = {latex(moments[0])}, \quad s_3 = {latex(moments[1])}",
+        general.statement,
+        rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {latex(limit)}",
+        r"h = W_2 / W_1^2",
     )
 
 
@@ -216,19 +208,17 @@ def excess_of_expectation() -> Derivation:
     square = square.subs(m, t**2 / g**2)
     excess = sp.sqrt(d) * (c**2 + e**2) / sp.sqrt(e**4 + 2 * c**2 * e**2 + d * c**4 / g**2)
     require_zero(trace**2 / square - excess**2, "excess")
-    return Derivation(
-        statement=r"\mathrm{Tr}(\mathrm{E}\,G) / \|\mathrm{E}\,G\|_F = " + latex(excess),
-        expression=excess,
-        symbols=(d, c, e, g),
-        steps=(
-            r"\mathrm{E}\,G = d \sigma_c^2 \begin{pmatrix} M & 0 \\ 0 & 0 \end{pmatrix} + t \sigma_e^2 I_d,"
-            r" \quad t = \mathrm{Tr} M",
-            rf"\mathrm{{Tr}}\,\mathrm{{E}}\,G = {latex(trace)}",
-            r"\|\mathrm{E}\,G\|_F^2 = d^2 \sigma_c^4 \|M\|_F^2 + 2 d \sigma_c^2 \sigma_e^2 t^2"
-            r" + d \sigma_e^4 t^2",
-            r"\|M\|_F^2 = t^2 / \Gamma^2",
-            rf"\|\mathrm{{E}}\,G\|_F^2 = {latex(sp.factor(square))}",
-        ),
+    return equation(
+        r"\mathrm{Tr}(\mathrm{E}\,G) / \|\mathrm{E}\,G\|_F",
+        excess,
+        (d, c, e, g),
+        r"\mathrm{E}\,G = d \sigma_c^2 \begin{pmatrix} M & 0 \\ 0 & 0 \end{pmatrix} + t \sigma_e^2 I_d,"
+        r" \quad t = \mathrm{Tr} M",
+        rf"\mathrm{{Tr}}\,\mathrm{{E}}\,G = {latex(trace)}",
+        r"\|\mathrm{E}\,G\|_F^2 = d^2 \sigma_c^4 \|M\|_F^2 + 2 d \sigma_c^2 \sigma_e^2 t^2"
+        r" + d \sigma_e^4 t^2",
+        r"\|M\|_F^2 = t^2 / \Gamma^2",
+        rf"\|\mathrm{{E}}\,G\|_F^2 = {latex(sp.factor(square))}",
     )
 
 
@@ -256,17 +246,15 @@ def scaling_exponents() -> Derivation:
     G, H = sp.symbols(r"G \tilde{H}", real=True)
     first, second = (_power_of_derivative(alpha, L, order) for order in (1, 2))
     expression = G * alpha ** sp.expand(2 * first) / T**2 + H * alpha**second / T
-    return Derivation(
-        statement=rf"H' = {latex(expression)}",
-        expression=expression,
-        symbols=(alpha, T, L, G, H),
-        steps=(
-            r"f(\alpha \theta) = \alpha^L f(\theta)",
-            rf"f'(\alpha \theta) = \alpha^{{{latex(first)}}} f'(\theta), \quad"
-            rf" f''(\alpha \theta) = \alpha^{{{latex(second)}}} f''(\theta)",
-            r"G = J^\top M(p) J \text{ has two first derivatives and two factors } 1/T",
-            r"\tilde H = \sum_k (p - y)_k \nabla^2 f_k \text{ has one second derivative, one factor } 1/T",
-        ),
+    return equation(
+        "H'",
+        expression,
+        (alpha, T, L, G, H),
+        r"f(\alpha \theta) = \alpha^L f(\theta)",
+        rf"f'(\alpha \theta) = \alpha^{{{latex(first)}}} f'(\theta), \quad"
+        rf" f''(\alpha \theta) = \alpha^{{{latex(second)}}} f''(\theta)",
+        r"G = J^\top M(p) J \text{ has two first derivatives and two factors } 1/T",
+        r"\tilde H = \sum_k (p - y)_k \nabla^2 f_k \text{ has one second derivative, one factor } 1/T",
     )
 
 

@@ -59,6 +59,13 @@ def latex(expression: Any) -> str:
     return sp.latex(expression)
 
 
+def equation(left: str, right: Any, symbols: tuple[Any, ...], *steps: str, given: str = "") -> Derivation:
+    """What the `steps` derive: `left` is the expression `right` in its `symbols`; `given` says more of it."""
+    return Derivation(
+        statement=f"{left} = {latex(right)}{given}", expression=right, symbols=symbols, steps=steps
+    )
+
+
 def require_zero(difference: Any, step: str) -> None:
     """Raise ``ArithmeticError`` unless sympy finds the difference of two sides to vanish."""
     if sp.cancel(difference) != 0:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from theory.derivations._symbolic import Derivation, at, derived, latex, require_zero, sp
+from theory.derivations._symbolic import Derivation, at, derived, equation, latex, require_zero, sp
 from theory.derivations.spectra import wigner_outlier
 
 __all__ = [
@@ -56,17 +56,16 @@ def mean_without_replacement() -> Derivation:
     unbiased = (1 / B - 1 / N) * (N / (N - 1) * sigma**2)
     require_zero(unbiased - variance, "the divisor N - 1")
     _check_by_enumeration(variance, (sigma, B, N))
-    return Derivation(
-        statement=rf"\mathrm{{E}}\, \epsilon^2 = {latex(variance)} = (1/B - 1/N) S^2",
-        expression=variance,
-        symbols=(sigma, B, N),
-        steps=(
-            r"\sum_{i \ne j} (x_i - \bar x)(x_j - \bar x) = -\sum_i (x_i - \bar x)^2:"
-            r" \quad \mathrm{Cov} = -\sigma_N^2/(N - 1)",
-            r"\mathrm{E}\, \epsilon^2 = (B \sigma_N^2 + B (B - 1) \mathrm{Cov}) / B^2",
-            r"S^2 = N \sigma_N^2/(N - 1)",
-            r"\text{With replacement } \mathrm{Cov} = 0: \quad \sigma_N^2/B",
-        ),
+    return equation(
+        r"\mathrm{E}\, \epsilon^2",
+        variance,
+        (sigma, B, N),
+        r"\sum_{i \ne j} (x_i - \bar x)(x_j - \bar x) = -\sum_i (x_i - \bar x)^2:"
+        r" \quad \mathrm{Cov} = -\sigma_N^2/(N - 1)",
+        r"\mathrm{E}\, \epsilon^2 = (B \sigma_N^2 + B (B - 1) \mathrm{Cov}) / B^2",
+        r"S^2 = N \sigma_N^2/(N - 1)",
+        r"\text{With replacement } \mathrm{Cov} = 0: \quad \sigma_N^2/B",
+        given=" = (1/B - 1/N) S^2",
     )
 
 
@@ -91,16 +90,14 @@ def one_step_rate() -> Derivation:
     theorem_4 = wigner_outlier()
     top = at(theorem_4, lam, sp.sqrt(nu / b))
     require_zero(rate - 2 / top, "the outlier formula without its threshold")
-    return Derivation(
-        statement=rf"\alpha = {latex(rate)}",
-        expression=rate,
-        symbols=(lam, nu, b),
-        steps=(
-            r"\mathrm{E}\, \|(1 - \alpha H_b) v_1\|^2 = 1 - 2 \alpha \lambda + \alpha^2 (\lambda^2 + \nu/b)",
-            r"\nu = \sum_k \mathrm{Var}_i(v_k^\top H_i v_1)",
-            rf"= 1 \text{{ at }} \alpha = {latex(rate)} = 2 / (\lambda + \nu/(b \lambda))",
-            r"\text{Linear in } b \text{ for } b \ll \nu/\lambda^2, \text{ then flat}",
-        ),
+    return equation(
+        r"\alpha",
+        rate,
+        (lam, nu, b),
+        r"\mathrm{E}\, \|(1 - \alpha H_b) v_1\|^2 = 1 - 2 \alpha \lambda + \alpha^2 (\lambda^2 + \nu/b)",
+        r"\nu = \sum_k \mathrm{Var}_i(v_k^\top H_i v_1)",
+        rf"= 1 \text{{ at }} \alpha = {latex(rate)} = 2 / (\lambda + \nu/(b \lambda))",
+        r"\text{Linear in } b \text{ for } b \ll \nu/\lambda^2, \text{ then flat}",
     )
 
 
@@ -131,16 +128,15 @@ def theorem_4_exponent() -> Derivation:
     require_zero(below - sp.Rational(1, 2), "exponent below the crossover")
     require_zero(exponent.subs(b, crossover) - below, "continuity at the crossover")
     require_zero(sp.diff(exponent, b) + crossover / (crossover + b) ** 2, "fall above the crossover")
-    return Derivation(
-        statement=rf"\frac{{d \ln \alpha}}{{d \ln b}} = {latex(exponent)} \le \tfrac12, \quad b \ge B_c",
-        expression=exponent,
-        symbols=(b, crossover),
-        steps=(
-            r"\alpha = 2/\lambda_1', \quad B_c = P \sigma^2/\lambda^2, \quad s = \lambda \sqrt{B_c/b}",
-            r"b \le B_c: \quad \lambda_1' = 2 s, \quad \text{exponent } 1/2",
-            rf"b \ge B_c: \quad \lambda_1' = \lambda (1 + B_c/b), \quad \text{{exponent }} {latex(exponent)}",
-            r"\text{Equal at } B_c \text{ and falling from there: never above } 1/2, \text{ nowhere linear}",
-        ),
+    return equation(
+        r"\frac{d \ln \alpha}{d \ln b}",
+        exponent,
+        (b, crossover),
+        r"\alpha = 2/\lambda_1', \quad B_c = P \sigma^2/\lambda^2, \quad s = \lambda \sqrt{B_c/b}",
+        r"b \le B_c: \quad \lambda_1' = 2 s, \quad \text{exponent } 1/2",
+        rf"b \ge B_c: \quad \lambda_1' = \lambda (1 + B_c/b), \quad \text{{exponent }} {latex(exponent)}",
+        r"\text{Equal at } B_c \text{ and falling from there: never above } 1/2, \text{ nowhere linear}",
+        given=r" \le \tfrac12, \quad b \ge B_c",
     )
 
 
@@ -174,19 +170,18 @@ def heavy_ball_rate() -> Derivation:
     require_zero(sp.discriminant(characteristic, x) - under, "sign of the discriminant")
     square_roots = {top: sp.sqrt(big), low: sp.sqrt(small)}
     rate = (solved[step] ** 2).subs(square_roots)
-    return Derivation(
-        statement=rf"\alpha = {latex(rate)}, \quad \rho = {latex(momentum.subs(square_roots))}",
-        expression=rate,
-        symbols=(big, small),
-        steps=(
-            r"x^2 - (1 + \rho - \alpha \lambda) x + \rho = 0 \text{ for the factor } x \text{ of one step}",
-            r"\text{Its discriminant } ((1 - \sqrt\rho)^2 - \alpha \lambda)((1 + \sqrt\rho)^2 - \alpha \lambda)"
-            r" \text{ is } \le 0 \text{ where } |x| = \sqrt\rho, \text{ else } \max |x| > \sqrt\rho",
-            r"\text{The least } \rho \text{ for all of } [\mu, L]: \quad"
-            r" \alpha \mu = (1 - \sqrt\rho)^2, \quad \alpha L = (1 + \sqrt\rho)^2",
-            r"\sqrt\alpha = 2/(\sqrt L + \sqrt\mu), \quad"
-            r" \sqrt\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu), \text{ the contraction}",
-        ),
+    return equation(
+        r"\alpha",
+        rate,
+        (big, small),
+        r"x^2 - (1 + \rho - \alpha \lambda) x + \rho = 0 \text{ for the factor } x \text{ of one step}",
+        r"\text{Its discriminant } ((1 - \sqrt\rho)^2 - \alpha \lambda)((1 + \sqrt\rho)^2 - \alpha \lambda)"
+        r" \text{ is } \le 0 \text{ where } |x| = \sqrt\rho, \text{ else } \max |x| > \sqrt\rho",
+        r"\text{The least } \rho \text{ for all of } [\mu, L]: \quad"
+        r" \alpha \mu = (1 - \sqrt\rho)^2, \quad \alpha L = (1 + \sqrt\rho)^2",
+        r"\sqrt\alpha = 2/(\sqrt L + \sqrt\mu), \quad"
+        r" \sqrt\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu), \text{ the contraction}",
+        given=rf", \quad \rho = {latex(momentum.subs(square_roots))}",
     )
 
 
@@ -216,17 +211,15 @@ def slowest_nesterov_mode() -> Derivation:
     require_zero(((1 + momentum) * h / 2).subs(slowest) - contraction, "contraction of Nesterov")
     require_zero((momentum * h).subs(slowest) - contraction**2, "product of the roots")
     found = contraction.subs({top: sp.sqrt(big), low: sp.sqrt(small)})
-    return Derivation(
-        statement=rf"\max_\lambda |x| = {latex(found)}",
-        expression=found,
-        symbols=(big, small),
-        steps=(
-            r"h = 1 - \alpha \lambda: \quad x^2 - (1 + \rho) h x + \rho h = 0, \quad \alpha = 1/L",
-            r"\text{The discriminant } h ((1 + \rho)^2 h - 4 \rho) \text{ is } \le 0 \text{ for }"
-            r" h \le 4 \rho/(1 + \rho)^2, \text{ where } |x|^2 = \rho h \text{ falls with } \lambda",
-            r"\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu) \text{ puts } \lambda = \mu \text{ at the end of it}",
-            rf"x = (1 + \rho)(1 - \mu/L)/2 = {latex(found)}",
-        ),
+    return equation(
+        r"\max_\lambda |x|",
+        found,
+        (big, small),
+        r"h = 1 - \alpha \lambda: \quad x^2 - (1 + \rho) h x + \rho h = 0, \quad \alpha = 1/L",
+        r"\text{The discriminant } h ((1 + \rho)^2 h - 4 \rho) \text{ is } \le 0 \text{ for }"
+        r" h \le 4 \rho/(1 + \rho)^2, \text{ where } |x|^2 = \rho h \text{ falls with } \lambda",
+        r"\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu) \text{ puts } \lambda = \mu \text{ at the end of it}",
+        rf"x = (1 + \rho)(1 - \mu/L)/2 = {latex(found)}",
     )
 
 

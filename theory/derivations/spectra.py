@@ -38,6 +38,7 @@ from theory.derivations._symbolic import (
     Derivation,
     at,
     derived,
+    equation,
     latex,
     marchenko_pastur_equation,
     require_zero,
@@ -85,17 +86,16 @@ def wigner_outlier() -> Derivation:
     (threshold,) = sp.solve(sp.diff(outlier, lam), lam)
     edge = sp.expand(outlier.subs(lam, threshold))
     require_zero(sp.discriminant(quadratic, w).subs(z, edge), "edge of the semicircle")
-    return Derivation(
-        statement=rf"\lambda' = {latex(outlier)}, \quad \lambda > {latex(threshold)}",
-        expression=outlier,
-        symbols=(lam, sigma),
-        steps=(
-            r"R(w) = \sigma^2 w, \quad z = 1/w + R(w) \text{ solves } \sigma^2 w^2 - z w + 1 = 0, w = G(z)",
-            r"\det(z - A - W) = 0 \text{ for } A = \lambda v v^\top \text{ where } \lambda G(z) = 1, w = 1/\lambda",
-            rf"\lambda' = {latex(outlier)}, \quad d\lambda'/d\lambda = {latex(sp.diff(outlier, lam))}",
-            rf"d\lambda'/d\lambda = 0 \text{{ at }} \lambda = {latex(threshold)}, \text{{ where }}"
-            rf" \lambda' = {latex(edge)} \text{{ and the discriminant }} z^2 - 4\sigma^2 \text{{ vanishes}}",
-        ),
+    return equation(
+        r"\lambda'",
+        outlier,
+        (lam, sigma),
+        r"R(w) = \sigma^2 w, \quad z = 1/w + R(w) \text{ solves } \sigma^2 w^2 - z w + 1 = 0, w = G(z)",
+        r"\det(z - A - W) = 0 \text{ for } A = \lambda v v^\top \text{ where } \lambda G(z) = 1, w = 1/\lambda",
+        rf"\lambda' = {latex(outlier)}, \quad d\lambda'/d\lambda = {latex(sp.diff(outlier, lam))}",
+        rf"d\lambda'/d\lambda = 0 \text{{ at }} \lambda = {latex(threshold)}, \text{{ where }}"
+        rf" \lambda' = {latex(edge)} \text{{ and the discriminant }} z^2 - 4\sigma^2 \text{{ vanishes}}",
+        given=rf", \quad \lambda > {latex(threshold)}",
     )
 
 
@@ -122,15 +122,13 @@ def wishart_outlier() -> Derivation:
     require_zero(map_of.subs(w, 1 / lam) - outlier, "outlier in Wishart noise")
     printed = (lam + sigma**2 * (1 - beta)) / (1 - beta * sigma**2 / lam)
     require_zero(printed - outlier, "the form of eq. (16)")
-    return Derivation(
-        statement=rf"\lambda' = {latex(outlier)}",
-        expression=outlier,
-        symbols=(lam, beta, sigma),
-        steps=(
-            r"\kappa_n = \sigma^{2n} \beta^{n-1}, \quad R(w) = \sigma^2 / (1 - \beta \sigma^2 w)",
-            r"\lambda G(\lambda') = 1: \quad \lambda' = 1/w + R(w) \text{ at } w = 1/\lambda",
-            rf"\lambda' = {latex(outlier)} = {latex(printed)}",
-        ),
+    return equation(
+        r"\lambda'",
+        outlier,
+        (lam, beta, sigma),
+        r"\kappa_n = \sigma^{2n} \beta^{n-1}, \quad R(w) = \sigma^2 / (1 - \beta \sigma^2 w)",
+        r"\lambda G(\lambda') = 1: \quad \lambda' = 1/w + R(w) \text{ at } w = 1/\lambda",
+        rf"\lambda' = {latex(outlier)} = {latex(printed)}",
     )
 
 
@@ -163,18 +161,16 @@ def wishart_threshold() -> Derivation:
     printed = at(found, sigma**2 * (1 + beta))
     require_zero(printed - 2 * sigma**2 * (1 + beta), "what the map gives at the threshold of our copy")
     threshold = sp.factor(size + r**2 * sigma**2).subs(r, sp.sqrt(beta))
-    return Derivation(
-        statement=rf"\lambda_c = {latex(threshold)}",
-        expression=threshold,
-        symbols=(beta, sigma),
-        steps=(
-            r"t = \lambda - \beta \sigma^2: \quad \lambda' = t + (1 + \beta) \sigma^2 + \beta \sigma^4 / t",
-            r"d\lambda'/dt = 1 - \beta \sigma^4 / t^2 = 0 \text{ at } t = \sqrt\beta \sigma^2",
-            r"\lambda'_c = \sigma^2 (1 + \sqrt\beta)^2, \text{ where the discriminant }"
-            r" (z - \sigma^2 (1 - \beta))^2 - 4 \beta \sigma^2 z \text{ vanishes}",
-            r"\lambda = \sigma^2 (1 + \beta) \text{ gives } \lambda' = 2 \sigma^2 (1 + \beta) > \lambda'_c"
-            r" \text{ unless } \beta = 1",
-        ),
+    return equation(
+        r"\lambda_c",
+        threshold,
+        (beta, sigma),
+        r"t = \lambda - \beta \sigma^2: \quad \lambda' = t + (1 + \beta) \sigma^2 + \beta \sigma^4 / t",
+        r"d\lambda'/dt = 1 - \beta \sigma^4 / t^2 = 0 \text{ at } t = \sqrt\beta \sigma^2",
+        r"\lambda'_c = \sigma^2 (1 + \sqrt\beta)^2, \text{ where the discriminant }"
+        r" (z - \sigma^2 (1 - \beta))^2 - 4 \beta \sigma^2 z \text{ vanishes}",
+        r"\lambda = \sigma^2 (1 + \beta) \text{ gives } \lambda' = 2 \sigma^2 (1 + \beta) > \lambda'_c"
+        r" \text{ unless } \beta = 1",
     )
 
 
@@ -203,17 +199,16 @@ def information_plus_noise_outlier() -> Derivation:
     (outlier,) = sp.solve(sp.numer(sp.together(quadratic.subs(g, resolvent))), z)
     outlier = sp.factor(outlier)
     require_zero(at(wishart_outlier(), lam + beta * sigma**2) - outlier, "additive map at a larger spike")
-    return Derivation(
-        statement=rf"\lambda' = {latex(outlier)}, \quad \lambda > \sqrt\beta \sigma^2",
-        expression=outlier,
-        symbols=(lam, beta, sigma),
-        steps=(
-            r"\lambda z G (\beta G + (1 - \beta)/z) = 1 \text{ with }"
-            r" \beta \sigma^2 z G^2 - (z - \sigma^2 (1 - \beta)) G + 1 = 0",
-            rf"\text{{The squares cancel: }} \lambda (z G - 1) = \sigma^2, \quad G = {latex(resolvent)}",
-            rf"\lambda' = {latex(outlier)}",
-            r"\text{It is the additive map at } \lambda + \beta \sigma^2",
-        ),
+    return equation(
+        r"\lambda'",
+        outlier,
+        (lam, beta, sigma),
+        r"\lambda z G (\beta G + (1 - \beta)/z) = 1 \text{ with }"
+        r" \beta \sigma^2 z G^2 - (z - \sigma^2 (1 - \beta)) G + 1 = 0",
+        rf"\text{{The squares cancel: }} \lambda (z G - 1) = \sigma^2, \quad G = {latex(resolvent)}",
+        rf"\lambda' = {latex(outlier)}",
+        r"\text{It is the additive map at } \lambda + \beta \sigma^2",
+        given=r", \quad \lambda > \sqrt\beta \sigma^2",
     )
 
 
@@ -246,17 +241,15 @@ def outlier_gap() -> Derivation:
     slope, bend = (sp.diff(gap, t, order).subs(t, t_c) for order in (1, 2))
     require_zero(slope, "slope at the threshold")
     require_zero(bend - 2 / t_c, "bend at the threshold")
-    return Derivation(
-        statement=rf"\lambda' - \mathrm{{edge}} = {latex(gap)}",
-        expression=gap,
-        symbols=(t, t_c),
-        steps=(
-            r"\text{Wigner: } \lambda + s^2/\lambda - 2 s = (\lambda - s)^2/\lambda",
-            r"\text{Wishart: } t = \lambda - \beta \sigma^2, t_c = \sqrt\beta \sigma^2",
-            r"\text{Information plus noise: } t = \lambda, t_c = \sqrt\beta \sigma^2",
-            r"\text{At } t_c \text{ value and slope vanish and the second derivative is } 2/t_c:"
-            r" \text{ eigenvalue and overlap are continuous there, the overlap with a kink}",
-        ),
+    return equation(
+        r"\lambda' - \mathrm{edge}",
+        gap,
+        (t, t_c),
+        r"\text{Wigner: } \lambda + s^2/\lambda - 2 s = (\lambda - s)^2/\lambda",
+        r"\text{Wishart: } t = \lambda - \beta \sigma^2, t_c = \sqrt\beta \sigma^2",
+        r"\text{Information plus noise: } t = \lambda, t_c = \sqrt\beta \sigma^2",
+        r"\text{At } t_c \text{ value and slope vanish and the second derivative is } 2/t_c:"
+        r" \text{ eigenvalue and overlap are continuous there, the overlap with a kink}",
     )
 
 
@@ -287,18 +280,16 @@ def additive_overlap() -> Derivation:
     x, s = wigner.symbols
     theorem_10 = sp.diff(wigner.expression, x)
     require_zero(theorem_10 - (1 - s**2 / x**2), "overlap in Wigner noise")
-    return Derivation(
-        statement=rf"|\phi'^\top \phi|^2 = {latex(overlap)}",
-        expression=overlap,
-        symbols=(lam, beta, sigma),
-        steps=(
-            r"\text{Residue of } v^\top (z - M)^{-1} v = G/(1 - \lambda G) \text{ at } \lambda':"
-            r" \quad |\phi'^\top \phi|^2 = 1/(-\lambda^2 G'(\lambda'))",
-            r"G(\lambda'(\lambda)) = 1/\lambda: \quad G' \, d\lambda'/d\lambda = -1/\lambda^2, \quad"
-            r" |\phi'^\top \phi|^2 = d\lambda'/d\lambda",
-            rf"\text{{Wigner: }} {latex(theorem_10)}",
-            rf"\text{{Wishart: }} {latex(overlap)}",
-        ),
+    return equation(
+        r"|\phi'^\top \phi|^2",
+        overlap,
+        (lam, beta, sigma),
+        r"\text{Residue of } v^\top (z - M)^{-1} v = G/(1 - \lambda G) \text{ at } \lambda':"
+        r" \quad |\phi'^\top \phi|^2 = 1/(-\lambda^2 G'(\lambda'))",
+        r"G(\lambda'(\lambda)) = 1/\lambda: \quad G' \, d\lambda'/d\lambda = -1/\lambda^2, \quad"
+        r" |\phi'^\top \phi|^2 = d\lambda'/d\lambda",
+        rf"\text{{Wigner: }} {latex(theorem_10)}",
+        rf"\text{{Wishart: }} {latex(overlap)}",
     )
 
 
@@ -328,18 +319,16 @@ def information_plus_noise_overlap() -> Derivation:
     at = {g: (lam + sigma**2) / (lam * found.expression), rise: sp.diff(found.expression, lam)}
     overlap = (1 - beta * sigma**4 / lam**2) / (1 + beta * sigma**2 / lam)
     require_zero((lam * g * rise).subs(at) - overlap, "overlap of the left singular vectors")
-    return Derivation(
-        statement=rf"|u'^\top u|^2 = {latex(overlap)}",
-        expression=overlap,
-        symbols=(lam, beta, sigma),
-        steps=(
-            r"\varphi = \rho G(\rho^2), \quad D = \varphi \tilde\varphi = 1/\lambda \text{ at }"
-            r" \rho = \sqrt{\lambda'}, \quad |u'^\top u|^2 = -2 \varphi / (\lambda D'(\rho))",
-            r"D' = 2 \rho \cdot (-1/\lambda^2) / (d\lambda'/d\lambda), \quad"
-            r" |u'^\top u|^2 = \lambda G \, d\lambda'/d\lambda",
-            r"\lambda G = (\lambda + \sigma^2)/\lambda'",
-            rf"|u'^\top u|^2 = {latex(overlap)}",
-        ),
+    return equation(
+        r"|u'^\top u|^2",
+        overlap,
+        (lam, beta, sigma),
+        r"\varphi = \rho G(\rho^2), \quad D = \varphi \tilde\varphi = 1/\lambda \text{ at }"
+        r" \rho = \sqrt{\lambda'}, \quad |u'^\top u|^2 = -2 \varphi / (\lambda D'(\rho))",
+        r"D' = 2 \rho \cdot (-1/\lambda^2) / (d\lambda'/d\lambda), \quad"
+        r" |u'^\top u|^2 = \lambda G \, d\lambda'/d\lambda",
+        r"\lambda G = (\lambda + \sigma^2)/\lambda'",
+        rf"|u'^\top u|^2 = {latex(overlap)}",
     )
 
 
@@ -407,17 +396,15 @@ def marchenko_pastur_transform() -> Derivation:
     require_zero(mass - 1, "mass")
     require_zero(mean - sigma**2, "mean")
     _, misread = _first_moments(u, -(sigma**2) * (1 - beta), beta, sigma)
-    return Derivation(
-        statement=rf"G(z) = {latex(transform)}",
-        expression=transform,
-        symbols=(z, beta, sigma),
-        steps=(
-            r"z = 1/G + \sigma^2/(1 - \beta \sigma^2 G)",
-            r"\beta \sigma^2 z G^2 - (z - \sigma^2 (1 - \beta)) G + 1 = 0",
-            r"\text{The root that decays like } 1/z \text{ takes the minus: }"
-            rf" z G(z) = 1 + {latex(mean)}/z + \ldots",
-            rf"\text{{With }} z + \sigma^2 (1 - \beta) \text{{ the mean would be }} {latex(misread)}",
-        ),
+    return equation(
+        "G(z)",
+        transform,
+        (z, beta, sigma),
+        r"z = 1/G + \sigma^2/(1 - \beta \sigma^2 G)",
+        r"\beta \sigma^2 z G^2 - (z - \sigma^2 (1 - \beta)) G + 1 = 0",
+        r"\text{The root that decays like } 1/z \text{ takes the minus: }"
+        rf" z G(z) = 1 + {latex(mean)}/z + \ldots",
+        rf"\text{{With }} z + \sigma^2 (1 - \beta) \text{{ the mean would be }} {latex(misread)}",
     )
 
 
@@ -447,16 +434,14 @@ def marchenko_pastur_density() -> Derivation:
     root = 2 * beta * sigma**2 * x * at(found, x) - (x - sigma**2 * (1 - beta))
     require_zero(sp.expand(root**2) + under, "imaginary part of the transform")
     density = sp.sqrt(under) / (2 * sp.pi * beta * sigma**2 * x)
-    return Derivation(
-        statement=rf"\rho(x) = {latex(density)}",
-        expression=density,
-        symbols=(x, beta, sigma),
-        steps=(
-            found.statement,
-            r"\rho(x) = -\frac{1}{\pi} \mathrm{Im}\, G(x + i0)",
-            r"4 \beta \sigma^2 x - (x - \sigma^2 (1 - \beta))^2 = (x_+ - x)(x - x_-), \quad"
-            r" x_\pm = \sigma^2 (1 \pm \sqrt\beta)^2",
-        ),
+    return equation(
+        r"\rho(x)",
+        density,
+        (x, beta, sigma),
+        found.statement,
+        r"\rho(x) = -\frac{1}{\pi} \mathrm{Im}\, G(x + i0)",
+        r"4 \beta \sigma^2 x - (x - \sigma^2 (1 - \beta))^2 = (x_+ - x)(x - x_-), \quad"
+        r" x_\pm = \sigma^2 (1 \pm \sqrt\beta)^2",
     )
 
 
@@ -483,17 +468,15 @@ def symmetric_poisson_outlier() -> Derivation:
     s = sp.Symbol("s", positive=True)
     many = sp.cancel(outlier.subs(rho, s**2 / a**2)).subs(a, 0)
     require_zero(many - lam - s**2 / lam, "limit of many small jumps")
-    return Derivation(
-        statement=rf"\lambda' = {latex(outlier)}",
-        expression=outlier,
-        symbols=(lam, rho, a),
-        steps=(
-            r"R(w) = \frac{\rho}{2} \left(\frac{a}{1 - a w} - \frac{a}{1 + a w}\right)"
-            r" = \frac{\rho a^2 w}{1 - a^2 w^2}",
-            rf"\lambda' = \lambda + R(1/\lambda) = {latex(outlier)}",
-            r"\text{At } \rho a^2 = s^2, a \to 0 \text{ it is Theorem 4: } \lambda + s^2/\lambda",
-            r"\kappa_4/\kappa_2^2 = \rho a^4 / (\rho a^2)^2 = 1/\rho, \text{ the excess of the kurtosis over 2}",
-        ),
+    return equation(
+        r"\lambda'",
+        outlier,
+        (lam, rho, a),
+        r"R(w) = \frac{\rho}{2} \left(\frac{a}{1 - a w} - \frac{a}{1 + a w}\right)"
+        r" = \frac{\rho a^2 w}{1 - a^2 w^2}",
+        rf"\lambda' = \lambda + R(1/\lambda) = {latex(outlier)}",
+        r"\text{At } \rho a^2 = s^2, a \to 0 \text{ it is Theorem 4: } \lambda + s^2/\lambda",
+        r"\kappa_4/\kappa_2^2 = \rho a^4 / (\rho a^2)^2 = 1/\rho, \text{ the excess of the kurtosis over 2}",
     )
 
 
@@ -519,15 +502,13 @@ def symmetric_poisson_threshold() -> Derivation:
     require_zero(sp.cancel(slope / quadratic) - sp.cancel(slope / quadratic).subs(x, 2), "stationary point")
     require_zero(sp.expand(quadratic.subs(x, size)), "root of the stationary point")
     threshold = a * sp.sqrt(sp.expand(size))
-    return Derivation(
-        statement=rf"\lambda_c = {latex(threshold)}",
-        expression=threshold,
-        symbols=(rho, a),
-        steps=(
-            found.statement,
-            r"x = \lambda^2/a^2: \quad d\lambda'/d\lambda = 0 \text{ where } x^2 - (2 + \rho) x + 1 - \rho = 0",
-            rf"x = {latex(size)}, \text{{ the root above 1}}",
-        ),
+    return equation(
+        r"\lambda_c",
+        threshold,
+        (rho, a),
+        found.statement,
+        r"x = \lambda^2/a^2: \quad d\lambda'/d\lambda = 0 \text{ where } x^2 - (2 + \rho) x + 1 - \rho = 0",
+        rf"x = {latex(size)}, \text{{ the root above 1}}",
     )
 
 

@@ -34,6 +34,7 @@ from theory.derivations._symbolic import (
     Derivation,
     at,
     derived,
+    equation,
     latex,
     marchenko_pastur_equation,
     require_zero,
@@ -79,18 +80,16 @@ def arccosine_kernel() -> Derivation:
     expression = a * (sp.sin(theta) + (sp.pi - theta) * sp.cos(theta)) / (2 * sp.pi)
     require_zero(sp.expand_trig(sp.expand(a * radial * inner - expression)), "average over the angle")
     require_zero(expression.subs(theta, 0) - a / 2, "one input")
-    return Derivation(
-        statement=rf"I_\phi[a, a\cos\vartheta] = {latex(expression)}",
-        expression=expression,
-        symbols=(a, theta),
-        steps=(
-            r"u = \sqrt a\, r \cos t, \quad u' = \sqrt a\, r \cos(t - \vartheta), \quad"
-            r" \text{density } r e^{-r^2/2} / (2\pi)",
-            r"u, u' > 0: \quad \vartheta - \pi/2 < t < \pi/2",
-            rf"\int_0^\infty r^3 e^{{-r^2/2}}\, dr / (2\pi) = {latex(radial)}",
-            rf"\int \cos t \cos(t - \vartheta)\, dt = {latex(sp.simplify(inner))}",
-            r"A(c) = 2 I_\phi / a = [\sqrt{1 - c^2} + c(\pi - \arccos c)]/\pi",
-        ),
+    return equation(
+        r"I_\phi[a, a\cos\vartheta]",
+        expression,
+        (a, theta),
+        r"u = \sqrt a\, r \cos t, \quad u' = \sqrt a\, r \cos(t - \vartheta), \quad"
+        r" \text{density } r e^{-r^2/2} / (2\pi)",
+        r"u, u' > 0: \quad \vartheta - \pi/2 < t < \pi/2",
+        rf"\int_0^\infty r^3 e^{{-r^2/2}}\, dr / (2\pi) = {latex(radial)}",
+        rf"\int \cos t \cos(t - \vartheta)\, dt = {latex(sp.simplify(inner))}",
+        r"A(c) = 2 I_\phi / a = [\sqrt{1 - c^2} + c(\pi - \arccos c)]/\pi",
     )
 
 
@@ -118,15 +117,13 @@ def arccosine_slope_kernel() -> Derivation:
     value = arccosine_kernel().expression
     slope = sp.diff(value, theta) / sp.diff(a * sp.cos(theta), theta)  # by the covariance
     require_zero(sp.simplify(slope - expression), "Price's theorem")
-    return Derivation(
-        statement=rf"I_{{\phi'}}[a, a\cos\vartheta] = {latex(expression)}",
-        expression=expression,
-        symbols=(theta,),
-        steps=(
-            r"\phi'(u) \phi'(u') = 1 \text{ for } \vartheta - \pi/2 < t < \pi/2, \text{ else } 0",
-            rf"\int_0^\infty r e^{{-r^2/2}}\, dr / (2\pi) = {latex(radial)}",
-            r"\text{Price: } \partial I_\phi / \partial b = I_{\phi'}, \quad b = a \cos\vartheta",
-        ),
+    return equation(
+        r"I_{\phi'}[a, a\cos\vartheta]",
+        expression,
+        (theta,),
+        r"\phi'(u) \phi'(u') = 1 \text{ for } \vartheta - \pi/2 < t < \pi/2, \text{ else } 0",
+        rf"\int_0^\infty r e^{{-r^2/2}}\, dr / (2\pi) = {latex(radial)}",
+        r"\text{Price: } \partial I_\phi / \partial b = I_{\phi'}, \quad b = a \cos\vartheta",
     )
 
 
@@ -154,16 +151,14 @@ def erf_kernel() -> Derivation:
     expression = 2 / sp.pi * sp.asin(2 * b / (1 + 2 * a))
     require_zero(sp.cancel((sp.diff(expression, b) ** 2 - slope**2).together()), "Price's theorem")
     require_zero(expression.subs(b, 0), "independent inputs")
-    return Derivation(
-        statement=rf"I_\phi[a, b] = {latex(expression)}",
-        expression=expression,
-        symbols=(a, b),
-        steps=(
-            r"\phi'(u) \phi'(u') = \frac4\pi e^{-u^2 - u'^2}, \quad"
-            r" E\, e^{-x^\top x} = \det(1 + 2 \Sigma)^{-1/2}",
-            rf"I_{{\phi'}}[a, b] = {latex(sp.factor(slope))}",
-            r"\partial I_\phi / \partial b = I_{\phi'}, \quad I_\phi[a, 0] = 0 \text{ as erf is odd}",
-        ),
+    return equation(
+        r"I_\phi[a, b]",
+        expression,
+        (a, b),
+        r"\phi'(u) \phi'(u') = \frac4\pi e^{-u^2 - u'^2}, \quad"
+        r" E\, e^{-x^\top x} = \det(1 + 2 \Sigma)^{-1/2}",
+        rf"I_{{\phi'}}[a, b] = {latex(sp.factor(slope))}",
+        r"\partial I_\phi / \partial b = I_{\phi'}, \quad I_\phi[a, 0] = 0 \text{ as erf is odd}",
     )
 
 
@@ -192,16 +187,15 @@ def relu_fixed_point() -> Derivation:
     slope = sp.diff(step, q)
     chi = w * at(arccosine_slope_kernel(), 0)
     require_zero(slope - chi, "slope of the map and chi")
-    return Derivation(
-        statement=rf"q^* = {latex(expression)}, \quad \chi = {latex(slope)}",
-        expression=expression,
-        symbols=(w, b),
-        steps=(
-            rf"q^{{l+1}} = {latex(step)}, \quad q = q^l",
-            rf"\chi = \sigma_w^2 E\,\phi'^2 = {latex(chi)}, \text{{ the slope of the map}}",
-            r"\chi = 1 \text{ at } \sigma_w^2 = 2: \text{ with } \sigma_b = 0 \text{ every } q"
-            r" \text{ is a fixed point, else there is none}",
-        ),
+    return equation(
+        "q^*",
+        expression,
+        (w, b),
+        rf"q^{{l+1}} = {latex(step)}, \quad q = q^l",
+        rf"\chi = \sigma_w^2 E\,\phi'^2 = {latex(chi)}, \text{{ the slope of the map}}",
+        r"\chi = 1 \text{ at } \sigma_w^2 = 2: \text{ with } \sigma_b = 0 \text{ every } q"
+        r" \text{ is a fixed point, else there is none}",
+        given=rf", \quad \chi = {latex(slope)}",
     )
 
 
@@ -235,16 +229,15 @@ def relu_correlation_map() -> Derivation:
     decay = 9 * sp.pi**2 / (2 * layer**2)
     rest = sp.diff(decay, layer) + (2 * sp.sqrt(2) / (3 * sp.pi)) * sp.sqrt(decay) ** 3
     require_zero(sp.simplify(rest), "decay over the layers")
-    return Derivation(
-        statement=rf"1 - A(1 - \epsilon) = {latex(expression)} + O(\epsilon^{{5/2}})",
-        expression=expression,
-        symbols=(eps,),
-        steps=(
-            arccosine_kernel().statement,
-            r"\sigma_w^2 = 2, \sigma_b = 0: \quad c^{l+1} = A(c^l), \quad A(1) = 1, \quad A'(1) = \chi = 1",
-            rf"1 - A(1 - \epsilon) = {latex(expression)} + O(\epsilon^{{5/2}})",
-            rf"\epsilon^l \sim {latex(decay)}: \text{{ no depth scale, a power of the depth}}",
-        ),
+    return equation(
+        r"1 - A(1 - \epsilon)",
+        expression,
+        (eps,),
+        arccosine_kernel().statement,
+        r"\sigma_w^2 = 2, \sigma_b = 0: \quad c^{l+1} = A(c^l), \quad A(1) = 1, \quad A'(1) = \chi = 1",
+        rf"1 - A(1 - \epsilon) = {latex(expression)} + O(\epsilon^{{5/2}})",
+        rf"\epsilon^l \sim {latex(decay)}: \text{{ no depth scale, a power of the depth}}",
+        given=r" + O(\epsilon^{5/2})",
     )
 
 
@@ -273,16 +266,14 @@ def critical_relu_kappa() -> Derivation:
     require_zero(backward - 1, "a layer backward keeps the moment 1")
     alpha = sp.summation(1, (i, 1, L - 1))
     expression = sp.summation(1, (i, 1, L)) / alpha
-    return Derivation(
-        statement=rf"\kappa_1 = {latex(expression)}",
-        expression=expression,
-        symbols=(L,),
-        steps=(
-            r"\sigma_w^2 = 2, \sigma_b = 0: \quad q = 2 \hat q, \quad \hat q \to I_\phi[2 \hat q, 2 \hat q] = \hat q",
-            r"\tilde q^l = 2 \tilde q^{l+1} E\,\phi'^2 = \tilde q^{l+1}",
-            r"\hat q^0 = \tilde q^L = 1: \text{ every term } \tilde q^l \hat q^{l-1} \text{ is } 1",
-            rf"\alpha = {latex(alpha)}, \quad \kappa_1 = \frac1\alpha \sum_{{l=1}}^L 1",
-        ),
+    return equation(
+        r"\kappa_1",
+        expression,
+        (L,),
+        r"\sigma_w^2 = 2, \sigma_b = 0: \quad q = 2 \hat q, \quad \hat q \to I_\phi[2 \hat q, 2 \hat q] = \hat q",
+        r"\tilde q^l = 2 \tilde q^{l+1} E\,\phi'^2 = \tilde q^{l+1}",
+        r"\hat q^0 = \tilde q^L = 1: \text{ every term } \tilde q^l \hat q^{l-1} \text{ is } 1",
+        rf"\alpha = {latex(alpha)}, \quad \kappa_1 = \frac1\alpha \sum_{{l=1}}^L 1",
     )
 
 
@@ -317,17 +308,15 @@ def normalisation_rank() -> Derivation:
             require_zero(entry, f"projector, n = {size}")
     ones, square = sp.symbols("o s")  # squared norms of the vectors 1 and f
     expression = sp.expand((n - ones / n - square / n).subs({ones: n, square: n}))
-    return Derivation(
-        statement=rf"\mathrm{{rank}}\, \frac{{\partial f}}{{\partial u}} = {latex(expression)}",
-        expression=expression,
-        symbols=(n,),
-        steps=(
-            r"f = (u - \bar u)/\sigma, \quad \sigma^2 = \overline{(u - \bar u)^2}",
-            r"\sigma\, \partial f / \partial u = I - \frac{\mathbf 1 \mathbf 1^\top}{n} - \frac{f f^\top}{n},"
-            r" \quad \mathbf 1^\top f = 0, \quad f^\top f = n",
-            r"\text{a projector: its rank is its trace, } n - \frac nn - \frac nn",
-            r"\text{nothing is left of two outputs or samples: the zero matrix at } n = 2",
-        ),
+    return equation(
+        r"\mathrm{rank}\, \frac{\partial f}{\partial u}",
+        expression,
+        (n,),
+        r"f = (u - \bar u)/\sigma, \quad \sigma^2 = \overline{(u - \bar u)^2}",
+        r"\sigma\, \partial f / \partial u = I - \frac{\mathbf 1 \mathbf 1^\top}{n} - \frac{f f^\top}{n},"
+        r" \quad \mathbf 1^\top f = 0, \quad f^\top f = n",
+        r"\text{a projector: its rank is its trace, } n - \frac nn - \frac nn",
+        r"\text{nothing is left of two outputs or samples: the zero matrix at } n = 2",
     )
 
 
@@ -366,18 +355,16 @@ def linear_fluctuations() -> Derivation:
     total = sp.summation(sp.expand((L - j) ** 2), (j, 0, L - 1))
     expression = s ** (2 * L - 2) * L * (L + 1) * (2 * L + 1) / 6
     require_zero(sp.expand(total - expression.subs(s, 1)), "sum of squares")
-    return Derivation(
-        statement=rf"c_2 = {latex(expression)}",
-        expression=expression,
-        symbols=(s, L),
-        steps=(
-            r"\phi' = 1: \quad \text{nothing fluctuates backward,} \quad \tilde q^l = \sigma_w^{2(L-l)}",
-            r"b^l = \sigma_w^2 b^{l-1} + \epsilon^l, \quad \mathrm{Var}\,\epsilon^l = (q_t - q_{st})^2 ="
-            r" \sigma_w^{4l}, \quad b^0 = \epsilon^0",
-            rf"\sum_l \tilde q^l b^{{l-1}} \text{{ contains }} \epsilon^j \text{{ with }} \sum_{{l > j}}"
-            rf" \sigma_w^{{2(L-1-j)}}: \text{{ of deviation }} {latex((L - j) * s ** (L - 1))}",
-            rf"c_2 = \sigma_w^{{4(L-1)}} \sum_{{j=0}}^{{L-1}} (L - j)^2 = {latex(expression)}",
-        ),
+    return equation(
+        "c_2",
+        expression,
+        (s, L),
+        r"\phi' = 1: \quad \text{nothing fluctuates backward,} \quad \tilde q^l = \sigma_w^{2(L-l)}",
+        r"b^l = \sigma_w^2 b^{l-1} + \epsilon^l, \quad \mathrm{Var}\,\epsilon^l = (q_t - q_{st})^2 ="
+        r" \sigma_w^{4l}, \quad b^0 = \epsilon^0",
+        rf"\sum_l \tilde q^l b^{{l-1}} \text{{ contains }} \epsilon^j \text{{ with }} \sum_{{l > j}}"
+        rf" \sigma_w^{{2(L-1-j)}}: \text{{ of deviation }} {latex((L - j) * s ** (L - 1))}",
+        rf"c_2 = \sigma_w^{{4(L-1)}} \sum_{{j=0}}^{{L-1}} (L - j)^2 = {latex(expression)}",
     )
 
 
@@ -406,16 +393,14 @@ def linear_lower_constant() -> Derivation:
     require_zero(sp.simplify(spike - L * s ** (L - 1)), "alpha times kappa1 - kappa2")
     expression = s ** (L - 1) * (L + 1) * (2 * L + 1) / 6
     require_zero(sp.simplify(linear_fluctuations().expression / spike - expression), "c1 = c2 over the spike")
-    return Derivation(
-        statement=rf"c_1 = {latex(expression)}",
-        expression=expression,
-        symbols=(s, L),
-        steps=(
-            r"\hat q_t^l - \hat q_{st}^l = \sigma_w^{2l}, \quad \tilde q_t^l = \tilde q_{st}^l = \sigma_w^{2(L-l)}",
-            rf"\alpha(\kappa_1 - \kappa_2) = \sum_{{l=1}}^L {latex(terms)} = {latex(L * s ** (L - 1))}",
-            linear_fluctuations().statement,
-            r"c_1 = c_2 / [C \alpha (\kappa_1 - \kappa_2)] \text{ for } C = 1, \text{ other outputs add nothing}",
-        ),
+    return equation(
+        "c_1",
+        expression,
+        (s, L),
+        r"\hat q_t^l - \hat q_{st}^l = \sigma_w^{2l}, \quad \tilde q_t^l = \tilde q_{st}^l = \sigma_w^{2(L-l)}",
+        rf"\alpha(\kappa_1 - \kappa_2) = \sum_{{l=1}}^L {latex(terms)} = {latex(L * s ** (L - 1))}",
+        linear_fluctuations().statement,
+        r"c_1 = c_2 / [C \alpha (\kappa_1 - \kappa_2)] \text{ for } C = 1, \text{ other outputs add nothing}",
     )
 
 

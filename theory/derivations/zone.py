@@ -19,7 +19,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from theory.derivations._symbolic import Derivation, derived, latex, require_zero, sp
+from theory.derivations._symbolic import Derivation, derived, equation, latex, require_zero, sp
 
 __all__ = [
     "equal_tail_eigenvalue",
@@ -59,20 +59,18 @@ def excess_of_samples() -> Derivation:
     expression = sp.sqrt(d) * s / sp.sqrt(s**2 + (d + 1) * (c**4 / mean**2 + (s**2 - c**4) / separate**2))
     at = {mixed: t**2 / mean**2, own: t**2 / separate**2}
     require_zero((d * s * t) ** 2 / square.subs(at) - expression**2, "excess of a finite sample")
-    return Derivation(
-        statement=r"\mathrm{E}\,\mathrm{Tr}\,G / (\mathrm{E}\,\|G\|_F^2)^{1/2} = " + latex(expression),
-        expression=expression,
-        symbols=(d, c, e, mean, separate),
-        steps=(
-            r"G = \frac1N \sum_\mu J^{\mu\top} M^\mu J^\mu, \quad J^\mu = C + E^\mu",
-            r"\mathrm{E}\,J^\mu_{ki} J^\nu_{lj} = \delta_{kl} \delta_{ij}"
-            r" (\sigma_c^2 + \delta_{\mu\nu} \sigma_e^2)",
-            r"t = \mathrm{Tr}\,\bar M, \quad m = \|\bar M\|_F^2, \quad q = N^{-2} \sum_\mu \|M^\mu\|_F^2",
-            rf"\mathrm{{E}}\,\mathrm{{Tr}}\,G = {latex(d * s * t)}",
-            r"\text{The three pairings of four Gaussian factors:}",
-            rf"\mathrm{{E}}\,\|G\|_F^2 = {latex(square)}",
-            r"m = t^2 / \Gamma^2, \quad q = t^2 / \Gamma_\oplus^2",
-        ),
+    return equation(
+        r"\mathrm{E}\,\mathrm{Tr}\,G / (\mathrm{E}\,\|G\|_F^2)^{1/2}",
+        expression,
+        (d, c, e, mean, separate),
+        r"G = \frac1N \sum_\mu J^{\mu\top} M^\mu J^\mu, \quad J^\mu = C + E^\mu",
+        r"\mathrm{E}\,J^\mu_{ki} J^\nu_{lj} = \delta_{kl} \delta_{ij}"
+        r" (\sigma_c^2 + \delta_{\mu\nu} \sigma_e^2)",
+        r"t = \mathrm{Tr}\,\bar M, \quad m = \|\bar M\|_F^2, \quad q = N^{-2} \sum_\mu \|M^\mu\|_F^2",
+        rf"\mathrm{{E}}\,\mathrm{{Tr}}\,G = {latex(d * s * t)}",
+        r"\text{The three pairings of four Gaussian factors:}",
+        rf"\mathrm{{E}}\,\|G\|_F^2 = {latex(square)}",
+        r"m = t^2 / \Gamma^2, \quad q = t^2 / \Gamma_\oplus^2",
     )
 
 
@@ -103,18 +101,16 @@ def haar_second_moment() -> Derivation:
     require_zero(solved[a] - d * (d * (P + 1) - 2) / (P * (P - 1) * (P + 2)), "first coefficient")
     # one column is a uniform unit vector: E (r' H r)^2 = (2 f + t^2) / (P (P + 2))
     require_zero(expression.subs(d, 1) - (2 * f + t**2) / (P * (P + 2)), "one column")
-    return Derivation(
-        statement=rf"\mathrm{{E}}\,\|R^\top H R\|_F^2 = {latex(expression)}",
-        expression=expression,
-        symbols=(d, P, f, t),
-        steps=(
-            r"W = R R^\top, \quad \mathrm{E}\,W_{ij} W_{kl} = a\,\delta_{ij} \delta_{kl}"
-            r" + b\,(\delta_{ik} \delta_{jl} + \delta_{il} \delta_{jk})",
-            r"(\mathrm{Tr}\,W)^2 = d^2: \quad a P^2 + 2 b P = d^2",
-            r"\mathrm{Tr}\,W^2 = d: \quad a P + b (P^2 + P) = d",
-            rf"a = {latex(sp.factor(solved[a]))}, \quad b = {latex(sp.factor(solved[b]))}",
-            r"\|R^\top H R\|_F^2 = \mathrm{Tr}(H W H W), \text{ mean } (a + b) \|H\|_F^2 + b\,(\mathrm{Tr} H)^2",
-        ),
+    return equation(
+        r"\mathrm{E}\,\|R^\top H R\|_F^2",
+        expression,
+        (d, P, f, t),
+        r"W = R R^\top, \quad \mathrm{E}\,W_{ij} W_{kl} = a\,\delta_{ij} \delta_{kl}"
+        r" + b\,(\delta_{ik} \delta_{jl} + \delta_{il} \delta_{jk})",
+        r"(\mathrm{Tr}\,W)^2 = d^2: \quad a P^2 + 2 b P = d^2",
+        r"\mathrm{Tr}\,W^2 = d: \quad a P + b (P^2 + P) = d",
+        rf"a = {latex(sp.factor(solved[a]))}, \quad b = {latex(sp.factor(solved[b]))}",
+        r"\|R^\top H R\|_F^2 = \mathrm{Tr}(H W H W), \text{ mean } (a + b) \|H\|_F^2 + b\,(\mathrm{Tr} H)^2",
     )
 
 
@@ -178,15 +174,13 @@ def scale_of_equal_norms() -> Derivation:
     ratio = sp.powsimp(alpha ** (2 * L - 2) / alpha ** (L - 2))
     require_zero(ratio - alpha**L, "ratio of the factors")
     require_zero(sp.powdenest(edge**L, force=True) * g - h, "equal norms")
-    return Derivation(
-        statement=rf"\alpha_{{\rm low}} = {latex(edge)}",
-        expression=edge,
-        symbols=(g, h, L),
-        steps=(
-            r"\|G'\| = \alpha^{2L-2} g, \quad \|\tilde H'\| = \alpha^{L-2} h \text{ at uniform } p",
-            rf"\|G'\| / \|\tilde H'\| = {latex(ratio * g / h)}",
-            r"\text{It is 1 at } \alpha_{\rm low}, \text{ and } p \text{ is uniform up to } O(\alpha^L)",
-        ),
+    return equation(
+        r"\alpha_{\rm low}",
+        edge,
+        (g, h, L),
+        r"\|G'\| = \alpha^{2L-2} g, \quad \|\tilde H'\| = \alpha^{L-2} h \text{ at uniform } p",
+        rf"\|G'\| / \|\tilde H'\| = {latex(ratio * g / h)}",
+        r"\text{It is 1 at } \alpha_{\rm low}, \text{ and } p \text{ is uniform up to } O(\alpha^L)",
     )
 
 
@@ -213,16 +207,14 @@ def mean_near_tie() -> Derivation:
     require_zero(sp.simplify(sp.diff(primitive, u) - two), "primitive")
     integral = sp.limit(primitive, u, sp.oo) - primitive.subs(u, 0)
     expression = integral * f * T / alpha**L
-    return Derivation(
-        statement=rf"\mathrm{{E}}\,p_1 p_2 = {latex(expression)}",
-        expression=expression,
-        symbols=(f, alpha, L, T),
-        steps=(
-            rf"p_1 p_2 = {latex(two)}, \quad u = \alpha^L g / T",
-            rf"\int_0^\infty p_1 p_2 \, du = {latex(integral)}",
-            r"dg = T \alpha^{-L} du, \text{ and } f(g) \to f(0) \text{ as } \alpha \to \infty",
-            rf"\alpha^{{2L-2}}\,\mathrm{{E}}\,p_1 p_2 = {latex(sp.powsimp(expression * alpha ** (2 * L - 2)))}",
-        ),
+    return equation(
+        r"\mathrm{E}\,p_1 p_2",
+        expression,
+        (f, alpha, L, T),
+        rf"p_1 p_2 = {latex(two)}, \quad u = \alpha^L g / T",
+        rf"\int_0^\infty p_1 p_2 \, du = {latex(integral)}",
+        r"dg = T \alpha^{-L} du, \text{ and } f(g) \to f(0) \text{ as } \alpha \to \infty",
+        rf"\alpha^{{2L-2}}\,\mathrm{{E}}\,p_1 p_2 = {latex(sp.powsimp(expression * alpha ** (2 * L - 2)))}",
     )
 
 
@@ -251,16 +243,14 @@ def equal_tail_eigenvalue() -> Derivation:
         characteristic = (x * sp.eye(members + 1) - sp.diag(*p) + p * p.T).det()
         expected = x**2 * (x - largest.subs(S, members)) * (x - eps) ** (members - 2)
         require_zero(characteristic - expected, f"characteristic polynomial, S = {members}")
-    return Derivation(
-        statement=rf"\tilde\lambda_1 = {latex(largest)}",
-        expression=largest,
-        symbols=(S, eps),
-        steps=(
-            r"p = (1 - (S - 1) \varepsilon, \varepsilon, \ldots, \varepsilon, 0, \ldots, 0)",
-            r"\text{Differences of two equal entries: } \tilde\lambda = \varepsilon, \; S - 2 \text{ times}",
-            r"(1 - S, 1, \ldots, 1, 0, \ldots, 0): \quad M v = \tilde\lambda_1 v",
-            r"\text{The constant vector and the absent classes: } \tilde\lambda = 0",
-        ),
+    return equation(
+        r"\tilde\lambda_1",
+        largest,
+        (S, eps),
+        r"p = (1 - (S - 1) \varepsilon, \varepsilon, \ldots, \varepsilon, 0, \ldots, 0)",
+        r"\text{Differences of two equal entries: } \tilde\lambda = \varepsilon, \; S - 2 \text{ times}",
+        r"(1 - S, 1, \ldots, 1, 0, \ldots, 0): \quad M v = \tilde\lambda_1 v",
+        r"\text{The constant vector and the absent classes: } \tilde\lambda = 0",
     )
 
 

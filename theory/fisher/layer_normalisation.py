@@ -59,6 +59,7 @@ from theory._checks import (
     count,
     finite,
     fits,
+    formula,
     layers,
     nonnegative,
     positive,
@@ -126,7 +127,7 @@ def layer_norm_kappas(
     return _normalised_network(activation, depth, weight_variance, bias_variance, width_ratios).kappas()
 
 
-@quiet
+@formula
 def layer_norm_statistics(
     activation: Activations,
     *,
@@ -186,17 +187,16 @@ def layer_norm_statistics(
     size = Size(network, width, samples, outputs, finite_width)
     etas = Etas(*together(eta1=(positive, eta1), eta2=(positive, eta2), eta3=(positive, eta3)))
     if size.outputs <= 2:
-        return LayerNormStatistics(*(np.zeros(etas.eta1.shape)[()] for _ in range(4)))
+        return LayerNormStatistics(*(np.zeros(etas.eta1.shape) for _ in range(4)))
     trace = (size.outputs - 2) * etas.eta1 * size.own
     c, gap = size.outputs, math.sqrt(size.gap) * math.sqrt(size.own + size.shared)
     pairs = np.hypot(math.sqrt(c - 3) * etas.eta1 * size.shared, etas.eta3 * size.shared)
     root = np.hypot(pairs, np.sqrt((c - 2) * (etas.eta2 / size.samples)) * gap)
     lower = root * (root / trace) if size.own else np.zeros_like(root)
-    found = [trace / size.parameters, root * (root / size.parameters), lower, root]
-    named = {"eta1": eta1, "eta2": eta2, "eta3": eta3, "width": width}
-    return LayerNormStatistics(*(representable(x, **named) for x in found))
+    return LayerNormStatistics(trace / size.parameters, root * (root / size.parameters), lower, root)
 
 
+@formula
 def layer_norm_largest(
     activation: Activations,
     preactivations: ArrayLike,
@@ -249,10 +249,10 @@ def layer_norm_largest(
         return 0.0
     f, precision = _normalised_outputs(preactivations)
     root = _largest_root(f, precision, k.kappa2, k.difference)
-    return float(representable(np.array(k.alpha * width * root / len(f)), width=width))
+    return k.alpha * width * root / len(f)
 
 
-@quiet
+@formula
 def layer_norm_rayleigh(
     activation: Activations,
     *,
@@ -299,12 +299,10 @@ def layer_norm_rayleigh(
     """
     network = _normalised_network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
-    checked = positive("eta1", eta1), nonnegative("overlap", overlap)
-    one, pairs = together(eta1=checked[0], overlap=checked[1])
+    one, pairs = together(eta1=(positive, eta1), overlap=(nonnegative, overlap))
     if size.outputs <= 2:
-        return np.zeros(one.shape)[()]
-    found = (size.outputs - 2) * one / size.samples * size.own + pairs * size.shared
-    return representable(found, eta1=eta1, overlap=overlap, width=width)
+        return np.zeros(one.shape)
+    return (size.outputs - 2) * one / size.samples * size.own + pairs * size.shared
 
 
 def layer_norm_rank(outputs: int) -> int:
@@ -439,7 +437,7 @@ class ExpectedEtas(NamedTuple):
     eta3_squared: float
 
 
-@quiet
+@formula
 def realised_etas(preactivations: ArrayLike) -> Etas:
     r"""The etas of one network from its outputs before the last normalisation.
 
@@ -468,8 +466,11 @@ def realised_etas(preactivations: ArrayLike) -> Etas:
     f, precision = _normalised_outputs(preactivations)
     # r_st^2 by the C x C matrix of second moments: no T x T matrix
     moments = (f * precision[:, None]).T @ f / f.shape[1]
-    etas = precision.mean(), (precision**2).mean(), np.linalg.norm(moments) / len(f)
-    return Etas(*(representable(x, preactivations=preactivations) for x in etas))
+    return Etas(
+        precision.mean(),
+        (precision**2).mean(),
+        np.asarray(np.linalg.norm(moments) / len(f), dtype=np.float64),
+    )
 
 
 def expected_etas(

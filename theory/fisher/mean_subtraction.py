@@ -33,13 +33,13 @@ constant, and exactly :math:`A_k = (I - \mathbf 1 \mathbf 1^\top / T - \bar f_k 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, finite, positive, quiet, representable, require, together
+from theory._checks import Floats, count, finite, formula, positive, quiet, require, together
 from theory.fisher._wide import (
     Activations,
     EntryVariances,
@@ -289,7 +289,7 @@ def gram_entry_variances(
     return variances
 
 
-@quiet
+@formula
 def loss_floor(targets: ArrayLike) -> float:
     r"""Loss below which no network with mean-subtracted outputs can go.
 
@@ -319,8 +319,7 @@ def loss_floor(targets: ArrayLike) -> float:
     """
     y = finite("targets", targets)
     require(y.ndim == 2 and y.size > 0, "targets", "of shape (T, C), T and C >= 1", targets)
-    floor = 0.5 * np.square((y / len(y)).sum(0)).sum()
-    return float(representable(floor, targets=targets))
+    return float(0.5 * np.square((y / len(y)).sum(0)).sum())
 
 
 _ROUNDING = 1e-9
@@ -387,7 +386,7 @@ def output_variance(
     return variance
 
 
-@quiet
+@formula
 def batch_normalised_statistics(
     activation: Activations,
     *,
@@ -452,14 +451,14 @@ def batch_normalised_statistics(
         first, second = _sums(q1, q2, size.outputs)
     ratio, spike = size.width / size.samples, network.alpha * network.kappas().difference
     c1, c2 = _normalised_constants(network, first, second)
-    statistics = (
+    return BatchNormalisedStatistics(
         (1 - 1 / size.samples) * first * (size.gap / size.parameters),
         ratio * spike * (second / first) + c1,
         np.hypot(np.sqrt(second) * math.sqrt(ratio) * spike, np.sqrt(c2)) * math.sqrt(size.width),
     )
-    return BatchNormalisedStatistics(*_each_representable(statistics, first))
 
 
+@formula
 def batch_normalised_constants(
     activation: Activations,
     *,
@@ -564,7 +563,6 @@ def deviation_share(
     return (1 + overlap / m * (t - 2)) / (t - 1)
 
 
-@quiet
 def _normalised_constants(network: Network, first: Floats, second: Floats) -> BatchNormalisedConstants:
     difference = network.kappas().difference
     if difference == 0:
@@ -572,20 +570,14 @@ def _normalised_constants(network: Network, first: Floats, second: Floats) -> Ba
     same, other = entry_variances(network)
     # (Q_1^2 - Q_2) / Q_1 without squares of what may be large
     per_first = second / first * same + np.maximum(first - second / first, 0.0) * other
-    constants = (per_first / network.alpha / difference, first * per_first)
     network.require_finite(same, other)
-    return BatchNormalisedConstants(*_each_representable(constants, first))
-
-
-def _each_representable(results: Iterable[Any], first: Floats) -> list[Floats]:
-    return [representable(x, q1=first) for x in results]
+    return BatchNormalisedConstants(per_first / network.alpha / difference, first * per_first)
 
 
 def _limit(network: Network) -> float:
     return network.drawn.weight * float(network.moments.forward_gap[-1])
 
 
-@quiet
 def _sums(q1: ArrayLike, q2: ArrayLike, outputs: int) -> tuple[Floats, Floats]:
     first, second = together(q1=(positive, q1), q2=(positive, q2))
     relative = second / first / first

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, flag, positive, quiet, representable, require, scalar
+from theory._checks import Floats, count, flag, formula, positive, quiet, require, scalar
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear, real_values
@@ -90,6 +90,7 @@ def batch_norm_moments(
     return _moments(single(activation), samples, exact)
 
 
+@formula
 def batch_norm_bound(
     activation: str | Activation,
     *,
@@ -143,10 +144,10 @@ def batch_norm_bound(
     exact = flag("finite_samples", finite_samples)
     scale = _units("width_ratio", width_ratio, width)
     moments = _moments(single(activation), samples, exact)
-    value = np.asarray(scale * _mean_square_of_mean(moments, samples))
-    return float(representable(value, width_ratio=width_ratio))
+    return scale * _mean_square_of_mean(moments, samples)
 
 
+@formula
 def batch_norm_largest(
     activation: str | Activation,
     *,
@@ -203,10 +204,10 @@ def batch_norm_largest(
     turn = kernels.curvature(1.0, 0.0, 1.0)
     spike = hidden * _mean_square_of_mean(_moments(phi, samples, True), samples)
     first = inputs / samples * max(slope.gap - turn, 0.0)
-    result = np.asarray(spike + 1 + value.gap + hidden / inputs * turn / 2 + first)
-    return float(representable(result, width_ratio=width_ratio, input_ratio=input_ratio))
+    return spike + 1 + value.gap + hidden / inputs * turn / 2 + first
 
 
+@formula
 def batch_norm_largest_odd(
     activation: str | Activation,
     *,
@@ -277,7 +278,6 @@ def batch_norm_largest_odd(
     edge, spread = _edge(population, share * inputs / t)
     fluctuation = TracyWidom(beta=1).mean() * spread * t ** (-2 / 3)
     result = scale * t / (t + 1) * (edge + fluctuation + inputs / t * slope.gap / scale)
-    require(math.isfinite(result), "activation", "such that the result does not overflow", phi.name)
     return max(float(result), 1.0)
 
 

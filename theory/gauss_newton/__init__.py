@@ -58,10 +58,10 @@ from theory._checks import (
     finite,
     fits,
     flag,
+    formula,
     integer,
     nonnegative,
     quiet,
-    representable,
     require,
     together,
     whole,
@@ -111,7 +111,7 @@ __all__ = [
 ]
 
 
-@quiet
+@formula
 def expected_eigenvalues(p: ArrayLike, *, dim: int, sigma_c: ArrayLike, sigma_e: ArrayLike) -> Floats:
     r"""Eigenvalues of the expected Gauss-Newton matrix of one softmax output.
 
@@ -156,7 +156,6 @@ def expected_eigenvalues(p: ArrayLike, *, dim: int, sigma_c: ArrayLike, sigma_e:
     fits("dim", 24 * max(trace.size, 1) * d, dim)
     bulk = (trace * e * e)[..., None]
     outliers = bulk + c[..., None] * (d * (c[..., None] * tilde[..., : size - 1]))
-    representable(outliers, dim=dim, sigma_c=sigma_c, sigma_e=sigma_e)
     rest = np.broadcast_to(bulk, (*outliers.shape[:-1], d - size + 1))
     return np.concatenate([outliers, rest], axis=-1)
 
@@ -474,7 +473,7 @@ def expected_gradient_weights(mean_probability: ArrayLike, prior: ArrayLike) -> 
     return predicted - actual
 
 
-@quiet
+@formula
 def expected_gradient_norm(
     mean_probability: ArrayLike, prior: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike
 ) -> Floats:
@@ -519,10 +518,10 @@ def expected_gradient_norm(
         dim=(whole, dim),
         sigma_c=(nonnegative, sigma_c),
     )
-    return representable(np.sqrt(d) * distance * c, dim=dim, sigma_c=sigma_c)
+    return np.sqrt(d) * distance * c
 
 
-@quiet
+@formula
 def squared_gradient_norm(
     mean_probability: ArrayLike,
     prior: ArrayLike,
@@ -587,10 +586,7 @@ def squared_gradient_norm(
         samples=(whole, samples),
     )
     root = np.sqrt(d)
-    found = (
-        np.square(root * distance * c) + np.square(root / np.sqrt(n) * np.where(error > 0, e, 0.0)) * error
-    )
-    return representable(found, dim=dim, sigma_c=sigma_c, sigma_e=sigma_e)
+    return np.square(root * distance * c) + np.square(root / np.sqrt(n) * np.where(error > 0, e, 0.0)) * error
 
 
 def gradient_scatter(dim: ArrayLike) -> Floats:

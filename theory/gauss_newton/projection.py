@@ -22,24 +22,12 @@ The second moments are exact for every P and d.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import (
-    Floats,
-    finite,
-    nonnegative,
-    positive,
-    quiet,
-    representable,
-    require,
-    together,
-    unbounded,
-    whole,
-)
+from theory._checks import Floats, finite, formula, nonnegative, positive, require, together, unbounded, whole
 
 _MANY = 1e16  # parameters from which on the mean inverse count is known from two terms of its series
 
@@ -62,7 +50,7 @@ class ProjectedMoments(NamedTuple):
     excess: Floats
 
 
-@quiet
+@formula
 def haar_moments(
     trace: ArrayLike, squared_norm: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike
 ) -> ProjectedMoments:
@@ -106,10 +94,10 @@ def haar_moments(
     spread = np.where(p > 1, (1 - u) * (1 + 2 * u), 1.0)  # at P = 1 all is shown
     within, across = (d + 1 - 2 * u) / spread, (p - d) / p / spread
     square = (d / p) * (within * (f / p) + across * (t * (t / p)))
-    return _moments(np.where(d == p, f, square), t, d / p, {"trace": trace, "squared_norm": squared_norm})
+    return _moments(np.where(d == p, f, square), d / p * t)
 
 
-@quiet
+@formula
 def sparse_moments(
     trace: ArrayLike,
     squared_norm: ArrayLike,
@@ -174,9 +162,7 @@ def sparse_moments(
     kappa = np.vectorize(_mean_inverse_count, otypes=[np.float64])(p)
     others = t * (t / p) + 2.0 * ((f - diagonal) / p) - diagonal / p
     own = kappa * diagonal + (1 - kappa) * np.where(p > 1, p / np.maximum(p - 1.0, 1.0), 0.0) * others
-    square = (d / p) * (own + (d - 1) * (f / p))
-    given = {"trace": trace, "squared_norm": squared_norm, "squared_diagonal": squared_diagonal}
-    return _moments(square, t, d / p, given)
+    return _moments((d / p) * (own + (d - 1) * (f / p)), d / p * t)
 
 
 def projected_excess(excess: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike = np.inf) -> Floats:
@@ -218,8 +204,8 @@ def projected_excess(excess: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike
     array([2.799, 2.928, 3.   ])
     """
     r, d, p = together(
-        excess=finite("excess", excess),
-        dim=whole("dim", dim),
+        excess=(finite, excess),
+        dim=(whole, dim),
         parameters=_ambient(parameters),
     )
     require(d <= p, "dim", "at most parameters", dim)
@@ -262,12 +248,12 @@ def excess_noise_floor(dim: ArrayLike, *, parameters: ArrayLike = np.inf) -> Flo
     >>> excess_noise_floor(49), excess_noise_floor(49, parameters=49)
     (np.float64(0.2), np.float64(0.0))
     """
-    d, p = together(dim=whole("dim", dim), parameters=_ambient(parameters))
+    d, p = together(dim=(whole, dim), parameters=_ambient(parameters))
     require(d <= p, "dim", "at most parameters", dim)
     return np.sqrt(2.0 * _share_left(d, p) / np.where(d < p, d + 1 - 2.0 / p, 1.0))
 
 
-@quiet
+@formula
 def frame_overlap(dim: ArrayLike, *, parameters: ArrayLike) -> Floats:
     r"""Mean squared distance from orthonormal of independent random unit columns, :math:`d(d-1)/P`.
 
@@ -301,7 +287,7 @@ def frame_overlap(dim: ArrayLike, *, parameters: ArrayLike) -> Floats:
     """
     d, p = together(dim=(whole, dim), parameters=(whole, parameters))
     require(d <= p, "dim", "at most parameters", dim)
-    return representable(d * ((d - 1) / p), dim=dim)
+    return d * ((d - 1) / p)
 
 
 def _ambient(parameters: ArrayLike) -> Floats:
@@ -332,11 +318,8 @@ def _matrix(
     return t, f, d, p
 
 
-@quiet
-def _moments(square: Floats, trace: Floats, share: Floats, given: Mapping[str, object]) -> ProjectedMoments:
-    found = representable(share * trace, **given), representable(square, **given)
-    excess = found[0] / np.sqrt(found[1])
-    return ProjectedMoments(*found, representable(excess, **given))
+def _moments(square: Floats, trace: Floats) -> ProjectedMoments:
+    return ProjectedMoments(trace, square, trace / np.sqrt(square))
 
 
 def _mean_inverse_count(parameters: float) -> float:

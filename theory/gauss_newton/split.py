@@ -42,11 +42,10 @@ from theory._checks import (
     Floats,
     finite,
     fits,
+    formula,
     nonnegative,
     positive,
     probabilities,
-    quiet,
-    representable,
     require,
     together,
 )
@@ -67,7 +66,7 @@ class HessianTerms(NamedTuple):
     h_term: Floats
 
 
-@quiet
+@formula
 def loss_gradient(
     p: ArrayLike, label: ArrayLike, jacobian: ArrayLike, *, temperature: ArrayLike = 1.0
 ) -> Floats:
@@ -105,11 +104,10 @@ def loss_gradient(
     """
     probabilities, rows, heat = _checked(p, jacobian, temperature)
     residuals = _residuals(probabilities, label, rows, heat)
-    found = (residuals[..., None, :] @ rows)[..., 0, :] / heat[..., None]
-    return representable(found, jacobian=jacobian, temperature=temperature)
+    return (residuals[..., None, :] @ rows)[..., 0, :] / heat[..., None]
 
 
-@quiet
+@formula
 def hessian_terms(
     p: ArrayLike, label: ArrayLike, jacobian: ArrayLike, second: ArrayLike, *, temperature: ArrayLike = 1.0
 ) -> HessianTerms:
@@ -161,11 +159,10 @@ def hessian_terms(
     centred = heated - probabilities[..., None, :] @ heated
     g_term = np.swapaxes(heated, -1, -2) @ (probabilities[..., :, None] * centred)
     h_term = np.einsum("...k,...kij->...ij", residuals, curved) / heat[..., None, None]
-    named = {"jacobian": jacobian, "second": second, "temperature": temperature}
-    return HessianTerms(*(representable(term, **named) for term in (g_term, h_term)))
+    return HessianTerms(g_term, h_term)
 
 
-@quiet
+@formula
 def gauss_newton_trace(p: ArrayLike, jacobian: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     r"""Trace of the Gauss-Newton part, :math:`\frac{1}{T^2}\big[\sum_k p_k |J_k|^2 - |\sum_k p_k J_k|^2\big]`.
 
@@ -202,8 +199,7 @@ def gauss_newton_trace(p: ArrayLike, jacobian: ArrayLike, *, temperature: ArrayL
     probabilities, rows, heat = _checked(p, jacobian, temperature)
     heated = rows / heat[..., None, None]
     heated = heated - probabilities[..., None, :] @ heated
-    found = (probabilities * np.einsum("...d,...d->...", heated, heated)).sum(axis=-1)
-    return representable(found, jacobian=jacobian, temperature=temperature)
+    return (probabilities * np.einsum("...d,...d->...", heated, heated)).sum(axis=-1)
 
 
 def _checked(p: ArrayLike, jacobian: ArrayLike, temperature: ArrayLike) -> tuple[Floats, Floats, Floats]:
@@ -228,7 +224,7 @@ def _residuals(p: Floats, label: ArrayLike, rows: Floats, heat: Floats) -> Float
     return p - one_hot
 
 
-@quiet
+@formula
 def sign_probe_variance(squared_norm: ArrayLike, *, squared_diagonal: ArrayLike) -> Floats:
     r"""Variance of :math:`x^\top A x` over independent signs, :math:`2 (\|A\|_F^2 - \sum_i A_{ii}^2)`.
 
@@ -265,10 +261,10 @@ def sign_probe_variance(squared_norm: ArrayLike, *, squared_diagonal: ArrayLike)
         squared_diagonal=(nonnegative, squared_diagonal),
     )
     require(diagonal <= whole * (1 + 1e-12), "squared_diagonal", "at most squared_norm", squared_diagonal)
-    return representable(2.0 * np.maximum(whole - diagonal, 0.0), squared_norm=squared_norm)
+    return 2.0 * np.maximum(whole - diagonal, 0.0)
 
 
-@quiet
+@formula
 def normal_probe_variance(squared_norm: ArrayLike) -> Floats:
     r"""Variance of :math:`x^\top A x` over standard normal probes, :math:`2 \|A\|_F^2`.
 
@@ -296,5 +292,4 @@ def normal_probe_variance(squared_norm: ArrayLike) -> Floats:
     >>> normal_probe_variance([3.0, 0.5])
     array([6., 1.])
     """
-    found = 2.0 * nonnegative("squared_norm", squared_norm)
-    return representable(found, squared_norm=squared_norm)
+    return 2.0 * nonnegative("squared_norm", squared_norm)

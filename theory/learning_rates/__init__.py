@@ -50,10 +50,10 @@ from theory import batch_hessian
 from theory._checks import (
     Floats,
     finite,
+    formula,
     nonnegative,
     positive,
     quiet,
-    representable,
     require,
     together,
     unbounded,
@@ -96,7 +96,7 @@ __all__ = [
 ]
 
 
-@quiet
+@formula
 def stability_limit(sharpness: ArrayLike) -> Floats:
     r"""Largest learning rate at which gradient descent is stable on a quadratic, :math:`2/\lambda_{max}`.
 
@@ -124,10 +124,10 @@ def stability_limit(sharpness: ArrayLike) -> Floats:
     array([4. , 0.5])
     """
     sharpness = positive("sharpness", sharpness)
-    return representable(2 / sharpness, sharpness=sharpness)
+    return 2 / sharpness
 
 
-@quiet
+@formula
 def sgd_limit(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -170,7 +170,7 @@ def sgd_limit(
         batch_size=batch_size,
         dataset_size=dataset_size,
     )
-    return representable(2 / top, eigenvalue=eigenvalue)
+    return 2 / top
 
 
 @quiet
@@ -207,7 +207,7 @@ def sgd_exponent(
     )
     inverse = inverse_size("batch_size", batch_size, dataset_size)
     crossover, inverse = together(eigenvalue=crossover, batch_size=inverse)
-    return np.minimum(saturating(crossover * inverse), 0.5)[()]
+    return np.minimum(saturating(crossover * inverse), 0.5)
 
 
 def marchenko_pastur_exponent(q: ArrayLike) -> Floats:
@@ -236,10 +236,10 @@ def marchenko_pastur_exponent(q: ArrayLike) -> Floats:
     array([0. , 0.5, 0.9])
     """
     root = np.sqrt(nonnegative("q", q))
-    return (root / (1 + root))[()]
+    return root / (1 + root)
 
 
-@quiet
+@formula
 def linear_then_flat(
     rate: ArrayLike,
     *,
@@ -284,7 +284,7 @@ def linear_then_flat(
     array([0.01, 0.08, 0.64, 5.12])
     """
     rate, before, after, part, total = together(
-        rate=positive("rate", rate),
+        rate=(positive, rate),
         known=inverse_size("known", known, dataset_size),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
         crossover=within("crossover", crossover, 0, float("inf")),
@@ -299,11 +299,10 @@ def linear_then_flat(
     above, below = (flat / unit + part * (inverse / unit) for inverse in (before, after))
     for name, inverse, size in (("known", before, known), ("batch_size", after, batch_size)):
         require(flat + inverse > 0, name, "below dataset_size where the rule is linear", size)
-    ratio = above / below
-    return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)
+    return rate * (above / below)
 
 
-@quiet
+@formula
 def square_root(
     rate: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -333,14 +332,13 @@ def square_root(
     array([0.005, 0.02 ])
     """
     rate, before, after = together(
-        rate=positive("rate", rate),
+        rate=(positive, rate),
         known=inverse_size("known", known, dataset_size),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
     for name, inverse, size in (("known", before, known), ("batch_size", after, batch_size)):
         require(inverse > 0, name, "below dataset_size", size)
-    ratio = np.sqrt(before) / np.sqrt(after)
-    return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)
+    return rate * (np.sqrt(before) / np.sqrt(after))
 
 
 class MomentumRates(NamedTuple):
@@ -351,7 +349,7 @@ class MomentumRates(NamedTuple):
     contraction: Floats
 
 
-@quiet
+@formula
 def heavy_ball(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     r"""Polyak's momentum, best constant rates for a quadratic with eigenvalues in [smallest, largest].
 
@@ -385,11 +383,10 @@ def heavy_ball(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     [0.25, 0.25, 0.5]
     """
     _, top, low, ratio = _roots(largest, smallest)
-    rate = representable((2 / (top + low)) ** 2, largest=largest, smallest=smallest)
-    return MomentumRates(rate, (ratio**2)[()], ratio[()])
+    return MomentumRates((2 / (top + low)) ** 2, ratio**2, ratio)
 
 
-@quiet
+@formula
 def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     r"""Nesterov's momentum for a quadratic with eigenvalues in [smallest, largest].
 
@@ -422,11 +419,10 @@ def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     [0.25, 0.3333333333333333, 0.5]
     """
     upper, top, low, ratio = _roots(largest, smallest)
-    rate = representable(1 / upper, largest=largest)
-    return MomentumRates(rate, ratio[()], np.minimum(ratio * (1 + low / top), 1.0)[()])
+    return MomentumRates(1 / upper, ratio, np.minimum(ratio * (1 + low / top), 1.0))
 
 
-@quiet
+@formula
 def best_nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     r"""Nesterov's momentum with the best constant pair for a quadratic with eigenvalues in [smallest, largest].
 
@@ -462,12 +458,11 @@ def best_nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     share = lower / upper
     root, low = np.sqrt(3 + share), 2 * np.sqrt(share)
     ratio = 3 * (1 - share) / (root + low)  # root - low, without cancellation for nearly equal eigenvalues
-    rate = representable(4 / (3 + share) / upper, largest=largest)
-    parts = (np.minimum(ratio / (root + low), 1.0), np.minimum(ratio / root, 1.0))
-    return MomentumRates(rate, *(part[()] for part in parts))
+    momentum, contraction = np.minimum(ratio / (root + low), 1.0), np.minimum(ratio / root, 1.0)
+    return MomentumRates(4 / (3 + share) / upper, momentum, contraction)
 
 
-@quiet
+@formula
 def heavy_ball_contraction(
     rate: ArrayLike, momentum: ArrayLike, *, largest: ArrayLike, smallest: ArrayLike
 ) -> Floats:
@@ -503,10 +498,10 @@ def heavy_ball_contraction(
     """
     rate, momentum, upper, lower = _method(rate, momentum, largest, smallest)
     ends = [_radius(1 + momentum - rate * h, momentum) for h in (lower, upper)]
-    return representable(np.maximum(*ends), rate=rate, momentum=momentum, largest=upper, smallest=lower)
+    return np.maximum(*ends)
 
 
-@quiet
+@formula
 def nesterov_contraction(
     rate: ArrayLike, momentum: ArrayLike, *, largest: ArrayLike, smallest: ArrayLike
 ) -> Floats:
@@ -534,10 +529,9 @@ def nesterov_contraction(
     rate, momentum, upper, lower = _method(rate, momentum, largest, smallest)
     shrunk = [1 - rate * h for h in (lower, upper)]
     ends = [_radius((1 + momentum) * s, momentum * s) for s in shrunk]
-    return representable(np.maximum(*ends), rate=rate, momentum=momentum, largest=upper, smallest=lower)
+    return np.maximum(*ends)
 
 
-@quiet
 def _radius(trace: Floats, determinant: Floats) -> Floats:
     """Larger modulus of the roots of x^2 - trace x + determinant.
 
@@ -551,7 +545,6 @@ def _radius(trace: Floats, determinant: Floats) -> Floats:
     return np.where(square < 0, np.sqrt(np.abs(determinant)), half + unit * np.sqrt(np.maximum(square, 0.0)))
 
 
-@quiet
 def _method(
     rate: ArrayLike, momentum: ArrayLike, largest: ArrayLike, smallest: ArrayLike
 ) -> tuple[Floats, ...]:

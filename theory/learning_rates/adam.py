@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from theory._checks import (
     Floats,
     finite,
+    formula,
     integer,
     nonnegative,
     positive,
@@ -74,6 +75,7 @@ class AdamMoments(NamedTuple):
     square: float
 
 
+@formula
 def square_root_rule(
     growth: float, *, rate: float, momentum: float, second: float, damping: float
 ) -> AdamSetting:
@@ -113,10 +115,10 @@ def square_root_rule(
         require(beta >= 0, name, "at least 1 - 1/growth", share)
         scaled.append(round(beta, 15))
     first, last = scaled
-    rates = representable(np.array([eta * k**0.5, eps / k**0.5]), growth=growth, rate=rate, damping=damping)
-    return AdamSetting(float(rates[0]), first, last, float(rates[1]))
+    return AdamSetting(eta * k**0.5, first, last, eps / k**0.5)
 
 
+@formula
 def adam_moments(
     start: float,
     *,
@@ -179,7 +181,7 @@ def adam_moments(
     >>> round(found.mean, 4), round(found.square, 4)
     (0.4493, 0.2019)
     """
-    x0, h = (scalar(name, value, finite) for name, value in (("start", start), ("curvature", curvature)))
+    x0, h = np.float64(scalar("start", start, finite)), np.float64(scalar("curvature", curvature, finite))
     eta, eps = scalar("rate", rate, positive), scalar("damping", damping, nonnegative)
     c1, c2 = (
         1 - scalar(name, within(name, share, 0, 1))
@@ -190,7 +192,7 @@ def adam_moments(
     spread = positive("noise", noise)
     require(spread.shape == (2,), "noise", "two numbers", noise)
     require(np.shape(steps) == (2,), "steps", "two numbers", steps)
-    change, rest = (integer("steps", count, least=1) for count in steps)
+    change, rest = (integer("steps", count, least=1, most=10**6) for count in steps)
 
     def preconditioner(t: float, s: float) -> float:
         held = np.exp(-c2 * max(t - change, 0.0))
@@ -210,15 +212,17 @@ def adam_moments(
 
     moments, times = np.array([x0, 0.0, x0**2, 0.0, 0.0]), (_FIRST * change, change, change + rest)
     for begin, end, s in zip(times, times[1:], spread, strict=False):
+        first = np.array(flow(begin, moments, s))  # a step from where it is not finite would never end
+        representable(first, start=start, curvature=curvature, noise=noise, rate=rate)
         solved = integrate.solve_ivp(
-            flow, (begin, end), moments, args=(float(s),), method="DOP853", rtol=1e-9, atol=1e-12
+            flow, (begin, end), moments, args=(s,), method="DOP853", rtol=1e-9, atol=1e-12
         )
         require(solved.success, "rate", "small enough for the equations of the moments to be solved", rate)
-        moments = representable(solved.y[:, -1], rate=rate, noise=noise, steps=steps)
+        moments = solved.y[:, -1]
     return AdamMoments(float(moments[0]), float(moments[2]))
 
 
-@quiet
+@formula
 def half_life(second: ArrayLike, *, batch_size: ArrayLike) -> Floats:
     r"""Samples after which an average of squares keeps half of what it held: :math:`B \ln 2 / \ln(1/\beta_2)`.
 
@@ -249,7 +253,7 @@ def half_life(second: ArrayLike, *, batch_size: ArrayLike) -> Floats:
     array([8., 4.])
     """
     beta, size = _averages(second, positive("batch_size", batch_size))
-    return representable(size * (np.log(2) / -np.log(beta)), second=second, batch_size=batch_size)
+    return size * (np.log(2) / -np.log(beta))
 
 
 @quiet
@@ -287,10 +291,10 @@ def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike
         known=(positive, known),
     )
     # from a size so much larger nothing is kept
-    return (beta ** (size / known))[()]
+    return beta ** (size / known)
 
 
-@quiet
+@formula
 def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Rate at which the mean loss after one step of sign descent is least, for independent normal noise.
 
@@ -333,11 +337,10 @@ def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batc
     (g, g_power), (h, h_power) = _scaled(g), _scaled(h)
     bend = np.trace(h) + _coupling(h, signs)
     require(bend > 0, "hessian", "such that the mean loss has a minimum", hessian)
-    rate = np.ldexp((signs @ g) / bend, g_power - h_power)
-    return representable(rate, gradient=gradient, hessian=hessian)
+    return np.ldexp((signs @ g) / bend, g_power - h_power)
 
 
-@quiet
+@formula
 def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) -> float:
     r"""Batch size at which `surge_rate` is largest.
 
@@ -369,12 +372,10 @@ def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) ->
     g, h, sigma = _signs(gradient, hessian, noise)
     arguments, power = _arguments(g, sigma, np.asarray(1.0))
     bend, coupled = _trace_and_coupling(_scaled(h)[0], arguments, hessian)
-    return float(
-        representable(np.ldexp(np.pi / 4 * bend / coupled, -2 * power), gradient=gradient, noise=noise)
-    )
+    return float(np.ldexp(np.pi / 4 * bend / coupled, -2 * power))
 
 
-@quiet
+@formula
 def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""`sign_rate` while batches are small: :math:`\eta_{max} / (\frac12(\sqrt{B_{noise}/B} + \sqrt{B/B_{noise}}))`.
 
@@ -417,12 +418,10 @@ def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, bat
     down = np.maximum(power, 0)  # of a large x the square is left as it is
     rise = root / (np.ldexp(1.0, -2 * down) + np.ldexp(root**2 / scale, 2 * (power - down)))
     rate = np.sqrt(2 / np.pi) * (slopes @ g) / trace * rise
-    return representable(
-        np.ldexp(rate, power - 2 * down + g_power - h_power), gradient=gradient, hessian=hessian
-    )
+    return np.ldexp(rate, power - 2 * down + g_power - h_power)
 
 
-@quiet
+@formula
 def adaptive_edge(rate: ArrayLike, *, momentum: ArrayLike) -> Floats:
     r"""Largest stable eigenvalue of the preconditioned Hessian, :math:`\frac{2 + 2\beta_1}{(1-\beta_1)\eta}`.
 
@@ -453,9 +452,9 @@ def adaptive_edge(rate: ArrayLike, *, momentum: ArrayLike) -> Floats:
     >>> adaptive_edge(1e-3, momentum=[0.0, 0.9]).round(6)
     array([ 2000., 38000.])
     """
-    eta, beta = together(rate=positive("rate", rate), momentum=within("momentum", momentum, 0, 1))
+    eta, beta = together(rate=(positive, rate), momentum=within("momentum", momentum, 0, 1))
     require(beta < 1, "momentum", "below 1", momentum)
-    return representable((2 + 2 * beta) / (1 - beta) / eta, rate=rate, momentum=momentum)
+    return (2 + 2 * beta) / (1 - beta) / eta
 
 
 def _averages(second: ArrayLike, size: ArrayLike) -> tuple[Floats, ...]:

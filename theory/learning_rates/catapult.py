@@ -26,18 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import (
-    Floats,
-    count,
-    finite,
-    positive,
-    quiet,
-    representable,
-    require,
-    scalar,
-    together,
-    whole,
-)
+from theory._checks import Floats, count, finite, formula, positive, quiet, require, scalar, together, whole
 from theory._roots import special
 from theory.activations.gaussian import ConvergenceError
 
@@ -70,7 +59,7 @@ class Stepped(NamedTuple):
     curvature: Floats
 
 
-@quiet
+@formula
 def step(output: ArrayLike, curvature: ArrayLike, *, rate: ArrayLike, width: ArrayLike) -> Stepped:
     r"""Output and curvature after one step of descent on :math:`f^2/2`.
 
@@ -114,9 +103,7 @@ def step(output: ArrayLike, curvature: ArrayLike, *, rate: ArrayLike, width: Arr
         width=(whole, width),
     )
     moved = eta * f / np.sqrt(n)
-    said = {"output": output, "curvature": curvature, "rate": rate, "width": width}
-    after = representable(f * (1 - eta * at + moved**2), **said)
-    return Stepped(after, representable(at + moved * (f / np.sqrt(n)) * (eta * at - 4), **said))
+    return Stepped(f * (1 - eta * at + moved**2), at + moved * (f / np.sqrt(n)) * (eta * at - 4))
 
 
 def largest_product() -> float:
@@ -134,7 +121,7 @@ def largest_product() -> float:
     return 4.0
 
 
-@quiet
+@formula
 def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     r"""How many steps later the loss is highest in a network `ratio` times as wide.
 
@@ -168,10 +155,10 @@ def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     2.0
     """
     a, r = together(product=_product(product, 2, 4), ratio=(positive, ratio))
-    return representable(np.log(r) / (2 * np.log(a - 1)), product=product, ratio=ratio)
+    return np.log(r) / (2 * np.log(a - 1))
 
 
-@quiet
+@formula
 def curvature_drop(output: ArrayLike, product: ArrayLike) -> Floats:
     r"""Share of the curvature that descent takes off at a small rate, to first order in 1/n.
 
@@ -204,8 +191,8 @@ def curvature_drop(output: ArrayLike, product: ArrayLike) -> Floats:
     >>> round(float(curvature_drop(0.1, 1.0)), 12)
     0.03
     """
-    z, a = together(output=finite("output", output), product=_product(product, 0, 2))
-    return representable((z / a) ** 2 * ((4 - a) / (2 - a)), output=output, product=product)
+    z, a = together(output=(finite, output), product=_product(product, 0, 2))
+    return (z / a) ** 2 * ((4 - a) / (2 - a))
 
 
 @quiet
@@ -239,7 +226,7 @@ def final_product(output: ArrayLike, product: ArrayLike) -> Floats:
     >>> final_product([0.001, 0.0013, 0.0016], 3.0).round(3)
     array([0.24 , 0.212, 0.188])
     """
-    z, a = together(output=finite("output", output), product=_product(product, 0, 4))
+    z, a = together(output=(finite, output), product=_product(product, 0, 4))
     require(z != 0, "output", "different from 0", output)
     require(np.abs(z) <= a / 2, "output", "at most half of the product in size", output)
     ends = np.full(z.size, np.nan)

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, nonnegative, positive, quiet, representable, together
+from theory._checks import Floats, formula, nonnegative, positive, together
 
 __all__ = ["edge", "oscillation", "sharpness_gap"]
 
 
-@quiet
+@formula
 def edge(rate: ArrayLike) -> Floats:
     r"""Largest eigenvalue of the Hessian at which gradient descent hovers, :math:`2/\eta`.
 
@@ -57,10 +57,10 @@ def edge(rate: ArrayLike) -> Floats:
     array([20.,  8.])
     """
     rate = positive("rate", rate)
-    return representable(2 / rate, rate=rate)
+    return 2 / rate
 
 
-@quiet
+@formula
 def oscillation(*, sharpening: ArrayLike, stabilisation: ArrayLike) -> Floats:
     r"""Mean squared move along the top eigenvector that holds its eigenvalue still, :math:`2\alpha/\beta`.
 
@@ -87,10 +87,10 @@ def oscillation(*, sharpening: ArrayLike, stabilisation: ArrayLike) -> Floats:
     0.125
     """
     alpha, beta = together(sharpening=(positive, sharpening), stabilisation=(positive, stabilisation))
-    return representable(2 * (alpha / beta), sharpening=sharpening, stabilisation=stabilisation)
+    return 2 * (alpha / beta)
 
 
-@quiet
+@formula
 def sharpness_gap(
     rate: ArrayLike, *, noise: ArrayLike, sharpening: ArrayLike, stabilisation: ArrayLike
 ) -> Floats:
@@ -131,10 +131,4 @@ def sharpness_gap(
         sharpening=(positive, sharpening),
         stabilisation=(positive, stabilisation),
     )
-    return representable(
-        rate * noise * (beta / alpha) / 4,
-        rate=rate,
-        noise=noise,
-        sharpening=sharpening,
-        stabilisation=stabilisation,
-    )
+    return rate * noise * (beta / alpha) / 4

@@ -28,17 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import (
-    Floats,
-    dimension,
-    nonnegative,
-    positive,
-    quiet,
-    representable,
-    require,
-    together,
-    unbounded,
-)
+from theory._checks import Floats, formula, nonnegative, positive, quiet, require, together, unbounded, whole
 from theory.batch_hessian.sampling import inverse_size, joined_sizes
 
 
@@ -49,7 +39,7 @@ class RateBracket(NamedTuple):
     upper: Floats
 
 
-@quiet
+@formula
 def mean_square_limit(
     eigenvalue: ArrayLike, *, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -87,7 +77,7 @@ def mean_square_limit(
     array([0.09090909, 1.        ])
     """
     eigenvalue, noise, inverse = _direction(eigenvalue, noise, batch_size, dataset_size)
-    return representable(_limit(eigenvalue, noise, inverse), eigenvalue=eigenvalue)
+    return _limit(eigenvalue, noise, inverse)
 
 
 @quiet
@@ -119,7 +109,7 @@ def mean_square_exponent(
     return saturating((np.sqrt(noise) * np.sqrt(inverse) / eigenvalue) ** 2)[()]
 
 
-@quiet
+@formula
 def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Batch size at which `mean_square_limit` is half of its largest value: b* = nu/lambda^2, as B.
 
@@ -149,11 +139,10 @@ def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_si
         noise=(nonnegative, noise),
         dataset_size=(unbounded, dataset_size),
     )
-    b = (np.sqrt(noise) / eigenvalue) ** 2
-    return representable(joined_sizes(b, total), eigenvalue=eigenvalue, noise=noise)
+    return joined_sizes((np.sqrt(noise) / eigenvalue) ** 2, total)
 
 
-@quiet
+@formula
 def mean_square_bracket(
     curvatures: ArrayLike,
     variances: ArrayLike,
@@ -224,11 +213,10 @@ def mean_square_bracket(
         square=(positive, square),
         batch_size=inverse,
     )
-    lower = representable(2 / square, square=square)
-    return RateBracket(lower, representable(upper, curvatures=curvatures, variances=variances))
+    return RateBracket(2 / square, upper)
 
 
-@quiet
+@formula
 def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     r"""What a step of SGD gains, over the gain without its second order: :math:`1 - a/\alpha_{ms}`.
 
@@ -262,7 +250,7 @@ def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     array([ 0.75,  0.  , -0.5 ])
     """
     rate, limit = together(rate=(positive, rate), limit=(positive, limit))
-    return representable(1 - rate / limit, rate=rate, limit=limit)
+    return 1 - rate / limit
 
 
 @quiet
@@ -295,11 +283,11 @@ def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Float
     >>> gaussian_least_squares_limit([1, 21], 20)
     array([0.09090909, 1.        ])
     """
-    batch, dim = together(batch_size=(positive, batch_size), dim=(dimension, dim))
-    return (2 / (1 + (dim + 1) / batch))[()]
+    batch, dim = together(batch_size=(positive, batch_size), dim=(whole, dim))
+    return 2 / (1 + (dim + 1) / batch)
 
 
-@quiet
+@formula
 def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Factor of the mean squared distance in one step of the same: (1 - alpha)^2 + alpha^2 (P + 1)/B.
 
@@ -324,11 +312,8 @@ def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim
     >>> gaussian_least_squares_growth([0.5, 1.0, 1.25], batch_size=21, dim=20)
     array([0.5  , 1.   , 1.625])
     """
-    rate, batch, dim = together(
-        rate=(positive, rate), batch_size=(positive, batch_size), dim=(dimension, dim)
-    )
-    factor = (1 - rate) ** 2 + (rate * np.sqrt((dim + 1) / batch)) ** 2
-    return representable(factor, rate=rate, batch_size=batch, dim=dim)
+    rate, batch, dim = together(rate=(positive, rate), batch_size=(positive, batch_size), dim=(whole, dim))
+    return (1 - rate) ** 2 + (rate * np.sqrt((dim + 1) / batch)) ** 2
 
 
 def saturating(ratio: Floats) -> Floats:
@@ -341,8 +326,8 @@ def _direction(
     eigenvalue: ArrayLike, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> tuple[Floats, ...]:
     return together(
-        eigenvalue=positive("eigenvalue", eigenvalue),
-        noise=nonnegative("noise", noise),
+        eigenvalue=(positive, eigenvalue),
+        noise=(nonnegative, noise),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
 

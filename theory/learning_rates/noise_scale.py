@@ -36,11 +36,11 @@ from numpy.typing import ArrayLike
 from theory._checks import (
     Floats,
     finite,
+    formula,
     integer,
     nonnegative,
     positive,
     quiet,
-    representable,
     require,
     scalar,
     together,
@@ -65,7 +65,7 @@ _SYMMETRY = 1e-8
 """Relative difference of a matrix from its transpose that counts as rounding."""
 
 
-@quiet
+@formula
 def gradient_noise_scale(noise: ArrayLike, *, curvature: ArrayLike) -> Floats:
     r"""Batch size at which noise costs as much as the gradient's own curvature, :math:`\mathrm{tr}(HS)/(g'Hg)`.
 
@@ -95,10 +95,10 @@ def gradient_noise_scale(noise: ArrayLike, *, curvature: ArrayLike) -> Floats:
     48.0
     """
     noise, curvature = together(noise=(nonnegative, noise), curvature=(positive, curvature))
-    return representable(noise / curvature, noise=noise, curvature=curvature)
+    return noise / curvature
 
 
-@quiet
+@formula
 def simple_noise_scale(trace: ArrayLike, *, squared_gradient: ArrayLike) -> Floats:
     r"""`gradient_noise_scale` if H is a multiple of the identity: :math:`\mathrm{tr}\,S / |g|^2`.
 
@@ -128,10 +128,10 @@ def simple_noise_scale(trace: ArrayLike, *, squared_gradient: ArrayLike) -> Floa
     24.0
     """
     trace, squared = together(trace=(nonnegative, trace), squared_gradient=(positive, squared_gradient))
-    return representable(trace / squared, trace=trace, squared_gradient=squared_gradient)
+    return trace / squared
 
 
-@quiet
+@formula
 def best_step_rate(
     squared_gradient: ArrayLike,
     *,
@@ -176,17 +176,17 @@ def best_step_rate(
     array([0.125, 0.25 , 0.375])
     """
     squared, curvature, noise, inverse = together(
-        squared_gradient=positive("squared_gradient", squared_gradient),
-        curvature=finite("curvature", curvature),
-        noise=finite("noise", noise),
+        squared_gradient=(positive, squared_gradient),
+        curvature=(finite, curvature),
+        noise=(finite, noise),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
     bend = curvature + noise * inverse
     require(bend > 0, "curvature", "such that it and the noise over b have a positive sum", curvature)
-    return representable(squared / bend, squared_gradient=squared, curvature=curvature, noise=noise)
+    return squared / bend
 
 
-@quiet
+@formula
 def best_step_decrease(
     squared_gradient: ArrayLike,
     *,
@@ -226,13 +226,12 @@ def best_step_decrease(
     array([0.0625, 0.125 ])
     """
     squared, curvature, scale, inverse = together(
-        squared_gradient=positive("squared_gradient", squared_gradient),
-        curvature=positive("curvature", curvature),
+        squared_gradient=(positive, squared_gradient),
+        curvature=(positive, curvature),
         noise=gradient_noise_scale(noise, curvature=curvature),
         batch_size=inverse_size("batch_size", batch_size, dataset_size),
     )
-    decrease = squared / curvature / (1 + scale * inverse) * squared / 2
-    return representable(decrease, squared_gradient=squared_gradient, curvature=curvature)
+    return squared / curvature / (1 + scale * inverse) * squared / 2
 
 
 @quiet
@@ -266,11 +265,10 @@ def critical_batch_size(squared_norm: ArrayLike, *, largest: ArrayLike, smallest
     """
     beta, top, bottom = _spectrum(squared_norm, largest, smallest)
     gap = top - bottom
-    found = np.where(gap > 0, beta / np.where(gap > 0, gap, 1.0) + 1, np.inf)
-    return found[()]
+    return np.where(gap > 0, beta / np.where(gap > 0, gap, 1.0) + 1, np.inf)[()]
 
 
-@quiet
+@formula
 def interpolating_rate(
     batch_size: ArrayLike, *, squared_norm: ArrayLike, largest: ArrayLike, smallest: ArrayLike
 ) -> Floats:
@@ -313,11 +311,10 @@ def interpolating_rate(
     )
     rest = 1 - 1 / size
     below, above = 1 / (beta / size + rest * bottom), 2 / (beta / size + rest * (top + bottom))
-    rate = np.where(size <= critical, below, above)
-    return representable(rate, squared_norm=squared_norm, largest=largest, smallest=smallest)
+    return np.where(size <= critical, below, above)
 
 
-@quiet
+@formula
 def mean_square_factor(
     rate: ArrayLike, *, eigenvalue: ArrayLike, squared_norm: ArrayLike, batch_size: ArrayLike
 ) -> Floats:
@@ -362,9 +359,7 @@ def mean_square_factor(
     )
     require(value <= beta, "eigenvalue", "at most squared_norm", eigenvalue)
     step = eta * value
-    return representable(
-        (1 - step) ** 2 + step * eta * ((beta - value) / size), rate=rate, batch_size=batch_size
-    )
+    return (1 - step) ** 2 + step * eta * ((beta - value) / size)
 
 
 def mixture_share(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
@@ -398,10 +393,10 @@ def mixture_share(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     size, total = together(batch_size=(whole, batch_size), dataset_size=(whole, dataset_size))
     require(total >= 2, "dataset_size", "at least 2", dataset_size)
     require(size <= total, "batch_size", "at most dataset_size", batch_size)
-    return ((total - size) / (total - 1) / size)[()]
+    return (total - size) / (total - 1) / size
 
 
-@quiet
+@formula
 def mean_square_distances(
     curvatures: ArrayLike, start: ArrayLike, *, rate: float, batch_size: int, steps: int
 ) -> Floats:
@@ -456,11 +451,11 @@ def mean_square_distances(
     each = np.eye(len(weights)) - scalar("rate", rate, positive) * matrices
     mean, moment = each.mean(axis=0), np.outer(weights, weights)
     found: list[float] = []
-    for _ in range(integer("steps", steps, least=1)):
+    for _ in range(integer("steps", steps, least=1, most=10**6)):
         single = (each @ moment @ each).mean(axis=0)
         moment = (1 - share) * (mean @ moment @ mean) + share * single
         found.append(float(np.trace(moment)))
-    return representable(np.array(found), rate=rate, steps=steps)
+    return np.array(found)
 
 
 def _spectrum(squared_norm: ArrayLike, largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, ...]:

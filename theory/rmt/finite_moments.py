@@ -39,21 +39,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import (
     Floats,
-    dimension,
     finite,
+    formula,
     nonnegative,
     positive,
-    quiet,
-    representable,
     require,
     together,
+    whole,
     within,
 )
 from theory._roots import special
 from theory.rmt._laws import plane
 
 
-@quiet
+@formula
 def wigner_second_moment(
     *, sigma: ArrayLike, dim: ArrayLike, diagonal: ArrayLike = 1.0, spike: ArrayLike = 0.0
 ) -> Floats:
@@ -90,14 +89,14 @@ def wigner_second_moment(
     """
     sigma, dim, diagonal, spike = together(
         sigma=(nonnegative, sigma),
-        dim=(dimension, dim),
+        dim=(whole, dim),
         diagonal=(nonnegative, diagonal),
         spike=(finite, spike),
     )
-    return representable(sigma**2 * (1 + (diagonal - 1) / dim) + spike**2 / dim, sigma=sigma, spike=spike)
+    return sigma**2 * (1 + (diagonal - 1) / dim) + spike**2 / dim
 
 
-@quiet
+@formula
 def profiled_fourth_moment(*, sigma: ArrayLike, contrast: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Fourth moment of Gaussian noise of uneven rows: :math:`[2 (1 + c^2) + (1 + c^2)^2/P] \sigma^4`.
 
@@ -133,16 +132,16 @@ def profiled_fourth_moment(*, sigma: ArrayLike, contrast: ArrayLike, dim: ArrayL
     2.1
     """
     sigma, contrast, dim = together(
-        sigma=nonnegative("sigma", sigma),
+        sigma=(nonnegative, sigma),
         contrast=within("contrast", contrast, 0.0, 1.0),
-        dim=(dimension, dim),
+        dim=(whole, dim),
     )
     require(dim % 2 == 0, "dim", "even", dim)
     spread = 1 + contrast**2
-    return representable(sigma**4 * (2 * spread + spread**2 / dim), sigma=sigma)
+    return sigma**4 * (2 * spread + spread**2 / dim)
 
 
-@quiet
+@formula
 def sparse_fourth_moment(*, sigma: ArrayLike, per_row: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Fourth moment of noise with few entries in a row: :math:`(2 + 1/k - 2/P) \sigma^4`.
 
@@ -175,14 +174,12 @@ def sparse_fourth_moment(*, sigma: ArrayLike, per_row: ArrayLike, dim: ArrayLike
     >>> float(sparse_fourth_moment(sigma=1.0, per_row=10, dim=10).round(9))  # signs everywhere
     1.9
     """
-    sigma, per_row, dim = together(
-        sigma=(nonnegative, sigma), per_row=(positive, per_row), dim=(dimension, dim)
-    )
+    sigma, per_row, dim = together(sigma=(nonnegative, sigma), per_row=(positive, per_row), dim=(whole, dim))
     require(per_row <= dim, "per_row", "at most dim", per_row)
-    return representable(sigma**4 * (2 + 1 / per_row - 2 / dim), sigma=sigma, per_row=per_row)
+    return sigma**4 * (2 + 1 / per_row - 2 / dim)
 
 
-@quiet
+@formula
 def low_rank_fourth_moment(
     *, rank: ArrayLike, variance: ArrayLike, dim: ArrayLike, batch_size: ArrayLike
 ) -> Floats:
@@ -223,17 +220,17 @@ def low_rank_fourth_moment(
     0.1
     """
     rank, variance, dim, batch_size = together(
-        rank=(dimension, rank),
+        rank=(whole, rank),
         variance=(nonnegative, variance),
-        dim=(dimension, dim),
-        batch_size=(dimension, batch_size),
+        dim=(whole, dim),
+        batch_size=(whole, batch_size),
     )
     terms = batch_size * rank
     excess = dim / terms + (1 - 1 / terms) * (2 + 3 / (dim + 2))
-    return representable((dim * rank * variance**2 / batch_size) ** 2 * excess, variance=variance, dim=dim)
+    return (dim * rank * variance**2 / batch_size) ** 2 * excess
 
 
-@quiet
+@formula
 def wishart_third_moment(*, variance: ArrayLike, dim: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Third moment of centred Wishart noise: :math:`\sigma^6 (P^2 + 3P + 4)/B^2`, where a semicircle has 0.
 
@@ -268,15 +265,13 @@ def wishart_third_moment(*, variance: ArrayLike, dim: ArrayLike, batch_size: Arr
     """
     variance, dim, batch_size = together(
         variance=(nonnegative, variance),
-        dim=(dimension, dim),
-        batch_size=(dimension, batch_size),
+        dim=(whole, dim),
+        batch_size=(whole, batch_size),
     )
-    return representable(
-        variance**3 * (1 + 3 / dim + 4 / dim / dim) * (dim / batch_size) ** 2, variance=variance, dim=dim
-    )
+    return variance**3 * (1 + 3 / dim + 4 / dim / dim) * (dim / batch_size) ** 2
 
 
-@quiet
+@formula
 def alternating_moment(*, sigma_a: ArrayLike, sigma_b: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Normalised trace of :math:`A^2 B^2 A^2 B^2` for two independent Gaussian matrices; its limit is 3, not 1.
 
@@ -314,17 +309,17 @@ def alternating_moment(*, sigma_a: ArrayLike, sigma_b: ArrayLike, dim: ArrayLike
     sigma_a, sigma_b, n = together(
         sigma_a=(nonnegative, sigma_a),
         sigma_b=(nonnegative, sigma_b),
-        dim=(dimension, dim),
+        dim=(whole, dim),
     )
     x = 1 / n
     u, v = 1 + 2 * x, 1 + 3 * x + 5 * x**2  # the first in units of x, as the fourth moment is
     squared_trace = (1 + x) ** 2 + 4 * (1 + x) * x**2
     fourth_moment = 2 + 5 * x + 5 * x**2
     word = u * squared_trace + v * fourth_moment
-    return representable(sigma_a**4 * sigma_b**4 * word, sigma_a=sigma_a, sigma_b=sigma_b)
+    return sigma_a**4 * sigma_b**4 * word
 
 
-@quiet
+@formula
 def rank_one_stieltjes(u: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> NDArray[Any]:
     r"""Stieltjes transform of a matrix of rank one, :math:`\frac1u [1 + \frac1N \frac{\lambda/u}{1 - \lambda/u}]`.
 
@@ -357,12 +352,12 @@ def rank_one_stieltjes(u: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> NDA
     0.75
     """
     points = plane("u", u)
-    _, spike, dim = together(u=np.real(points), spike=(finite, spike), dim=(dimension, dim))
+    _, spike, dim = together(u=np.real(points), spike=(finite, spike), dim=(whole, dim))
     require((points != 0) & (points != spike), "u", "no eigenvalue", u)
-    return representable((1 + spike / (points - spike) / dim) / points, u=u, spike=spike)
+    return (1 + spike / (points - spike) / dim) / points
 
 
-@quiet
+@formula
 def rank_one_inverse(s: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Where the transform :math:`\frac1P \mathrm{tr} (A - z)^{-1}` of a matrix of rank one is s, near -1/s.
 
@@ -398,10 +393,10 @@ def rank_one_inverse(s: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> Float
     s, spike, dim = _near_root(s, spike, dim)
     square = (s * spike + 1) ** 2 - 4 * s * spike / dim
     require(square >= 0, "dim", "so large that a root is real", dim)
-    return representable((s * spike - 1 - np.sqrt(square)) / (2 * s), s=s, spike=spike)
+    return (s * spike - 1 - np.sqrt(square)) / (2 * s)
 
 
-@quiet
+@formula
 def rank_one_expansion(s: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> Floats:
     r"""`rank_one_inverse` to first order in 1/P: :math:`-\frac1s + \frac{\lambda}{P (s\lambda + 1)}`.
 
@@ -429,7 +424,7 @@ def rank_one_expansion(s: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> Flo
     2.2
     """
     s, spike, dim = _near_root(s, spike, dim)
-    return representable(-1 / s + spike / (dim * (s * spike + 1)), s=s, spike=spike)
+    return -1 / s + spike / (dim * (s * spike + 1))
 
 
 def overlap_cdf(x: ArrayLike, *, dim: ArrayLike) -> Floats:
@@ -463,7 +458,7 @@ def overlap_cdf(x: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> overlap_cdf([0.0, 0.5, 2.0], dim=2).round(6)  # the squared cosine of a uniform angle
     array([0.      , 0.333333, 1.      ])
     """
-    x, dim = together(x=(finite, x), dim=(dimension, dim))
+    x, dim = together(x=(finite, x), dim=(whole, dim))
     require(dim >= 2, "dim", "at least 2", dim)
     return special.betainc(0.5, (dim - 1) / 2, np.clip(x / dim, 0.0, 1.0))
 
@@ -498,15 +493,14 @@ def subspace_share(members: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> subspace_share([0, 3, 12], dim=12)
     array([0.  , 0.25, 1.  ])
     """
-    members, dim = together(members=(nonnegative, members), dim=(dimension, dim))
+    members, dim = together(members=(nonnegative, members), dim=(whole, dim))
     inside = (members == np.floor(members)) & (members <= dim)
     require(inside, "members", "an integer from 0 to dim", members)
-    return (members / dim)[()]
+    return members / dim
 
 
-@quiet
 def _near_root(s: ArrayLike, spike: ArrayLike, dim: ArrayLike) -> tuple[Floats, ...]:
-    s, spike, dim = together(s=(finite, s), spike=(finite, spike), dim=(dimension, dim))
+    s, spike, dim = together(s=(finite, s), spike=(finite, spike), dim=(whole, dim))
     require(s != 0, "s", "different from 0", s)
     require(s * spike > -1, "s", "such that 1 + s spike is positive", s)
     return s, spike, dim

@@ -31,17 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import (
-    Floats,
-    finite,
-    integer,
-    nonnegative,
-    positive,
-    quiet,
-    representable,
-    require,
-    scalar,
-)
+from theory._checks import Floats, finite, formula, integer, nonnegative, positive, quiet, require, scalar
 from theory.rmt._laws import line, plane
 
 _RATES = 1e-6, 1e12  # of each jump: beyond, a bulk is narrower than rounding, or the law its own limit
@@ -146,7 +136,7 @@ class CompoundFreePoisson:
         """Variance, the rate times the mean square of a jump."""
         return self._unit**2 * float(self._spectrum.strengths.sum())
 
-    @quiet
+    @formula
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0, the atom included, from the free cumulants rate E[jump^k].
 
@@ -156,8 +146,7 @@ class CompoundFreePoisson:
         k = integer("k", k, least=0, most=_LARGEST_ORDER)
         reach = self._unit * self._spectrum.reach
         value = self._spectrum.moments(k)[k]
-        value = value * np.float64(reach) ** k if value else value
-        return float(representable(value, k=k, rate=self.rate, jumps=self.jumps))
+        return float(value * np.float64(reach) ** k if value else value)
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density of the bulk: 0 outside it and on the atom; inf at x = 0 where the law ends or peaks there."""
@@ -176,7 +165,7 @@ class CompoundFreePoisson:
         """Probability of values > `x`."""
         return self._spectrum.tail(self._inverse(self._clipped(x)))[()]
 
-    @quiet
+    @formula
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
 
@@ -200,15 +189,16 @@ class CompoundFreePoisson:
         v = self._inverse(np.where(far, 2 * self._spectrum.reach * self._unit, z))
         require(v != 0, "z", "away from 0 where the law has an atom or an end there", z)
         value = 1 / (v if np.iscomplexobj(z) else np.real(v)) / self._unit
-        return representable(np.where(far, 1 / np.where(far, z, 1.0), value), z=z)
+        return np.where(far, 1 / np.where(far, z, 1.0), value)
 
+    @formula
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, real or complex; its poles 1/jump are refused."""
         w = plane("w", w)
         value = np.zeros_like(w)
         for jump, weight in zip(self.jumps, self.weights, strict=True):
             value = value + self.rate * weight * _geometric(w, jump)
-        return representable(value, w=w)
+        return value
 
     @property
     def _unit(self) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, integer, quiet, representable, require, within
+from theory._checks import Floats, formula, integer, quiet, representable, require, within
 from theory._roots import unit_legendre
 from theory.rmt._laws import (
     LARGEST_ORDER,
@@ -111,6 +111,7 @@ class MarchenkoPastur(TailLaw):
             representable(np.float64(self.variance * self.q * self.variance), variance=self.variance)
         )
 
+    @formula
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0, the atom included: a Narayana polynomial in q times variance^k.
 
@@ -124,8 +125,7 @@ class MarchenkoPastur(TailLaw):
             total += term
         power = k * math.log(self.variance)
         plain = total < math.inf and abs(power) < 600
-        value = total * self.variance**k if plain else self._large_moment(k, power)
-        return float(representable(value, k=k, q=self.q, variance=self.variance))
+        return total * self.variance**k if plain else self._large_moment(k, power)
 
     def _large_moment(self, k: int, power: float) -> float:
         """The moment by the logarithm of its Narayana polynomial in q, which may be larger than any float."""
@@ -170,7 +170,7 @@ class MarchenkoPastur(TailLaw):
             lambda t: np.where(t >= self._weight, self.support()[0], self._quantile(1 - t, t)), u
         )
 
-    @quiet
+    @formula
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
 
@@ -200,7 +200,7 @@ class MarchenkoPastur(TailLaw):
         small = np.where(near, z, -1.0)  # where the atom, or the hard edge at q = 1, outweighs all else
         by_atom = self.atom / small if self.q > 1 else -1 / np.sqrt(-small) / math.sqrt(self._scale)
         ends = np.where(far, 0.25 / (np.where(far, z, 1.0) / 4), by_atom)
-        return representable(np.where(far | near, ends, middle), z=z)
+        return np.where(far | near, ends, middle)
 
     def _quadratic_root(self, z: NDArray[Any], low: float, high: float) -> NDArray[Any]:
         """Stieltjes transform from its quadratic equation."""
@@ -219,7 +219,7 @@ class MarchenkoPastur(TailLaw):
         other = np.where(add, 0.0, middle - root) / np.where(add, 1.0, y) / min(self.q, 1.0)
         return np.where(add, plain, other) / self._scale
 
-    @quiet
+    @formula
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance / (1 - q variance `w`), real or complex; its pole is refused.
 
@@ -232,8 +232,7 @@ class MarchenkoPastur(TailLaw):
         require(denominator != 0, "w", "different from 1 / (q variance)", w)
         far = ~np.isfinite(denominator)
         limit = -1 / self.q / np.where(far, w, 1.0)
-        value = np.where(far, limit, self.variance / np.where(far, 1.0, denominator))
-        return representable(value, w=w)
+        return np.where(far, limit, self.variance / np.where(far, 1.0, denominator))
 
     @property
     def _c(self) -> float:

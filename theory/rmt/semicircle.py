@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, integer, quiet, representable
+from theory._checks import Floats, formula, integer
 from theory.rmt._laws import LARGEST_ORDER, TailLaw, line, log, off_the_cut, one_scale, plane
 
 
@@ -69,6 +69,7 @@ class Semicircle(TailLaw):
         """Variance."""
         return self.variance
 
+    @formula
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0: a Catalan number times sigma^k, 0 for odd `k`.
 
@@ -79,17 +80,17 @@ class Semicircle(TailLaw):
         value = 1.0
         for j in range(1, half + 1):  # interleaved, so that a small sigma keeps a large k in range
             value *= self.sigma**2 * (4 * j - 2) / (j + 1)
-        return 0.0 if odd else float(representable(value, k=k, sigma=self.sigma))
+        return 0.0 if odd else value
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density, 0 outside the support."""
         below, above = self._gaps(x)
-        return (2 / math.pi / self.sigma * np.sqrt(below) * np.sqrt(above))[()]
+        return 2 / math.pi / self.sigma * np.sqrt(below) * np.sqrt(above)
 
     def logpdf(self, x: ArrayLike) -> Floats:
         """Logarithm of the density, -inf where it is 0."""
         below, above = self._gaps(x)
-        return (math.log(2 / math.pi) - math.log(self.sigma) + (log(below) + log(above)) / 2)[()]
+        return math.log(2 / math.pi) - math.log(self.sigma) + (log(below) + log(above)) / 2
 
     def _tails(self, x: Floats) -> tuple[Floats, Floats]:
         below, above = self._gaps(x)
@@ -122,12 +123,12 @@ class Semicircle(TailLaw):
         sign = np.where(np.real(z) < 0, -1.0, 1.0)
         half = sign * z / 2
         root = np.sqrt(half - self.sigma) * np.sqrt(half + self.sigma)
-        return (sign / 4 / (half / 4 + root / 4))[()]  # quarters: the square of a modulus may overflow
+        return sign / 4 / (half / 4 + root / 4)  # quarters: the square of a modulus may overflow
 
-    @quiet
+    @formula
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance times `w`, real or complex."""
-        return representable(self.variance * plane("w", w), w=w)
+        return self.variance * plane("w", w)
 
     def _gaps(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Distances of `x` from the lower and the upper edge over the length of the support, clipped at 0."""

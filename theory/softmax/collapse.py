@@ -26,17 +26,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import (
-    Floats,
-    count,
-    fits,
-    integer,
-    nonnegative,
-    probabilities,
-    quiet,
-    representable,
-    require,
-)
+from theory._checks import Floats, count, fits, formula, integer, nonnegative, probabilities, quiet, require
 from theory.softmax._softmax import argmax, heated, where
 
 
@@ -246,7 +236,7 @@ def gamma_of_pairs(p: ArrayLike) -> Floats:
     return total / np.sqrt(same + meeting / 4)
 
 
-@quiet
+@formula
 def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     r"""Slope of :math:`\Gamma_p^{-2}` in the inverse temperature: a covariance over pairs of classes.
 
@@ -315,5 +305,4 @@ def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     total = weights.sum(axis=-1, keepdims=True)
     shares = weights / total
     centred = sums - (shares * sums).sum(axis=-1, keepdims=True)
-    found = (shares * centred * kept).sum(axis=-1) / (2 * top * total)[..., 0]
-    return representable(found, z=z, temperature=temperature)
+    return (shares * centred * kept).sum(axis=-1) / (2 * top * total)[..., 0]

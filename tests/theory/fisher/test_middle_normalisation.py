@@ -133,7 +133,9 @@ def test_the_largest_scales_with_the_square_of_an_odd_activation() -> None:
     base = batch_norm_largest_odd("tanh", **SIZES)
     for scale in (3.0, 1e100):
         assert_allclose(batch_norm_largest_odd(_tanh(scale), **SIZES), scale**2 * base, rtol=1e-11)
-    with pytest.raises(ValueError, match="activation must be such that the result does not overflow"):
+    with pytest.raises(
+        ValueError, match="activation, width, samples must be such that the result does not overflow"
+    ):
         batch_norm_largest_odd(_tanh(1e154), **SIZES)
 
 

@@ -73,9 +73,7 @@ def test_high_moments_come_from_the_right_tail(law: TracyWidom) -> None:
     body = np.exp(150 * np.log(np.maximum(x, 1e-300)) + law.logpdf(x)).sum() * (x[1] - x[0])
     assert_allclose(law.moment(150), body, rtol=1e-9)
     assert math.copysign(1, law.moment(151)) == 1 and law.moment(3) < 0
-    with pytest.raises(
-        ValueError, match=r"k, beta must be such that the result does not overflow, got \(1000,"
-    ):
+    with pytest.raises(ValueError, match=r"k must be such that the result does not overflow, got 1000"):
         law.moment(1000)
 
 
