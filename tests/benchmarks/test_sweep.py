@@ -27,6 +27,7 @@ def test_models_and_data_are_the_same_each_time() -> None:
     assert bool((x == again).all()) and bool((one.a.weight == other.a.weight).all())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("family", "name"), [(family, name) for family, names in SOME.items() for name in names]

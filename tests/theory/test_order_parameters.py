@@ -27,6 +27,7 @@ def test_depth_one_has_only_the_input_and_the_output() -> None:
     assert [x.tolist() for x in result] == [[1.0], [0.5], [1.0], [1.0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NAMES, "hard_tanh"])
 @pytest.mark.parametrize("overlap", [0.0, -0.6, 1.0])
 def test_double_precision_agrees_with_mpmath(name: str, overlap: float) -> None:

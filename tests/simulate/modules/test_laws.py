@@ -192,6 +192,7 @@ def test_what_is_measured_is_that_of_dense_matrices(name: str) -> None:
         assert_laws(objective, known(name), both)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ignored class", "tokens", "twice", "weighted classes"])
 @pytest.mark.parametrize("way", [*WAYS, "chunks"])
 def test_other_ways_give_the_same(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:

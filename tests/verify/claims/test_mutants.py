@@ -203,6 +203,7 @@ DEAR = (
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in DEAR)) for name in CLAIMS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_run_points_tell_every_mutant_from_the_prediction(name: str) -> None:
     listed = ", ".join(claims[name] for claims in UNSEEN.values() if name in claims)

@@ -31,6 +31,7 @@ def told(text: str) -> str:
     return "; ".join(read(text)["right"].story)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", registry.OWN)
 def test_what_is_registered_is_what_the_code_declares(paper: str) -> None:
     """After a claim was added or changed, `python -m verify.claims.register` adds its line."""

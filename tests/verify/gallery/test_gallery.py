@@ -60,6 +60,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(module, name, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("picture", gallery.PICTURES, ids=lambda picture: picture.name)
 def test_a_picture_is_written_twice_says_what_it_shows_and_no_text_leaves_it(
     picture: gallery.Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

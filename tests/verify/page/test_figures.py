@@ -131,6 +131,7 @@ def test_nothing_that_is_written_is_cut_and_no_two_names_of_ticks_overlap(name: 
 # --- any numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mean", "identity", "exact property", "property", "lower bound on a mean"])
 @pytest.mark.parametrize("extreme", EXTREMES)
 def test_any_number_can_be_drawn(kind: str, extreme: float) -> None:

@@ -80,6 +80,7 @@ def edges(at: PointOutcome, kind: str) -> list[float]:
     return [edge for edge in (at.predicted + side * at.margin for side in sides) if math.isfinite(edge)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*WITH_AXIS, *SAMPLES])
 def test_line_band_and_rivals_pass_through_the_table(name: str) -> None:
     """A prediction from measured inputs is a bar at its point, and nowhere else."""
