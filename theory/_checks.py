@@ -198,12 +198,12 @@ def representable(result: Any, **arguments: object) -> NDArray[Any]:
     return np.asarray(result)[()]
 
 
-def formula(function: Callable[P, R]) -> Callable[P, R]:
+def closed_form(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, whose overflow is refused at its end, in the names of all that was given, and not on the way.
 
     An array without axes becomes a number.
 
-    >>> formula(lambda sharpness: np.asarray(2.0) / sharpness)(1e-320)
+    >>> closed_form(lambda sharpness: np.asarray(2.0) / sharpness)(1e-320)
     Traceback (most recent call last):
     ...
     ValueError: sharpness must be such that the result does not overflow, got 1e-320

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from theory import outliers
-from theory._checks import Floats, finite, flag, formula, nonnegative, require, together, whole
+from theory._checks import Floats, closed_form, finite, flag, nonnegative, require, together, whole
 from theory.outliers import Outlier
 from theory.rmt.tracy_widom import TracyWidom, point_masses
 
@@ -87,7 +87,7 @@ def additive_wigner_sd(spike: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike) ->
     return sigma * np.sqrt(2 * overlap / dim)
 
 
-@formula
+@closed_form
 def axis_wigner_sd(
     spike: ArrayLike,
     *,
@@ -179,7 +179,7 @@ def additive_wishart_sd(
     return variance * (spike / strength) * np.sqrt(2 * outlier.overlap / n)
 
 
-@formula
+@closed_form
 def information_plus_noise_sd(
     spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
 ) -> Floats:
@@ -217,7 +217,7 @@ def information_plus_noise_sd(
     return np.sqrt(variance) * np.sqrt(2 * steep / n * both)
 
 
-@formula
+@closed_form
 def spiked_covariance_sd(
     spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
 ) -> Floats:
@@ -289,7 +289,7 @@ class EdgeFluctuation(NamedTuple):
     sd: Floats
 
 
-@formula
+@closed_form
 def wigner_edge(dim: ArrayLike, *, sigma: ArrayLike, lower: bool = False) -> EdgeFluctuation:
     r"""Largest eigenvalue of a Wigner matrix, below its limit by about 1.2 of :math:`\sigma P^{-2/3}`.
 
@@ -333,7 +333,7 @@ def wigner_edge(dim: ArrayLike, *, sigma: ArrayLike, lower: bool = False) -> Edg
     return EdgeFluctuation(-mean if lower else mean, sd)
 
 
-@formula
+@closed_form
 def wishart_edge(
     dim: ArrayLike, samples: ArrayLike, *, variance: ArrayLike, lower: bool = False
 ) -> EdgeFluctuation:

@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike
 
 from theory._checks import (
     Floats,
+    closed_form,
     distributions,
     finite,
     fits,
-    formula,
     probabilities,
     quiet,
     require,
@@ -110,7 +110,7 @@ def prior_entropy(prior: ArrayLike) -> Floats:
     return jensen_bound(q, q)
 
 
-@formula
+@closed_form
 def gaussian_loss(bias: ArrayLike, prior: ArrayLike, *, spread: float) -> float:
     r"""Mean loss of Gaussian logits that know nothing of the labels, :math:`z_k \sim N(b_k, \sigma^2)`.
 

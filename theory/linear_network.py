@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
-from theory._checks import count, formula, nonnegative, positive, require, scalar
+from theory._checks import closed_form, count, nonnegative, positive, require, scalar
 from theory._roots import bracketed_root
 from theory.fisher._wide import width_ratios_of
 from theory.rmt.tracy_widom import TracyWidom
@@ -33,7 +33,7 @@ _LARGEST = 1e100
 _MODERATE = "such that no shape is extreme"
 
 
-@formula
+@closed_form
 def linear_network_edge(
     ratio: ArrayLike, *, weight_variance: ArrayLike, width_ratios: Sequence[float] | None = None
 ) -> float:
@@ -81,7 +81,7 @@ def linear_network_edge(
     return scale * _edge(gamma, r, _argument(gamma, r))
 
 
-@formula
+@closed_form
 def linear_network_largest(
     *,
     width: int,

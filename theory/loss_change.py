@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, finite, formula, nonnegative, positive, require, shown, together
+from theory._checks import Floats, closed_form, finite, nonnegative, positive, require, shown, together
 
 __all__ = [
     "descent_bound",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-@formula
+@closed_form
 def quadratic_change(
     rate: ArrayLike, gradient: ArrayLike, hessian: ArrayLike, *, preconditioner: ArrayLike | None = None
 ) -> Floats:
@@ -75,7 +75,7 @@ def quadratic_change(
     return _change(rate, first, second)
 
 
-@formula
+@closed_form
 def descent_bound(rate: ArrayLike, *, squared_gradient: ArrayLike, sharpness: ArrayLike) -> Floats:
     r"""Most that a plain step can change a quadratic loss: :math:`-a |g|^2 (1 - a \lambda_1/2)`.
 
@@ -117,7 +117,7 @@ def descent_bound(rate: ArrayLike, *, squared_gradient: ArrayLike, sharpness: Ar
     return _change(rate, squared, squared * sharpness)
 
 
-@formula
+@closed_form
 def sign_averaged_change(
     rate: ArrayLike, gradient: ArrayLike, hessian: ArrayLike, *, preconditioner: ArrayLike
 ) -> Floats:
@@ -165,7 +165,7 @@ def sign_averaged_change(
     return _change(rate, (components * step).sum(axis=-1), (step**2 * curvatures).sum(axis=-1))
 
 
-@formula
+@closed_form
 def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Floats:
     r"""Rate below which steps descend in the mean over batches.
 
@@ -212,7 +212,7 @@ def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Fl
     return 2 * weights.sum(axis=-1) / (weights * tops).sum(axis=-1)
 
 
-@formula
+@closed_form
 def squared_gradient_mean(squared_gradient: ArrayLike, *, trace: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Mean squared gradient of a batch: :math:`E|g_B|^2 = |g|^2 + \mathrm{tr}\,C/B`.
 
@@ -251,7 +251,7 @@ def squared_gradient_mean(squared_gradient: ArrayLike, *, trace: ArrayLike, batc
     return squared + trace / batch
 
 
-@formula
+@closed_form
 def squared_gradient_variance(
     covariance_along: ArrayLike, *, trace_of_square: ArrayLike, batch_size: ArrayLike
 ) -> Floats:

@@ -29,7 +29,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import finite, formula, instance, integer, layers, nonnegative, require, scalar, within
+from theory._checks import (
+    closed_form,
+    finite,
+    instance,
+    integer,
+    layers,
+    nonnegative,
+    require,
+    scalar,
+    within,
+)
 from theory.activations import Activation, built_in, gaussian_kernels, resolve
 from theory.activations.gaussian import ConvergenceError, Moments
 
@@ -151,7 +161,7 @@ def order_parameters(
     )
 
 
-@formula
+@closed_form
 def preactivation_moment(
     q_hat: ArrayLike, *, weight_variance: ArrayLike, bias_variance: ArrayLike
 ) -> NDArray[np.float64]:

@@ -27,7 +27,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, finite, formula, nonnegative, positive, representable, require, together
+from theory._checks import (
+    Floats,
+    closed_form,
+    finite,
+    nonnegative,
+    positive,
+    representable,
+    require,
+    together,
+)
 
 __all__ = [
     "Outlier",
@@ -81,7 +90,7 @@ class Outlier:
     visible: NDArray[np.bool_]
 
 
-@formula
+@closed_form
 def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus Wigner noise, as the dimension grows.
 
@@ -122,7 +131,7 @@ def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     return _outlier(size, threshold=sigma, edge=2 * sigma, strength=size, overlap=overlap, negative=spike < 0)
 
 
-@formula
+@closed_form
 def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of a low-rank matrix plus an independent Wishart matrix, as the dimension grows.
 
@@ -169,7 +178,7 @@ def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> 
     return _outlier(spike, threshold=threshold, edge=edge, strength=strength, overlap=overlap)
 
 
-@formula
+@closed_form
 def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of :math:`(J + E)(J + E)^\top` for a low-rank J, as the dimension grows.
 
@@ -250,7 +259,7 @@ def spiked_covariance(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) ->
     return information_plus_noise(spike, q=q, variance=variance)
 
 
-@formula
+@closed_form
 def additive(spike: ArrayLike, law: Law) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus free noise of any spectrum.
 

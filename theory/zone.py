@@ -53,9 +53,9 @@ from numpy.typing import ArrayLike
 from theory import outliers
 from theory._checks import (
     Floats,
+    closed_form,
     finite,
     fits,
-    formula,
     instance,
     integer,
     layers,
@@ -99,7 +99,7 @@ class CurvatureFactors(NamedTuple):
     h_term: Floats
 
 
-@formula
+@closed_form
 def curvature_factors(alpha: ArrayLike, *, depth: int, temperature: ArrayLike = 1.0) -> CurvatureFactors:
     r"""Factors of G and of the H-term when all weights are scaled, at fixed probabilities.
 
@@ -140,7 +140,7 @@ def curvature_factors(alpha: ArrayLike, *, depth: int, temperature: ArrayLike = 
     return CurvatureFactors(np.square(a ** (power - 1) / heat), a ** (power - 2) / heat)
 
 
-@formula
+@closed_form
 def reduced_temperature(alpha: ArrayLike, *, depth: int, temperature: ArrayLike = 1.0) -> Floats:
     r"""The one number that the curvature depends on, :math:`T/\alpha^L`.
 
@@ -179,7 +179,7 @@ def reduced_temperature(alpha: ArrayLike, *, depth: int, temperature: ArrayLike 
     return heat * a**-power
 
 
-@formula
+@closed_form
 def matched_rate(rate: ArrayLike, *, alpha: ArrayLike, depth: int, temperature: ArrayLike = 1.0) -> Floats:
     r"""Learning rate that leads the scaled network along the same path, :math:`\eta\, \alpha^{2-L}\, T`.
 
@@ -222,7 +222,7 @@ def matched_rate(rate: ArrayLike, *, alpha: ArrayLike, depth: int, temperature: 
     return eta * a ** (2 - power) * heat
 
 
-@formula
+@closed_form
 def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: int) -> Floats:
     r"""Scale below which the H-term outweighs G, :math:`(\|\tilde H\| / \|G\|)^{1/L}` at uniform probabilities.
 
@@ -264,7 +264,7 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
     return _root(h, power) / _root(g, power)
 
 
-@formula
+@closed_form
 def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Floats:
     r"""Scale at which the last sample of a finite set becomes confident, :math:`(N f(0))^{1/L}`.
 
@@ -305,7 +305,7 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
     return _root(n, power) * _root(f, power)
 
 
-@formula
+@closed_form
 def near_tie_weight(
     alpha: ArrayLike, *, gap_density: ArrayLike, depth: int, temperature: ArrayLike = 1.0
 ) -> Floats:
@@ -350,7 +350,7 @@ def near_tie_weight(
     return 0.5 * f * heat * a**-power
 
 
-@formula
+@closed_form
 def largest_base_rate(alpha: ArrayLike, *, sharpness: ArrayLike, depth: int) -> Floats:
     r"""Largest base learning rate :math:`\eta_0` of the schedule :math:`\eta_0 \alpha^{2-L}`.
 
@@ -484,7 +484,7 @@ def spiked_excess(spike: ArrayLike, *, rank: ArrayLike, bulk_norm: ArrayLike, di
     return np.sqrt(k) * (theta / np.hypot(theta, np.sqrt(n / k) * (h / 2.0)))
 
 
-@formula
+@closed_form
 def confident_log_trace(
     gaps: ArrayLike,
     squared_slopes: ArrayLike,
@@ -558,7 +558,7 @@ def confident_log_trace(
 _HIGHEST = 1000  # derivative that anybody takes
 
 
-@formula
+@closed_form
 def homogeneous_factor(
     alpha: ArrayLike, *, depth: int, order: int = 0, temperature: ArrayLike = 1.0
 ) -> Floats:
@@ -640,7 +640,7 @@ def euler_factor(depth: int, *, order: int = 1) -> float:
     return float(found)
 
 
-@formula
+@closed_form
 def tanh_correction(matrices: Sequence[ArrayLike], x: ArrayLike) -> Floats:
     r"""Leading deviation of a scaled-down tanh network from a homogeneous one, over :math:`\alpha^{L+2}`.
 

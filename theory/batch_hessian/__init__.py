@@ -47,8 +47,8 @@ from numpy.typing import ArrayLike
 from theory import outliers
 from theory._checks import (
     Floats,
+    closed_form,
     finite,
-    formula,
     nonnegative,
     positive,
     quiet,
@@ -183,7 +183,7 @@ def batch_overlap(
     return _noisy(eigenvalue, sigma, dim, batch_size, dataset_size).overlap
 
 
-@formula
+@closed_form
 def crossover_batch_size(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:

@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 
 from theory._checks import (
     Floats,
+    closed_form,
     finite,
     flag,
-    formula,
     nonnegative,
     positive,
     quiet,
@@ -71,7 +71,7 @@ def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floa
     return np.where(rest > 0, b, np.inf)[()]
 
 
-@formula
+@closed_form
 def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Expected square of one element of :math:`\epsilon = H_{batch} - H_{emp}`: :math:`(1/B - 1/N) S^2`.
 
@@ -107,7 +107,7 @@ def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_s
     return over(variance, batch, rest)
 
 
-@formula
+@closed_form
 def finite_population_fluctuation(
     *, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike, replacement: bool = False
 ) -> Floats:
@@ -165,7 +165,7 @@ def finite_population_fluctuation(
     return over(variance, batch, rest)
 
 
-@formula
+@closed_form
 def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Skewness of one element of :math:`\epsilon`: :math:`\gamma (N - 2B) / \sqrt{N B (N - B)}`.
 
@@ -240,7 +240,7 @@ def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
     return total / dim
 
 
-@formula
+@closed_form
 def noise_bound(
     norm: ArrayLike, *, batch_size: ArrayLike, dataset_size: ArrayLike, semidefinite: bool = False
 ) -> Floats:
@@ -282,7 +282,7 @@ def noise_bound(
     return (1 if flag("semidefinite", semidefinite) else 2) * rest * norm
 
 
-@formula
+@closed_form
 def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Floats:
     r"""What `second_order_eigenvalue` multiplies by 1/b, from the spectrum and the noise along it.
 
@@ -319,7 +319,7 @@ def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Fl
     return np.sum(variances[..., 1:] / np.where(gaps == 0, 1.0, gaps), axis=-1)
 
 
-@formula
+@closed_form
 def second_order_eigenvalue(
     eigenvalue: ArrayLike, *, coefficient: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:

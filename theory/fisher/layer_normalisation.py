@@ -56,10 +56,10 @@ from numpy.typing import ArrayLike
 
 from theory._checks import (
     Floats,
+    closed_form,
     count,
     finite,
     fits,
-    formula,
     layers,
     nonnegative,
     positive,
@@ -127,7 +127,7 @@ def layer_norm_kappas(
     return _normalised_network(activation, depth, weight_variance, bias_variance, width_ratios).kappas()
 
 
-@formula
+@closed_form
 def layer_norm_statistics(
     activation: Activations,
     *,
@@ -196,7 +196,7 @@ def layer_norm_statistics(
     return LayerNormStatistics(trace / size.parameters, root * (root / size.parameters), lower, root)
 
 
-@formula
+@closed_form
 def layer_norm_largest(
     activation: Activations,
     preactivations: ArrayLike,
@@ -252,7 +252,7 @@ def layer_norm_largest(
     return k.alpha * width * root / len(f)
 
 
-@formula
+@closed_form
 def layer_norm_rayleigh(
     activation: Activations,
     *,
@@ -437,7 +437,7 @@ class ExpectedEtas(NamedTuple):
     eta3_squared: float
 
 
-@formula
+@closed_form
 def realised_etas(preactivations: ArrayLike) -> Etas:
     r"""The etas of one network from its outputs before the last normalisation.
 

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, finite, formula, positive, quiet, require, together
+from theory._checks import Floats, closed_form, count, finite, positive, quiet, require, together
 from theory.fisher._wide import (
     Activations,
     EntryVariances,
@@ -289,7 +289,7 @@ def gram_entry_variances(
     return variances
 
 
-@formula
+@closed_form
 def loss_floor(targets: ArrayLike) -> float:
     r"""Loss below which no network with mean-subtracted outputs can go.
 
@@ -386,7 +386,7 @@ def output_variance(
     return variance
 
 
-@formula
+@closed_form
 def batch_normalised_statistics(
     activation: Activations,
     *,
@@ -458,7 +458,7 @@ def batch_normalised_statistics(
     )
 
 
-@formula
+@closed_form
 def batch_normalised_constants(
     activation: Activations,
     *,

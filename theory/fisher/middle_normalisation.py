@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, flag, formula, positive, quiet, require, scalar
+from theory._checks import Floats, closed_form, count, flag, positive, quiet, require, scalar
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear, real_values
@@ -90,7 +90,7 @@ def batch_norm_moments(
     return _moments(single(activation), samples, exact)
 
 
-@formula
+@closed_form
 def batch_norm_bound(
     activation: str | Activation,
     *,
@@ -147,7 +147,7 @@ def batch_norm_bound(
     return scale * _mean_square_of_mean(moments, samples)
 
 
-@formula
+@closed_form
 def batch_norm_largest(
     activation: str | Activation,
     *,
@@ -207,7 +207,7 @@ def batch_norm_largest(
     return spike + 1 + value.gap + hidden / inputs * turn / 2 + first
 
 
-@formula
+@closed_form
 def batch_norm_largest_odd(
     activation: str | Activation,
     *,

@@ -54,11 +54,11 @@ from numpy.typing import ArrayLike
 from theory import softmax
 from theory._checks import (
     Floats,
+    closed_form,
     distributions,
     finite,
     fits,
     flag,
-    formula,
     integer,
     nonnegative,
     quiet,
@@ -111,7 +111,7 @@ __all__ = [
 ]
 
 
-@formula
+@closed_form
 def expected_eigenvalues(p: ArrayLike, *, dim: int, sigma_c: ArrayLike, sigma_e: ArrayLike) -> Floats:
     r"""Eigenvalues of the expected Gauss-Newton matrix of one softmax output.
 
@@ -473,7 +473,7 @@ def expected_gradient_weights(mean_probability: ArrayLike, prior: ArrayLike) -> 
     return predicted - actual
 
 
-@formula
+@closed_form
 def expected_gradient_norm(
     mean_probability: ArrayLike, prior: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike
 ) -> Floats:
@@ -521,7 +521,7 @@ def expected_gradient_norm(
     return np.sqrt(d) * distance * c
 
 
-@formula
+@closed_form
 def squared_gradient_norm(
     mean_probability: ArrayLike,
     prior: ArrayLike,

@@ -27,7 +27,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, finite, formula, nonnegative, positive, require, together, unbounded, whole
+from theory._checks import (
+    Floats,
+    closed_form,
+    finite,
+    nonnegative,
+    positive,
+    require,
+    together,
+    unbounded,
+    whole,
+)
 
 _MANY = 1e16  # parameters from which on the mean inverse count is known from two terms of its series
 
@@ -50,7 +60,7 @@ class ProjectedMoments(NamedTuple):
     excess: Floats
 
 
-@formula
+@closed_form
 def haar_moments(
     trace: ArrayLike, squared_norm: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike
 ) -> ProjectedMoments:
@@ -97,7 +107,7 @@ def haar_moments(
     return _moments(np.where(d == p, f, square), d / p * t)
 
 
-@formula
+@closed_form
 def sparse_moments(
     trace: ArrayLike,
     squared_norm: ArrayLike,
@@ -253,7 +263,7 @@ def excess_noise_floor(dim: ArrayLike, *, parameters: ArrayLike = np.inf) -> Flo
     return np.sqrt(2.0 * _share_left(d, p) / np.where(d < p, d + 1 - 2.0 / p, 1.0))
 
 
-@formula
+@closed_form
 def frame_overlap(dim: ArrayLike, *, parameters: ArrayLike) -> Floats:
     r"""Mean squared distance from orthonormal of independent random unit columns, :math:`d(d-1)/P`.
 

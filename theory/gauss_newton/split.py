@@ -40,9 +40,9 @@ from numpy.typing import ArrayLike
 
 from theory._checks import (
     Floats,
+    closed_form,
     finite,
     fits,
-    formula,
     nonnegative,
     positive,
     probabilities,
@@ -66,7 +66,7 @@ class HessianTerms(NamedTuple):
     h_term: Floats
 
 
-@formula
+@closed_form
 def loss_gradient(
     p: ArrayLike, label: ArrayLike, jacobian: ArrayLike, *, temperature: ArrayLike = 1.0
 ) -> Floats:
@@ -107,7 +107,7 @@ def loss_gradient(
     return (residuals[..., None, :] @ rows)[..., 0, :] / heat[..., None]
 
 
-@formula
+@closed_form
 def hessian_terms(
     p: ArrayLike, label: ArrayLike, jacobian: ArrayLike, second: ArrayLike, *, temperature: ArrayLike = 1.0
 ) -> HessianTerms:
@@ -162,7 +162,7 @@ def hessian_terms(
     return HessianTerms(g_term, h_term)
 
 
-@formula
+@closed_form
 def gauss_newton_trace(p: ArrayLike, jacobian: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     r"""Trace of the Gauss-Newton part, :math:`\frac{1}{T^2}\big[\sum_k p_k |J_k|^2 - |\sum_k p_k J_k|^2\big]`.
 
@@ -224,7 +224,7 @@ def _residuals(p: Floats, label: ArrayLike, rows: Floats, heat: Floats) -> Float
     return p - one_hot
 
 
-@formula
+@closed_form
 def sign_probe_variance(squared_norm: ArrayLike, *, squared_diagonal: ArrayLike) -> Floats:
     r"""Variance of :math:`x^\top A x` over independent signs, :math:`2 (\|A\|_F^2 - \sum_i A_{ii}^2)`.
 
@@ -264,7 +264,7 @@ def sign_probe_variance(squared_norm: ArrayLike, *, squared_diagonal: ArrayLike)
     return 2.0 * np.maximum(whole - diagonal, 0.0)
 
 
-@formula
+@closed_form
 def normal_probe_variance(squared_norm: ArrayLike) -> Floats:
     r"""Variance of :math:`x^\top A x` over standard normal probes, :math:`2 \|A\|_F^2`.
 

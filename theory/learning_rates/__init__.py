@@ -49,8 +49,8 @@ from numpy.typing import ArrayLike
 from theory import batch_hessian
 from theory._checks import (
     Floats,
+    closed_form,
     finite,
-    formula,
     nonnegative,
     positive,
     quiet,
@@ -96,7 +96,7 @@ __all__ = [
 ]
 
 
-@formula
+@closed_form
 def stability_limit(sharpness: ArrayLike) -> Floats:
     r"""Largest learning rate at which gradient descent is stable on a quadratic, :math:`2/\lambda_{max}`.
 
@@ -127,7 +127,7 @@ def stability_limit(sharpness: ArrayLike) -> Floats:
     return 2 / sharpness
 
 
-@formula
+@closed_form
 def sgd_limit(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -239,7 +239,7 @@ def marchenko_pastur_exponent(q: ArrayLike) -> Floats:
     return root / (1 + root)
 
 
-@formula
+@closed_form
 def linear_then_flat(
     rate: ArrayLike,
     *,
@@ -302,7 +302,7 @@ def linear_then_flat(
     return rate * (above / below)
 
 
-@formula
+@closed_form
 def square_root(
     rate: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -349,7 +349,7 @@ class MomentumRates(NamedTuple):
     contraction: Floats
 
 
-@formula
+@closed_form
 def heavy_ball(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     r"""Polyak's momentum, best constant rates for a quadratic with eigenvalues in [smallest, largest].
 
@@ -386,7 +386,7 @@ def heavy_ball(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     return MomentumRates((2 / (top + low)) ** 2, ratio**2, ratio)
 
 
-@formula
+@closed_form
 def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     r"""Nesterov's momentum for a quadratic with eigenvalues in [smallest, largest].
 
@@ -422,7 +422,7 @@ def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     return MomentumRates(1 / upper, ratio, np.minimum(ratio * (1 + low / top), 1.0))
 
 
-@formula
+@closed_form
 def best_nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     r"""Nesterov's momentum with the best constant pair for a quadratic with eigenvalues in [smallest, largest].
 
@@ -462,7 +462,7 @@ def best_nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     return MomentumRates(4 / (3 + share) / upper, momentum, contraction)
 
 
-@formula
+@closed_form
 def heavy_ball_contraction(
     rate: ArrayLike, momentum: ArrayLike, *, largest: ArrayLike, smallest: ArrayLike
 ) -> Floats:
@@ -501,7 +501,7 @@ def heavy_ball_contraction(
     return np.maximum(*ends)
 
 
-@formula
+@closed_form
 def nesterov_contraction(
     rate: ArrayLike, momentum: ArrayLike, *, largest: ArrayLike, smallest: ArrayLike
 ) -> Floats:

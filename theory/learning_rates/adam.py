@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import (
     Floats,
+    closed_form,
     finite,
-    formula,
     integer,
     nonnegative,
     positive,
@@ -75,7 +75,7 @@ class AdamMoments(NamedTuple):
     square: float
 
 
-@formula
+@closed_form
 def square_root_rule(
     growth: float, *, rate: float, momentum: float, second: float, damping: float
 ) -> AdamSetting:
@@ -118,7 +118,7 @@ def square_root_rule(
     return AdamSetting(eta * k**0.5, first, last, eps / k**0.5)
 
 
-@formula
+@closed_form
 def adam_moments(
     start: float,
     *,
@@ -222,7 +222,7 @@ def adam_moments(
     return AdamMoments(float(moments[0]), float(moments[2]))
 
 
-@formula
+@closed_form
 def half_life(second: ArrayLike, *, batch_size: ArrayLike) -> Floats:
     r"""Samples after which an average of squares keeps half of what it held: :math:`B \ln 2 / \ln(1/\beta_2)`.
 
@@ -294,7 +294,7 @@ def same_half_life(second: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike
     return beta ** (size / known)
 
 
-@formula
+@closed_form
 def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Rate at which the mean loss after one step of sign descent is least, for independent normal noise.
 
@@ -340,7 +340,7 @@ def sign_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batc
     return np.ldexp((signs @ g) / bend, g_power - h_power)
 
 
-@formula
+@closed_form
 def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) -> float:
     r"""Batch size at which `surge_rate` is largest.
 
@@ -375,7 +375,7 @@ def surge_scale(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike) ->
     return float(np.ldexp(np.pi / 4 * bend / coupled, -2 * power))
 
 
-@formula
+@closed_form
 def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""`sign_rate` while batches are small: :math:`\eta_{max} / (\frac12(\sqrt{B_{noise}/B} + \sqrt{B/B_{noise}}))`.
 
@@ -421,7 +421,7 @@ def surge_rate(gradient: ArrayLike, *, hessian: ArrayLike, noise: ArrayLike, bat
     return np.ldexp(rate, power - 2 * down + g_power - h_power)
 
 
-@formula
+@closed_form
 def adaptive_edge(rate: ArrayLike, *, momentum: ArrayLike) -> Floats:
     r"""Largest stable eigenvalue of the preconditioned Hessian, :math:`\frac{2 + 2\beta_1}{(1-\beta_1)\eta}`.
 

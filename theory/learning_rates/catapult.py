@@ -26,7 +26,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, finite, formula, positive, quiet, require, scalar, together, whole
+from theory._checks import (
+    Floats,
+    closed_form,
+    count,
+    finite,
+    positive,
+    quiet,
+    require,
+    scalar,
+    together,
+    whole,
+)
 from theory._roots import special
 from theory.activations.gaussian import ConvergenceError
 
@@ -59,7 +70,7 @@ class Stepped(NamedTuple):
     curvature: Floats
 
 
-@formula
+@closed_form
 def step(output: ArrayLike, curvature: ArrayLike, *, rate: ArrayLike, width: ArrayLike) -> Stepped:
     r"""Output and curvature after one step of descent on :math:`f^2/2`.
 
@@ -121,7 +132,7 @@ def largest_product() -> float:
     return 4.0
 
 
-@formula
+@closed_form
 def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     r"""How many steps later the loss is highest in a network `ratio` times as wide.
 
@@ -158,7 +169,7 @@ def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
     return np.log(r) / (2 * np.log(a - 1))
 
 
-@formula
+@closed_form
 def curvature_drop(output: ArrayLike, product: ArrayLike) -> Floats:
     r"""Share of the curvature that descent takes off at a small rate, to first order in 1/n.
 

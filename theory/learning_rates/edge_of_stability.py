@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, formula, nonnegative, positive, together
+from theory._checks import Floats, closed_form, nonnegative, positive, together
 
 __all__ = ["edge", "oscillation", "sharpness_gap"]
 
 
-@formula
+@closed_form
 def edge(rate: ArrayLike) -> Floats:
     r"""Largest eigenvalue of the Hessian at which gradient descent hovers, :math:`2/\eta`.
 
@@ -60,7 +60,7 @@ def edge(rate: ArrayLike) -> Floats:
     return 2 / rate
 
 
-@formula
+@closed_form
 def oscillation(*, sharpening: ArrayLike, stabilisation: ArrayLike) -> Floats:
     r"""Mean squared move along the top eigenvector that holds its eigenvalue still, :math:`2\alpha/\beta`.
 
@@ -90,7 +90,7 @@ def oscillation(*, sharpening: ArrayLike, stabilisation: ArrayLike) -> Floats:
     return 2 * (alpha / beta)
 
 
-@formula
+@closed_form
 def sharpness_gap(
     rate: ArrayLike, *, noise: ArrayLike, sharpening: ArrayLike, stabilisation: ArrayLike
 ) -> Floats:

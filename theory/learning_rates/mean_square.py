@@ -28,7 +28,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, formula, nonnegative, positive, quiet, require, together, unbounded, whole
+from theory._checks import (
+    Floats,
+    closed_form,
+    nonnegative,
+    positive,
+    quiet,
+    require,
+    together,
+    unbounded,
+    whole,
+)
 from theory.batch_hessian.sampling import inverse_size, joined_sizes
 
 
@@ -39,7 +49,7 @@ class RateBracket(NamedTuple):
     upper: Floats
 
 
-@formula
+@closed_form
 def mean_square_limit(
     eigenvalue: ArrayLike, *, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -109,7 +119,7 @@ def mean_square_exponent(
     return saturating((np.sqrt(noise) * np.sqrt(inverse) / eigenvalue) ** 2)[()]
 
 
-@formula
+@closed_form
 def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Batch size at which `mean_square_limit` is half of its largest value: b* = nu/lambda^2, as B.
 
@@ -142,7 +152,7 @@ def mean_square_crossover(eigenvalue: ArrayLike, *, noise: ArrayLike, dataset_si
     return joined_sizes((np.sqrt(noise) / eigenvalue) ** 2, total)
 
 
-@formula
+@closed_form
 def mean_square_bracket(
     curvatures: ArrayLike,
     variances: ArrayLike,
@@ -216,7 +226,7 @@ def mean_square_bracket(
     return RateBracket(2 / square, upper)
 
 
-@formula
+@closed_form
 def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
     r"""What a step of SGD gains, over the gain without its second order: :math:`1 - a/\alpha_{ms}`.
 
@@ -287,7 +297,7 @@ def gaussian_least_squares_limit(batch_size: ArrayLike, dim: ArrayLike) -> Float
     return 2 / (1 + (dim + 1) / batch)
 
 
-@formula
+@closed_form
 def gaussian_least_squares_growth(rate: ArrayLike, *, batch_size: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Factor of the mean squared distance in one step of the same: (1 - alpha)^2 + alpha^2 (P + 1)/B.
 

@@ -35,8 +35,8 @@ from numpy.typing import ArrayLike
 
 from theory._checks import (
     Floats,
+    closed_form,
     finite,
-    formula,
     integer,
     nonnegative,
     positive,
@@ -65,7 +65,7 @@ _SYMMETRY = 1e-8
 """Relative difference of a matrix from its transpose that counts as rounding."""
 
 
-@formula
+@closed_form
 def gradient_noise_scale(noise: ArrayLike, *, curvature: ArrayLike) -> Floats:
     r"""Batch size at which noise costs as much as the gradient's own curvature, :math:`\mathrm{tr}(HS)/(g'Hg)`.
 
@@ -98,7 +98,7 @@ def gradient_noise_scale(noise: ArrayLike, *, curvature: ArrayLike) -> Floats:
     return noise / curvature
 
 
-@formula
+@closed_form
 def simple_noise_scale(trace: ArrayLike, *, squared_gradient: ArrayLike) -> Floats:
     r"""`gradient_noise_scale` if H is a multiple of the identity: :math:`\mathrm{tr}\,S / |g|^2`.
 
@@ -131,7 +131,7 @@ def simple_noise_scale(trace: ArrayLike, *, squared_gradient: ArrayLike) -> Floa
     return trace / squared
 
 
-@formula
+@closed_form
 def best_step_rate(
     squared_gradient: ArrayLike,
     *,
@@ -186,7 +186,7 @@ def best_step_rate(
     return squared / bend
 
 
-@formula
+@closed_form
 def best_step_decrease(
     squared_gradient: ArrayLike,
     *,
@@ -268,7 +268,7 @@ def critical_batch_size(squared_norm: ArrayLike, *, largest: ArrayLike, smallest
     return np.where(gap > 0, beta / np.where(gap > 0, gap, 1.0) + 1, np.inf)[()]
 
 
-@formula
+@closed_form
 def interpolating_rate(
     batch_size: ArrayLike, *, squared_norm: ArrayLike, largest: ArrayLike, smallest: ArrayLike
 ) -> Floats:
@@ -314,7 +314,7 @@ def interpolating_rate(
     return np.where(size <= critical, below, above)
 
 
-@formula
+@closed_form
 def mean_square_factor(
     rate: ArrayLike, *, eigenvalue: ArrayLike, squared_norm: ArrayLike, batch_size: ArrayLike
 ) -> Floats:
@@ -396,7 +396,7 @@ def mixture_share(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     return (total - size) / (total - 1) / size
 
 
-@formula
+@closed_form
 def mean_square_distances(
     curvatures: ArrayLike, start: ArrayLike, *, rate: float, batch_size: int, steps: int
 ) -> Floats:

@@ -39,8 +39,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import (
     Floats,
+    closed_form,
     finite,
-    formula,
     nonnegative,
     positive,
     require,
@@ -52,7 +52,7 @@ from theory._roots import special
 from theory.rmt._laws import plane
 
 
-@formula
+@closed_form
 def wigner_second_moment(
     *, sigma: ArrayLike, dim: ArrayLike, diagonal: ArrayLike = 1.0, spike: ArrayLike = 0.0
 ) -> Floats:
@@ -96,7 +96,7 @@ def wigner_second_moment(
     return sigma**2 * (1 + (diagonal - 1) / dim) + spike**2 / dim
 
 
-@formula
+@closed_form
 def profiled_fourth_moment(*, sigma: ArrayLike, contrast: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Fourth moment of Gaussian noise of uneven rows: :math:`[2 (1 + c^2) + (1 + c^2)^2/P] \sigma^4`.
 
@@ -141,7 +141,7 @@ def profiled_fourth_moment(*, sigma: ArrayLike, contrast: ArrayLike, dim: ArrayL
     return sigma**4 * (2 * spread + spread**2 / dim)
 
 
-@formula
+@closed_form
 def sparse_fourth_moment(*, sigma: ArrayLike, per_row: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Fourth moment of noise with few entries in a row: :math:`(2 + 1/k - 2/P) \sigma^4`.
 
@@ -179,7 +179,7 @@ def sparse_fourth_moment(*, sigma: ArrayLike, per_row: ArrayLike, dim: ArrayLike
     return sigma**4 * (2 + 1 / per_row - 2 / dim)
 
 
-@formula
+@closed_form
 def low_rank_fourth_moment(
     *, rank: ArrayLike, variance: ArrayLike, dim: ArrayLike, batch_size: ArrayLike
 ) -> Floats:
@@ -230,7 +230,7 @@ def low_rank_fourth_moment(
     return (dim * rank * variance**2 / batch_size) ** 2 * excess
 
 
-@formula
+@closed_form
 def wishart_third_moment(*, variance: ArrayLike, dim: ArrayLike, batch_size: ArrayLike) -> Floats:
     r"""Third moment of centred Wishart noise: :math:`\sigma^6 (P^2 + 3P + 4)/B^2`, where a semicircle has 0.
 
@@ -271,7 +271,7 @@ def wishart_third_moment(*, variance: ArrayLike, dim: ArrayLike, batch_size: Arr
     return variance**3 * (1 + 3 / dim + 4 / dim / dim) * (dim / batch_size) ** 2
 
 
-@formula
+@closed_form
 def alternating_moment(*, sigma_a: ArrayLike, sigma_b: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Normalised trace of :math:`A^2 B^2 A^2 B^2` for two independent Gaussian matrices; its limit is 3, not 1.
 
@@ -319,7 +319,7 @@ def alternating_moment(*, sigma_a: ArrayLike, sigma_b: ArrayLike, dim: ArrayLike
     return sigma_a**4 * sigma_b**4 * word
 
 
-@formula
+@closed_form
 def rank_one_stieltjes(u: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> NDArray[Any]:
     r"""Stieltjes transform of a matrix of rank one, :math:`\frac1u [1 + \frac1N \frac{\lambda/u}{1 - \lambda/u}]`.
 
@@ -357,7 +357,7 @@ def rank_one_stieltjes(u: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> NDA
     return (1 + spike / (points - spike) / dim) / points
 
 
-@formula
+@closed_form
 def rank_one_inverse(s: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> Floats:
     r"""Where the transform :math:`\frac1P \mathrm{tr} (A - z)^{-1}` of a matrix of rank one is s, near -1/s.
 
@@ -396,7 +396,7 @@ def rank_one_inverse(s: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> Float
     return (s * spike - 1 - np.sqrt(square)) / (2 * s)
 
 
-@formula
+@closed_form
 def rank_one_expansion(s: ArrayLike, *, spike: ArrayLike, dim: ArrayLike) -> Floats:
     r"""`rank_one_inverse` to first order in 1/P: :math:`-\frac1s + \frac{\lambda}{P (s\lambda + 1)}`.
 

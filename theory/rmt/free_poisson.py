@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, finite, formula, integer, nonnegative, positive, quiet, require, scalar
+from theory._checks import Floats, closed_form, finite, integer, nonnegative, positive, quiet, require, scalar
 from theory.rmt._laws import line, plane
 
 _RATES = 1e-6, 1e12  # of each jump: beyond, a bulk is narrower than rounding, or the law its own limit
@@ -136,7 +136,7 @@ class CompoundFreePoisson:
         """Variance, the rate times the mean square of a jump."""
         return self._unit**2 * float(self._spectrum.strengths.sum())
 
-    @formula
+    @closed_form
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0, the atom included, from the free cumulants rate E[jump^k].
 
@@ -165,7 +165,7 @@ class CompoundFreePoisson:
         """Probability of values > `x`."""
         return self._spectrum.tail(self._inverse(self._clipped(x)))[()]
 
-    @formula
+    @closed_form
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
 
@@ -191,7 +191,7 @@ class CompoundFreePoisson:
         value = 1 / (v if np.iscomplexobj(z) else np.real(v)) / self._unit
         return np.where(far, 1 / np.where(far, z, 1.0), value)
 
-    @formula
+    @closed_form
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, real or complex; its poles 1/jump are refused."""
         w = plane("w", w)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, formula, integer, quiet, representable, require, within
+from theory._checks import Floats, closed_form, integer, quiet, representable, require, within
 from theory._roots import unit_legendre
 from theory.rmt._laws import (
     LARGEST_ORDER,
@@ -111,7 +111,7 @@ class MarchenkoPastur(TailLaw):
             representable(np.float64(self.variance * self.q * self.variance), variance=self.variance)
         )
 
-    @formula
+    @closed_form
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0, the atom included: a Narayana polynomial in q times variance^k.
 
@@ -170,7 +170,7 @@ class MarchenkoPastur(TailLaw):
             lambda t: np.where(t >= self._weight, self.support()[0], self._quantile(1 - t, t)), u
         )
 
-    @formula
+    @closed_form
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
 
@@ -219,7 +219,7 @@ class MarchenkoPastur(TailLaw):
         other = np.where(add, 0.0, middle - root) / np.where(add, 1.0, y) / min(self.q, 1.0)
         return np.where(add, plain, other) / self._scale
 
-    @formula
+    @closed_form
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance / (1 - q variance `w`), real or complex; its pole is refused.
 

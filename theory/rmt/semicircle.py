@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import Floats, formula, integer
+from theory._checks import Floats, closed_form, integer
 from theory.rmt._laws import LARGEST_ORDER, TailLaw, line, log, off_the_cut, one_scale, plane
 
 
@@ -69,7 +69,7 @@ class Semicircle(TailLaw):
         """Variance."""
         return self.variance
 
-    @formula
+    @closed_form
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0: a Catalan number times sigma^k, 0 for odd `k`.
 
@@ -125,7 +125,7 @@ class Semicircle(TailLaw):
         root = np.sqrt(half - self.sigma) * np.sqrt(half + self.sigma)
         return sign / 4 / (half / 4 + root / 4)  # quarters: the square of a modulus may overflow
 
-    @formula
+    @closed_form
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance times `w`, real or complex."""
         return self.variance * plane("w", w)

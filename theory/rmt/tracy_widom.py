@@ -21,7 +21,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, formula, integer, quiet, require
+from theory._checks import Floats, closed_form, integer, quiet, require
 from theory.rmt._laws import LARGEST_ORDER, TailLaw, blockwise, line
 from theory.rmt._tracy_widom_tables import FAR_LEFT, FAR_RIGHT, SPLIT, TABLES
 
@@ -87,7 +87,7 @@ class TracyWidom(TailLaw):
         x, mass = point_masses(self.beta)
         return float(mass @ (x - self.mean()) ** 2)
 
-    @formula
+    @closed_form
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0.
 

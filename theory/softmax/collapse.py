@@ -26,7 +26,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory._checks import Floats, count, fits, formula, integer, nonnegative, probabilities, quiet, require
+from theory._checks import (
+    Floats,
+    closed_form,
+    count,
+    fits,
+    integer,
+    nonnegative,
+    probabilities,
+    quiet,
+    require,
+)
 from theory.softmax._softmax import argmax, heated, where
 
 
@@ -236,7 +246,7 @@ def gamma_of_pairs(p: ArrayLike) -> Floats:
     return total / np.sqrt(same + meeting / 4)
 
 
-@formula
+@closed_form
 def ray_slope(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     r"""Slope of :math:`\Gamma_p^{-2}` in the inverse temperature: a covariance over pairs of classes.
 
