@@ -254,7 +254,7 @@ def _draw(
 
 
 def _draw_in_process(*arguments: Any) -> Floats:
-    """The same on one thread: there are as many workers as there are cores to use."""
+    """Draw on one thread, since there is one worker for each core."""
     with one_thread():
         return _draw(*arguments)
 

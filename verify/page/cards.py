@@ -1,4 +1,4 @@
-"""What a card of the report says: the readings of one claim, and their numbers in words."""
+"""Cards of the report: the readings of one claim, with their numbers in words."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ReadRow:
 
     @property
     def terms(self) -> wording.Headings:
-        """What stands for prediction and measurement in this kind."""
+        """Names of prediction, measurement and deviation for this kind of claim."""
         return wording.headings(self.row.kind)
 
     @property
@@ -72,7 +72,7 @@ class ReadRow:
         return factor(self.row.logarithm, self.row.margin)
 
     def of(self, value: float) -> str:
-        """What a logarithm is one of."""
+        """Format the quantity whose logarithm is judged, at this value of the logarithm."""
         return f"{self.unit} of {wording.numeral(raised(self.row.logarithm, value), 3)}"
 
     @property
@@ -82,7 +82,7 @@ class ReadRow:
 
     @property
     def inputs(self) -> dict[str, float]:
-        """What the prediction was made from at the point shown, by what it is."""
+        """Inputs of the prediction at the point shown, by name."""
         return inputs_named(self.row.claim, self.point.inputs) if self.point else {}
 
     @property
@@ -93,7 +93,7 @@ class ReadRow:
 
     @property
     def outcome(self) -> str:
-        """What the verdict means for the run, in words."""
+        """Meaning of the verdict for the run, in words."""
         if self.row.verdict == "broken":
             return "the check itself failed: it says nothing about the theory"
         if self.row.surprise:
@@ -120,7 +120,7 @@ class ReadRow:
         return [(point, other) for point in self.row.points for other in point.rivals if other.name == rival]
 
     def _off(self, rival: str) -> float:
-        """How far a rival is from what was measured, at most; relative if the margin is and nothing measured is 0."""
+        """Largest distance of a rival from measured values; relative if the margin is and no measured value is 0."""
         relative = self._relative
         return max(
             (_apart(p, other.value, relative) for p, other in self._points_of(rival)), default=math.inf

@@ -1,4 +1,4 @@
-"""How many claims a run judged and what it promises on them, in words: at the terminal, in pytest and on the page."""
+"""Counts of judged claims and the error rate of a run, in words, for the terminal, pytest and the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def lines(suite: Suite) -> list[str]:
 
 
 def census_line(census: Census) -> str:
-    """How many claims were judged of those asked for, and why the others of the registry were not.
+    """Return the line that counts judged claims and says why the others were left out.
 
     >>> census_line(Census(known=495, asked=12, judged=12, left_out={"--paper": 400, "--tier smoke": 83}))
     '12 of 12 claims judged; 483 of 495 left out: 400 by --paper, 83 by --tier smoke'
@@ -56,7 +56,7 @@ def promise_lines(promises: Sequence[Promise]) -> list[str]:
 
 
 def _together(promises: Sequence[Promise]) -> Promise:
-    """What several families promise at once: their errors add up."""
+    """Return the joint promise of several families of claims; their errors add up."""
     return Promise(
         paper=", ".join(promise.paper for promise in promises if promise.paper),
         error=sum(promise.error for promise in promises),
@@ -69,7 +69,7 @@ SHARED = "papers that share one promise"
 
 
 def promise_line(promise: Promise, whose: str = "") -> str:
-    """What is promised on the verdicts of one family, and how many have none; `whose` they are, if no paper's own.
+    """Return the line on the error rate of a family and its undecided verdicts; `whose` replaces the paper's name.
 
     >>> promise_line(Promise(paper="", error=1e-3, decided=18, undecided=1))
     'of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong; 1 undecided'

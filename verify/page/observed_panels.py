@@ -60,7 +60,7 @@ def observed_panels(made: Observed) -> list[Panel]:
 
 
 def _look(k: int) -> tuple[dict[str, Any], str]:
-    """How the points of a column are drawn, and the letter that stands for it."""
+    """Return the style of the points of a column, and the letter that marks it."""
     marker, letters, colour = LINES[k % len(LINES)]
     hollow = k // len(LINES) % 2
     inside = {"markerfacecolor": PALETTE["paper"]} if hollow else {}

@@ -118,7 +118,7 @@ class Across(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a panel in the unit of the quantity shows; `decades` tells whether its axis is logarithmic."""
+    """Content of a panel in the unit of the quantity; `decades` is true for a logarithmic axis."""
 
     title: str
     across: Across
@@ -237,7 +237,7 @@ def _parameter(row: Row) -> Across:
 
 
 def residual_panel(row: Row) -> Panel:
-    """The same points as deviations from the prediction, in margins: what the curve's scale hides."""
+    """Panel of the deviations from the prediction, in margins, which the scale of the curve hides."""
     apart = drawn_at_points_only(row)
     rivals = [name for curve in row.curves for name in curve.rivals]
 
@@ -315,7 +315,7 @@ def _dodged(axes: Axes, x: float, place: int | None, count: int) -> float:
 
 
 def _curve_key(row: Row) -> str:
-    """What the lines are, and which mark belongs to which curve, where there are several."""
+    """Return the key: the meaning of the lines, and the mark of each curve if there are several."""
     lines = [
         "bars: prediction, from what was measured beside it, and margin"
         if known_at_points_only(row)
@@ -484,7 +484,7 @@ def _forest_panel(row: Row, *, titled: bool) -> Panel:
 
 
 def _write_name(axes: Axes, point: PointOutcome, name: str, place: int) -> None:
-    """What tells this line from the others, above it."""
+    """Write the name of a line above it."""
     said = " — ".join(part for part in (name, "no value" * math.isnan(point.measured)) if part)
     axes.annotate(
         said, (0, -place), xycoords=("axes fraction", "data"), xytext=(2, 7), textcoords="offset points",
@@ -502,7 +502,7 @@ def letters_of(names: Iterator[str]) -> dict[str, str]:
 
 
 def _in_margins(point: PointOutcome) -> PointOutcome:
-    """The same outcome in units of its margin, the prediction at 0."""
+    """Return the outcome in units of its margin, with the prediction at 0."""
     low, high = (wording.deviation(point, side) for side in (point.lower, point.upper))
     return replace(
         point,
@@ -527,7 +527,7 @@ def _at_point(row: Row, point: PointOutcome) -> str:
 
 
 def _name_of(point: Placed, points: Sequence[Placed]) -> str:
-    """What tells a point from the others, briefly; nothing for a single one."""
+    """Return a short name that tells a point from the others; empty for a single point."""
     if len(points) < 2:
         return ""
     names = [brief(wording.differing(other, points)) for other in points]

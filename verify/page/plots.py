@@ -141,7 +141,7 @@ def _name(row: Row) -> str:
 
 
 def stamp(results: Results) -> str:
-    """What a figure was drawn from: version, commit and seed."""
+    """Source of a figure: version, commit and seed."""
     commit = results.suite.host.get("commit", "")
     parts = ["losscurv " + results.suite.version, *([commit] if commit else []), f"seed {results.suite.seed}"]
     return escaped(" · ".join(parts))
@@ -185,7 +185,7 @@ def _rounded(numbers: str) -> str:
 
 
 def _style(style: str, start: str = "") -> str:
-    """What begins so in a style, without spaces and what the figure says once for all of its texts."""
+    """Return the parts of a style that begin with `start`, without spaces and what the figure sets for all texts."""
     parts = (part.strip().replace(": ", ":") for part in style.split(";"))
     return ";".join(part for part in parts if part and part not in SHARED and part.startswith(start))
 

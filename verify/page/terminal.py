@@ -1,4 +1,4 @@
-"""What a run says at the command line: verdicts in a table, what was observed, a block per surprise, the count."""
+"""Terminal text of a run: a table of verdicts, observations, a block for each surprise, and counts."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def _tally(rows: Sequence[Row]) -> str:
 
 
 def _counts(rows: Sequence[Row], always: Sequence[str] = ()) -> str:
-    """How many rows have which verdict; none is worth a word only where it is `always` said."""
+    """Count the rows with each verdict; a count of 0 is left out unless the verdict is in `always`."""
     count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in SYMBOLS}
     expected = sum(row.verdict == row.expected == "disagrees" for row in rows)
     notes = {"disagrees": f" ({expected} expected)"}
@@ -266,7 +266,7 @@ def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
 
 
 def _particulars(row: Row, point: PointOutcome) -> dict[str, str]:
-    """What only some kinds have."""
+    """Return the facts that only some kinds of claims have."""
     facts = {"model-based": "rests on the declared powers of the size"} if row.model_based else {}
     if row.verdict == "undecided":
         facts["why"] = wording.undecided(point)

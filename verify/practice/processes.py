@@ -62,7 +62,7 @@ def _own_device(device: str) -> str:
 
 @contextlib.contextmanager
 def _silent(options: argparse.Namespace) -> Iterator[None]:
-    """What is printed and written goes nowhere."""
+    """Discard what is printed and written."""
     with (
         Path(os.devnull).open("w", encoding="utf-8") as nowhere,
         tempfile.TemporaryDirectory() as folder,

@@ -1,4 +1,4 @@
-"""How far a computation of several parts is, and about how long it will go on."""
+"""Progress of a computation of several parts, and its remaining time."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def balanced(dim: int = 3000) -> np.ndarray:
 
 
 def operator_of(values: np.ndarray) -> Operator:
-    """In a random basis that products take little time in: turned by reflections."""
+    """Return an operator with these eigenvalues in a random basis with fast products, made of reflections."""
     rng = np.random.default_rng(5)
     v = rng.standard_normal(len(values))
     v /= np.linalg.norm(v)

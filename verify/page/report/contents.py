@@ -1,4 +1,4 @@
-"""What stands on the pages of a report: rows, tables and entries with their anchors, links, cards and the index."""
+"""Contents of the pages of a report: rows, tables and entries with their anchors, links, cards and the index."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Contents:
 
     @cached_property
     def anchors(self) -> dict[str, str]:
-        """Of claims, rows, observations and entries; the same whatever page they stand on."""
+        """Anchors of claims, rows, observations and entries, which do not depend on the page."""
         names = [f"claim/{row.claim}" for row in self.results.rows]
         names += [f"row/{row.id}" for row in self.results.rows]
         names += [f"observed/{made.id}" for made in self.results.observations]
@@ -321,7 +321,7 @@ def _entry(item: Row | Observed, written: str) -> tuple[str, str]:
 
 
 def _sought(parts: Iterable[str], entries: Iterable[EntryLead]) -> str:
-    """What a search looks at, in small letters, each word group once."""
+    """Return the text that a search looks at, in small letters, each group of words once."""
     known = dict.fromkeys(
         part.lower() for part in (*parts, *(f"{e.name} {e.title}" for e in entries)) if part
     )

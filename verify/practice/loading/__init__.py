@@ -107,7 +107,7 @@ class Problem:
         return self.model
 
     def batch_objective(self, indices: Any) -> Objective:
-        """The same loss on some of the samples.
+        """Return the objective with the same loss on some of the samples.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Problem:
 
     @property
     def classes(self) -> int | None:
-        """How many classes the outputs tell apart; None if the targets are no classes."""
+        """Number of classes of the outputs; None if the targets are not classes."""
         classes = isinstance(self.loss, nn.CrossEntropyLoss) or (
             isinstance(self.targets, Tensor)
             and not self.targets.is_floating_point()
@@ -257,12 +257,12 @@ def problem(
 
 
 def asked_problem(call: str, model: Any, data: Any, loss: Any, **options: Any) -> Problem:
-    """What a call such as ``measure(model, data, loss)`` is about: the same of an `Objective` alone.
+    """Return the problem of a call such as ``measure(model, data, loss)`` or ``measure(objective)``.
 
     Raises
     ------
     ValueError
-        If data are missing, or are given beside an `Objective`, which has its own; and as `problem`.
+        If data are missing, or given together with an `Objective`, which has its own; also as in `problem`.
     """
     if isinstance(model, Problem):
         raise ValueError(
@@ -351,7 +351,7 @@ def load_problem(
     tell: Callable[[str], object] = lambda _: None,
     **options: Any,
 ) -> Problem:
-    """The same from the words of the shell.
+    """Return the problem that the options of a command describe.
 
     Parameters
     ----------
@@ -373,14 +373,14 @@ def load_problem(
     seed
         Of what `model` draws, and of the choice of `samples`.
     tell
-        Called with a line that says what of the checkpoint was loaded, of a text read, or done to labels.
+        Called with each line on what was loaded from a checkpoint, read from a text, or done to labels.
     options
         As in `problem`.
 
     Raises
     ------
     ValueError
-        If anything of it cannot be used, in one line that names what.
+        If an argument cannot be used, in one line that names it.
 
     Examples
     --------
@@ -414,7 +414,7 @@ def _given(data: str) -> Any:
 
 
 def from_options(options: argparse.Namespace) -> Problem:
-    """What the common options of the commands ask for.
+    """Return the problem that the parsed options shared by all commands describe.
 
     Raises
     ------

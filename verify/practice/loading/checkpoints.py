@@ -34,7 +34,7 @@ class _State(NamedTuple):
     prefix: str = ""
 
     def inside(self) -> dict[str, Tensor]:
-        """Those of the prefix, without it."""
+        """Return the tensors whose names have the prefix, by name without it."""
         start = len(self.prefix)
         return {n[start:]: value for n, value in self.tensors.items() if n.startswith(self.prefix)}
 
@@ -91,7 +91,7 @@ def _rank(state: _State) -> tuple[int, ...]:
 
 
 def _fitting(found: list[_State], named: Mapping[str, str]) -> list[_State]:
-    """Those with all that the model has and, behind the prefix, nothing else."""
+    """Return the states that have, under one prefix, exactly the names of the model."""
     fits = [
         state._replace(prefix=prefix)
         for state in found
@@ -108,7 +108,7 @@ def _nearest(found: list[_State], named: Mapping[str, str]) -> _State:
 
 
 def _prefixes(state: _State, named: Mapping[str, str]) -> Counter[str]:
-    """How many names of the model stand behind each beginning of names."""
+    """Count the names of the model that follow each prefix."""
     counts: Counter[str] = Counter()
     for name in state.tensors:
         parts = name.split(".")

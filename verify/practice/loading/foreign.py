@@ -63,7 +63,7 @@ def calling(name: str, rule: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def measured() -> Iterator[None]:
-    """What code of others raises in the middle of a measurement, or torch refuses; our own errors pass."""
+    """Turn errors of foreign code or torch during a measurement into a ValueError; our own errors pass."""
     try:
         with _one_process(), in_full_precision():
             yield
@@ -75,7 +75,7 @@ def measured() -> Iterator[None]:
 
 
 def _broken_rule(error: BaseException) -> str:
-    """What should have been, to go by who raised it; nothing where that is us."""
+    """Return what the model should have done, judged by who raised the error; empty if we did."""
     by_torch = isinstance(error, RuntimeError | MemoryError)
     if by_torch and ("derivative" in str(error) or not _of_others(error)):
         return "have second derivatives"
@@ -296,7 +296,7 @@ def _is_ours(frame: traceback.FrameSummary) -> bool:
 
 
 def _is_library(frame: traceback.FrameSummary) -> bool:
-    """Of Python, or of what our own calls go through; another installed package is code of others."""
+    """Return whether a frame is in Python or in a package that our own calls use; other packages are foreign code."""
     path = Path(frame.filename)
     installed = [
         inner for outer, inner in pairwise(path.parts) if outer in ("site-packages", "dist-packages")

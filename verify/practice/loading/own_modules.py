@@ -115,7 +115,7 @@ def _is_theirs(file: Path) -> bool:
 
 
 def _own(top: str, folder: Path) -> ModuleSpec | None:
-    """What a folder of the user holds under the name of a package of ours."""
+    """Return the user's module in a folder that has the name of one of our packages, if there is one."""
     spec = PathFinder.find_spec(top, [str(folder)])
     if spec is None or Path(_place(spec)).is_relative_to(_ROOT / top):
         return None

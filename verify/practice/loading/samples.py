@@ -31,7 +31,7 @@ from verify.practice.loading.foreign import calling
 
 
 def fewer(data: Any, samples: int, seed: int) -> Any:
-    """Of a data set, or a loader over one, those samples alone that `subsample` draws; other data as they are.
+    """Return a random subset of a data set, or of a loader over one, as drawn by `subsample`; other data unchanged.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _placed(part: Any, like: Tensor, *, scaled: bool) -> Any:
 
 
 def _tensor(name: str, part: Any) -> Tensor:
-    """Of its own type."""
+    """Return an array or tensor of real numbers as a tensor that keeps its number type."""
     if isinstance(part, Tensor) or (isinstance(part, np.ndarray) and part.dtype.kind in "biuf"):
         part = as_tensor(part)
     if not isinstance(part, Tensor) or part.is_complex() or part.ndim == 0:

@@ -45,16 +45,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What is asked of a matrix.
+    """Quantities to measure of one matrix.
 
     Attributes
     ----------
     count, lowest
         Eigenvalues from the top, and whether the smallest one too.
     placed
-        Whether its excess is to be told apart from the edges of the Goldilocks zone.
+        Whether to refine its excess until the verdict on the Goldilocks zone is clear.
     dense
-        Whether the density of its eigenvalues is told.
+        Whether to compute the density of its eigenvalues.
     stopping
         When estimates end.
     """
@@ -275,7 +275,7 @@ def _grid(values: Floats) -> tuple[Floats, float]:
 
 
 def _density(values: Floats) -> SmearedDensity | None:
-    """Of all eigenvalues."""
+    """Smeared density of all eigenvalues, each given."""
     x, width = _grid(values)
     if width == 0:
         return None

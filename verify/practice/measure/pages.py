@@ -1,4 +1,4 @@
-"""What a measurement of a network of one's own looks like: as text, as JSON and as one page."""
+"""Text, JSON and page of a measurement."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def write_measurement(found: Measurement, folder: Path) -> Path:
 
 
 def write_both(folder: Path, text: str, page: str) -> Path:
-    """The same of JSON and page that are made."""
+    """Write JSON and page that are already made, and return the path of the page."""
     place = folder / "measure.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -44,7 +44,7 @@ _UNIFORM, _SATURATED = 0.9, 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Softmax:
-    """How sure a classifier is: means over its outputs of the largest probability, and of entropy over log K."""
+    """Confidence of a classifier: means over its outputs of the largest probability, and of entropy over log K."""
 
     confidence: float
     entropy: float
@@ -157,7 +157,7 @@ def _seen(hessian: Estimate) -> Estimate:
 
 
 def softmax(problem: Problem) -> Softmax | None:
-    """How sure a classifier is on all samples, where its loss looks; None for other problems."""
+    """Return the confidence of a classifier over all outputs that the loss uses; None for other problems."""
     classes = problem.classes
     if classes is None or classes < 2:
         return None

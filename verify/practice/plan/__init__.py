@@ -328,7 +328,7 @@ def _tried(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
 
 
 class _Section:
-    """What curvature says."""
+    """Section of a plan on curvature."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ Table = list[list[str]]
 
 
 def plan_text(made: Plan) -> str:
-    """What the command prints."""
+    """Return the text that the command prints."""
     blocks = [_wrapped([*facts(made), *state_lines(made.state)])]
     if made.trials:
         blocks += [_fitted(trial_table(made)), _wrapped(trial_notes(made))]
@@ -50,7 +50,7 @@ def plan_text(made: Plan) -> str:
 
 
 def _wrapped(sentences: Iterable[str]) -> list[str]:
-    """Lines that fit into a terminal; each sentence begins where it is meant to, and goes on two columns further in."""
+    """Wrap sentences to the width of a terminal; each keeps its indent, and its further lines have two columns more."""
     found = list[str]()
     for sentence in sentences:
         own = " " * (len(sentence) - len(sentence.lstrip()))
@@ -62,12 +62,12 @@ def _wrapped(sentences: Iterable[str]) -> list[str]:
 
 
 def facts(made: Plan) -> Iterator[str]:
-    """What the plan is of."""
+    """Yield the line that names the problem and its size."""
     yield f"{escaped(made.name)}: N = {made.samples}, P = {made.parameters}"
 
 
 def state_lines(state: State) -> Iterator[str]:
-    """The state of the network, each with what it means for the numbers below."""
+    """Yield lines on the state of the network, each with its meaning for the rates."""
     yield _level(state)
     yield from state.doubts
     if state.units:
@@ -138,7 +138,7 @@ def _failed(at: SizeTrial) -> str:
 
 
 def trial_notes(made: Plan) -> Iterator[str]:
-    """What the rates mean, and what is wrong with some of them."""
+    """Yield the notes on the rates: what is wrong with some of them, and what they mean."""
     yield from _refusals(made)
     if any(at.start is not None for at in made.trials):
         yield from uncertain(made)
@@ -149,7 +149,7 @@ def trial_notes(made: Plan) -> Iterator[str]:
 
 
 def uncertain(made: Plan) -> Iterator[str]:
-    """How far such rates were off on the hold-out networks of the benchmark."""
+    """Yield the errors of such rates on the held-out networks of the benchmark."""
     seen, own = hold_out(made.kind, made.state.learned)
     given, cells = seen.cells
     none = f", and none was given in {cells - given}" if given < cells else ""
@@ -169,7 +169,7 @@ def uncertain(made: Plan) -> Iterator[str]:
 
 
 def _elsewhere(made: Plan) -> str:
-    """What the numbers were not measured with."""
+    """Return the clause on an optimiser or state that was not measured."""
     state = "after some training" if made.state.learned else "at the start"
     return f"; all that with plain SGD {state}: {made.optimizer} was not measured there"
 
@@ -179,7 +179,7 @@ def _percent(share: float) -> str:
 
 
 def _between(made: Plan) -> Iterator[str]:
-    """How the rate goes with the batch size, for sizes that were not tried."""
+    """Yield how the rate changes with the batch size, for sizes that were not tried."""
     told, untold = list[str](), list[str]()
     for one, other in made.segments:
         places, power = f"from {one[0]} to {other[0]}", told_power(one, other)
@@ -210,7 +210,7 @@ def _refusals(made: Plan) -> Iterator[str]:
 
 
 def _unbeaten(state: State, at: SizeTrial) -> str:
-    """What no rung was below by 1 %."""
+    """Return the loss that no trial went below by 1 %."""
     loss = at.walked.best.loss
     if loss is not None and loss < 0.9 * state.constant:
         return f"brings the loss below that of the parameters as they are ({numeral(state.loss, 3)})"
@@ -237,7 +237,7 @@ def _short(trials: Sequence[SizeTrial]) -> Iterator[str]:
 
 
 def section_title(made: Plan) -> str:
-    """Of the section on curvature; empty without one."""
+    """Title of the section on curvature; empty without one."""
     if made.linearised is not None:
         return "Dynamics of plain SGD, linearised at these parameters: a bracket, no advice"
     if made.batch_curvature:
@@ -286,7 +286,7 @@ def _row(at: BatchRates, limit: float | None, scaled: bool) -> list[str]:
 
 
 def curvature_notes(made: Plan) -> Iterator[str]:
-    """What the numbers of the section are, and are not."""
+    """Yield the notes on the numbers of the section."""
     if made.linearised is not None:
         yield from _notes(made.linearised, made.plain)
     elif made.batch_curvature:
@@ -321,7 +321,7 @@ def _notes(found: Linearised, plain: bool) -> Iterator[str]:
 
 
 def _own(found: Linearised, plain: bool) -> Iterator[str]:
-    """What full gradients allow one's own optimiser."""
+    """Yield the stable rate of the given optimiser with full gradients."""
     limit = found.own.rates[-1]
     if plain:
         return

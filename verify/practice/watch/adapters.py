@@ -75,13 +75,13 @@ def trainer_callback(make: Make, *, base: type | None = None) -> Any:
 
 
 class _Watching:
-    """What both have in common: a watcher that is made once there is a trainer."""
+    """Base of both callbacks, which makes a watcher once there is a trainer."""
 
     watcher: Watcher | None = None
 
     @property
     def records(self) -> tuple[CurvatureRecord, ...]:
-        """Of the watcher so far."""
+        """Records of the watcher so far."""
         return () if self.watcher is None else self.watcher.records
 
 
@@ -141,7 +141,7 @@ class _Trainer(_Watching):
 
 
 def _plain(optimizer: Any) -> Any:
-    """What Lightning and accelerate wrap."""
+    """Return the optimiser that Lightning or accelerate wraps."""
     while not type(optimizer).__module__.startswith("torch.") and hasattr(optimizer, "optimizer"):
         optimizer = optimizer.optimizer
     return optimizer

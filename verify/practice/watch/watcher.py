@@ -341,7 +341,7 @@ class Watcher(Result):
             return replace(record, outcome=reason)
 
     def _moving(self, followed: Any, mode: bool) -> MovingCurvature:
-        """What goes on from the measurement before, at the parameters of now."""
+        """Return the tracked eigenvectors, continued from the last measurement at the current parameters."""
         names = tuple(moved_groups(self._optimizer, self._called))
         if self._curvature is None or not self._curvature.fits(names, mode):
             self._curvature = MovingCurvature(
@@ -409,21 +409,21 @@ class _Picked(nn.Module):
         self.model, self._pick = model, pick
 
     def __getattr__(self, name: str) -> Any:
-        """What else is asked of a model of transformers, such as inputs of its decoder."""
+        """Return other attributes of a model of transformers, such as the inputs of its decoder."""
         try:
             return super().__getattr__(name)
         except AttributeError:
             return getattr(super().__getattr__("model"), name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What is picked; under `logits`, beside the loss, where the model was given labels."""
+        """Return the picked output; if the model was given labels, a mapping of `logits` and `loss`."""
         found = self.model(*args, **kwargs)
         loss = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
         return self._pick(found) if loss is None else {"logits": self._pick(found), "loss": loss}
 
 
 def _means(latest: deque[OfBatch]) -> dict[str, Any]:
-    """What the record says of the last batch and of the latest ones."""
+    """Return the fields of the record on the last batch and the means over the latest ones."""
     last, tops = latest[-1], [each.top.value for each in latest]
     known = [
         (each.square, each.variance)
