@@ -32,8 +32,8 @@ def setup_warnings(problem: Problem) -> tuple[str, ...]:
 def _lines(problem: Problem) -> Iterator[str]:
     if _probabilities(problem):
         yield (
-            "outputs look like probabilities, none negative and their sum one: CrossEntropyLoss takes logits; drop the"
-            " softmax"
+            "outputs look like probabilities (none is negative, and they sum to 1), but CrossEntropyLoss takes logits:"
+            " drop the softmax"
         )
     if problem.samples < 2:
         return
@@ -45,7 +45,7 @@ def _lines(problem: Problem) -> Iterator[str]:
             " a constant output fits them all"
         )
     if _equal(problem.inputs):
-        yield "all inputs are equal: no output can hang on the sample"
+        yield "all inputs are equal: no output can depend on the sample"
 
 
 def _probabilities(problem: Problem) -> bool:

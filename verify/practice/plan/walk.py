@@ -118,7 +118,7 @@ class Rung:
     def fate(self) -> str:
         """Return how the run ended, in words."""
         if self.loss is None:
-            return f"lost at step {self.steps}"
+            return f"diverged at step {self.steps}"
         return f"loss {self.loss:.3g} after {self.steps} steps"
 
 
