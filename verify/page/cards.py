@@ -119,11 +119,11 @@ class ReadRow:
     def _points_of(self, rival: str) -> list[tuple[PointOutcome, RivalOutcome]]:
         return [(point, other) for point in self.row.points for other in point.rivals if other.name == rival]
 
-    def _off(self, rival: str) -> float:
+    def _largest_distance(self, rival: str) -> float:
         """Largest distance of a rival from measured values; relative if the margin is and no measured value is 0."""
         relative = self._relative
         return max(
-            (_apart(p, other.value, relative) for p, other in self._points_of(rival)), default=math.inf
+            (_distance(p, other.value, relative) for p, other in self._points_of(rival)), default=math.inf
         )
 
     @property
@@ -135,7 +135,7 @@ class ReadRow:
         if not self._fails:
             far = np.fmax.reduce([abs(other.margins) for _, other in found])
             return self._away(float(far))
-        off, row = self._off(rival), self.row
+        off, row = self._largest_distance(rival), self.row
         if not math.isfinite(off):
             return "no number everywhere"
         away = factor(row.logarithm, off) if row.logarithm else percent(off) if self._relative else None
@@ -208,8 +208,8 @@ def sensitivity(row: Row) -> str:
     return percent(row.sensitivity) if row.relative else wording.numeral(row.sensitivity, 2)
 
 
-def _apart(point: PointOutcome, value: float, relative: bool) -> float:
-    """Distance of a value from what was measured at a point; infinite where there is none."""
+def _distance(point: PointOutcome, value: float, relative: bool) -> float:
+    """Distance of a value from the measured one at a point; infinite if there is none."""
     scale = abs(point.measured) if relative else 1.0
     off = abs(value - point.measured) / scale
     return off if math.isfinite(off) else math.inf

@@ -44,18 +44,18 @@ def promise_lines(promises: Sequence[Promise]) -> list[str]:
     edge, width: of the 11 verdicts, at most 0.3 % (one run in 333); 3 undecided
     """
     shared, own = [p for p in promises if not p.paper], [p for p in promises if p.paper]
-    families = [*shared, _together(own)] if len(own) > 1 else [*shared, *own]
+    families = [*shared, _joint_promise(own)] if len(own) > 1 else [*shared, *own]
     several = sum(p.decided > 0 for p in families) > 1
     told = [promise_line(promise, SHARED if several and not promise.paper else "") for promise in families]
     deciding = [promise for promise in families if promise.decided]
     if len(deciding) < 2:
         return told
-    every = _together(deciding)
+    every = _joint_promise(deciding)
     bound = f"at most {chance(every.error)} chance that any is wrong"
     return [f"of all {every.decided} verdicts decided by sampling, {bound}", *told]
 
 
-def _together(promises: Sequence[Promise]) -> Promise:
+def _joint_promise(promises: Sequence[Promise]) -> Promise:
     """Return the joint promise of several families of claims; their errors add up."""
     return Promise(
         paper=", ".join(promise.paper for promise in promises if promise.paper),

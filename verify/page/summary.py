@@ -77,7 +77,7 @@ def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:
     return [
         *notes,
         *duration_line(results.suite),
-        *beside_line(results.suite),
+        *computed_on_cpu_line(results.suite),
         *gpu_lines(results.suite),
         *counts.lines(results.suite),
         terminal.tally(results.rows, results.observations),
@@ -96,11 +96,11 @@ def duration_line(suite: Suite) -> list[str]:
     return [f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds{alone}"]
 
 
-def beside_line(suite: Suite) -> list[str]:
+def computed_on_cpu_line(suite: Suite) -> list[str]:
     """Return the line on experiments that computed on the CPU although the run used another device, if any did.
 
     >>> from types import SimpleNamespace
-    >>> beside_line(SimpleNamespace(device="cuda", host={"beside_the_device": {"a/b": "its LAPACK"}}))
+    >>> computed_on_cpu_line(SimpleNamespace(device="cuda", host={"beside_the_device": {"a/b": "its LAPACK"}}))
     ['on the CPU, not on cuda: a/b (its LAPACK)']
     """
     beside = suite.host.get("beside_the_device") or {}
@@ -154,7 +154,7 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
     said += f", {len(failing)} fail as foreseen" * bool(failing) + f" ({'; '.join(told)})" * bool(told)
     parts = (
         ("holds", found.holds),
-        ("misprint", found.misprints) if found.misprints else ("fails", _stated(found)),
+        ("misprint", found.misprints) if found.misprints else ("fails", _failing_findings(found)),
     )
     parts += (("networks", [f for f in found.tables if f.measure]),)
     shown = [line for name, listed in parts if listed for line in _finding(name, listed[0])]
@@ -163,7 +163,7 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
     return [said, *shown]
 
 
-def _stated(found: PaperFindings) -> list[Finding]:
+def _failing_findings(found: PaperFindings) -> list[Finding]:
     """Return the findings that fail as the paper states them; if there are none, those that fail otherwise."""
     return found.fails[0].listed if found.fails else []
 

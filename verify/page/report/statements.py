@@ -193,10 +193,14 @@ def how_closely(row: Row) -> str:
     if row.kind == Kind.DISTRIBUTION:
         return f"distribution functions at most {wording.numeral(max(p.upper for p in row.points), 2)} apart"
     if row.kind == Kind.EXPONENT:
-        point = _worst(row.points, _off)
+        point = _worst(row.points, _deviation)
         return f"exponent {wording.measurement(point)}, predicted {wording.numeral(point.predicted, 3)}"
-    off = max(_off(p) / (abs(p.predicted) if row.relative else 1.0) if p.predicted or not row.relative else math.inf
-              for p in row.points)  # fmt: skip
+    off = max(
+        _deviation(p) / (abs(p.predicted) if row.relative else 1.0)
+        if p.predicted or not row.relative
+        else math.inf
+        for p in row.points
+    )
     if not math.isfinite(off):
         return ""
     limit = ", extrapolated in size" if row.kind in SPANS_SIZES and row.model_based else ""
@@ -210,7 +214,7 @@ def how_closely(row: Row) -> str:
         f" of {next(iter(predicted))}" if len(predicted) == 1 else ""
     )
     share = row.kind == Kind.PROPORTION and len(predicted) == 1
-    measured = f"a share of {wording.numeral(_worst(row.points, _off).measured, 2)}, " if share else ""
+    measured = f"a share of {wording.numeral(_worst(row.points, _deviation).measured, 2)}, " if share else ""
     return measured + said + limit
 
 
@@ -248,7 +252,8 @@ def farthest(row: Row) -> PointOutcome | None:
     if row.kind in EXACT or row.kind in BOUNDS_EVERY_REPLICATE:
         return _worst(wrong, lambda p: p.measured)
     return _worst(
-        wrong, lambda p: ratios.off_by(predicted_over(row, p)) if row.relative or row.logarithm else _off(p)
+        wrong,
+        lambda p: ratios.off_by(predicted_over(row, p)) if row.relative or row.logarithm else _deviation(p),
     )
 
 
@@ -256,8 +261,8 @@ def _worst(points: Sequence[PointOutcome], by: Callable[[PointOutcome], float]) 
     return max(points, key=lambda p: -1.0 if math.isnan(by(p)) else by(p))
 
 
-def _off(point: PointOutcome) -> float:
-    """The farthest that the truth may lie from the prediction: the deviation and the half-width."""
+def _deviation(point: PointOutcome) -> float:
+    """Largest distance of the true value from the prediction: deviation plus half-width."""
     return abs(point.measured - point.predicted) + wording.half_width(point)
 
 

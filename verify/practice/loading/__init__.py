@@ -231,7 +231,7 @@ def problem(
     with calling("model and loss", "run on all samples"):
         objective = Objective(
             own,
-            [_own_part(inputs, targets, Ranks(group))],
+            [_part_of_rank(inputs, targets, Ranks(group))],
             criterion,
             parameters=parameters,
             training=training,
@@ -399,7 +399,7 @@ def load_problem(
         elif tokenizer is not None or length is not None:
             raise ValueError(f"--tokenizer and --length must go with a text, FILE.txt, as --data, got {data}")
         else:
-            given = _given(data)
+            given = _load_named_data(data)
         name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
         found = problem(net, given, loss=criterion, seed=seed, name=name, **options)
         if found.shifted:
@@ -407,8 +407,8 @@ def load_problem(
         return found
 
 
-def _given(data: str) -> Any:
-    """Data that a module names, or the name as it is, of a file or the digits."""
+def _load_named_data(data: str) -> Any:
+    """Return the data that ``module:name`` names; other names, of a file or the digits, unchanged."""
     named = data.rpartition(":")[2].replace(".", "").isidentifier() and ":" in data
     return given_data(data) if named and not Path(data).is_file() else data
 
@@ -445,8 +445,8 @@ def from_options(options: argparse.Namespace) -> Problem:
     )
 
 
-def _own_part(inputs: Any, targets: Any, ranks: Ranks) -> tuple[Any, Any]:
-    """The samples of one of several processes, in their order."""
+def _part_of_rank(inputs: Any, targets: Any, ranks: Ranks) -> tuple[Any, Any]:
+    """Return the samples of this process, in their order."""
     count = rows(targets)
     start, stop = (count * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
     return window(inputs, slice(start, stop)), window(targets, slice(start, stop))

@@ -57,7 +57,7 @@ def restore(net: nn.Module, path: str) -> str:
     own = net.state_dict()
     named = {_plain(name): name for name in own}
     found = _states(path)
-    state = _chosen(path, _fitting(found, named) or [_nearest(found, named)], named)
+    state = _choose_state(path, _fitting(found, named) or [_nearest(found, named)], named)
     tensors = {named[name]: value for name, value in state.inside().items()}
     _require_shapes(path, tensors, own)
     with calling(f"checkpoint {path}", "load into the model"):
@@ -67,8 +67,8 @@ def restore(net: nn.Module, path: str) -> str:
     return f"checkpoint {path}: {len(tensors)} tensors{state}{others}"
 
 
-def _chosen(path: str, fitting: list[_State], named: Mapping[str, str]) -> _State:
-    """The one that fits, or the one whose place is the most usual."""
+def _choose_state(path: str, fitting: list[_State], named: Mapping[str, str]) -> _State:
+    """Return the state that fits the model, or of several the one in the most usual place."""
     best = min(map(_rank, fitting))
     likely = [state for state in fitting if _rank(state) == best]
     if len(likely) > 1:

@@ -269,7 +269,7 @@ def measure_problem(
         factors=near,
         lines=lines,
         doubts=told,
-        short=_short(first, second, by_layer, stopping),
+        short=_budget_shortfall(first, second, by_layer, stopping),
         products=spent.products,
         seconds=time.monotonic() - started,
     )
@@ -316,7 +316,7 @@ def _values(found: MeasuredMatrix) -> np.ndarray:
     return np.array(values)
 
 
-def _short(
+def _budget_shortfall(
     first: MeasuredMatrix, second: MeasuredMatrix, layers: tuple[Layer, ...], stopping: StoppingRule
 ) -> str:
     """Return what the budget did not suffice for, in words."""

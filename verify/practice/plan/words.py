@@ -39,10 +39,10 @@ def plan_text(made: Plan) -> str:
     """Return the text that the command prints."""
     blocks = [_wrapped([*header_lines(made), *state_lines(made.state)])]
     if made.trials:
-        blocks += [_fitted(trial_table(made)), _wrapped(trial_notes(made))]
+        blocks += [_fit_table(trial_table(made)), _wrapped(trial_notes(made))]
     if section_title(made):
         blocks.append(_wrapped([section_title(made)]))
-        blocks += [_fitted(batch_table(made))] if batch_table(made) else []
+        blocks += [_fit_table(batch_table(made))] if batch_table(made) else []
         blocks.append(_wrapped(curvature_notes(made)))
     blocks.append(_wrapped([_ending(made)]))
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
@@ -142,8 +142,8 @@ def trial_notes(made: Plan) -> Iterator[str]:
     if any(at.start is not None for at in made.trials):
         yield from uncertain(made)
     yield _ahead(made)
-    yield from _between(made)
-    yield from _short(made.trials)
+    yield from _power_lines(made)
+    yield from _short_batch_lines(made.trials)
 
 
 def uncertain(made: Plan) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _between(made: Plan) -> Iterator[str]:
+def _power_lines(made: Plan) -> Iterator[str]:
     """Yield how the rate changes with the batch size, for sizes that were not tried."""
     told, untold = list[str](), list[str]()
     for one, other in made.segments:
@@ -220,7 +220,7 @@ def _ahead(made: Plan) -> str:
     return f"{line}the {made.intended} steps that you intend. Later steps were not seen"
 
 
-def _short(trials: Sequence[SizeTrial]) -> Iterator[str]:
+def _short_batch_lines(trials: Sequence[SizeTrial]) -> Iterator[str]:
     for at in trials:
         if at.short:
             yield (
@@ -301,7 +301,7 @@ def _notes(found: Linearised, plain: bool) -> Iterator[str]:
     yield f"largest λ₁(G_i) of a sample {numeral(found.bracket.heaviest)}; |G_i − G|² {with_error(found.variance)}"
     yield from full_gradient_lines(found.hessian, found.bracket.largest)
     yield _growth(found)
-    yield from _own(found, plain)
+    yield from _optimizer_lines(found, plain)
     yield _noise(found.noise)
     yield ("λ₁(B): eight of ten batches, by theory; mean within 3 % (small perceptrons 12 %)")
     for rule, bias in BIASES.items():
@@ -316,7 +316,7 @@ def _sharper(found: Linearised) -> str:
     return ""
 
 
-def _own(found: Linearised, plain: bool) -> Iterator[str]:
+def _optimizer_lines(found: Linearised, plain: bool) -> Iterator[str]:
     """Yield the stable rate of the given optimiser with full gradients."""
     limit = found.own.rates[-1]
     if plain:
@@ -375,6 +375,6 @@ def _bounded(value: float, bound: float) -> str:
     return f"{numeral(value)} (error below {numeral(bound, 1)})"
 
 
-def _fitted(table: Table) -> list[str]:
+def _fit_table(table: Table) -> list[str]:
     head, *rows = table
     return terminal.fitted_table(head, rows, right=True)

@@ -56,7 +56,7 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
     with work.on_terminal("plan") as tell:
         tell("batches", 0.25)
     assert capsys.readouterr().err == "  batches: 25 %, 0 s\n"
-    assert work._left(30.0, 0.25) == "30 s, about 90 s left"
+    assert work._time_left(30.0, 0.25) == "30 s, about 90 s left"
 
 
 @pytest.mark.parametrize(
