@@ -303,7 +303,7 @@ class _Task:
         return _Judged(overall(point.verdict for point in points), points, len(replicates.values), question)
 
     def safe_answer(self, place: Place | Exception) -> _Judged:
-        """The same where hypothesis has chosen the point: an exception is an outcome, which it makes simpler too."""
+        """Judge a point chosen by hypothesis; an exception is an outcome, so that it is simplified too."""
         try:
             if isinstance(place, Exception):
                 raise place

@@ -70,7 +70,7 @@ class Place:
         >>> str(Place({"n": 10, "scale": 0.5}))
         'n = 10, scale = 0.5'
         """
-        return ", ".join(f"{name} = {_short(value)}" for name, value in self.parameters.items())
+        return ", ".join(f"{name} = {_shorten(value)}" for name, value in self.parameters.items())
 
     @cached_property
     def at(self) -> str:
@@ -174,7 +174,7 @@ def require_call(function: Any, what: str, place: Place, *leading: str) -> None:
     except TypeError as error:
         unknown = [name for name in place.parameters if name not in signature.parameters]
         meant = "".join(did_you_mean(name, signature.parameters) for name in unknown)
-        given = ", ".join([*leading, *(f"{k}={_short(v)}" for k, v in place.parameters.items())])
+        given = ", ".join([*leading, *(f"{k}={_shorten(v)}" for k, v in place.parameters.items())])
         plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         takes = signature.replace(parameters=plain, return_annotation=signature.empty)
         raise TypeError(f"{what}{takes} cannot be called as {what}({given}): {error}{meant}") from None
@@ -212,9 +212,9 @@ def returned_numbers(value: Any, what: str, at: str) -> Floats:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:  # rows of different lengths
-        raise ValueError(f"{what} must return real numbers, got {_short(given)}{at}") from error
+        raise ValueError(f"{what} must return real numbers, got {_shorten(given)}{at}") from error
     if array.dtype.kind not in "buif" or not array.size:
-        raise ValueError(f"{what} must return real numbers, got {_short(given)}{at}")
+        raise ValueError(f"{what} must return real numbers, got {_shorten(given)}{at}")
     return array.astype(np.float64)
 
 
@@ -254,7 +254,7 @@ def _draw(
 
 
 def _draw_in_process(*arguments: Any) -> Floats:
-    """The same on one thread: there are as many workers as there are cores to use."""
+    """Draw on one thread, since there is one worker for each core."""
     with one_thread():
         return _draw(*arguments)
 
@@ -273,8 +273,8 @@ def function_name(function: Any, otherwise: str = "") -> str:
     return name if "<" not in name else otherwise or repr(function)
 
 
-def _short(value: Any) -> str:
-    """A value on one line, cut where it is long."""
+def _shorten(value: Any) -> str:
+    """Return a value as one line, cut if it is long."""
     if isinstance(value, float | np.floating):
         return f"{value:.6g}"
     text = " ".join(str(value.tolist() if isinstance(value, np.ndarray) else value).split())
@@ -287,5 +287,5 @@ def _listed(value: Any) -> Any:
         return value.tolist()
     raise ValueError(
         "points must hold numbers, strings, None, and arrays, lists and mappings of these, which name the random "
-        f"streams; got {_short(value)}. Pass a name instead"
+        f"streams; got {_shorten(value)}. Pass a name instead"
     )

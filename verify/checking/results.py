@@ -194,7 +194,7 @@ class Checked(Result):
         return [f"predicted {predicted}".replace("−", "-"), f"{measured} {_measured(point)}"]
 
     def _unseen(self) -> str:
-        """What no interval can see, at the point where most escapes."""
+        """Return the line on rare events that no interval can see, at the point where most of them escape."""
         most = max(self.points, key=lambda point: unseen_rate(point.replicates, point.error))
         return f"  not seen: {wording.unseen([most], most.error).replace(' would not be seen', '')}"
 

@@ -1,1 +1,1 @@
-"""What is read: the report and its cards, panels and plots, and the words of the terminal; drawn from results alone."""
+"""Report, plots and terminal text, made from results alone."""

@@ -42,7 +42,7 @@ def across(
         axes.set_xlim(low - pad, high + pad)
     if names is not None:
         named = dict(names)
-        axes.xaxis.set_major_locator(FixedLocator(_apart(axes, "x", named)))
+        axes.xaxis.set_major_locator(FixedLocator(_uncrowded_ticks(axes, "x", named)))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: named.get(float(value), "")))
     elif logarithmic:
@@ -102,13 +102,13 @@ def deviation_axis(
     wanted = [sign * value for value in dict.fromkeys(outer) for sign in (1.0, -1.0)]
     wanted = [*wanted, 0.0] if bent else [0.0, *wanted]  # the ends of the band show where the scale changes
     shown = [v for v in wanted if limits[0] <= v <= limits[1]]
-    axis.set_major_locator(FixedLocator(_apart(axes, along, {v: tick_text(v) for v in shown})))
+    axis.set_major_locator(FixedLocator(_uncrowded_ticks(axes, along, {v: tick_text(v) for v in shown})))
     getattr(axes, f"set_{along}label")(name + ", logarithmic beyond 1" * bent)
     return limits
 
 
-def _apart(axes: Axes, along: str, names: Mapping[float, str]) -> list[float]:
-    """The ticks whose names do not run into those of ticks before them in the list; limits are set."""
+def _uncrowded_ticks(axes: Axes, along: str, names: Mapping[float, str]) -> list[float]:
+    """Return the ticks whose names do not overlap those of earlier ticks in the list; limits must be set."""
     kept: list[tuple[float, float, float]] = []
     for value, name in names.items():
         at = axes.transData.transform((value, 0.0) if along == "x" else (0.0, value))

@@ -1,4 +1,4 @@
-"""What a card of the report says: the readings of one claim, and their numbers in words."""
+"""Cards of the report: the readings of one claim, with their numbers in words."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ReadRow:
 
     @property
     def terms(self) -> wording.Headings:
-        """What stands for prediction and measurement in this kind."""
+        """Names of prediction, measurement and deviation for this kind of claim."""
         return wording.headings(self.row.kind)
 
     @property
@@ -72,7 +72,7 @@ class ReadRow:
         return factor(self.row.logarithm, self.row.margin)
 
     def of(self, value: float) -> str:
-        """What a logarithm is one of."""
+        """Format the quantity whose logarithm is judged, at this value of the logarithm."""
         return f"{self.unit} of {wording.numeral(raised(self.row.logarithm, value), 3)}"
 
     @property
@@ -82,7 +82,7 @@ class ReadRow:
 
     @property
     def inputs(self) -> dict[str, float]:
-        """What the prediction was made from at the point shown, by what it is."""
+        """Inputs of the prediction at the point shown, by name."""
         return inputs_named(self.row.claim, self.point.inputs) if self.point else {}
 
     @property
@@ -93,7 +93,7 @@ class ReadRow:
 
     @property
     def outcome(self) -> str:
-        """What the verdict means for the run, in words."""
+        """Meaning of the verdict for the run, in words."""
         if self.row.verdict == "broken":
             return "the check itself failed: it says nothing about the theory"
         if self.row.surprise:
@@ -119,11 +119,11 @@ class ReadRow:
     def _points_of(self, rival: str) -> list[tuple[PointOutcome, RivalOutcome]]:
         return [(point, other) for point in self.row.points for other in point.rivals if other.name == rival]
 
-    def _off(self, rival: str) -> float:
-        """How far a rival is from what was measured, at most; relative if the margin is and nothing measured is 0."""
+    def _largest_distance(self, rival: str) -> float:
+        """Largest distance of a rival from measured values; relative if the margin is and no measured value is 0."""
         relative = self._relative
         return max(
-            (_apart(p, other.value, relative) for p, other in self._points_of(rival)), default=math.inf
+            (_distance(p, other.value, relative) for p, other in self._points_of(rival)), default=math.inf
         )
 
     @property
@@ -135,7 +135,7 @@ class ReadRow:
         if not self._fails:
             far = np.fmax.reduce([abs(other.margins) for _, other in found])
             return self._away(float(far))
-        off, row = self._off(rival), self.row
+        off, row = self._largest_distance(rival), self.row
         if not math.isfinite(off):
             return "no number everywhere"
         away = factor(row.logarithm, off) if row.logarithm else percent(off) if self._relative else None
@@ -208,8 +208,8 @@ def sensitivity(row: Row) -> str:
     return percent(row.sensitivity) if row.relative else wording.numeral(row.sensitivity, 2)
 
 
-def _apart(point: PointOutcome, value: float, relative: bool) -> float:
-    """Distance of a value from what was measured at a point; infinite where there is none."""
+def _distance(point: PointOutcome, value: float, relative: bool) -> float:
+    """Distance of a value from the measured one at a point; infinite if there is none."""
     scale = abs(point.measured) if relative else 1.0
     off = abs(value - point.measured) / scale
     return off if math.isfinite(off) else math.inf

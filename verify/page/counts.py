@@ -1,4 +1,4 @@
-"""How many claims a run judged and what it promises on them, in words: at the terminal, in pytest and on the page."""
+"""Counts of judged claims and the error rate of a run, in words, for the terminal, pytest and the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def lines(suite: Suite) -> list[str]:
 
 
 def census_line(census: JudgedCounts) -> str:
-    """How many claims were judged of those asked for, and why the others of the registry were not.
+    """Return the line that counts judged claims and says why the others were left out.
 
     >>> census_line(JudgedCounts(known=495, asked=12, judged=12, left_out={"--paper": 400, "--tier smoke": 83}))
     '12 of 12 claims judged; 483 of 495 left out: 400 by --paper, 83 by --tier smoke'
@@ -44,19 +44,19 @@ def promise_lines(promises: Sequence[Promise]) -> list[str]:
     edge, width: of the 11 verdicts, at most 0.3 % (one run in 333); 3 undecided
     """
     shared, own = [p for p in promises if not p.paper], [p for p in promises if p.paper]
-    families = [*shared, _together(own)] if len(own) > 1 else [*shared, *own]
+    families = [*shared, _joint_promise(own)] if len(own) > 1 else [*shared, *own]
     several = sum(p.decided > 0 for p in families) > 1
     told = [promise_line(promise, SHARED if several and not promise.paper else "") for promise in families]
     deciding = [promise for promise in families if promise.decided]
     if len(deciding) < 2:
         return told
-    every = _together(deciding)
+    every = _joint_promise(deciding)
     bound = f"at most {chance(every.error)} chance that any is wrong"
     return [f"of all {every.decided} verdicts decided by sampling, {bound}", *told]
 
 
-def _together(promises: Sequence[Promise]) -> Promise:
-    """What several families promise at once: their errors add up."""
+def _joint_promise(promises: Sequence[Promise]) -> Promise:
+    """Return the joint promise of several families of claims; their errors add up."""
     return Promise(
         paper=", ".join(promise.paper for promise in promises if promise.paper),
         error=sum(promise.error for promise in promises),
@@ -69,7 +69,7 @@ SHARED = "papers that share one promise"
 
 
 def promise_line(promise: Promise, whose: str = "") -> str:
-    """What is promised on the verdicts of one family, and how many have none; `whose` they are, if no paper's own.
+    """Return the line on the error rate of a family and its undecided verdicts; `whose` replaces the paper's name.
 
     >>> promise_line(Promise(paper="", error=1e-3, decided=18, undecided=1))
     'of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong; 1 undecided'

@@ -51,7 +51,7 @@ LARGEST = 1e100
 
 
 class Panel:
-    """What is drawn below its title, and the room it takes: inches of the frame and around it, and lines of notes."""
+    """Part of a figure below its own title, with its size: inches of the frame and its margins, and lines of notes."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ _NOTES: Any = {"fontsize": 7.8, "color": PALETTE["muted"], "va": "center"}
 
 
 def tip(point: PointOutcome) -> str:
-    """What a page says of a point where the cursor rests on it.
+    """Return the text that a page shows when the cursor rests on a point.
 
     >>> seen = {"predicted": 1.236, "measured": 1.234, "lower": 1.229, "upper": 1.239, "replicates": 208}
     >>> tip(PointOutcome(parameters={}, verdict="agrees", margin=0.1, **seen))

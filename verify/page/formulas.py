@@ -112,7 +112,7 @@ def lettered(text: object) -> Markup:
 
 
 def typeset(text: str) -> str:
-    """The same in characters alone, for figures: digits are raised and lowered, letters keep their mark.
+    """Return the formula in plain characters for figures: digits are raised and lowered, letters keep their mark.
 
     >>> typeset("sigma_c^2 sqrt(P) lambda_1 of kappa2 alpha^(2-L)")
     'σ_c² √(P) λ₁ of κ₂ α^(2-L)'
@@ -146,6 +146,6 @@ def _indexed(text: str) -> str:
 
 
 def _inner(power: str) -> str:
-    """What is raised, without the brackets that only a keyboard needs."""
+    """Return an exponent without the brackets that only typed text needs."""
     bare = power[1:-1] if power.startswith("(") else power
     return bare.replace("-", "−")

@@ -1,4 +1,4 @@
-"""What all pages share: templates that escape what they are given, and figures in the colours of the page."""
+"""Templates that escape their values, and figures in the colours of the page, for all pages."""
 
 from __future__ import annotations
 

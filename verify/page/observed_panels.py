@@ -52,15 +52,15 @@ def observed_panels(made: Observed) -> list[Panel]:
     limits = limits_around(
         np.append(means, 1.0), sides, least=math.log(REACH) if scale else REACH - 1, logarithmic=scale
     )
-    key = [f"{_look(k)[1]}{EN}{made.columns[place].heading}" for k, place in enumerate(columns)]
+    key = [f"{_style(k)[1]}{EN}{made.columns[place].heading}" for k, place in enumerate(columns)]
     if len(groups) > MOST_PANELS:
         key.append(f"{len(groups) - MOST_PANELS} more points in the table")
     shown = groups[:MOST_PANELS]
     return [_panel(made, group, columns, limits, scale, key if group is shown[-1] else []) for group in shown]
 
 
-def _look(k: int) -> tuple[dict[str, Any], str]:
-    """How the points of a column are drawn, and the letter that stands for it."""
+def _style(k: int) -> tuple[dict[str, Any], str]:
+    """Return the style of the points of a column, and the letter that marks it."""
     marker, letters, colour = LINES[k % len(LINES)]
     hollow = k // len(LINES) % 2
     inside = {"markerfacecolor": PALETTE["paper"]} if hollow else {}
@@ -93,7 +93,7 @@ def _panel(
         axes.set_ylim(*limits)
         axes.grid(axis="y")
         for k, column in enumerate(columns):
-            look, mean = _look(k)[0], shown(column, "mean")
+            look, mean = _style(k)[0], shown(column, "mean")
             sides = shown(column, "lowest"), shown(column, "highest")
             if counted:
                 at = x + SPREAD * ((k + 0.5) / len(columns) - 0.5)

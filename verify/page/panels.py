@@ -118,7 +118,7 @@ class Across(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a panel in the unit of the quantity shows; `decades` tells whether its axis is logarithmic."""
+    """Content of a panel in the unit of the quantity; `decades` is true for a logarithmic axis."""
 
     title: str
     across: Across
@@ -215,7 +215,7 @@ def curve_panel(row: Row) -> Panel:
     Predictions from measured inputs are known where these were measured, and where points have settings of their own no
     line leads from one to the next: points then stand side by side, a bar at each.
     """
-    apart, placed = drawn_at_points_only(row), _placed(row)
+    apart, placed = drawn_at_points_only(row), _axis_points(row)
     tracks = _bars(row) if apart else [_line(row, curve) for curve in row.curves]
     values = finite_values(*(track.predicted for track in tracks), [p.measured for p in row.points])
     spread = bool(values.size and values.min() > 0 and values.max() / values.min() > 60)
@@ -228,7 +228,7 @@ def curve_panel(row: Row) -> Panel:
 
 def _parameter(row: Row) -> Across:
     """The axis of the parameter; points side by side, each with its value, where only points are drawn."""
-    name, placed = wording.named(row.curves[0].axis), _placed(row)
+    name, placed = wording.named(row.curves[0].axis), _axis_points(row)
     if drawn_at_points_only(row):
         ticks = {x: wording.numeral(_at(row, point), 4) for x, point, _ in placed}
         return Across(name, [-BAR, len(placed) - 1 + BAR], ticks=ticks)
@@ -237,7 +237,7 @@ def _parameter(row: Row) -> Across:
 
 
 def residual_panel(row: Row) -> Panel:
-    """The same points as deviations from the prediction, in margins: what the curve's scale hides."""
+    """Panel of the deviations from the prediction, in margins, which the scale of the curve hides."""
     apart = drawn_at_points_only(row)
     rivals = [name for curve in row.curves for name in curve.rivals]
 
@@ -246,7 +246,7 @@ def residual_panel(row: Row) -> Panel:
         limits = deviation_axis(axes, "y", row.points, "in margins", rivals=False, from_zero=_from_zero(row))
         axes.axhspan(*_agreeing(row, limits, -1.0, 1.0), color=PALETTE["band"], linewidth=0)
         axes.axhline(0, color=PALETTE["theory"], lw=1.2)
-        for x, point, place in _placed(row):
+        for x, point, place in _axis_points(row):
             beside = x if apart else _dodged(axes, x, place, len(row.curves))
             shape = _shape(row, place)
             draw_measured(axes, _in_margins(point), beside, "y", limits, mark=shape, said=tip(point))
@@ -254,8 +254,8 @@ def residual_panel(row: Row) -> Panel:
     return Panel(1.05, draw, title="Deviation", left=LEFT, right=_right(rivals))
 
 
-def _placed(row: Row) -> list[tuple[float, PointOutcome, int | None]]:
-    """Points in the order of the parameter: where they stand on the axis, and the number of their curve."""
+def _axis_points(row: Row) -> list[tuple[float, PointOutcome, int | None]]:
+    """Return points in the order of the parameter: position on the axis, point, and number of the curve."""
     last = len(row.curves)
     found = sorted(on_axis(row), key=lambda at: (_at(row, at[0]), last if at[1] is None else at[1]))
     apart = drawn_at_points_only(row)
@@ -277,7 +277,7 @@ def _line(row: Row, curve: Curve) -> Track:
 
 def _bars(row: Row) -> list[Track]:
     """A piece of line at each point, and of each rival that is known there."""
-    placed = _placed(row)
+    placed = _axis_points(row)
     names = dict.fromkeys(name for curve in row.curves for name in curve.rivals)
 
     def pieces(values: Sequence[float]) -> Floats:
@@ -315,7 +315,7 @@ def _dodged(axes: Axes, x: float, place: int | None, count: int) -> float:
 
 
 def _curve_key(row: Row) -> str:
-    """What the lines are, and which mark belongs to which curve, where there are several."""
+    """Return the key: the meaning of the lines, and the mark of each curve if there are several."""
     lines = [
         "bars: prediction, from what was measured beside it, and margin"
         if known_at_points_only(row)
@@ -484,7 +484,7 @@ def _forest_panel(row: Row, *, titled: bool) -> Panel:
 
 
 def _write_name(axes: Axes, point: PointOutcome, name: str, place: int) -> None:
-    """What tells this line from the others, above it."""
+    """Write the name of a line above it."""
     said = " — ".join(part for part in (name, "no value" * math.isnan(point.measured)) if part)
     axes.annotate(
         said, (0, -place), xycoords=("axes fraction", "data"), xytext=(2, 7), textcoords="offset points",
@@ -502,7 +502,7 @@ def letters_of(names: Iterator[str]) -> dict[str, str]:
 
 
 def _in_margins(point: PointOutcome) -> PointOutcome:
-    """The same outcome in units of its margin, the prediction at 0."""
+    """Return the outcome in units of its margin, with the prediction at 0."""
     low, high = (wording.deviation(point, side) for side in (point.lower, point.upper))
     return replace(
         point,
@@ -527,7 +527,7 @@ def _at_point(row: Row, point: PointOutcome) -> str:
 
 
 def _name_of(point: Placed, points: Sequence[Placed]) -> str:
-    """What tells a point from the others, briefly; nothing for a single one."""
+    """Return a short name that tells a point from the others; empty for a single point."""
     if len(points) < 2:
         return ""
     names = [brief(wording.differing(other, points)) for other in points]

@@ -141,7 +141,7 @@ def _name(row: Row) -> str:
 
 
 def stamp(results: Results) -> str:
-    """What a figure was drawn from: version, commit and seed."""
+    """Source of a figure: version, commit and seed."""
     commit = results.suite.host.get("commit", "")
     parts = ["losscurv " + results.suite.version, *([commit] if commit else []), f"seed {results.suite.seed}"]
     return escaped(" · ".join(parts))
@@ -185,7 +185,7 @@ def _rounded(numbers: str) -> str:
 
 
 def _style(style: str, start: str = "") -> str:
-    """What begins so in a style, without spaces and what the figure says once for all of its texts."""
+    """Return the parts of a style that begin with `start`, without spaces and what the figure sets for all texts."""
     parts = (part.strip().replace(": ", ":") for part in style.split(";"))
     return ";".join(part for part in parts if part and part not in SHARED and part.startswith(start))
 
@@ -225,7 +225,7 @@ def _any_glyph() -> Iterator[None]:
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG, both or none of them; returns their paths."""
-    files = {stem.with_name(f"{stem.name}.{form}"): _drawn(figure, form) for form in ("svg", "png")}
+    files = {stem.with_name(f"{stem.name}.{form}"): _render(figure, form) for form in ("svg", "png")}
     replace_files(files)
     return list(files)
 
@@ -241,13 +241,13 @@ def save_as(figure: Figure, path: Path, form: str) -> None:
     if form not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {form!r}")
     try:
-        replace_files({path: _drawn(figure, form)})
+        replace_files({path: _render(figure, form)})
     except OSError as error:
         raise ValueError(f"figure cannot be written to {path}: {error.strerror or error}") from None
 
 
-def _drawn(figure: Figure, form: str) -> str | bytes:
-    """The figure as a file: SVG with a size of its own, PNG, or a page of PDF with its fonts."""
+def _render(figure: Figure, form: str) -> str | bytes:
+    """Return the figure as a file: SVG with its size, PNG, or a page of PDF with its fonts."""
     width, height = figure.get_size_inches()
     if form == "svg":
         return to_svg(figure).replace(

@@ -57,7 +57,7 @@ def off_by(ratio: float) -> float:
 
 
 def level(ratio: float) -> str:
-    """How a ratio is shown: plainly, "off" or "far".
+    """Return the mark of a ratio: none, "off" or "far".
 
     >>> level(0.81), level(1.3), level(float("nan"))
     ('', 'off', 'far')

@@ -61,7 +61,7 @@ def rivals_in_margins(
 
 
 class LineName(NamedTuple):
-    """What stands at the end of a line, in lines: the names, which dashes they have, and the height of the end."""
+    """Label at the end of a line: lines of names, their dash pattern, and the height of the end."""
 
     lines: list[str]
     dash: int

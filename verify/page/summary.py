@@ -28,7 +28,7 @@ def tabled(results: Results, asked: bool) -> bool:
 
 
 def to_look_at(results: Results, bad: Sequence[Row | Observed]) -> list[Row | Observed]:
-    """What counts against the run, then what is undecided, which may not."""
+    """Return what counts against the run, then undecided rows, which may not."""
     named = {item.id for item in bad}
     undecided = [row for row in results.rows if row.verdict == Verdict.UNDECIDED and row.id not in named]
     return [*bad, *undecided]
@@ -59,7 +59,7 @@ def closing_text(
     table: bool = False,
     colour: bool = False,
 ) -> str:
-    """What a run prints at its end: on one screen or with a table, then what is `bad`, surprises if None, and notes."""
+    """Return the text at the end of a run: one screen or a table, then `bad` items (None: the surprises) and notes."""
     if bad is None:
         made = (*results.rows, *results.observations)
         bad = [item for item in made if (item.error if isinstance(item, Observed) else item.surprise)]
@@ -77,7 +77,7 @@ def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:
     return [
         *notes,
         *duration_line(results.suite),
-        *beside_line(results.suite),
+        *computed_on_cpu_line(results.suite),
         *gpu_lines(results.suite),
         *counts.lines(results.suite),
         terminal.tally(results.rows, results.observations),
@@ -85,7 +85,7 @@ def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:
 
 
 def duration_line(suite: Suite) -> list[str]:
-    """How long a run took, on the clock and on its processors, if it is known."""
+    """Return the line on wall-clock and CPU time of a run, if known."""
     wall, cpu = (suite.host.get(name) for name in ("wall_seconds", "cpu_seconds"))
     if wall is None or cpu is None:
         return []
@@ -96,11 +96,11 @@ def duration_line(suite: Suite) -> list[str]:
     return [f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds{alone}"]
 
 
-def beside_line(suite: Suite) -> list[str]:
-    """What a run on a device has computed on the CPU, if anything.
+def computed_on_cpu_line(suite: Suite) -> list[str]:
+    """Return the line on experiments that computed on the CPU although the run used another device, if any did.
 
     >>> from types import SimpleNamespace
-    >>> beside_line(SimpleNamespace(device="cuda", host={"beside_the_device": {"a/b": "its LAPACK"}}))
+    >>> computed_on_cpu_line(SimpleNamespace(device="cuda", host={"beside_the_device": {"a/b": "its LAPACK"}}))
     ['on the CPU, not on cuda: a/b (its LAPACK)']
     """
     beside = suite.host.get("beside_the_device") or {}
@@ -109,7 +109,7 @@ def beside_line(suite: Suite) -> list[str]:
 
 
 def gpu_lines(suite: Suite) -> list[str]:
-    """What only a GPU can draw, by estimate or left out, and what came of the blocks drawn again on the CPU."""
+    """Return the lines on claims that need a GPU, and on blocks that were drawn again on the CPU."""
     told = (*(suite.host.get("for_a_gpu") or ()), suite.host.get("again_on_the_cpu"))
     return [str(line) for line in told if line]
 
@@ -141,7 +141,7 @@ def _state(item: Row | Observed) -> str:
 
 
 def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
-    """How many readings of a paper hold and fail, and the first finding of each sort."""
+    """Return the counts of readings of a paper that hold and fail, and the first finding of each sort."""
     rows = [row for row in results.rows if row.paper == found.paper]
     hold = sum(row.verdict == row.expected == Verdict.AGREES for row in rows)
     failing = [row for row in rows if row.verdict == row.expected == Verdict.DISAGREES]
@@ -154,7 +154,7 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
     said += f", {len(failing)} fail as foreseen" * bool(failing) + f" ({'; '.join(told)})" * bool(told)
     parts = (
         ("holds", found.holds),
-        ("misprint", found.misprints) if found.misprints else ("fails", _stated(found)),
+        ("misprint", found.misprints) if found.misprints else ("fails", _failing_findings(found)),
     )
     parts += (("networks", [f for f in found.tables if f.measure]),)
     shown = [line for name, listed in parts if listed for line in _finding(name, listed[0])]
@@ -163,8 +163,8 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
     return [said, *shown]
 
 
-def _stated(found: PaperFindings) -> list[Finding]:
-    """What does not hold as the paper states it; where there is none, what fails otherwise."""
+def _failing_findings(found: PaperFindings) -> list[Finding]:
+    """Return the findings that fail as the paper states them; if there are none, those that fail otherwise."""
     return found.fails[0].listed if found.fails else []
 
 

@@ -1,4 +1,4 @@
-"""What a run says at the command line: verdicts in a table, what was observed, a block per surprise, the count."""
+"""Terminal text of a run: a table of verdicts, observations, a block for each surprise, and counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table(rows: Sequence[Row], *, colour: bool | None = None) -> list[str]:
     cells = [_cells(row, first.setdefault(row.experiment or row.claim, row.id)) for row in rows]
     room = console(colour=colour).width
     return _aligned(head, cells, room) or [
-        line for claim, *others in cells for line in [claim, *_named(head[1:], others, room)]
+        line for claim, *others in cells for line in [claim, *_cells_with_headings(head[1:], others, room)]
     ]
 
 
@@ -154,7 +154,9 @@ def fitted_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: b
     """
     found = _aligned(head, rows, columns(), right=right)
     return found or [
-        line for row in rows for line in [f"{head[0]} {row[0]}", *_named(head[1:], row[1:], columns())]
+        line
+        for row in rows
+        for line in [f"{head[0]} {row[0]}", *_cells_with_headings(head[1:], row[1:], columns())]
     ]
 
 
@@ -174,13 +176,13 @@ def _aligned(
 
 
 def _narrowest(name: str, least: int, height: int) -> int:
-    """Width of a column of such cells whose heading takes so many lines."""
+    """Return the smallest width of a column whose heading takes at most `height` lines."""
     widths = range(max(least, *map(len, name.split())), 1 + max(least, len(name)))
     return next(width for width in widths if len(textwrap.wrap(name, width)) <= height)
 
 
-def _named(head: Sequence[str], cells: Sequence[str], room: int) -> list[str]:
-    """Cells with their headings, below the first of their row."""
+def _cells_with_headings(head: Sequence[str], cells: Sequence[str], room: int) -> list[str]:
+    """Return the cells of a row with their headings, as indented lines below its first cell."""
     named = (f"{name} {cell}" for name, cell in zip(head, cells, strict=True) if cell)
     return wrapped_text(", ".join(named), room, " " * 4)
 
@@ -232,7 +234,7 @@ def _tally(rows: Sequence[Row]) -> str:
 
 
 def _counts(rows: Sequence[Row], always: Sequence[str] = ()) -> str:
-    """How many rows have which verdict; none is worth a word only where it is `always` said."""
+    """Count the rows with each verdict; a count of 0 is left out unless the verdict is in `always`."""
     count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in SYMBOLS}
     expected = sum(row.verdict == row.expected == "disagrees" for row in rows)
     notes = {"disagrees": f" ({expected} expected)"}
@@ -252,13 +254,13 @@ def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
     half = wording.half_width(point)
     parts = wording.half_parts(point, 3, plain=True)
     halves = abs(point.measured - point.predicted) / half if half > 0 else math.inf
-    margins = f"{_short(abs(wording.deviation(point)))} margins"
+    margins = f"{_three_digits(abs(wording.deviation(point)))} margins"
     return {
         "theory": _in_unit(row, point.predicted),
-        "margin": f"{_short(point.margin)} ({row.margin_reason})",
+        "margin": f"{_three_digits(point.margin)} ({row.margin_reason})",
         "measured": _in_unit(row, point.measured),
-        "half-width": f"{_short(half)} ({parts})",
-        "deviation": f"{_short(halves)} half-widths, {margins}" if half > 0 else margins,
+        "half-width": f"{_three_digits(half)} ({parts})",
+        "deviation": f"{_three_digits(halves)} half-widths, {margins}" if half > 0 else margins,
         "sizes": wording.parameters(point.parameters),
         "replicates": str(point.replicates) if point.replicates else "none needed",
         **_particulars(row, point),
@@ -266,13 +268,13 @@ def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
 
 
 def _particulars(row: Row, point: PointOutcome) -> dict[str, str]:
-    """What only some kinds have."""
+    """Return the facts that only some kinds of claims have."""
     facts = {"model-based": "rests on the declared powers of the size"} if row.model_based else {}
     if row.verdict == "undecided":
         facts["why"] = wording.undecided(point)
         facts |= {"foreseen": row.may_be_undecided} if row.may_be_undecided else {}
     if point.slack is not None:
-        facts["slack"] = f"{_short(point.slack)} (measured / bound)"
+        facts["slack"] = f"{_three_digits(point.slack)} (measured / bound)"
     if "property" in row.kind and row.verdict == "disagrees":
         facts["keep"] = f"failed=(Point({', '.join(f'{k}={v!r}' for k, v in point.parameters.items())}),)"
     if point.violations:
@@ -285,14 +287,14 @@ def _in_unit(row: Row, value: float) -> str:
     """A number; a logarithm with what it is one of."""
     said = wording.numeral(value, 6, plain=True)
     of = (
-        f" ({wording.unit(row, plain=True)} of {_short(raised(row.logarithm, value))})"
+        f" ({wording.unit(row, plain=True)} of {_three_digits(raised(row.logarithm, value))})"
         if row.logarithm
         else ""
     )
     return said + of
 
 
-def _short(value: float) -> str:
+def _three_digits(value: float) -> str:
     return wording.numeral(value, 3, plain=True)
 
 

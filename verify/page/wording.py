@@ -25,7 +25,7 @@ _SMALLEST_DECIMAL, _LARGEST_DECIMAL = 1e-4, 1e6
 
 
 class Headings(NamedTuple):
-    """What is predicted, what is measured and how far the two are apart, in words."""
+    """Column headings for the prediction, the measurement and their distance."""
 
     predicted: str = "predicted"
     measured: str = "measured"
@@ -57,7 +57,7 @@ class Placed(Protocol):
 
 
 class RivalTally(NamedTuple):
-    """How many rivals a run rejects, how far the nearest of them is from the theory, in margins, and those missed.
+    """Rivals that a run rejects, the distance of the nearest from the theory in margins, and those it missed.
 
     `later` are the replicates it took where the verdict needed fewer.
     """
@@ -192,7 +192,7 @@ DEPENDENT = (
 
 
 def unseen(points: Sequence[PointOutcome], alpha: float) -> str:
-    """What no interval and no guard can see, at the point with the fewest replicates; empty where there are none.
+    """Return what no interval and no guard can see, at the point with the fewest replicates; empty without replicates.
 
     >>> from dataclasses import replace
     >>> from verify.results import PointOutcome
@@ -213,7 +213,7 @@ def unseen(points: Sequence[PointOutcome], alpha: float) -> str:
 
 
 def standing_name(row: Row) -> str:
-    """What a reading is called: by how it stands to the paper, but for a misprint, which may be one of our copy."""
+    """Return the name of a reading: its relation to the paper, except for a misprint, which may be one of our copy."""
     return PRINTED if row.standing == Standing.MISPRINT else row.standing
 
 

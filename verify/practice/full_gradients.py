@@ -1,4 +1,4 @@
-"""Which matrix decides on the rate of full gradients: the words that `measure` and `plan` have in common."""
+"""Lines on the stable rate of full-batch gradient descent, shared by `measure` and `plan`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from verify.page.wording import numeral
 
 
 def full_gradient_lines(hessian: float, gauss_newton: float) -> Iterator[str]:
-    """2 over the largest eigenvalue of H and of G, each with what it decides; of a matrix without one, nothing.
+    """Yield 2 over the largest eigenvalue of H and of G, each with its meaning, if the eigenvalue is positive.
 
     Parameters
     ----------
@@ -18,16 +18,14 @@ def full_gradient_lines(hessian: float, gauss_newton: float) -> Iterator[str]:
     Examples
     --------
     >>> first, second = full_gradient_lines(8.0, 10.0)
-    >>> first[:49]
-    '2/λ₁(H) = 0.25: H decides for full gradients, lin'
+    >>> first[:43]
+    '2/λ₁(H) = 0.25: full-batch gradient descent'
     """
     if hessian > 0:
         yield (
-            f"2/λ₁(H) = {numeral(2 / hessian, 3)}: H decides for full gradients, linearised at these parameters:"
-            " gradient descent is stable below"
+            f"2/λ₁(H) = {numeral(2 / hessian, 3)}: full-batch gradient descent is stable below (linearised here)"
         )
     if gauss_newton > 0:
         yield (
-            f"2/λ₁(G) = {numeral(2 / gauss_newton, 3)}: G, the Gauss-Newton part of H, decides in the bracket of"
-            " batches; the two meet as outputs fit the targets"
+            f"2/λ₁(G) = {numeral(2 / gauss_newton, 3)}: used by plan for batches; both meet as outputs fit targets"
         )

@@ -42,7 +42,7 @@ def run_together(
         if not ranks.rank:
             with ranks.together("a command"):
                 return run(options)
-        with contextlib.suppress(Exception), ranks.together("a command"), _silent(options):
+        with contextlib.suppress(Exception), ranks.together("a command"), _without_output(options):
             return run(options)
         return 2  # as the first process has told
     finally:
@@ -61,8 +61,8 @@ def _own_device(device: str) -> str:
 
 
 @contextlib.contextmanager
-def _silent(options: argparse.Namespace) -> Iterator[None]:
-    """What is printed and written goes nowhere."""
+def _without_output(options: argparse.Namespace) -> Iterator[None]:
+    """Discard what is printed and written."""
     with (
         Path(os.devnull).open("w", encoding="utf-8") as nowhere,
         tempfile.TemporaryDirectory() as folder,

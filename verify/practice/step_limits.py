@@ -132,7 +132,7 @@ def _decoupled(optimizer: Optimizer, group: Group) -> bool:
 
 
 def _constants(group: Group, *, adam: bool) -> tuple[float, ...]:
-    """What must be the same in all groups: the recursion along an eigenvector has one pair."""
+    """Return the constants that all groups must share, since the recursion along an eigenvector has one pair."""
     if adam:
         return (float(group["betas"][0]),)
     return float(group["momentum"]), float(group["dampening"]), float(group["nesterov"])

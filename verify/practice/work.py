@@ -1,4 +1,4 @@
-"""How far a computation of several parts is, and about how long it will go on."""
+"""Progress of a computation of several parts, and its remaining time."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def on_terminal(heading: str) -> Iterator[Tell]:
     def tell(what: str, share: float) -> None:
         nonlocal spoken
         now = time.monotonic()
-        left = _left(now - started, share)
+        left = _time_left(now - started, share)
         bar.update(task, completed=share, description=what, left=left)
         if bar.disable and now - spoken > _EVERY:
             spoken = now
@@ -99,7 +99,7 @@ def on_terminal(heading: str) -> Iterator[Tell]:
         yield tell
 
 
-def _left(elapsed: float, share: float) -> str:
+def _time_left(elapsed: float, share: float) -> str:
     if share <= 0 or elapsed < 1:
         return f"{elapsed:.0f} s"
     return f"{elapsed:.0f} s, about {elapsed / share - elapsed:.0f} s left"

@@ -19,6 +19,7 @@ from verify.judging.intervals import FEWEST
 from verify.model import AnyClaim, Claim, StatisticalProperty, Tier
 from verify.model.observation import Observation
 from verify.results import OTHER_IMAGES, Results
+from verify.running.gpu_only import GpuOnly, at_points, fitted
 from verify.running.options import (
     MOST_REPLICATES,
     SEED,
@@ -28,7 +29,7 @@ from verify.running.options import (
     require_seed,
     require_words,
 )
-from verify.running.programme import Programme, at_points, fitted
+from verify.running.gpu_only import GpuOnly, at_points, fitted
 from verify.running.replays import INTERRUPTED, names_in, read_by
 from verify.running.settings import Settings
 
@@ -140,9 +141,9 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     if waiting and (o.claim or replay or len(waiting) == len(asked)):
         name, needed = next(iter(waiting.items()))
         raise ValueError(f"claim {name} needs {needed}, got {settings.data}")
-    programme = _programme(asked, o, replay, settings)
-    absent = {*waiting, *programme.left_out}
-    listed = [*(item for item in asked if not isinstance(item, Observation)), *programme.observations]
+    gpu_only = _gpu_only(asked, o, replay, settings)
+    absent = {*waiting, *gpu_only.left_out}
+    listed = [*(item for item in asked if not isinstance(item, Observation)), *gpu_only.observations]
     selected = on_images([item for item in listed if item.id not in absent], settings.data)
     if (
         settings.replicates is not None
@@ -165,8 +166,8 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
             f"not run for want of {needed}: {', '.join(n for n, other in waiting.items() if other == needed)}"
             for needed in dict.fromkeys(waiting.values())
         ),
-        for_a_gpu=programme.lines,
-        not_drawn=(*gone, *programme.left_out),
+        for_a_gpu=gpu_only.lines,
+        not_drawn=(*gone, *gpu_only.left_out),
         gone=gone,
         left_out=_left_out(o, {item.id for item in selected}, waiting, settings.tier, papers),
     )
@@ -226,8 +227,8 @@ def _workers(asked: Sequence[Item], device: str) -> int:
     return 1 if sum(costs.values()) < WORTH_STARTING else default_workers(device)
 
 
-def _programme(asked: Sequence[Item], o: Options, replay: Results | None, settings: Settings) -> Programme:
-    """Which of what only a GPU can draw is drawn; what is named and cannot be is refused."""
+def _gpu_only(asked: Sequence[Item], o: Options, replay: Results | None, settings: Settings) -> GpuOnly:
+    """Select the observations that need a GPU; one that is named and cannot run is refused."""
     seen = [item for item in asked if isinstance(item, Observation)]
     known = any(each.cost for each in seen) and settings.device != "cpu" and not o.executor
     recorded: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""What `check` cannot use it refuses with one clear sentence."""
+"""`check` refuses bad input with one clear sentence."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""What a check says of itself: texts, a table, plain data, a plot; and points that hypothesis draws."""
+"""Results of a check: texts, a table, plain data, a plot; and points that hypothesis draws."""
 
 import builtins
 import json

@@ -1,4 +1,4 @@
-"""What `check` finds: agrees where a formula is right, disagrees where it is wrong, whatever the kind."""
+"""Verdicts of `check`: agrees if a formula is right, disagrees if it is wrong, for every kind."""
 
 import subprocess
 import sys

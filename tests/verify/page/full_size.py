@@ -83,7 +83,7 @@ def _figure() -> Markup:
 
 
 def like_figures(_: Callable[[Row], Markup], rows: Sequence[Row]) -> list[Markup]:
-    """In place of drawing them: one figure, at the size that they have on average, with ids of its own for each."""
+    """Return copies of one figure of average size, each with its own ids, instead of drawing all figures."""
     shown = _figure()
     (own,) = set(re.findall(r'id="(f[0-9a-f]{10})-', shown))
     return [Markup(shown.replace(own, f"f{k:010x}")) for k in itertools.islice(itertools.count(), len(rows))]

@@ -1,4 +1,4 @@
-"""What a run found: how closely statements hold, what fails, what is misprinted, and the main ones at a glance."""
+"""Findings of a run: how closely statements hold, what fails, what is misprinted, and the main ones at a glance."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def told(rows: list[Row], most: int = 6) -> list[Any]:
 
 
 def there(statement: Any) -> list[str]:
-    """What is said of a statement on networks, each sort of readings after its name."""
+    """Return the words on a statement on networks, each sort of readings after its name."""
     return [f"{found.sort}: " * bool(found.sort) + found.words for found in statement.networks]
 
 
@@ -335,7 +335,7 @@ def test_the_counts_of_misprints_add_up() -> None:
 
 
 def test_a_misprint_that_is_judged_corrected_only_is_a_line_that_says_so() -> None:
-    """What our copy has may be no formula: its words are quoted, and nothing says that they fail."""
+    """Our copy may have no formula: its words are quoted, and nothing says that they fail."""
     alone = made("c", "theorem 7", standing="corrected", statement="right", words="as it reads", place="Eq 5",
                  finding="As our copy reads, a gate is missing. More words.")  # fmt: skip
     table = misprint_table(run([alone]))
@@ -366,7 +366,7 @@ def test_headline_table_matrix_and_findings_count_the_same_misprints(
 
 
 def test_a_misprint_is_named_by_the_statement_that_has_it() -> None:
-    """Of a theorem whose lemma has the slip the lemma, also where the two are judged together; a slip counts once."""
+    """A slip in the lemma of a theorem names the lemma, also if both are judged together; a slip counts once."""
     slips = [
         ("theorem 10, eq. (44); lemma 11, eq. (45)", "Lemma 11, Eq 45"),
         ("lemma 5, eq. (10), and appendix A.2", "Appendix A.2"),

@@ -81,7 +81,7 @@ def test_a_table_fits_and_keeps_its_cells_whole(width: int, monkeypatch: pytest.
 
 
 def facts_of(claim: str) -> dict[str, str]:
-    """What the block of a row says, or would say if it were a surprise."""
+    """Return the facts in the block of a row, as if it were a surprise."""
     facts: dict[str, list[str]] = {}
     for line in terminal.surprise_block(ROWS[claim]).splitlines()[1:]:
         facts.setdefault(line[2:14].strip() or list(facts)[-1], []).append(line[14:])

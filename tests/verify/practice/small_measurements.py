@@ -35,7 +35,7 @@ def small_problem(activation: nn.Module | None = None, **options: Any) -> Proble
 
 
 def gauss_newtons(given: Problem) -> np.ndarray:
-    """Of every sample J' (diag p - p p') J, (N, P, P)."""
+    """Gauss-Newton matrix J' (diag p - p p') J of every sample, (N, P, P)."""
     objective, x = given.objective, given.inputs
     jacobians = dense_jacobian(objective, x).reshape(len(x), K, -1)
     p = objective.outputs(objective.leaves(), x).detach().softmax(1)

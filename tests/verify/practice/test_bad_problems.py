@@ -1,4 +1,4 @@
-"""What cannot be measured is refused before a number of it is asked: every bad input is one line."""
+"""Bad inputs are refused before anything is measured, each with one line."""
 
 from pathlib import Path
 from typing import Any

@@ -190,7 +190,7 @@ def losscurv() -> Iterator[Losscurv]:
 
 
 def ended(losscurv: Losscurv, folder: Path, builds: dict[str, str], words: list[str]) -> dict[str, Ended]:
-    """What came of a command for each of these models."""
+    """Run a command for each of these models and return how each run ended."""
     found = {}
     for name, build in builds.items():
         place = folder / name.replace(" ", "-")
@@ -315,7 +315,7 @@ def test_a_defect_in_the_middle_of_a_measurement_is_not_laid_to_the_model(
 def test_who_does_not_listen_to_messages_still_gets_results(
     where: str, losscurv: Losscurv, tmp_path: Path
 ) -> None:
-    """Of a report of one claim, to the end of its interpreter."""
+    """A report of one claim runs to the end of its interpreter."""
     words = ["report", "--workers", "1", "--report-dir", "out-dir"]
 
     assert losscurv(tmp_path, words, err=where) == 0

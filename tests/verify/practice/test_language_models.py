@@ -23,7 +23,7 @@ FEW = StoppingRule(probes=2, budget=20)
 
 
 class Tiny(nn.Module):
-    """What the stand-in builds."""
+    """Model that the stand-in builds."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ def test_without_transformers_it_is_told_what_to_install(
 
 
 def test_a_batch_of_transformers_is_measured_and_planned() -> None:
-    """What is padding is in no mean, of the loss, of the softmax or of trial training."""
+    """Padding is left out of the means of the loss, the softmax and trial runs."""
     model, given = CausalModel(), batch()
     found = problem(model, given, dtype="float64")
     kept = int((given["labels"][:, 1:] != -100).sum())

@@ -68,7 +68,7 @@ def test_bytes_become_floats_up_to_one() -> None:
 
 
 class _Parts(nn.Module):
-    """Of inputs by name or place: tokens of a vocabulary of 256, numbers, and a mask that it turns round."""
+    """Model with inputs by name or place: tokens of a vocabulary of 256, numbers, and a mask that it inverts."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 class Dense:
-    """The same by dense matrices."""
+    """Measurement by dense matrices."""
 
     def __init__(self, given: Problem) -> None:
         self.hessian = dense_hessian(given.objective).numpy()

@@ -96,7 +96,7 @@ SERIES = ["measure", "--model", "least.py:Net", "--data", "data.npz", "--top", "
 
 @pytest.fixture
 def series() -> None:
-    """Of least squares, whose Hessian is that of the data times the square of a scale."""
+    """Write checkpoints of least squares, whose Hessian is that of the data times the square of a scale."""
     Path("least.py").write_text(
         "from torch import nn, ones\n"
         "class Net(nn.Module):\n"

@@ -1,4 +1,4 @@
-"""What `losscurv measure` tells beside whole matrices: layers, the loss along eigenvectors, eigenvectors to disk."""
+"""Further parts of `losscurv measure`: layers, the loss along eigenvectors, eigenvectors on disk."""
 
 import copy
 from pathlib import Path

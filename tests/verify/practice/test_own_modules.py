@@ -42,7 +42,7 @@ def scaled(x):
 
 @pytest.fixture(autouse=True)
 def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is hooked into Python stays hooked for a model that runs; a test leaves nothing."""
+    """Remove the import hooks after each test, as they stay in place while a model runs."""
     before, modules = list(sys.meta_path), set(sys.modules)
     monkeypatch.setattr(builtins, "__import__", builtins.__import__)
     monkeypatch.setattr(importlib, "import_module", importlib.import_module)

@@ -67,7 +67,7 @@ def test_two_processes_print_and_write_what_one_does(
 
 
 class _Failing(nn.Linear):
-    """In training on batches of three samples, in one of the processes."""
+    """Model that fails in training on batches of three samples, in one of the processes."""
 
     def __init__(self, fails: bool) -> None:
         super().__init__(4, 2)
@@ -80,7 +80,7 @@ class _Failing(nn.Linear):
 
 
 def _normed_plan(group: Any = None) -> dict[str, Any]:
-    """Of a network whose statistics are those of a batch, and that draws what it drops."""
+    """Return the plan of a network with batch statistics and dropout."""
     torch.manual_seed(0)
     normed = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Dropout(0.2), nn.Linear(3, 2))
     data = torch.randn(15, 4, dtype=torch.float64), torch.arange(15) % 2
@@ -89,7 +89,7 @@ def _normed_plan(group: Any = None) -> dict[str, Any]:
 
 
 def _failing_plan(rank: int) -> str:
-    """What a process is told of a plan whose second one cannot train."""
+    """Return the error that a process gets from a plan if the second process cannot train."""
     torch.manual_seed(0)
     model, data = _Failing(bool(rank)), (torch.randn(12, 4), torch.arange(12) % 2)
     given = problem(model, data, group=distributed.group.WORLD)
@@ -106,7 +106,7 @@ def _both(rank: int) -> tuple[dict[str, Any], str]:
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[dict[str, Any], str]]:
-    """What each of two processes, started once, makes of both plans."""
+    """Return what each of two processes, started once, makes of both plans."""
     return in_two_processes(tmp_path_factory.mktemp("plans"), _both)
 
 

@@ -1,4 +1,4 @@
-"""What stands on the pages of a report: rows, tables and entries with their anchors, links, cards and the index."""
+"""Contents of the pages of a report: rows, tables and entries with their anchors, links, cards and the index."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Contents:
 
     @cached_property
     def anchors(self) -> dict[str, str]:
-        """Of claims, rows, observations and entries; the same whatever page they stand on."""
+        """Anchors of claims, rows, observations and entries, which do not depend on the page."""
         names = [f"claim/{row.claim}" for row in self.results.rows]
         names += [f"row/{row.id}" for row in self.results.rows]
         names += [f"observed/{made.id}" for made in self.results.observations]
@@ -178,7 +178,7 @@ class Contents:
             groups.setdefault(row.claim, []).append(row)
         topics = {(row.paper, row.topic): k for k, row in reversed(list(enumerate(self.results.rows)))}
         measured = [row for row in self.results.rows if row.points]
-        drawn = each(partial(_drawn, plots.stamp(self.results)), measured)
+        drawn = each(partial(_figure, plots.stamp(self.results)), measured)
         figures = dict(zip((row.id for row in measured), drawn, strict=True))
         cards = [
             Card(
@@ -275,7 +275,7 @@ class Contents:
             anchor=self.anchors[f"row/{row.id}"],
             outcome=upshot(row),
             tags=tags,
-            words=_sought([*said, row.topic, *tags], entries),
+            words=_search_text([*said, row.topic, *tags], entries),
             row=row,
             real=bool(row.data),
             misprint=row.id in wrong,
@@ -288,7 +288,7 @@ class Contents:
             anchor=self.anchors[f"observed/{made.id}"],
             outcome="surprise" if made.error else "observed",
             tags=["table"],
-            words=_sought(said, entries),
+            words=_search_text(said, entries),
             real=True,
         )
 
@@ -303,14 +303,14 @@ class Contents:
                 anchor=self.anchors[f"entry/{paper}/{entry.id}"],
                 outcome="none",
                 tags=["not in this run" if entry.status in judged else entry.status],
-                words=_sought([f"{entry.id} {entry.title}", entry.status, entry.reason], []),
+                words=_search_text([f"{entry.id} {entry.title}", entry.status, entry.reason], []),
             )
             for entry in self.results.inventory
             if entry.paper == paper and (paper, entry.id) not in named
         ]
 
 
-def _drawn(mark: str, row: Row) -> Markup:
+def _figure(mark: str, row: Row) -> Markup:
     return themed(plots.agreement(row, mark))
 
 
@@ -320,8 +320,8 @@ def _entry(item: Row | Observed, written: str) -> tuple[str, str]:
     return paper or item.paper, name
 
 
-def _sought(parts: Iterable[str], entries: Iterable[EntryLead]) -> str:
-    """What a search looks at, in small letters, each word group once."""
+def _search_text(parts: Iterable[str], entries: Iterable[EntryLead]) -> str:
+    """Return the text that a search looks at, in small letters, each group of words once."""
     known = dict.fromkeys(
         part.lower() for part in (*parts, *(f"{e.name} {e.title}" for e in entries)) if part
     )

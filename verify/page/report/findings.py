@@ -1,4 +1,4 @@
-"""What a run found, paper by paper, and its main statements at a glance.
+"""Findings of a run, paper by paper, and its main statements at a glance.
 
 The words are those of the claims (`says`), of their findings and of the titles of their entries.
 """
@@ -55,7 +55,7 @@ ROUNDING = 1e-3
 
 
 class OnNetworks(NamedTuple):
-    """What readings come to on real networks: one verdict on all of them, its words, and their rows.
+    """Verdict on the readings of a statement on real networks, with its words and rows.
 
     `sort` names the readings that are not the paper's under its own condition; it is empty where they are.
     """
@@ -89,7 +89,7 @@ def _on_networks(rows: Sequence[Row]) -> list[OnNetworks]:
 
 
 def _how_many(real: Sequence[Row], judged: Sequence[Row]) -> str:
-    """How many of these readings agree, and how far off the worst is."""
+    """Return the number of these readings that agree, and how far off the worst one is."""
     agree = sum(row.verdict == Verdict.AGREES for row in real)
     failing = [row for row in real if fails_as_foreseen(row)]
     scaled = [row for row in failing if row.relative or row.logarithm]
@@ -137,7 +137,7 @@ class Failing(NamedTuple):
 
 
 class PaperFindings(NamedTuple):
-    """What was found on one paper; `holds` and `fails` have the first few, with the number of all.
+    """Findings on one paper; `holds` and `fails` have the first few, with the number of all.
 
     `misprints` are those that are judged as our copy reads, `all_misprints` counts the statements in the table of them;
     `tables` are of real networks, not judged; `left_open` are entries, by why they are.
@@ -155,7 +155,7 @@ class PaperFindings(NamedTuple):
 
 
 def paper_findings(results: Results) -> list[PaperFindings]:
-    """What was found, paper by paper, in the order of the run: main theorems first."""
+    """Return the findings of each paper in the order of the run, main theorems first."""
     papers = [paper.id for paper in results.suite.papers]
     shown = {item.paper for item in (*results.rows, *results.observations, *left_to_a_fuller(results))}
     return [_on_paper(results, paper) for paper in (*papers, *sorted(shown - {*papers})) if paper in shown]
@@ -228,7 +228,7 @@ def _left_open(results: Results, paper: str) -> dict[str, list[Finding]]:
 
 
 def _failure(row: Row, beside: Mapping[str, Row]) -> str:
-    """How exactly the statement that replaces it holds, and how far off it is itself."""
+    """Return how far off a statement is, and how exactly the statement that replaces it holds."""
     instead = beside.get(row.claim)
     closely = how_closely(instead) if instead else ""
     if instead is None or not closely:
@@ -239,7 +239,7 @@ def _failure(row: Row, beside: Mapping[str, Row]) -> str:
 
 
 def _basis(row: Row) -> str:
-    """What a verdict rests on; two routes that part by more than rounding are not called exact."""
+    """Return the basis of a verdict; two routes that differ by more than rounding are not called exact."""
     if row.kind not in EXACT:
         return "model-based" if row.model_based else "sampled"
     apart = max((p.measured for p in row.points), default=0.0) if row.kind == "identity" else 0.0
@@ -259,7 +259,7 @@ def _table(made: Observed) -> Finding:
 
 
 def ran_on(replicate: str, data: str) -> str:
-    """What was drawn, on which data.
+    """Name what was sampled, and on which data.
 
     >>> ran_on("one LeNet-5 with 80 images", "digits"), ran_on("", "digits")
     ('one LeNet-5 with 80 images (data: digits)', 'networks (data: digits)')

@@ -148,7 +148,7 @@ def _claims(contents: Contents, links: Links, items: Sequence[Card | Sight]) -> 
 
 
 def _about(contents: Contents, links: Links) -> Markup:
-    """What is known of the whole run."""
+    """Return the part on the whole run."""
     results = contents.results
     return _part(
         "about",

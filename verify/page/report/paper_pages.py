@@ -110,7 +110,7 @@ def paper_page(text: str, entries: Collection[str] = (), links: Mapping[str, str
 
 
 def _headings(tokens: Sequence[Token], places: Sequence[int], entries: Collection[str]) -> list[Heading]:
-    """Those at the places, the highest of them at level 2, each with an anchor of its own."""
+    """Return the headings at these places, the highest at level 2, each with its own anchor."""
     highest = min((int(tokens[i].tag[1]) for i in places), default=2)
     found, seen = [], Counter[str]()
     for i in places:

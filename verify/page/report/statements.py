@@ -70,7 +70,7 @@ def capitalised(words: str) -> str:
 
 
 def importance(source: str) -> int:
-    """How much of a statement it is: 0 a theorem, 1 a lemma, 2 an equation, 3 a remark."""
+    """Return the rank of a statement: 0 for a theorem, 1 for a lemma, 2 for an equation, 3 for a remark."""
     return next((k for k, word in enumerate(_LEVELS) if re.search(word, source, re.IGNORECASE)), len(_LEVELS))
 
 
@@ -95,7 +95,7 @@ def foremost(rows: Iterable[Row], results: Results) -> list[Row]:
 
 
 def distinct_statements(rows: Iterable[Row]) -> int:
-    """How many statements readings are of: those of one numbered statement, or of one quoted sentence, are one.
+    """Count the statements behind readings: one for each numbered statement or quoted sentence.
 
     Outside its condition a statement is named by the source: the words quoted there are the condition.
     """
@@ -138,7 +138,7 @@ def misprinted(rows: Iterable[Row]) -> list[Row]:
 
 
 def upshot(row: Row) -> str:
-    """What came of a row: agrees, foreseen, surprise (a crash is one too) or undecided."""
+    """Return the outcome of a row: agrees, foreseen, surprise (which includes a crash) or undecided."""
     if row.surprise or row.verdict == Verdict.BROKEN:
         return "surprise"
     return "foreseen" if row.verdict == Verdict.DISAGREES else row.verdict
@@ -165,7 +165,7 @@ def corrections(rows: Sequence[Row]) -> dict[str, Row]:
 
 
 def how_closely(row: Row) -> str:
-    """How exactly theory holds, over all points of a row that agrees.
+    """Return how exactly theory holds, over all points of a row that agrees.
 
     For a mean the largest deviation with its half-width, in percent of the prediction where the margin is relative,
     as a factor where logarithms are judged; of the quantity of the paper, where a power of it is measured.
@@ -193,10 +193,14 @@ def how_closely(row: Row) -> str:
     if row.kind == Kind.DISTRIBUTION:
         return f"distribution functions at most {wording.numeral(max(p.upper for p in row.points), 2)} apart"
     if row.kind == Kind.EXPONENT:
-        point = _worst(row.points, _off)
+        point = _worst(row.points, _deviation)
         return f"exponent {wording.measurement(point)}, predicted {wording.numeral(point.predicted, 3)}"
-    off = max(_off(p) / (abs(p.predicted) if row.relative else 1.0) if p.predicted or not row.relative else math.inf
-              for p in row.points)  # fmt: skip
+    off = max(
+        _deviation(p) / (abs(p.predicted) if row.relative else 1.0)
+        if p.predicted or not row.relative
+        else math.inf
+        for p in row.points
+    )
     if not math.isfinite(off):
         return ""
     limit = ", extrapolated in size" if row.kind in SPANS_SIZES and row.model_based else ""
@@ -210,12 +214,12 @@ def how_closely(row: Row) -> str:
         f" of {next(iter(predicted))}" if len(predicted) == 1 else ""
     )
     share = row.kind == Kind.PROPORTION and len(predicted) == 1
-    measured = f"a share of {wording.numeral(_worst(row.points, _off).measured, 2)}, " if share else ""
+    measured = f"a share of {wording.numeral(_worst(row.points, _deviation).measured, 2)}, " if share else ""
     return measured + said + limit
 
 
 def how_far(row: Row) -> str:
-    """How far off a formula is that fails, at the point where it is farthest off.
+    """Return how far off a failing formula is, at its worst point.
 
     A factor or percent of what was measured; both numbers where one of them is 0 or their signs differ, and where the
     margin is absolute: an exponent or a share may well be 0. Where a power of the quantity of the paper is measured,
@@ -248,7 +252,8 @@ def farthest(row: Row) -> PointOutcome | None:
     if row.kind in EXACT or row.kind in BOUNDS_EVERY_REPLICATE:
         return _worst(wrong, lambda p: p.measured)
     return _worst(
-        wrong, lambda p: ratios.off_by(predicted_over(row, p)) if row.relative or row.logarithm else _off(p)
+        wrong,
+        lambda p: ratios.off_by(predicted_over(row, p)) if row.relative or row.logarithm else _deviation(p),
     )
 
 
@@ -256,8 +261,8 @@ def _worst(points: Sequence[PointOutcome], by: Callable[[PointOutcome], float]) 
     return max(points, key=lambda p: -1.0 if math.isnan(by(p)) else by(p))
 
 
-def _off(point: PointOutcome) -> float:
-    """The farthest that the truth may lie from the prediction: the deviation and the half-width."""
+def _deviation(point: PointOutcome) -> float:
+    """Largest distance of the true value from the prediction: deviation plus half-width."""
     return abs(point.measured - point.predicted) + wording.half_width(point)
 
 

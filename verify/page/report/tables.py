@@ -140,7 +140,7 @@ def what_is_wrong(finding: str) -> str:
 
 
 class Headline(NamedTuple):
-    """What came of all rows: what agrees, fails as foreseen, and the rest; what no sample decides, or a model.
+    """Counts of rows that agree, fail as foreseen or do neither, and of those that rest on no sample or on a model.
 
     `agree` and `fail` count by how readings stand to the papers; `failing_statements` counts the statements that the
     readings which fail are of, misprints aside.

@@ -107,7 +107,7 @@ class Problem:
         return self.model
 
     def batch_objective(self, indices: Any) -> Objective:
-        """The same loss on some of the samples.
+        """Return the objective with the same loss on some of the samples.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class Problem:
 
     @property
     def classes(self) -> int | None:
-        """How many classes the outputs tell apart; None if the targets are no classes."""
+        """Number of classes of the outputs; None if the targets are not classes."""
         classes = isinstance(self.loss, nn.CrossEntropyLoss) or (
             isinstance(self.targets, Tensor)
             and not self.targets.is_floating_point()
@@ -233,7 +233,7 @@ def problem(
     with calling("model and loss", "run on all samples"):
         objective = Objective(
             own,
-            [_own_part(inputs, targets, Ranks(group))],
+            [_part_of_rank(inputs, targets, Ranks(group))],
             criterion,
             parameters=parameters,
             training=training,
@@ -259,12 +259,12 @@ def problem(
 
 
 def asked_problem(call: str, model: Any, data: Any, loss: Any, **options: Any) -> Problem:
-    """What a call such as ``measure(model, data, loss)`` is about: the same of an `Objective` alone.
+    """Return the problem of a call such as ``measure(model, data, loss)`` or ``measure(objective)``.
 
     Raises
     ------
     ValueError
-        If data are missing, or are given beside an `Objective`, which has its own; and as `problem`.
+        If data are missing, or given together with an `Objective`, which has its own; also as in `problem`.
     """
     if isinstance(model, Problem):
         raise ValueError(
@@ -353,7 +353,7 @@ def load_problem(
     tell: Callable[[str], object] = lambda _: None,
     **options: Any,
 ) -> Problem:
-    """The same from the words of the shell.
+    """Return the problem that the options of a command describe.
 
     Parameters
     ----------
@@ -375,14 +375,14 @@ def load_problem(
     seed
         Of what `model` draws, and of the choice of `samples`.
     tell
-        Called with a line that says what of the checkpoint was loaded, of a text read, or done to labels.
+        Called with each line on what was loaded from a checkpoint, read from a text, or done to labels.
     options
         As in `problem`.
 
     Raises
     ------
     ValueError
-        If anything of it cannot be used, in one line that names what.
+        If an argument cannot be used, in one line that names it.
 
     Examples
     --------
@@ -401,7 +401,7 @@ def load_problem(
         elif tokenizer is not None or length is not None:
             raise ValueError(f"--tokenizer and --length must go with a text, FILE.txt, as --data, got {data}")
         else:
-            given = _given(data)
+            given = _load_named_data(data)
         name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
         found = problem(net, given, loss=criterion, seed=seed, name=name, **options)
         if found.shifted:
@@ -409,14 +409,14 @@ def load_problem(
         return found
 
 
-def _given(data: str) -> Any:
-    """Data that a module names, or the name as it is, of a file or the digits."""
+def _load_named_data(data: str) -> Any:
+    """Return the data that ``module:name`` names; other names, of a file or the digits, unchanged."""
     named = data.rpartition(":")[2].replace(".", "").isidentifier() and ":" in data
     return given_data(data) if named and not Path(data).is_file() else data
 
 
 def from_options(options: argparse.Namespace) -> Problem:
-    """What the common options of the commands ask for.
+    """Return the problem that the parsed options shared by all commands describe.
 
     Raises
     ------
@@ -447,8 +447,8 @@ def from_options(options: argparse.Namespace) -> Problem:
     )
 
 
-def _own_part(inputs: Any, targets: Any, ranks: Ranks) -> tuple[Any, Any]:
-    """The samples of one of several processes, in their order."""
+def _part_of_rank(inputs: Any, targets: Any, ranks: Ranks) -> tuple[Any, Any]:
+    """Return the samples of this process, in their order."""
     count = rows(targets)
     start, stop = (count * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
     return window(inputs, slice(start, stop)), window(targets, slice(start, stop))

@@ -34,7 +34,7 @@ class _State(NamedTuple):
     prefix: str = ""
 
     def inside(self) -> dict[str, Tensor]:
-        """Those of the prefix, without it."""
+        """Return the tensors whose names have the prefix, by name without it."""
         start = len(self.prefix)
         return {n[start:]: value for n, value in self.tensors.items() if n.startswith(self.prefix)}
 
@@ -57,7 +57,7 @@ def restore(net: nn.Module, path: str) -> str:
     own = net.state_dict()
     named = {_plain(name): name for name in own}
     found = _states(path)
-    state = _chosen(path, _fitting(found, named) or [_nearest(found, named)], named)
+    state = _choose_state(path, _fitting(found, named) or [_nearest(found, named)], named)
     tensors = {named[name]: value for name, value in state.inside().items()}
     _require_shapes(path, tensors, own)
     with calling(f"checkpoint {path}", "load into the model"):
@@ -67,8 +67,8 @@ def restore(net: nn.Module, path: str) -> str:
     return f"checkpoint {path}: {len(tensors)} tensors{state}{others}"
 
 
-def _chosen(path: str, fitting: list[_State], named: Mapping[str, str]) -> _State:
-    """The one that fits, or the one whose place is the most usual."""
+def _choose_state(path: str, fitting: list[_State], named: Mapping[str, str]) -> _State:
+    """Return the state that fits the model, or of several the one in the most usual place."""
     best = min(map(_rank, fitting))
     likely = [state for state in fitting if _rank(state) == best]
     if len(likely) > 1:
@@ -91,7 +91,7 @@ def _rank(state: _State) -> tuple[int, ...]:
 
 
 def _fitting(found: list[_State], named: Mapping[str, str]) -> list[_State]:
-    """Those with all that the model has and, behind the prefix, nothing else."""
+    """Return the states that have, under one prefix, exactly the names of the model."""
     fits = [
         state._replace(prefix=prefix)
         for state in found
@@ -108,7 +108,7 @@ def _nearest(found: list[_State], named: Mapping[str, str]) -> _State:
 
 
 def _prefixes(state: _State, named: Mapping[str, str]) -> Counter[str]:
-    """How many names of the model stand behind each beginning of names."""
+    """Count the names of the model that follow each prefix."""
     counts: Counter[str] = Counter()
     for name in state.tensors:
         parts = name.split(".")

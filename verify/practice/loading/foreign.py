@@ -58,12 +58,14 @@ def calling(name: str, rule: str) -> Iterator[None]:
     except BaseException as error:
         if by_signal(error) or (isinstance(error, ValueError) and _is_ours(_frames(error)[-1])):
             raise
-        raise ValueError(_memory_line(error) or f"{name} must {rule}, got {_told(error)}") from error
+        raise ValueError(
+            _memory_line(error) or f"{name} must {rule}, got {_describe_error(error)}"
+        ) from error
 
 
 @contextlib.contextmanager
 def measured() -> Iterator[None]:
-    """What code of others raises in the middle of a measurement, or torch refuses; our own errors pass."""
+    """Turn errors of foreign code or torch during a measurement into a ValueError; our own errors pass."""
     try:
         with _one_process(), in_full_precision():
             yield
@@ -71,15 +73,17 @@ def measured() -> Iterator[None]:
         rule = _broken_rule(error)
         if by_signal(error) or not rule:
             raise
-        raise ValueError(_memory_line(error) or f"model and loss must {rule}, got {_told(error)}") from error
+        raise ValueError(
+            _memory_line(error) or f"model and loss must {rule}, got {_describe_error(error)}"
+        ) from error
 
 
 def _broken_rule(error: BaseException) -> str:
-    """What should have been, to go by who raised it; nothing where that is us."""
+    """Return what the model should have done, judged by who raised the error; empty if we did."""
     by_torch = isinstance(error, RuntimeError | MemoryError)
-    if by_torch and ("derivative" in str(error) or not _of_others(error)):
+    if by_torch and ("derivative" in str(error) or not _foreign_frames(error)):
         return "have second derivatives"
-    return "run on all samples" if _of_others(error) else ""
+    return "run on all samples" if _foreign_frames(error) else ""
 
 
 def build(words: str) -> nn.Module:
@@ -90,7 +94,7 @@ def build(words: str) -> nn.Module:
     ValueError
         If there is none, with what its code raised.
     """
-    found = _named("model", words)
+    found = _load_attribute("model", words)
     if isinstance(found, nn.Module):
         return found
     _require_no_arguments(f"model {words}", found)
@@ -112,7 +116,7 @@ def function(words: str) -> Callable[..., Any]:
     if ":" not in words:
         near = did_you_mean(words, LOSSES)
         raise ValueError(f"loss must be {', '.join(LOSSES)} or pkg.module:function, got {words!r}{near}")
-    found = _named("loss", words)
+    found = _load_attribute("loss", words)
     if inspect.isclass(found):
         _require_no_arguments(f"loss {words}", found)
         with calling(f"loss {words}", "be made without an error"):
@@ -130,7 +134,7 @@ def given_data(words: str) -> Any:
     ValueError
         If there are none, with what its code raised.
     """
-    found = _named("data", words)
+    found = _load_attribute("data", words)
     if inspect.isclass(found) or not any(hasattr(found, way) for way in ("__iter__", "__getitem__")):
         _require_no_arguments(f"data {words}", found, "data")
         with calling(f"data {words}", "be made without an error"):
@@ -138,7 +142,7 @@ def given_data(words: str) -> Any:
     return found
 
 
-def _named(what: str, words: str) -> Any:
+def _load_attribute(what: str, words: str) -> Any:
     place, _, name = words.rpartition(":")
     if not place or not name:
         hint = f"; a configuration is hf:{words}" if what == "model" and words.endswith(".json") else ""
@@ -150,12 +154,14 @@ def _named(what: str, words: str) -> Any:
         found: Any = imported(place)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ValueError(f"{what} {words} must name what {place} holds, got {part!r}; {_held(found)}")
+            raise ValueError(
+                f"{what} {words} must name what {place} holds, got {part!r}; {_list_names(found)}"
+            )
         found = getattr(found, part)
     return found
 
 
-def _held(module: Any) -> str:
+def _list_names(module: Any) -> str:
     own = getattr(module, "__name__", None)
     names = [
         name
@@ -268,21 +274,21 @@ def _memory_line(error: BaseException) -> str:
     return "memory must suffice, got none left; use a smaller batch size or fewer samples" if short else ""
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     what = "exit()" if isinstance(error, SystemExit) else type(error).__name__
     text = " ".join(str(error).replace(PREFIX, "").split())  # torch writes several lines
     return f"{what}: {text}{_where(error)}" if text else f"{what}{_where(error)}"
 
 
 def _where(error: BaseException) -> str:
-    """The line of the code of others that was running, unless the error names one."""
-    frames = _of_others(error)
+    """Return the line of foreign code that was running, unless the error names one."""
+    frames = _foreign_frames(error)
     if not frames or isinstance(error, SyntaxError):
         return ""
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
 
 
-def _of_others(error: BaseException) -> list[traceback.FrameSummary]:
+def _foreign_frames(error: BaseException) -> list[traceback.FrameSummary]:
     return [f for f in _frames(error) if not _is_ours(f) and not _is_library(f)]
 
 
@@ -296,7 +302,7 @@ def _is_ours(frame: traceback.FrameSummary) -> bool:
 
 
 def _is_library(frame: traceback.FrameSummary) -> bool:
-    """Of Python, or of what our own calls go through; another installed package is code of others."""
+    """Return whether a frame is in Python or in a package that our own calls use; other packages are foreign code."""
     path = Path(frame.filename)
     installed = [
         inner for outer, inner in pairwise(path.parts) if outer in ("site-packages", "dist-packages")

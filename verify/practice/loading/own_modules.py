@@ -47,7 +47,7 @@ def imported(place: str) -> ModuleType:
     folder = (path.parent if path else Path()).resolve()
     with _searched(folder):
         if path is None:
-            return importlib.import_module(_meant(place, folder / "__init__.py"))
+            return importlib.import_module(_resolve_name(place, folder / "__init__.py"))
         if not path.is_file():
             raise ValueError(f"file not found: {place}")
         name = _name(str(path.resolve()), path.stem)
@@ -61,7 +61,7 @@ def _searched(folder: Path) -> Iterator[None]:
         _folders.append(folder)
     if _Beside not in sys.meta_path:
         sys.meta_path.append(_Beside)
-    if any(_own(name, folder) for name in _OURS):
+    if any(_find_user_module(name, folder) for name in _OURS):
         builtins.__import__, importlib.import_module = _import_as_meant, _import_module_as_meant
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()  # a file may be younger than the last look
@@ -85,25 +85,25 @@ def _import_as_meant(name: str, *others: Any, **named: Any) -> ModuleType:
     """As `builtins.__import__`, whose further arguments are globals, locals, fromlist and level."""
     given = dict(zip(("globals", "locals", "fromlist", "level"), others, strict=False)) | named
     if not given.get("level") and name.partition(".")[0] in _OURS:
-        name = _meant(name, _file(given.get("globals")))
+        name = _resolve_name(name, _file(given.get("globals")))
     return _import(name, **given)
 
 
 def _import_module_as_meant(name: str, package: str | None = None) -> ModuleType:
-    return _import_module(_meant(name, _file(sys._getframe(1).f_globals)), package)
+    return _import_module(_resolve_name(name, _file(sys._getframe(1).f_globals)), package)
 
 
 def _file(importer: Mapping[str, Any] | None) -> Path:
     return Path((importer or {}).get("__file__") or "/").resolve()
 
 
-def _meant(name: str, importer: Path) -> str:
-    """The name under which the module is kept that a file means by this name."""
+def _resolve_name(name: str, importer: Path) -> str:
+    """Return the name under which the module is kept that a file imports by this name."""
     top, dot, rest = name.partition(".")
     if top not in _OURS or not _is_theirs(importer):
         return name
     for folder in sorted(_folders, key=lambda f: not importer.is_relative_to(f)):
-        if spec := _own(top, folder):
+        if spec := _find_user_module(top, folder):
             return f"{_kept_as(spec)}{dot}{rest}"
     return name
 
@@ -114,8 +114,8 @@ def _is_theirs(file: Path) -> bool:
     return any(file.is_relative_to(folder) for folder in _folders)
 
 
-def _own(top: str, folder: Path) -> ModuleSpec | None:
-    """What a folder of the user holds under the name of a package of ours."""
+def _find_user_module(top: str, folder: Path) -> ModuleSpec | None:
+    """Return the user's module in a folder that has the name of one of our packages, if there is one."""
     spec = PathFinder.find_spec(top, [str(folder)])
     if spec is None or Path(_place(spec)).is_relative_to(_ROOT / top):
         return None

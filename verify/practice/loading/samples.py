@@ -31,7 +31,7 @@ from verify.practice.loading.foreign import calling
 
 
 def fewer(data: Any, samples: int, seed: int) -> Any:
-    """Of a data set, or a loader over one, those samples alone that `subsample` draws; other data as they are.
+    """Return a random subset of a data set, or of a loader over one, as drawn by `subsample`; other data unchanged.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def fewer(data: Any, samples: int, seed: int) -> Any:
         return data
     if type(samples) is bool or not isinstance(samples, int | np.integer) or not 1 <= samples < len(source):
         return data
-    some = Subset(source, _draw(len(source), samples, seed).tolist())
+    some = Subset(source, _sample_indices(len(source), samples, seed).tolist())
     if loader is None:
         return some
     return DataLoader(some, batch_size=loader.batch_size, collate_fn=loader.collate_fn)
@@ -72,8 +72,8 @@ def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False)
         batches = [pair(item) for item in items]
     if not batches:
         raise ValueError("data must hold at least one sample, got no batch")
-    inputs = [_placed(x, like, scaled=not whole) for x, _ in batches]
-    targets = [y if whole else placed(_whole(_tensor("targets", y)), like) for _, y in batches]
+    inputs = [_to_model_inputs(x, like, scaled=not whole) for x, _ in batches]
+    targets = [y if whole else placed(_integers_as_int64(_tensor("targets", y)), like) for _, y in batches]
     for place, item in enumerate(items):
         if carries_labels(item):
             inputs[place], targets[place] = labels(inputs[place], targets[place])
@@ -87,28 +87,28 @@ def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False)
 
 
 def each(part: Any, change: Callable[[Any], Any]) -> Any:
-    """A structure of tensors with each of them changed."""
+    """Apply a function to every tensor of a structure."""
     if isinstance(part, Mapping):
         return {name: each(value, change) for name, value in part.items()}
     return tuple(each(value, change) for value in part) if isinstance(part, tuple | list) else change(part)
 
 
-def _placed(part: Any, like: Tensor, *, scaled: bool) -> Any:
-    """Inputs as the model gets them; in a mapping bytes may be tokens, and are whole numbers."""
+def _to_model_inputs(part: Any, like: Tensor, *, scaled: bool) -> Any:
+    """Return inputs as the model gets them; bytes in a mapping may be tokens and become integers."""
     if isinstance(part, Mapping):
-        return {name: _placed(value, like, scaled=False) for name, value in part.items()}
+        return {name: _to_model_inputs(value, like, scaled=False) for name, value in part.items()}
     if isinstance(part, tuple | list):
-        return tuple(_placed(value, like, scaled=scaled) for value in part)
+        return tuple(_to_model_inputs(value, like, scaled=scaled) for value in part)
     tensor = _tensor("inputs", part)
     if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
         raise ValueError("inputs must be finite, got NaN or infinity")
     if scaled and tensor.dtype == torch.uint8:
         return placed(tensor.double() / 255, like)
-    return placed(tensor if tensor.dtype == torch.bool else _whole(tensor), like)
+    return placed(tensor if tensor.dtype == torch.bool else _integers_as_int64(tensor), like)
 
 
 def _tensor(name: str, part: Any) -> Tensor:
-    """Of its own type."""
+    """Return an array or tensor of real numbers as a tensor that keeps its number type."""
     if isinstance(part, Tensor) or (isinstance(part, np.ndarray) and part.dtype.kind in "biuf"):
         part = as_tensor(part)
     if not isinstance(part, Tensor) or part.is_complex() or part.ndim == 0:
@@ -119,13 +119,13 @@ def _tensor(name: str, part: Any) -> Tensor:
     return part
 
 
-def _whole(part: Tensor) -> Tensor:
-    """Floats as they are, whole numbers and truth values as int64."""
+def _integers_as_int64(part: Tensor) -> Tensor:
+    """Return floats unchanged, integers and truth values as int64."""
     return part if part.is_floating_point() else part.long()
 
 
 def subsample(inputs: Any, targets: Any, samples: int | None, seed: int) -> tuple[Any, Any]:
-    """So many of the samples, or all, in their order; as they are where `fewer` has drawn them."""
+    """Return a random subset of the samples in their order; all of them if `fewer` has already drawn."""
     if samples is None:
         return inputs, targets
     if isinstance(samples, bool) or not isinstance(samples, int | np.integer):
@@ -134,9 +134,9 @@ def subsample(inputs: Any, targets: Any, samples: int | None, seed: int) -> tupl
         return inputs, targets
     if not 1 <= samples <= rows(targets):
         raise ValueError(f"samples must be 1 to the {rows(targets)} there are, got {samples}")
-    chosen = torch.as_tensor(_draw(rows(targets), samples, seed))
+    chosen = torch.as_tensor(_sample_indices(rows(targets), samples, seed))
     return tuple(window(part, chosen) for part in (inputs, targets))
 
 
-def _draw(count: int, samples: int, seed: int) -> NDArray[np.int64]:
+def _sample_indices(count: int, samples: int, seed: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(count, samples, replace=False))

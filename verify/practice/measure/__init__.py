@@ -27,7 +27,6 @@ from simulate.objectives.batches import cuttable
 from simulate.operators import gauss_newton, h_term, hessian
 from simulate.perceptrons import curvature
 from simulate.spectra import Estimate, frobenius_norm
-from verify.practice.doubts import doubtful
 from verify.practice.loading import Problem, asked_problem
 from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
@@ -46,6 +45,7 @@ from verify.practice.measure.measurement import (
     SampleNoise,
 )
 from verify.practice.measure.stopping import GrowingTrace, StoppingRule
+from verify.practice.setup_warnings import setup_warnings
 from verify.practice.work import Tell, Work, progress
 from verify.running.options import require_seed
 
@@ -205,7 +205,7 @@ def measure_problem(
     by_layer: tuple[Layer, ...] = ()
     near: Factors | None = None
     with measured():
-        loss, gradient, told = objective.value(), objective.gradient(), doubtful(problem)
+        loss, gradient, told = objective.value(), objective.gradient(), setup_warnings(problem)
         own = factors_of(objective) if factors else None  # refused before anything takes long
         with spent.part(_TRACES):
             whole, part = _traces(problem, spent, streams[0], stopping.probes)
@@ -269,7 +269,7 @@ def measure_problem(
         factors=near,
         lines=lines,
         doubts=told,
-        short=_short(first, second, by_layer, stopping),
+        short=_budget_shortfall(first, second, by_layer, stopping),
         products=spent.products,
         seconds=time.monotonic() - started,
     )
@@ -316,10 +316,10 @@ def _values(found: MeasuredMatrix) -> np.ndarray:
     return np.array(values)
 
 
-def _short(
+def _budget_shortfall(
     first: MeasuredMatrix, second: MeasuredMatrix, layers: tuple[Layer, ...], stopping: StoppingRule
 ) -> str:
-    """What the budget did not suffice for."""
+    """Return what the budget did not suffice for, in words."""
     named = {_HESSIAN: first.short, _GAUSS_NEWTON: second.short}
     named |= {f"layer {layer.name}": layer.short for layer in layers}
     left = ", ".join(f"{name}: {short}" for name, short in named.items() if short)
@@ -340,7 +340,7 @@ class _Spent:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """What is spent within belongs to it."""
+        """Count products within this context as spent on the named part."""
         with self._work.part(name) as done:
             self._done, self._start, self._name = done, self.products, name
             self._aside.pop(name)
@@ -351,7 +351,7 @@ class _Spent:
         self._work.expect(self._name, self.products - self._start + more)
 
     def on(self, operator: Operator) -> Operator:
-        """The same operator, watched."""
+        """Return the operator with its products counted."""
 
         def product(vectors: torch.Tensor) -> torch.Tensor:
             found = operator.product(vectors)
@@ -386,7 +386,7 @@ def _rate(first: Eigenvalue) -> Number | None:
 def _traces(
     problem: Problem, spent: _Spent, rng: np.random.Generator, probes: int
 ) -> tuple[GrowingTrace, GrowingTrace]:
-    """Of the Hessian and of the Gauss-Newton matrix: exact where a few passes give them, else begun to be estimated."""
+    """Return the traces of Hessian and Gauss-Newton matrix: exact if a few passes suffice, else first estimates."""
     objective = problem.objective
     few = _exact_trace_affordable(problem)
     if few and (both := _if_possible(trace_hessian, objective)) is not None:

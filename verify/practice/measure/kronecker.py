@@ -1,4 +1,4 @@
-"""How far Kronecker factors are from the Gauss-Newton matrix of a network: KFAC and EKFAC, whole and layer by layer."""
+"""Errors of KFAC and EKFAC against the Gauss-Newton matrix of a network, as a whole and by layer."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def layered(
 
 
 def _share(part: Number, whole: Number) -> Number:
-    """Of the square of the norm."""
+    """Share of a part in the square of the norm of the whole."""
     if not whole.value:
         return Number.exact(0.0)
     share = (part.value / whole.value) ** 2

@@ -45,16 +45,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What is asked of a matrix.
+    """Quantities to measure of one matrix.
 
     Attributes
     ----------
     count, lowest
         Eigenvalues from the top, and whether the smallest one too.
     placed
-        Whether its excess is to be told apart from the edges of the Goldilocks zone.
+        Whether to refine its excess until the verdict on the Goldilocks zone is clear.
     dense
-        Whether the density of its eigenvalues is told.
+        Whether to compute the density of its eigenvalues.
     stopping
         When estimates end.
     """
@@ -138,11 +138,11 @@ class _Search:
 
     def go(self) -> MeasuredMatrix:
         asked, stopping = self.asked, self.asked.stopping
-        if self._whole_pays(cost(asked.count, stopping.probes)):
-            return self._whole()
+        if self._dense_pays(cost(asked.count, stopping.probes)):
+            return self._measure_densely()
         bottom = int(asked.lowest and asked.count < self.operator.dim)
         steps, sure = (max(steps, 8 * asked.count) for steps in (LEAST_STEPS, SURE_STEPS))
-        steps = min(steps, max(sure, self._left() - stopping.probes))
+        steps = min(steps, max(sure, self._products_left() - stopping.probes))
         seen = extremes(
             self.operator,
             self.rng,
@@ -154,9 +154,9 @@ class _Search:
         norm = GrowingNorm(self.operator, seen, self.rng)
         norm.grow(stopping.probes)
         while (needed := self._needed(norm)) > 0:
-            if self._whole_pays(needed):
-                return self._whole()
-            left = self._left()
+            if self._dense_pays(needed):
+                return self._measure_densely()
+            left = self._products_left()
             if left < (2 if self._factors(norm)[1] > 1 else 4):  # two probes of a norm, or of a trace
                 break
             self.expect(min(needed, left) + self.after)
@@ -175,17 +175,17 @@ class _Search:
             excess=_excess(trace, Number.estimated(estimate)),
             density=_estimated_density(self.operator, seen.values, self.rng) if asked.dense else None,
         )
-        short = self._short(trace, estimate) if needed else ""
+        short = self._shortfall(trace, estimate) if needed else ""
         return MeasuredMatrix(matrix, seen.vectors, short)
 
-    def _left(self) -> int:
-        """Products for more probes, by the budget."""
+    def _products_left(self) -> int:
+        """Return the products that the budget leaves for more probes."""
         return self.asked.stopping.budget - self.spent() - self.after
 
     # --- how far estimates are ---
 
     def _factors(self, norm: GrowingNorm) -> tuple[float, float]:
-        """By how much the probes of trace and norm must be multiplied."""
+        """Return the factors by which the probes of trace and norm must grow."""
         stopping, trace, size = self.asked.stopping, self.trace.number, norm.estimate
         scale = max(abs(trace.value), size.value)
         if not scale:
@@ -197,12 +197,12 @@ class _Search:
         )
 
     def _off_place(self, trace: Number, norm: Estimate) -> float:
-        """By how much errors must shrink, squared, until one place in the zone is left; 0 if one is, or none asked."""
+        """Squared factor by which errors must shrink for a single verdict on the zone; 0 if none is needed."""
         excess = zone.excess_ratio(trace.estimate, norm) if self.asked.placed else None
         return 0.0 if excess is None else zone.off_place(excess)
 
     def _needed(self, norm: GrowingNorm) -> int:
-        """Products that are still wanted, by the errors as they are; 0 if there are enough."""
+        """Return the products still needed by the current errors; 0 if none."""
         first, second = self._factors(norm)
         more = 2 * self.trace.probes * (first - 1) if first > 1 else 0.0
         more += norm.probes * (second - 1) if second > 1 else 0.0
@@ -210,23 +210,23 @@ class _Search:
 
     def _grow(self, norm: GrowingNorm) -> None:
         first, second = self._factors(norm)
-        if first > 1 and (left := self._left()) >= 4:  # two probes at least, of two products each
+        if first > 1 and (left := self._products_left()) >= 4:  # two probes at least, of two products each
             self.trace.grow(_more(self.trace.probes, first, left // 2))
-        if second > 1 and (left := self._left()) >= 2:
+        if second > 1 and (left := self._products_left()) >= 2:
             norm.grow(_more(norm.probes, second, left))
 
-    def _short(self, trace: Number, norm: Estimate) -> str:
+    def _shortfall(self, trace: Number, norm: Estimate) -> str:
         if self._off_place(trace, norm) > 1:
             return "its place in the Goldilocks zone"
         return "errors of its trace or norm"
 
     # --- whole ---
 
-    def _whole_pays(self, instead: float) -> bool:
+    def _dense_pays(self, instead: float) -> bool:
         dim = self.operator.dim
         return dim <= min(instead, LARGEST_WHOLE) and self.spent() + dim <= self.asked.stopping.budget
 
-    def _whole(self) -> MeasuredMatrix:
+    def _measure_densely(self) -> MeasuredMatrix:
         asked, dim = self.asked, self.operator.dim
         rows = self.operator.product(torch.eye(dim, dtype=self.operator.dtype, device=self.operator.device))
         rows = rows.double().cpu()
@@ -275,7 +275,7 @@ def _grid(values: Floats) -> tuple[Floats, float]:
 
 
 def _density(values: Floats) -> SmearedDensity | None:
-    """Of all eigenvalues."""
+    """Smeared density of all eigenvalues, each given."""
     x, width = _grid(values)
     if width == 0:
         return None

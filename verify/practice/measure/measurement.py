@@ -1,4 +1,4 @@
-"""What `measure` finds, as records that go into JSON and onto the page."""
+"""Results of `measure`, as records for JSON and the page."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Layer:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerFactors:
-    """How far Kronecker factors K of one layer are from its block G of the Gauss-Newton matrix: |G - K| / |G|."""
+    """Errors |G - K| / |G| of the Kronecker factors K of one layer against its block G of the Gauss-Newton matrix."""
 
     name: str
     parameters: int
@@ -129,14 +129,14 @@ class LayerFactors:
 
 @dataclass(frozen=True, kw_only=True)
 class Factors:
-    """How far block-diagonal matrices of Kronecker factors are from the Gauss-Newton matrix, in Frobenius norms.
+    """Errors of block-diagonal matrices of Kronecker factors against the Gauss-Newton matrix, in Frobenius norms.
 
     Attributes
     ----------
     kfac, ekfac
         |G - K| / |G| of the whole matrix.
     between
-        Share of |G|^2 that lies between layers, where neither has anything.
+        Share of |G|^2 that lies between layers, where both approximations are zero.
     kfac_largest, ekfac_largest
         Largest eigenvalue of K over that of G.
     layers
@@ -166,7 +166,7 @@ class LossLine:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleNoise:
-    """How much the Hessians H_i of single samples scatter about their mean H.
+    """Scatter of the Hessians H_i of single samples about their mean H.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class SampleNoise:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Measurement(Result):
-    """What `measure` finds.
+    """Result of `measure`.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class Measurement(Result):
     parameters, samples, classes
         P, N and K; K is None where the targets are no classes.
     loss, gradient_norm
-        At the parameters as they are.
+        Loss and norm of its gradient at the current parameters.
     hessian, gauss_newton
         Of the loss.
     h_term_frobenius
@@ -209,11 +209,11 @@ class Measurement(Result):
     zone
         Whether the loss is in the Goldilocks zone; None if the Hessian is zero.
     projected_excess
-        That of the Hessian in one random subspace of 50 dimensions; None with too few or too many parameters for it.
+        Excess of the Hessian in one random subspace of 50 dimensions; None with too few or too many parameters for it.
     noise
-        Of single samples; None of one sample, and where samples are coupled.
+        Scatter of single samples; None for one sample, and if samples are coupled.
     coupling
-        Why the loss is no mean of that of parts of the samples, in words; empty if it is.
+        Why the loss is not a mean over parts of the samples, in words; empty if it is one.
     largest_rate
         2/lambda_1: full-batch gradient descent is stable below; None without positive curvature.
     layers
@@ -223,11 +223,11 @@ class Measurement(Result):
     lines
         The loss along the first eigenvectors of the Hessian.
     doubts
-        What looks like a mistake in model or data, in words: see `verify.practice.doubts`.
+        What looks like a mistake in model or data, in words: see `verify.practice.setup_warnings`.
     short
         What the budget did not suffice for, in words; empty if nothing.
     products
-        Of a matrix with a vector, each over all samples; beside them are exact traces and what belongs to samples.
+        Matrix-vector products, each over all samples; exact traces and the noise of single samples are not counted.
     """
 
     name: str

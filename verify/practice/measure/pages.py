@@ -1,9 +1,9 @@
-"""What a measurement of a network of one's own looks like: as text, as JSON and as one page."""
+"""Text, JSON and page of a measurement."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from verify.escapes import escaped
@@ -15,16 +15,22 @@ from verify.practice.measure import plots as measure_plots
 from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Number
 
 VERSION = 1
-"""Of the JSON."""
+"""Version of the JSON."""
+
+_WIDTH = 80
+"""Most characters of a line outside tables."""
+
+_NAME = 21
+"""Characters of the name of a value."""
 
 
 def measurement_json(found: Measurement) -> str:
-    """The measurement as JSON."""
+    """Return the measurement as JSON."""
     return json.dumps({"version": VERSION, **found.to_dict()}, indent=1, allow_nan=False) + "\n"
 
 
 def measurement_page(found: Measurement) -> str:
-    """The measurement as one page that needs nothing else."""
+    """Return the measurement as one self-contained page."""
     drawn = (
         measure_plots.density_figure(found),
         measure_plots.eigenvalue_figure(found),
@@ -44,7 +50,7 @@ def measurement_page(found: Measurement) -> str:
 
 
 def write_measurement(found: Measurement, folder: Path) -> Path:
-    """Write ``measure.html`` and ``measure.json``, both or none; returns the page.
+    """Write ``measure.html`` and ``measure.json``, both or neither, and return the path of the page.
 
     Raises
     ------
@@ -55,7 +61,7 @@ def write_measurement(found: Measurement, folder: Path) -> Path:
 
 
 def write_both(folder: Path, text: str, page: str) -> Path:
-    """The same of JSON and page that are made."""
+    """Write JSON and page that are already made, and return the path of the page."""
     place = folder / "measure.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,9 +72,17 @@ def write_both(folder: Path, text: str, page: str) -> Path:
 
 
 def measurement_text(found: Measurement) -> str:
-    """The measurement as lines of a terminal."""
-    lines = [*_heading(found), "", *_table(found), "", *_layers(found), *_factors(found), *_rest(found)]
+    """Return the measurement as text for a terminal."""
+    lines = [*_wrapped(_heading(found)), "", *_table(found), "", *_layers(found), *_factors(found)]
+    lines += _wrapped(_rest(found))
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _wrapped(lines: Iterable[str]) -> Iterator[str]:
+    """Wrap lines to the width of a terminal; further lines of a named value are indented like the value."""
+    for line in lines:
+        named = "  " in line.strip()
+        yield from terminal.wrapped_text(line, _WIDTH, " " * (_NAME if named else 2), "")
 
 
 def _heading(found: Measurement) -> Iterator[str]:
@@ -129,20 +143,21 @@ def _factors(found: Measurement) -> Iterator[str]:
 
 
 def share_between_layers(found: Measurement) -> float:
-    """Share of the squared norm of the Hessian that lies outside of its diagonal blocks."""
+    """Share of the squared Frobenius norm of the Hessian outside its diagonal blocks."""
     return max(0.0, 1 - sum(layer.share.value for layer in found.layers))
 
 
 def _rest(found: Measurement) -> Iterator[str]:
     for name, matrix in (("Hessian", found.hessian), ("Gauss-Newton matrix", found.gauss_newton)):
         if not all(each.converged for each in matrix.top):
-            yield f"{name}: Lanczos stopped at {matrix.stopped}; wide bounds are what is left"
+            yield f"{name}: Lanczos stopped at {matrix.stopped}; bounds of what did not converge are wide"
     if found.short:
-        yield f"not decided within the budget: {found.short}; --budget takes more"
+        yield f"not decided within the budget: {found.short}; raise --budget"
     yield from _zone_lines(found)
     yield from _noise_lines(found)
     yield from _full_gradients(found)
-    yield f"± is a bound for eigenvalues, else one standard error; {found.products} products in {found.seconds:.0f} s"
+    spent = f"{found.products} products in {found.seconds:.0f} s"
+    yield f"± is a bound for eigenvalues, else one standard error; {spent}"
 
 
 def _full_gradients(found: Measurement) -> Iterator[str]:
@@ -156,11 +171,15 @@ def _zone_lines(found: Measurement) -> Iterator[str]:
         return
     yield f"Goldilocks zone      {zone.verdict}: {zone.reason}"
     seen = f"{_plain(zone.excess.value)} ± {_plain(zone.excess.standard_error, 2)}"
-    drawn = "" if found.projected_excess is None else f", {_plain(found.projected_excess, 3)} in one drawn"
-    yield f"  excess, {zone.dim} dim.   {seen} by theory{drawn}; noise {_plain(zone.floor, 3)}"
+    drawn = (
+        ""
+        if found.projected_excess is None
+        else f", {_plain(found.projected_excess, 3)} in one random subspace"
+    )
+    yield f"  excess, {zone.dim} dim.    {seen} by theory{drawn}; noise {_plain(zone.floor, 3)}"
     if zone.predicted is not None and found.hessian.excess is not None:
         whole = value(found.hessian.excess)
-        yield f"  excess, whole      {whole}, {_plain(zone.predicted, 4)} by theory from that of G"
+        yield f"  excess, whole      {whole}, {_plain(zone.predicted, 4)} by theory from the excess of G"
     if zone.softmax is not None:
         yield f"  softmax            confidence {_plain(zone.softmax.confidence, 3)}, entropy " + (
             f"{_plain(zone.softmax.entropy, 3)} of log K"
@@ -170,7 +189,7 @@ def _zone_lines(found: Measurement) -> Iterator[str]:
 def _noise_lines(found: Measurement) -> Iterator[str]:
     noise = found.noise
     if found.coupling:
-        yield f"no noise of single samples: {found.coupling}; all are one batch"
+        yield f"no noise of single samples: {found.coupling}; all samples are one batch"
     if noise is None:
         return
     yield f"Hessian variance     {value(noise.total)}, mean of |H_i - H|^2 over samples"
@@ -180,7 +199,7 @@ def _noise_lines(found: Measurement) -> Iterator[str]:
 
 
 def value(number: Number | None) -> str:
-    """A number with its error, for a terminal.
+    """Return a number with its error, for a terminal.
 
     >>> from verify.practice.measure.measurement import Number
     >>> value(Number(value=1.23456, error=0.0123, kind="bound")), value(Number.exact(2.0))

@@ -62,7 +62,7 @@ def eigenvalue_figure(found: Measurement) -> Figure:
 
 
 def noise_figure(noise: SampleNoise, first: Eigenvalue) -> Figure:
-    """How the curvature along the first eigenvector differs from sample to sample."""
+    """Figure of the curvature of single samples along the first eigenvector."""
     note = "line: mean over the samples, the first eigenvalue of the Hessian"
     panel = _panel(1.9, lambda axes: _histogram(axes, noise, first), note)
     return _figure([panel], "Curvature of single samples along the first eigenvector")

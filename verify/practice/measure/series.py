@@ -79,7 +79,7 @@ def places(files: Sequence[Path]) -> list[float]:
 
 
 def with_checkpoint(options: argparse.Namespace, file: Path) -> argparse.Namespace:
-    """The same options for one file."""
+    """Return the options with this checkpoint."""
     return argparse.Namespace(**{**vars(options), "checkpoint": str(file)})
 
 
@@ -98,7 +98,7 @@ def series_text(found: Sequence[Checkpoint]) -> str:
 
 
 def _doubted(found: Sequence[Checkpoint]) -> list[str]:
-    """What looks like a mistake at any of them, each line once."""
+    """Return the setup warnings of all checkpoints, each once."""
     return list(dict.fromkeys(line for each in found for line in each.found.doubts))
 
 

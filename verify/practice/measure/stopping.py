@@ -1,4 +1,4 @@
-"""How much a measurement may cost, and when the errors of its estimates are small enough."""
+"""Budget of a measurement, and the rule that stops its estimates."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _AT_ONCE = 40
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingRule:
-    """What estimates may cost, and when they end.
+    """Budget and tolerance of estimates.
 
     Attributes
     ----------
     probes
-        Random vectors that a trace and a norm begin with, at least 2.
+        Random vectors that estimates of traces and norms begin with, at least 2.
     tolerance
         Standard error to go on to: of a trace over the larger of trace and Frobenius norm, of that norm over itself.
     budget
@@ -34,7 +34,7 @@ class StoppingRule:
     Raises
     ------
     ValueError
-        If one of them is not such a number.
+        If a value is out of its range.
     """
 
     probes: int = 20

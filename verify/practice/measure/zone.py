@@ -1,8 +1,8 @@
-"""Whether a loss lies in the Goldilocks zone: how far its positive curvature stands above what chance shows.
+"""Verdict whether a loss lies in the Goldilocks zone: its positive curvature against chance.
 
 The excess of positive curvature of a matrix is its trace over its Frobenius norm. Vysogorets, Dawid and Kempe (2024)
 look at it in a random subspace of 50 dimensions, where a balanced spectrum scatters about 0 by sqrt(2/51). Here it is
-known in the full space, so that the excess in that subspace follows without a draw; one draw stands beside it.
+known in the full space, so that the excess in that subspace follows without a draw; one draw is shown with it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SIGMAS = 2
 """Standard errors either side within which all places are named."""
 
 _AT_ONCE = 1 << 20
-"""Numbers that are made double at a time."""
+"""Numbers that are converted to double precision at a time."""
 
 _PLACES = ("outside", "at the edge", "inside")
 
@@ -44,7 +44,7 @@ _UNIFORM, _SATURATED = 0.9, 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Softmax:
-    """How sure a classifier is: means over its outputs of the largest probability, and of entropy over log K."""
+    """Confidence of a classifier: means over its outputs of the largest probability, and of entropy over log K."""
 
     confidence: float
     entropy: float
@@ -52,14 +52,14 @@ class Softmax:
 
 @dataclass(frozen=True, kw_only=True)
 class Zone:
-    """The verdict and what it rests on.
+    """Verdict on the Goldilocks zone, with its reasons.
 
     Attributes
     ----------
     verdict
         "inside", "at the edge" or "outside" the zone, or several of them where the error does not tell them apart.
     reason
-        In words.
+        Reason of the verdict, in words.
     excess
         In a random subspace of `dim` dimensions, by theory from that in the full space.
     floor
@@ -99,18 +99,18 @@ def excess_ratio(trace: Estimate, frobenius: Estimate) -> Estimate | None:
 def zone_of(
     hessian: Estimate, gauss_newton: Estimate | None, ratio: float | None, sure: Softmax | None
 ) -> Zone:
-    """The verdict from the excess of the Hessian.
+    """Return the verdict from the excess of the Hessian.
 
     Parameters
     ----------
     hessian
-        Its excess in the full space.
+        Excess of the Hessian in the full space.
     gauss_newton
-        That of G; None if it is zero, or not all of the trace of the Hessian.
+        Excess of G; None if G is zero, or if its trace is not the whole trace of the Hessian.
     ratio
         Frobenius norm of the H-term over that of G, None where G is zero.
     sure
-        Of a classifier.
+        Confidence of a classifier.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def zone_of(
     >>> zone_of(Estimate(0.1, 0.05), Estimate(3.1, 0.1), 20.0, None).verdict
     'outside'
     """
-    seen, floor = _seen(hessian), float(excess_noise_floor(SUBSPACE))
+    seen, floor = _excess_in_subspace(hessian), float(excess_noise_floor(SUBSPACE))
     predicted = None
     if gauss_newton is not None and gauss_newton.value >= 0 and ratio is not None:
         predicted = float(hessian_excess(gauss_newton.value, frobenius_ratio=ratio))
@@ -136,20 +136,20 @@ def zone_of(
 
 
 def off_place(hessian: Estimate) -> float:
-    """Square of the error of the excess over that which would leave one place in the zone; at most 1 where one is left.
+    """Squared error of the excess over the largest one that leaves a single verdict; at most 1 if it is single.
 
     Examples
     --------
     >>> off_place(Estimate(3.0, 0.1)) < 1 < off_place(Estimate(1.1, 0.2))
     True
     """
-    seen, floor = _seen(hessian), float(excess_noise_floor(SUBSPACE))
+    seen, floor = _excess_in_subspace(hessian), float(excess_noise_floor(SUBSPACE))
     nearest = min(abs(seen.value - edge * floor) for edge in (BARELY, WELL))
     return (_SIGMAS * seen.standard_error / nearest) ** 2 if nearest else math.inf
 
 
-def _seen(hessian: Estimate) -> Estimate:
-    """The excess in a random subspace from that in the full space."""
+def _excess_in_subspace(hessian: Estimate) -> Estimate:
+    """Return the excess in a random subspace, computed from the excess in the full space."""
     inside = float(projected_excess(hessian.value, dim=SUBSPACE))
     # the derivative of r sqrt(d / (d + 1 + r^2)) in r
     slope = math.sqrt(SUBSPACE) * (SUBSPACE + 1) / (SUBSPACE + 1 + hessian.value**2) ** 1.5
@@ -157,7 +157,7 @@ def _seen(hessian: Estimate) -> Estimate:
 
 
 def softmax(problem: Problem) -> Softmax | None:
-    """How sure a classifier is on all samples, where its loss looks; None for other problems."""
+    """Return the confidence of a classifier over all outputs that the loss uses; None for other problems."""
     classes = problem.classes
     if classes is None or classes < 2:
         return None
@@ -192,7 +192,7 @@ def _places(objective: Objective, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
 
 
 def _labels(targets: Tensor, outputs: Tensor) -> bool:
-    """Whether there is one for all classes at each place, not a share for each class."""
+    """Return whether targets are labels, not a share for each class."""
     return not targets.is_floating_point() and targets.shape == outputs.shape[:-1]
 
 

@@ -328,7 +328,7 @@ def _tried(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
 
 
 class _Section:
-    """What curvature says."""
+    """Section of a plan on curvature."""
 
     def __init__(
         self,
@@ -389,14 +389,14 @@ def _parts(
 def _cost(trials: Trials | None, parts: Mapping[str, float]) -> str:
     curvature = sum(seconds for name, seconds in parts.items() if name != _TRIALS)
     words = [] if trials is None else [_training(trials)]
-    words += [f"curvature, about {_span(curvature)}"] if len(parts) > (trials is not None) else []
+    words += [f"curvature about {_span(curvature)}"] if len(parts) > (trials is not None) else []
     return "; ".join(words)
 
 
 def _training(trials: Trials) -> str:
     (least, most), (short, long) = trials.span()
     took = f"{short:.0f} to {long:.0f} s" if short < 120 else f"{short / 60:.0f} to {long / 60:.0f} minutes"
-    return f"about {least} to {most} steps of training, the more the less is learned, {took}"
+    return f"about {least} to {most} training steps (more if little is learned), {took}"
 
 
 def _span(seconds: float) -> str:

@@ -76,7 +76,7 @@ class BatchLaw:
         self, size: int, rng: np.random.Generator, watch: Callable[[float], None] = lambda _: None
     ) -> BatchEigenvalue:
         """At one batch size, from 1 to the number of samples; the share that is done is told to `watch`."""
-        batches = self._drawn(size, rng)
+        batches = self._sample_batch(size, rng)
         values = own_direction.batch_eigenvalues(self._whole, batches)
         watch(1 / 3)
         mean = float(own_direction.expected_eigenvalue(self._whole, batches))
@@ -98,7 +98,7 @@ class BatchLaw:
             spread=unit**2 * found.spread,
         )
 
-    def _drawn(self, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    def _sample_batch(self, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
         samples = self._whole.samples
         if size == samples:
             return np.arange(samples)[None]

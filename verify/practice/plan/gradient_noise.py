@@ -1,4 +1,4 @@
-r"""How noisy the gradients of single samples are, from those of small batches: the noise scales of McCandlish et al.
+r"""Noise scales of McCandlish et al., from the gradients of small batches.
 
 ===========  ==================================================  ========================================
 `simple`     :math:`\mathrm{tr}\,\Sigma / |g|^2`                 McCandlish et al. (2018), eq. (2.9)
@@ -27,7 +27,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseScales:
-    """In samples; None where the square of g, or the curvature along it, is not positive."""
+    """Noise scales, in samples; None where the square of g, or the curvature along it, is not positive."""
 
     simple: Estimate | None
     curved: Estimate | None

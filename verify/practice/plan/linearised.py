@@ -64,7 +64,7 @@ _LEAST = Effort(directions=1, heavy=0, batches=2)
 
 @dataclass(frozen=True, kw_only=True)
 class Linearised:
-    """What the curvature at the parameters as they are says of rates, at every batch size.
+    """Stable rates at every batch size, from the curvature at the current parameters.
 
     Attributes
     ----------
@@ -81,13 +81,13 @@ class Linearised:
     crossover_along_top
         The same from the first eigenvector alone.
     noise
-        Of the gradients of single samples.
+        Noise scales of the gradients of single samples.
     own
-        Limits of one's own optimiser, full gradients.
+        Limits of the given optimiser with full gradients.
     anchor
-        Of Adam's rule.
+        Batch size and rate that Adam's rule starts from.
     products
-        Curvature times vector, for all samples together.
+        Products of the curvature with a vector, each over all samples.
     """
 
     bracket: MeasuredBracket
@@ -195,7 +195,7 @@ class _Study:
             )
 
     def batches(self, law: BatchLaw) -> list[BatchEigenvalue]:
-        """Of the law alone, which takes as long for any network: seconds that would else go by untold."""
+        """Return the largest eigenvalues by theory alone, and report progress: it takes seconds for any network."""
         found, count = list[BatchEigenvalue](), len(self.sizes)
         with self.work.part(BY_THEORY) as done:
             for place, size in enumerate(self.sizes):
@@ -265,7 +265,7 @@ def costs(own: Chosen, sizes: Sequence[int], effort: Effort) -> dict[str, float]
 
 
 def batch_cost(problem: Problem, sizes: Sequence[int], effort: Effort) -> float:
-    """The same of the curvature of batches, see `batch_curvature`."""
+    """Cost of `batch_curvature`, in products over all samples."""
     return sum(effort.batches * _STEPS_FIRST * size / problem.samples for size in sizes)
 
 

@@ -114,7 +114,7 @@ class _Study:
         self.products = 0
 
     def limit(self, size: int) -> StepLimit:
-        """That of a rate of 1, with the second moments of batches of one size."""
+        """Return the limit at a learning rate of 1, with the second moments of batches of one size."""
         parameters = [nn.Parameter(p.detach().clone()) for p in self._problem.objective.leaves()]
         optimizer = self._own.make(parameters, 1.0)
         _settle(optimizer, parameters, _second_moments(self._problem, self._noise, size))

@@ -44,7 +44,7 @@ def plan_page(made: Plan) -> str:
     """One HTML page that needs nothing else."""
     return template("plan.html.j2").render(
         name=escaped(made.name),
-        facts=[*words.facts(made), *words.state_lines(made.state)],
+        facts=[*words.header_lines(made), *words.state_lines(made.state)],
         trials=words.trial_table(made) if made.trials else [],
         trial_notes=list(words.trial_notes(made)) if made.trials else [],
         title=words.section_title(made),

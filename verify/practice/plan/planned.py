@@ -34,10 +34,10 @@ def power_between(one: SizeRate, other: SizeRate) -> float:
 
 
 def told_power(one: SizeRate, other: SizeRate) -> tuple[float, float] | None:
-    """That exponent with its error, by the grid of rates alone: half a rung at either end. None if it tells no law.
+    """Return the exponent of the rate in the batch size, with its error from the grid of rates; None if too uncertain.
 
-    That is where the error leaves an interval wider than 1, as any law would lie in it, and where the interval has
-    no more than an end in common with that of 0 to 1, in which the laws of rates and batch sizes are.
+    The error is half a trial step at either end. The exponent is too uncertain if its interval is wider than 1, or has
+    at most an end in common with the interval from 0 to 1, in which the laws of rates and batch sizes lie.
 
     >>> told_power((16, 0.1), (256, 0.4)), told_power((4, 0.1), (16, 0.8)), told_power((16, 0.1), (32, 0.2))
     ((0.5, 0.25), None, None)
@@ -59,30 +59,30 @@ def along_power(one: SizeRate, other: SizeRate, batch_size: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Plan(Result):
-    """What was found about a network, and the rates at every batch size.
+    """Result of `plan`: the state of a network, and rates at every batch size.
 
     Attributes
     ----------
     name, samples, parameters
-        Of the problem: N samples, P parameters.
+        Name of the problem, N samples and P parameters.
     state
-        Of the network before any rate was tried.
+        State of the network before any rate was tried.
     optimizer, plain
-        That was tried, and whether it is SGD without momentum and weight decay.
+        Optimiser of the trials, and whether it is SGD without momentum and weight decay.
     kind
-        As which it was measured on hold-out networks; None if it was not.
+        Name under which the optimiser was measured on held-out networks; None if it was not.
     intended
-        Steps that training is to take in all; None if nobody said.
+        Steps that training is to take in all; None if not given.
     trials
-        One for each batch size, ascending; none if they were not asked for.
+        One for each batch size, ascending; empty if not asked for.
     linearised
-        The dynamics linearised at the parameters as they are; None without, see `not_linearised`.
+        Dynamics linearised at the current parameters; None without them, see `not_linearised`.
     batch_curvature
-        Of networks with batch statistics, in the place of that: one for each batch size.
+        One for each batch size, for networks with batch statistics, instead of `linearised`.
     not_linearised
-        Why there is no such section; empty if there is, or was not asked for.
+        Why the linearised dynamics are missing; empty if they are there or were not asked for.
     seconds, seed
-        Of all of it.
+        Time of the whole plan, and its seed.
     """
 
     name: str

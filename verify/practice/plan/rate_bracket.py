@@ -74,7 +74,7 @@ def square_bound(
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredBracket:
-    """What the samples tell about stable learning rates, at every batch size.
+    """Bracket of stable learning rates at every batch size, from single samples.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class MeasuredBracket:
         return float(first), float(max(first, last))
 
     def crossover_along_top(self) -> float:
-        """The same for the first eigenvector alone."""
+        """Return the crossover batch size for the first eigenvector alone."""
         return float(
             learning_rates.mean_square_crossover(
                 self.curvatures[0], noise=self.variances[0], dataset_size=self.samples

@@ -17,8 +17,8 @@ from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.batches import cuts, window
 from simulate.objectives.restoring import preserve_state, seed_generators
-from verify.practice.doubts import doubtful
 from verify.practice.loading import BATCH, Problem
+from verify.practice.setup_warnings import setup_warnings
 
 _RELUS = frozenset((relu, relu6, torch.relu, torch.relu_, Tensor.relu, Tensor.relu_))
 
@@ -48,7 +48,7 @@ class State:
         Standard deviation of the outputs over the samples, root mean square over their components; and what it is to
         be compared with: that of real targets, 1 for logits.
     doubts
-        What looks like a mistake in model or data, in words: see `verify.practice.doubts`.
+        What looks like a mistake in model or data, in words: see `verify.practice.setup_warnings`.
     """
 
     loss: float
@@ -114,7 +114,7 @@ def seen_before(problem: Problem, constant: float, *, training: bool = True, see
         dropout=training and any(_drops(part) for part in parts),
         spread=look.spread(),
         scale=_scale(problem),
-        doubts=doubtful(problem),
+        doubts=setup_warnings(problem),
     )
 
 
@@ -129,7 +129,7 @@ def _drops(part: nn.Module) -> bool:
 
 
 class _Look(TorchFunctionMode):
-    """What a pass through the data shows: units that respond, and sums over the outputs."""
+    """Recorder of a pass through the data: units that respond, and sums over the outputs."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -60,23 +60,23 @@ _Chain = Sequence[tuple[int, int | None]]
 
 @dataclass(frozen=True, kw_only=True)
 class SizeTrial:
-    """What training at one batch size has shown.
+    """Result of the trial runs at one batch size.
 
     Attributes
     ----------
     batch_size, ahead
-        B, and the steps that were looked ahead.
+        B, and the number of steps that the trials look ahead.
     start
-        The rate to start with; None where no rung beat a constant output.
+        Suggested rate; None if no trial beat a constant output.
     within
-        Between which rates the best one is expected, as it was in eight of ten cells of `uncertainty.HOLD_OUT`; not
-        above the rung that failed.
+        Interval in which the best rate is expected, as it was in eight of ten runs of `uncertainty.HOLD_OUT`; it ends
+        below the trial that failed.
     trains, fails
-        The largest rate that should train lies from the first to below the second; None where no rung failed.
+        The largest rate that should train is at least `trains` and below `fails`; None if no trial failed.
     walked
-        The rungs.
+        All trial runs.
     short
-        Samples of a much shorter batch at the end of each epoch; 0 if there is none.
+        Size of a much shorter batch at the end of each epoch; 0 if there is none.
     """
 
     batch_size: int
@@ -153,7 +153,7 @@ class Trials:
         return self._elapsed(lambda size: self._expected(size) * self._step_seconds(size))
 
     def within(self, seconds: float) -> Trials:
-        """The same with fewer steps ahead, where they would take longer than so many seconds."""
+        """Return the trials with fewer steps ahead if they would take longer than so many seconds."""
         share = self.problem.objective.ranks.of_one("the time of trials", 0, seconds / self.cost())
         if share >= 1:
             return self
@@ -195,7 +195,7 @@ class Trials:
         return tuple(found[size] for size in self.sizes)
 
     def _stages(self) -> list[list[_Chain]]:
-        """What may be done side by side, stage by stage, the longest first."""
+        """Return the stages of chains that may run in parallel, the longest chain first."""
         middle, *rest = self._chains()
         if self.problem.objective.ranks.size > 1:  # the first process ends last, and tells how far it is
             rest.sort(key=self._cost_of, reverse=True)
@@ -212,12 +212,12 @@ class Trials:
         return sum(self._expected(size) * self._step_seconds(size) for size, _ in chain)
 
     def _elapsed(self, seconds: Callable[[int], float]) -> float:
-        """Of all sizes, where chains are walked side by side."""
+        """Return the time of all sizes, with chains in parallel."""
         middle, *rest = (sum(seconds(size) for size, _ in chain) for chain in self._chains())
         return middle + (max(rest) if self.problem.objective.ranks.size > 1 else sum(rest))
 
     def _tried(self, size: int, known: float | None, watch: Callable[[int], None]) -> SizeTrial:
-        """From the best rate of a neighbour, if it had one."""
+        """Run the trials of one batch size from the best rate of its neighbour, if there is one."""
         training = self._training(size)
         with calling("model and loss", f"train on batches of {size} samples"):
             found = walked(
@@ -289,7 +289,7 @@ class _Scored(TrialRun):
 
 
 def _last(steps: int, size: int) -> int:
-    """How many steps tell how a run went: the last tenth, more of them where batches are small, at most half."""
+    """Return the number of last steps whose loss is averaged: a tenth, more if batches are small, at most half."""
     return max(tail(steps), min(-(-_SAMPLES // size), steps // 2))
 
 
@@ -322,7 +322,7 @@ def _through(ratio: float) -> float:
 
 
 def _best_rate(found: SizeTrial) -> float | None:
-    """From which a neighbour begins, if any rung beat a constant output."""
+    """Return the rate from which the next batch size starts, if any trial beat a constant output."""
     return found.walked.best.rate if found.start else None
 
 

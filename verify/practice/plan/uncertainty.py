@@ -1,4 +1,4 @@
-"""How far the rates that a walk finds were from the best on the hold-out networks of `benchmarks/rates`.
+"""Errors of the suggested rates on the held-out networks of `benchmarks/rates`.
 
 The rule was frozen before it met them (docs/benchmarks.md, learning rates): eleven networks, batch sizes 8, 64 and
 512, three seeds. A row for plain SGD at the start and after some training, for momentum 0.9 and for Adam at the start.
@@ -10,22 +10,22 @@ from typing import NamedTuple
 
 
 class HoldOut(NamedTuple):
-    """What was seen in the cells (network, batch size, seed) of one optimiser and state.
+    """Errors over all runs (network, batch size, seed) of one optimiser and state.
 
     Attributes
     ----------
     cells
-        In which the walk gave a rate, and all of them.
+        Runs that gave a rate, and all runs.
     best
-        The best rate over that to start with: eight of ten cells lie between.
+        Best rate over the suggested one: eight of ten runs lie between.
     twice
-        Share of all cells in which the best was within 2x.
+        Share of all runs in which the best rate was within 2x of the suggested one.
     cheap
-        Share in which the rate lost at most a tenth of what training gains.
+        Share in which the suggested rate lost at most a tenth of what training gains.
     above
-        Share in which training at it failed, and a smaller one would not have.
+        Share in which training failed at the suggested rate, and would not have at a smaller one.
     edge
-        The largest rate that trains over the largest rung that did: eight of ten cells lie between.
+        Largest rate that trains over the largest trial rate that did: eight of ten runs lie between.
     """
 
     cells: tuple[int, int]

@@ -50,7 +50,7 @@ class Continued(Protocol):
 
     @property
     def steps(self) -> int:
-        """How many were taken."""
+        """Number of steps taken."""
         ...
 
     def until(self, steps: int) -> Any:
@@ -68,7 +68,7 @@ class Continued(Protocol):
 
 @dataclass(frozen=True)
 class Ladder:
-    """How long rungs are, from the steps that a user looks ahead.
+    """Lengths of trial runs, from the number of steps that a user looks ahead.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Ladder:
 
     @property
     def rung(self) -> int:
-        """Steps of a rung."""
+        """Steps of a trial run."""
         return max(1, round(_RUNG * self.horizon))
 
     @property
@@ -97,16 +97,16 @@ class Ladder:
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """What was seen at one rate.
+    """Trial run at one rate.
 
     Attributes
     ----------
     rate, steps
-        And how many were taken; those until it was lost.
+        Learning rate, and the steps taken, until divergence if the run diverged.
     loss
-        Mean over its last steps, a tenth of them or 64 samples if these are more; None if the run is lost.
+        Mean over the last tenth of the steps, or 64 samples if these are more; None if the run diverged.
     trains
-        Whether that lies by 1 % below the loss of the untrained network on the same batches and below the best
+        Whether `loss` is 1 % below the loss of the untrained network on the same batches and below the best
         constant's.
     """
 
@@ -116,9 +116,9 @@ class Rung:
     trains: bool
 
     def fate(self) -> str:
-        """How it ended, in words."""
+        """Return how the run ended, in words."""
         if self.loss is None:
-            return f"lost at step {self.steps}"
+            return f"diverged at step {self.steps}"
         return f"loss {self.loss:.3g} after {self.steps} steps"
 
 
@@ -148,7 +148,7 @@ class Walked:
 
     @property
     def steps(self) -> int:
-        """Of all rungs."""
+        """Steps of all trial runs."""
         return sum(rung.steps for rung in self.rungs)
 
 

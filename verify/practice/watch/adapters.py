@@ -75,13 +75,13 @@ def trainer_callback(make: Make, *, base: type | None = None) -> Any:
 
 
 class _Watching:
-    """What both have in common: a watcher that is made once there is a trainer."""
+    """Base of both callbacks, which makes a watcher once there is a trainer."""
 
     watcher: Watcher | None = None
 
     @property
     def records(self) -> tuple[CurvatureRecord, ...]:
-        """Of the watcher so far."""
+        """Records of the watcher so far."""
         return () if self.watcher is None else self.watcher.records
 
 
@@ -112,7 +112,7 @@ class _Lightning(_Watching):
                 raise ValueError(
                     f"module must have one optimizer to be watched, got {len(trainer.optimizers)}"
                 )
-            self.watcher = self._make(_plain(trainer.optimizers[0]), pl_module)
+            self.watcher = self._make(_unwrap(trainer.optimizers[0]), pl_module)
         parts = self._batch(batch)
         self.watcher.step(*((parts,) if carries_labels(parts) else parts))
 
@@ -136,12 +136,12 @@ class _Trainer(_Watching):
         if not state.is_world_process_zero:
             return
         if self.watcher is None:
-            self.watcher = self._make(_plain(optimizer), model)
+            self.watcher = self._make(_unwrap(optimizer), model)
         self.watcher.step()
 
 
-def _plain(optimizer: Any) -> Any:
-    """What Lightning and accelerate wrap."""
+def _unwrap(optimizer: Any) -> Any:
+    """Return the optimiser that Lightning or accelerate wraps."""
     while not type(optimizer).__module__.startswith("torch.") and hasattr(optimizer, "optimizer"):
         optimizer = optimizer.optimizer
     return optimizer

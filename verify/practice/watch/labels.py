@@ -50,7 +50,7 @@ class LabelledPairs:
             If the model moves labels, and nothing tells whether these were moved; or they were not and the loss is
             another than the model's own.
         """
-        named = self._named(inputs)
+        named = self._by_name(inputs)
         if named is None or not movable(targets):
             return inputs, targets
         in_place = _are_tokens(named, targets, 0)
@@ -83,8 +83,8 @@ class LabelledPairs:
             self._answer = moves and not self._is_own_loss(named, targets)
         return self._answer
 
-    def _named(self, inputs: Any) -> dict[str, Any] | None:
-        """Inputs by the names that `forward` has for them, if it has."""
+    def _by_name(self, inputs: Any) -> dict[str, Any] | None:
+        """Return the inputs by their names in `forward`, or None if it has no names for them."""
         if isinstance(inputs, Mapping):
             return dict(inputs)
         try:
@@ -96,7 +96,7 @@ class LabelledPairs:
         return None if any(signature.parameters[name].kind is several for name in found) else dict(found)
 
     def _is_own_loss(self, named: dict[str, Any], targets: Tensor) -> bool:
-        """Whether the loss that was given moves the labels, as the model's own does."""
+        """Return whether the given loss shifts the labels, as the loss of the model does."""
         if of_classes(self._loss):
             return False
         with preserve_state(self._called, training=False), torch.no_grad():
@@ -110,7 +110,7 @@ class LabelledPairs:
 
 
 def _are_tokens(named: Mapping[str, Any], targets: Tensor, ahead: int) -> bool:
-    """Whether all targets that are kept are the tokens so many positions ahead.
+    """Return whether all targets that are not ignored are the tokens `ahead` positions later.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class WrongLossError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class OfBatch:
-    """What a batch tells."""
+    """Measurements of one batch."""
 
     top: WarmStart
     square: float | None
@@ -140,7 +140,7 @@ class MovingCurvature:
         return self._objective if batch is None else self._objective.with_data([batch])
 
     def _follow(self, what: str, matrix: Operator, step: int) -> WarmStart:
-        """From the leading Ritz vectors found before and something random; now and then from that alone."""
+        """Run Lanczos from the last leading Ritz vectors with some noise; now and then from a random vector alone."""
         drawn = np.random.default_rng([self._seed, step]).standard_normal((1, matrix.dim))
         start = matrix.vectors(drawn)[0]
         before = self._vectors.get(what, self._vectors.get("samples"))

@@ -42,7 +42,7 @@ class Pace:
         return self._cost, self._spent / total if total > 0 else 0.0, self._interval
 
     def written(self) -> None:
-        """What was spent on the file."""
+        """Count the time spent on the file."""
         if self._left is not None:
             now = self._clock()
             self._spent, self._left = self._spent + now - self._left, now

@@ -1,4 +1,4 @@
-"""What a watcher has found as a picture: loss, eigenvalues beside their limit, noise scale, against the steps."""
+"""Picture of the records of a watcher: loss, eigenvalues with their limit, and noise scale against the steps."""
 
 from __future__ import annotations
 

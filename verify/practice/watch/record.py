@@ -1,4 +1,4 @@
-"""What one measurement of a watcher found, as a record and as a line of JSON."""
+"""Result of one measurement of a watcher, as a record and as a line of JSON."""
 
 from __future__ import annotations
 

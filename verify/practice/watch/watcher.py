@@ -232,7 +232,7 @@ class Watcher(Result):
         self._step += 1
         if not self._time.due(self._device):
             return None
-        followed, batch = self._given(inputs, targets)
+        followed, batch = self._samples_and_batch(inputs, targets)
         products = Spent()
         found = self._measured(followed, batch, products)
         seconds, share, interval = self._time.measured(self._device)
@@ -299,22 +299,22 @@ class Watcher(Result):
     def _device(self) -> torch.device:
         return self._optimizer.param_groups[0]["params"][0].device
 
-    def _given(self, inputs: Any, targets: Any) -> tuple[Any, Any]:
-        """The samples that are followed, and the batch: the first one is what is followed, if nothing else is."""
+    def _samples_and_batch(self, inputs: Any, targets: Any) -> tuple[Any, Any]:
+        """Return the followed samples and the batch; without given samples the first batch is followed."""
         batch = None
         if targets is None and carries_labels(inputs):
-            batch = self._placed(inputs)
+            batch = self._on_device(inputs)
         elif inputs is not None or targets is not None:
-            batch = self._placed((inputs, targets))
+            batch = self._on_device((inputs, targets))
         if self._followed is None:
-            chosen = batch if self._samples is None else self._placed(self._samples)
+            chosen = batch if self._samples is None else self._on_device(self._samples)
             if chosen is None:
                 raise ValueError("samples must be given to watch where step is given no inputs and targets")
             self._followed = copied(chosen)
         return self._followed, batch
 
-    def _placed(self, batch: Any) -> Any:
-        """A pair, or a mapping with labels, on the device of the parameters."""
+    def _on_device(self, batch: Any) -> Any:
+        """Return a pair, or a mapping with labels, on the device of the parameters."""
         moved = moved_groups(self._optimizer, self._called)
         like = next(p for name, p in self._called.named_parameters() if name in moved)
         inputs, targets = (placed(part, like) for part in pair(batch))
@@ -341,7 +341,7 @@ class Watcher(Result):
             return replace(record, outcome=reason)
 
     def _moving(self, followed: Any, mode: bool) -> MovingCurvature:
-        """What goes on from the measurement before, at the parameters of now."""
+        """Return the tracked eigenvectors, continued from the last measurement at the current parameters."""
         names = tuple(moved_groups(self._optimizer, self._called))
         if self._curvature is None or not self._curvature.fits(names, mode):
             self._curvature = MovingCurvature(
@@ -409,21 +409,21 @@ class _Picked(nn.Module):
         self.model, self._pick = model, pick
 
     def __getattr__(self, name: str) -> Any:
-        """What else is asked of a model of transformers, such as inputs of its decoder."""
+        """Return other attributes of a model of transformers, such as the inputs of its decoder."""
         try:
             return super().__getattr__(name)
         except AttributeError:
             return getattr(super().__getattr__("model"), name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What is picked; under `logits`, beside the loss, where the model was given labels."""
+        """Return the picked output; if the model was given labels, a mapping of `logits` and `loss`."""
         found = self.model(*args, **kwargs)
         loss = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
         return self._pick(found) if loss is None else {"logits": self._pick(found), "loss": loss}
 
 
 def _means(latest: deque[OfBatch]) -> dict[str, Any]:
-    """What the record says of the last batch and of the latest ones."""
+    """Return the fields of the record on the last batch and the means over the latest ones."""
     last, tops = latest[-1], [each.top.value for each in latest]
     known = [
         (each.square, each.variance)

@@ -14,7 +14,7 @@ N, DIM = 12, 30
 
 @pytest.fixture(scope="module")
 def matrices() -> np.ndarray:
-    """Of two ranks each, of uneven weight."""
+    """Matrices of rank two and uneven weight."""
     rng = np.random.default_rng(0)
     factors = rng.standard_normal((N, DIM, 2)) * rng.uniform(0.5, 2.0, N)[:, None, None]
     factors[:, 0] += 2.0

@@ -56,7 +56,7 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
     with work.on_terminal("plan") as tell:
         tell("batches", 0.25)
     assert capsys.readouterr().err == "  batches: 25 %, 0 s\n"
-    assert work._left(30.0, 0.25) == "30 s, about 90 s left"
+    assert work._time_left(30.0, 0.25) == "30 s, about 90 s left"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     more = ["--adam-rate", "1e-3", "--adam-batch", "3", "--steps", "20"]
     assert cli.main([*words, "--batch-sizes", "1,3,8", *more]) == 0
     printed = capsys.readouterr()
-    assert re.fullmatch(r"losscurv: about \d+ to \d+ steps of training, .* about \d+ s\n", printed.err)
+    assert re.fullmatch(r"losscurv: about \d+ to \d+ training steps .* about \d+ s\n", printed.err)
     assert printed.out.endswith("\npage: out/plan.html\n")
     tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B  ")]
     assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "8"]] * 2

@@ -99,9 +99,9 @@ def test_outputs_that_hardly_differ_are_near_constant() -> None:
         ({"loss": 2.0}, "nothing is learned yet"),
         (
             {"units": 8, "dead": 1},
-            "dead units: 1 of 8 of relu respond to no sample: shut off until others move",
+            "dead units: 1 of 8 ReLU units respond to no sample: off until other units change",
         ),
-        ({"batch_statistics": True}, "there are no single samples to bracket a rate by"),
+        ({"batch_statistics": True}, "there is no bracket, which needs single samples"),
     ],
 )
 def test_each_state_is_said_with_what_it_means(changed: dict[str, Any], line: str) -> None:

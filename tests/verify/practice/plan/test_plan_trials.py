@@ -94,7 +94,7 @@ def test_the_short_batch_of_a_loader_is_warned_of(given: Problem) -> None:
     assert short_batch(1797, 256) == 5
     assert [short_batch(14, size) for size in (1, 4, 7, 13, 14)] == [0, 0, 0, 1, 0]
     warned, without = tried(given, [13]), tried(given, [13], drop_last=True)
-    assert "B = 13: the last batch of an epoch has 1 samples only" in sentences(warned)
+    assert "B = 13: the last batch of an epoch has only 1 samples" in sentences(warned)
     assert "last batch" not in sentences(without)
     assert warned.trials[0].walked.rungs != without.trials[0].walked.rungs
 
@@ -106,7 +106,7 @@ def test_where_nothing_beats_a_constant_no_rate_is_given() -> None:
     (at,) = made.trials
     assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
     text = sentences(made)
-    assert "no rate that was tried beats a constant output on the same batches (1.1 on all data)" in text
+    assert "no trial beats a constant output on the same batches (1.1 on all data)" in text
     assert words.trial_table(made)[1][:4] == ["12", "none", "", "none"]
 
 
@@ -132,8 +132,8 @@ def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:
         net.weight.fill_(float((x * y).sum() / x.square().sum()))
     made = tried(problem(net, (x, y), dtype="float64"), [4])
     assert made.trials[0].start is None
-    assert "no rate that was tried brings the loss below that of the parameters" in sentences(made)
-    assert "hold-out" not in sentences(made)
+    assert "no trial brings the loss below its start" in sentences(made)
+    assert "held-out" not in sentences(made)
     assert all(rung.rate > 1e-9 for rung in made.trials[0].walked.rungs)
 
 
@@ -159,7 +159,10 @@ def test_uncertainty_is_that_of_the_optimizer_and_state_or_says_that_it_is_not(
             made, state=dataclasses.replace(made.state, loss=share * made.state.constant)
         )
     told, measured = sentences(dataclasses.replace(made, kind=kind)), HOLD_OUT[row, learned]
-    assert f"within 2x of the rate given in {100 * measured.twice:.0f} % of {measured.cells[1]}" in told
+    assert (
+        f"within 2x of the best rate in {100 * measured.twice:.0f} %, lost" in told
+        and f"on {measured.cells[1]} held-out" in told
+    )
     assert ("was not measured" in told) == (not own)
     assert hold_out(kind, learned) == (measured, own)
 
@@ -194,8 +197,8 @@ def test_a_power_that_two_rungs_cannot_tell_is_not_said(
     changed = [dataclasses.replace(at, start=rate) for at, rate in zip(made.trials, rates, strict=True)]
     told = sentences(dataclasses.replace(made, trials=tuple(changed)))
     places = f"from {sizes[0]} to {sizes[1]}"
-    assert (f"as B^{power} {places}, ± by the grid" in told) == bool(power)
-    assert (f"{places}: the rates found do not follow a power of B" in told) == (not power)
+    assert (f"as B^{power} {places}, ± from the grid" in told) == bool(power)
+    assert (f"{places}: the rates do not follow a power of B" in told) == (not power)
 
 
 def test_what_the_bracket_cannot_have_stops_no_trials() -> None:

@@ -111,7 +111,7 @@ def test_where_nothing_beats_a_constant_there_is_no_rate() -> None:
 
 
 def test_a_second_valley_on_the_way_to_the_edge_is_taken() -> None:
-    """From trained parameters large rates raise the loss at first, and are better after that."""
+    """Large rates from trained parameters raise the loss at first, and are better after that."""
 
     def law(rate: float, steps: int) -> float:
         if rate > 3:
@@ -135,7 +135,7 @@ def test_below_rates_that_do_not_move_the_loss_nothing_is_tried() -> None:
 
 @pytest.mark.parametrize("end", [0.9995, 1.0, 1.0005])
 def test_a_loss_that_rose_and_came_back_has_moved(end: float) -> None:
-    """Such rates are too high: below them the network trains."""
+    """Rates at which the loss rises and comes back are too high: the network trains below them."""
 
     def law(rate: float, steps: int) -> float:
         if rate > 0.03:

@@ -13,7 +13,7 @@ from verify.practice.watch import Watcher, lightning_callback, trainer_callback
 
 
 class Wrapped:
-    """What a library makes of an optimiser."""
+    """Optimiser wrapped as a library wraps it."""
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer

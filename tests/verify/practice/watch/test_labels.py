@@ -39,7 +39,7 @@ def require_own_loss(found: CurvatureRecord | None, truth: Truth) -> None:
 
 
 class Trainer(SimpleNamespace):
-    """What both libraries show their callbacks."""
+    """Trainer attributes that both libraries show their callbacks."""
 
     is_global_zero, is_world_process_zero, global_step = True, True, 1
 

@@ -1,4 +1,4 @@
-"""What a watcher refuses, and trainings that go wrong."""
+"""Refusals of a watcher, and trainings that go wrong."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a watcher measures: against dense Hessians and gradients of single samples."""
+"""Measurements of a watcher against dense Hessians and gradients of single samples."""
 
 from collections import deque
 from typing import Any
@@ -30,7 +30,7 @@ from verify.practice.watch import CurvatureRecord, moving
 
 
 def test_eigenvalues_are_those_of_the_dense_hessians_at_every_step() -> None:
-    """Of the fixed samples and of the batch, with the decay that is part of the gradient.
+    """Eigenvalues are of the fixed samples and of the batch, with the decay that is part of the gradient.
 
     A residual bounds the distance to an eigenvalue, which is a neighbour of the largest now and then, never above it.
     """
@@ -196,7 +196,7 @@ def test_arrays_of_numpy_and_single_precision() -> None:
 
 
 class Alike(nn.Module):
-    """How alike samples of a batch are: each has as many outputs as there are samples."""
+    """Model of the similarity of samples in a batch, with as many outputs for each sample as there are samples."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is at sizes for a GPU is drawn where there is one with the memory, and else left out with a line."""
+"""Observations that need a GPU run if it has the memory, and are else left out with a line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from verify.model import Tier
 from verify.model.observation import Cost, Observation, classes_of, on_a_gpu
 from verify.results import dumps, load
 from verify.running import request
-from verify.running.programme import Programme, fitted
+from verify.running.gpu_only import GpuOnly, fitted
 from verify.running.request import Request, requested
 from verify.running.settings import Settings
 
@@ -43,7 +43,7 @@ PHOTOS = dataclasses.replace(
 )
 
 
-def chosen(*observations: Observation, **changes: Any) -> Programme:
+def chosen(*observations: Observation, **changes: Any) -> GpuOnly:
     how: dict[str, Any] = {
         "device": "cuda",
         "memory": 50 * GIB,

@@ -1,4 +1,4 @@
-"""What looks like a mistake in model or data is told beside the numbers, by `measure` and by `plan`."""
+"""`measure` and `plan` warn of likely mistakes in model or data."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from verify import cli
-from verify.practice.doubts import doubtful
 from verify.practice.loading import problem
+from verify.practice.setup_warnings import setup_warnings
 
 N = 6
 SOFTMAX, CLASS, TARGETS, INPUTS = (
@@ -23,7 +23,7 @@ SOFTMAX, CLASS, TARGETS, INPUTS = (
 
 
 def found(net: nn.Module, x: Tensor, y: Tensor, **options: Any) -> list[str]:
-    told = doubtful(problem(net, (x, y), **options))
+    told = setup_warnings(problem(net, (x, y), **options))
     return [words for words in (SOFTMAX, CLASS, TARGETS, INPUTS) for line in told if words in line]
 
 

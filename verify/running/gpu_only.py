@@ -1,6 +1,6 @@
-"""What only a GPU can draw: which of it a run draws, what that takes by estimate, and why the rest is left out.
+"""Observations that need a GPU: those that a run makes, their estimated cost, and why others are left out.
 
-Nothing is decided while a run is on its way: what does not fit is known before it starts, and said.
+All of this is decided and printed before the run starts.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from verify.model.observation import Cost, Observation
 from verify.results import canonical
 
 
-class Programme(NamedTuple):
-    """The observations that a run makes, and a line for the terminal and the report on each sort of those it does not.
+class GpuOnly(NamedTuple):
+    """Observations that a run makes, and lines for terminal and report on those that it leaves out.
 
     Attributes
     ----------
     observations
-        Those for any device as they were, those for a GPU at the points that fit.
+        Observations for any device unchanged, those for a GPU at the points that fit.
     lines
         First the estimate for what fits, if anything does.
     left_out
-        Ids of those of which no point is drawn, each with the reason.
+        Ids of observations without any drawn point, each with the reason.
     """
 
     observations: tuple[Observation, ...]
@@ -42,21 +42,21 @@ def fitted(
     images: Callable[[], ImagesThere],
     replicates: Callable[[Observation], int],
     recorded: Mapping[str, Collection[str]] | None = None,
-) -> Programme:
-    """Those at sizes for a GPU, where there is one with the memory, at the points that fit; all others as they are.
+) -> GpuOnly:
+    """Select observations for the device: those that need a GPU at the points that fit, all others unchanged.
 
     Parameters
     ----------
     observations
-        Those selected.
+        Selected observations.
     device
-        That of the run.
+        Device of the run.
     memory
-        Bytes that one worker has on it; None where the workers are elsewhere.
+        Bytes that one worker has on the device; None if the workers are on other machines.
     images
-        Gives what there is to draw from; asked only where a point needs some.
+        Returns the images there are; called only if a point needs some.
     replicates
-        How many of an observation the run draws at each point.
+        Number of replicates of an observation at each point.
     recorded
         In a replay the points of the recorded run by id, as `at_points` writes them: only these are drawn, and an
         observation only if all of them fit.
@@ -70,7 +70,7 @@ def fitted(
         return point | {"classes": images().classes} if "images" in point else point
 
     def obstacle(cost: Callable[[Point], Cost], point: Point) -> str:
-        """Why a point is not drawn; empty if it is."""
+        """Return why a point is not drawn; empty if it is."""
         if device == "cpu":
             return "it needs a GPU (--device cuda)"
         if memory is None:
@@ -105,11 +105,11 @@ def fitted(
     for why_not in dict.fromkeys(left_out.values()):
         names = ", ".join(name for name, other in left_out.items() if other == why_not)
         lines.append(f"at sizes for a GPU, not run: {names}: {why_not}")
-    return Programme(tuple(made), tuple(lines), left_out)
+    return GpuOnly(tuple(made), tuple(lines), left_out)
 
 
 def at_points(parameters: Mapping[str, object]) -> str:
-    """A point without its images, which a run may exchange, as text."""
+    """Return a point as text, without its images, which a run may exchange."""
     return canonical({name: value for name, value in parameters.items() if name != "images"})
 
 

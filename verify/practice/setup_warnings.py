@@ -1,4 +1,4 @@
-"""What of a problem makes it doubtful that it is the one that was meant: told beside the numbers, never an error."""
+"""Warnings about models and data that look like mistakes, shown with the numbers and never an error."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ROUNDING = 1e-4
 """How far the sum of probabilities may be from 1: many classes, in single precision."""
 
 
-def doubtful(problem: Problem) -> tuple[str, ...]:
-    """A line for each thing that looks like a mistake: a softmax before the loss, equal targets, equal inputs.
+def setup_warnings(problem: Problem) -> tuple[str, ...]:
+    """Return a line for each likely mistake: a softmax before the loss, equal targets, equal inputs.
 
     Examples
     --------
     >>> from verify.practice.loading import problem
     >>> x, y = torch.eye(3), torch.zeros(3, dtype=torch.int64)
-    >>> doubtful(problem(nn.Linear(3, 2), (x, y)))
+    >>> setup_warnings(problem(nn.Linear(3, 2), (x, y)))
     ('all targets are class 0: there is nothing to tell apart, and a constant output fits them all',)
     """
     return tuple(_lines(problem))
@@ -32,8 +32,8 @@ def doubtful(problem: Problem) -> tuple[str, ...]:
 def _lines(problem: Problem) -> Iterator[str]:
     if _probabilities(problem):
         yield (
-            "outputs look like probabilities, none negative and their sum one: CrossEntropyLoss takes logits; drop the"
-            " softmax"
+            "outputs look like probabilities (none is negative, and they sum to 1), but CrossEntropyLoss takes logits:"
+            " drop the softmax"
         )
     if problem.samples < 2:
         return
@@ -45,11 +45,11 @@ def _lines(problem: Problem) -> Iterator[str]:
             " a constant output fits them all"
         )
     if _equal(problem.inputs):
-        yield "all inputs are equal: no output can hang on the sample"
+        yield "all inputs are equal: no output can depend on the sample"
 
 
 def _probabilities(problem: Problem) -> bool:
-    """Whether a few outputs are those of a softmax, where a loss that has one of its own takes them."""
+    """Return whether the model ends with a softmax although the loss applies one, judged by a few outputs."""
     own = isinstance(problem.loss, nn.CrossEntropyLoss) or problem.loss is functional.cross_entropy
     if not own or not problem.outputs or problem.outputs[0] < 2:
         return False
@@ -65,7 +65,7 @@ def _probabilities(problem: Problem) -> bool:
 
 
 def _labelled(problem: Problem) -> Tensor:
-    """Targets without those that the loss passes over, which are single ones then."""
+    """Return the targets without those that the loss ignores."""
     targets, ignored = problem.targets, getattr(problem.loss, "ignore_index", None)
     if ignored is None or targets.is_floating_point() or not bool((targets == ignored).any()):
         return targets
@@ -73,7 +73,7 @@ def _labelled(problem: Problem) -> Tensor:
 
 
 def _equal(part: Any) -> bool:
-    """Whether all samples of a structure of tensors are the first one."""
+    """Return whether all samples of a structure of tensors are equal."""
     if isinstance(part, Mapping):
         return all(_equal(value) for value in part.values())
     if isinstance(part, tuple | list):
