@@ -29,7 +29,6 @@ from verify.running.options import (
     require_seed,
     require_words,
 )
-from verify.running.gpu_only import GpuOnly, at_points, fitted
 from verify.running.replays import INTERRUPTED, names_in, read_by
 from verify.running.settings import Settings
 
