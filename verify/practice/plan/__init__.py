@@ -56,7 +56,7 @@ __all__ = ["Anchor", "BatchRates", "Plan", "plan", "plan_problem", "run_plan"]
 DIRECTIONS, HEAVY, BATCHES = 10, 20, 8
 
 PATIENCE = timedelta(days=2)
-"""That a process waits for another, whose trial training may take hours."""
+"""Time that a process waits for another, whose trial runs may take hours."""
 
 _PRODUCT = 5.0
 """Time of a product with the curvature over that of a forward pass, about."""

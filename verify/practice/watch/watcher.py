@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _VERSION = 1
-"""Of the lines of JSON."""
+"""Version of the lines of JSON."""
 
 
 def watch(
