@@ -1,4 +1,4 @@
-"""Learning rate against batch size for a network of one's own: by trial training, beside what curvature says.
+"""Learning rates by batch size for your network, from trial runs and from curvature.
 
 The state of the network comes first. Then the rates of a walk over short runs of training, with the user's own
 optimizer in the mode in which the network trains. The dynamics linearised at the parameters as they are have a

@@ -250,7 +250,7 @@ class Watcher(Result):
         return record
 
     def figure(self) -> Figure:
-        """The loss, the eigenvalues beside their limit, and the noise scale, against the steps.
+        """The loss, the eigenvalues with their limit, and the noise scale, against the steps.
 
         Raises
         ------
