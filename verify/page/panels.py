@@ -429,7 +429,7 @@ PROFILES: dict[str, Callable[[Row, PointOutcome], View | None]] = {
     Kind.LIMIT: _sizes,
     Kind.EXPONENT: _sizes,
 }
-"""What the estimand of a kind was made of, at the point that the verdict hangs on."""
+"""Inputs of the estimand of a kind, at the point that decides the verdict."""
 
 
 # --- in margins

@@ -46,10 +46,10 @@ NAME = 46
 MODEL_BASED = " (model-based)"
 
 SHARED = (f"font-family:{FONTS}", "text-anchor:start")
-"""What every text has, said once at the head of a figure or not at all."""
+"""Styles that all texts share, set once at the head of a figure or left out."""
 
 FORMATS = ("pdf", "svg", "png")
-"""How a single figure can be written."""
+"""Formats of a single figure."""
 
 LARGEST_PNG = 30_000.0
 """Pixels to a side, less than half of what matplotlib can draw: a longer figure gets coarser ones."""

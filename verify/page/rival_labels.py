@@ -32,7 +32,7 @@ SAME = 0.004
 """Lines nearer than this to each other, as a share of the height of a frame, are one to the eye."""
 
 Heights = Mapping[str, Floats]
-"""Of the rivals along one curve: shares of the height of the frame."""
+"""Heights of the rivals along one curve, as shares of the height of the frame."""
 
 
 def rivals_in_margins(

@@ -32,7 +32,7 @@ DARK = {
     "undecided": "#dfb04a",
     "broken": "#c994ff",
 }
-"""The same on a dark page."""
+"""Colours on a dark page."""
 
 PAGE = {"page": "#f4f4f2", "soft": "#eef0f2", "alarm": "#fbeae2", "foreseen": "#505a7d"}
 PAGE_DARK = {"page": "#111418", "soft": "#222831", "alarm": "#3a2318", "foreseen": "#a9b4d9"}

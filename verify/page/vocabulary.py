@@ -20,7 +20,7 @@ STANDINGS: dict[str, str] = {
     Standing.KNOWN: "what the paper does not say and others have shown or reported, as the source names them",
     Standing.OURS: "what no paper says that we know: laws of our own, sharper or weaker readings of a paper's wording",
 }
-"""How what is judged stands to the papers."""
+"""Relations of readings to the papers."""
 
 KINDS: dict[str, str] = {
     Kind.MEAN: "the mean over replicates",
@@ -40,7 +40,7 @@ KINDS: dict[str, str] = {
     "property": "the mean over replicates, at parameters that hypothesis draws",
     "check": "crashed before anything was judged",
 }
-"""What is judged in each kind of row."""
+"""Judged quantity in each kind of row."""
 
 NAMES: Mapping[str, str] = {
     "below": "forward variance of the layer below",
@@ -77,7 +77,7 @@ NAMES: Mapping[str, str] = {
     "karakida2019/shared": "quotient of the softmax over all pairs of samples",
     "karakida2019/spread": "one less the mean sum of squared probabilities",
 }
-"""By name alone, or within a paper or a claim where other papers and claims mean another thing by it."""
+"""Words by name, or by paper or claim and name if others use the name for something else."""
 
 
 def inputs_named(claim: str, values: Mapping[str, float]) -> dict[str, float]:

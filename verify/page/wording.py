@@ -18,7 +18,7 @@ from verify.model import Kind, Standing
 from verify.results import PointOutcome, RivalOutcome, Row
 
 EVEN = 0.9
-"""From this share of the larger side on the smaller one is not said."""
+"""Share of the larger side from which the smaller one is left out."""
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALLEST_DECIMAL, _LARGEST_DECIMAL = 1e-4, 1e6

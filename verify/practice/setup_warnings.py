@@ -13,7 +13,7 @@ from simulate.objectives.restoring import preserve_state
 from verify.practice.loading import BATCH, Problem
 
 _ROUNDING = 1e-4
-"""How far the sum of probabilities may be from 1: many classes, in single precision."""
+"""Tolerance of the sum of probabilities, for many classes in single precision."""
 
 
 def setup_warnings(problem: Problem) -> tuple[str, ...]:

@@ -276,7 +276,7 @@ def _host(session: Session, request: Request) -> dict[str, Any]:
         "executor": executor or "local",
         "beside_the_device": {}
         if device == "cpu"
-        else _on_the_host([*request.claims, *request.observations]),
+        else _computed_on_cpu([*request.claims, *request.observations]),
         "for_a_gpu": list(request.for_a_gpu),
         "stored_replicates": session.store.replicates if session.store else 0,
         "commit": commit(),
@@ -287,8 +287,8 @@ def _host(session: Session, request: Request) -> dict[str, Any]:
     }
 
 
-def _on_the_host(items: Sequence[AnyClaim | Observation]) -> dict[str, str]:
-    """What of a run does not reach its device, by the name of the experiment."""
+def _computed_on_cpu(items: Sequence[AnyClaim | Observation]) -> dict[str, str]:
+    """Experiments that compute on the CPU although the run uses a GPU, by name."""
     drawn = [c.experiment if isinstance(c, Claim) else c for c in items]
     found = {
         each.id: each.on_host

@@ -42,7 +42,7 @@ OUTCOMES = {
     "observed": "reported, not judged",
     "none": "not judged",
 }
-"""What came of a row, as a filter calls it."""
+"""Names of outcomes in the filter."""
 
 
 class Links(NamedTuple):
@@ -155,7 +155,7 @@ class Contents:
         return {(e.paper, e.id): (place, e) for place, e in enumerate(self.results.inventory)}
 
     def entry_place(self, item: Row | Observed) -> int:
-        """Where the first of its entries stands in the inventory."""
+        """Return the position of its first entry in the inventory."""
         found = (self._listed.get(_entry(item, name)) for name in item.entries[:1])
         return next((known[0] for known in found if known), len(self._listed))
 

@@ -42,7 +42,7 @@ MAIN, FEWEST = 6, 2
 """Main statements of a paper that are shown, and readings below which an equation is none, unless on networks."""
 
 FAILING = (Standing.AS_STATED, Standing.CORRECTED, Standing.OUTSIDE, Standing.KNOWN, Standing.OURS)
-"""What fails and is no misprint, sort by sort: a reading outside the paper's own condition is no error of the paper."""
+"""Sorts of failures except misprints; a reading outside the paper's own condition is no error of the paper."""
 
 OF_THE_PAPER = (Standing.AS_STATED, Standing.MISPRINT, Standing.CORRECTED)
 """Readings of what a paper states, under its own condition."""

@@ -17,7 +17,7 @@ from verify.page.vocabulary import EXACT
 from verify.results import OTHER_IMAGES, InventoryRow, PointOutcome, Results, Row
 
 TIMES = 2.0
-"""From here on a ratio reads better as a factor than in percent."""
+"""Ratio from which a factor reads better than percent."""
 
 _LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
 _NUMBERED = re.compile(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", re.IGNORECASE)
@@ -26,7 +26,7 @@ _NEAR = re.compile(r"\b(before|after) (?=eq|theorem|lemma)")
 
 
 def place(row: Row, results: Results) -> str:
-    """Where a statement stands in its paper, without the authors."""
+    """Return the place of a statement in its paper, without the authors."""
     place = row.source
     for paper in results.suite.papers:
         if paper.id == row.paper:
@@ -75,7 +75,7 @@ def importance(source: str) -> int:
 
 
 def entry_order(row: Row, results: Results) -> int:
-    """Where the first of its entries stands in the inventory."""
+    """Return the position of its first entry in the inventory."""
     named = [k for k, e in enumerate(results.inventory) if e.paper == row.paper and e.id in row.entries]
     return min(named, default=len(results.inventory))
 
@@ -109,12 +109,12 @@ def distinct_statements(rows: Iterable[Row]) -> int:
 
 
 def fails_as_foreseen(row: Row) -> bool:
-    """Whether a formula is found wrong that is held to be wrong."""
+    """Return whether a formula that is expected to be wrong is found wrong."""
     return row.verdict == row.expected == Verdict.DISAGREES
 
 
 def holds_as_foreseen(row: Row) -> bool:
-    """Whether a formula is found right that is held to be right."""
+    """Return whether a formula that is expected to be right is found right."""
     return row.verdict == row.expected == Verdict.AGREES
 
 

@@ -19,13 +19,13 @@ from types import ModuleType
 from typing import Any
 
 PREFIX = "_losscurv_"
-"""Of the names under which modules are kept that were named by their file, or like a package of ours."""
+"""Prefix of the names of modules that are loaded by file, or that share a name with one of our packages."""
 
 _OURS = ("simulate", "theory", "verify")
 _ROOT = Path(__file__).resolve().parents[3]
 
 _folders: list[Path] = []
-"""Of the user: those of the model and of the loss, searched for what they import, now or while they run."""
+"""Folders of model and loss, which are searched for their imports, now or while they run."""
 
 _kept: dict[str, str] = {}
 """Files, or folders of packages, and the names under which they are kept."""

@@ -20,7 +20,7 @@ from verify.practice.work import Tell, on_terminal
 from verify.running.options import require_seed, require_writable
 
 EIGENVALUES = "eigenvalues"
-"""Name of the array beside those of the parameters."""
+"""Name of the array of eigenvalues, next to those of the parameters."""
 
 
 def run_measure(options: argparse.Namespace) -> int:
@@ -62,7 +62,7 @@ def run_measure(options: argparse.Namespace) -> int:
 
 
 def _run_series(options: argparse.Namespace, files: list[Path], stopping: StoppingRule) -> int:
-    """One checkpoint after the other; what was measured before an interruption or an error is written all the same."""
+    """Measure one checkpoint after the other; after an interruption or error the finished ones are still written."""
     folder, found = Path(options.output), list[series.Checkpoint]()
     if options.save_vectors:
         raise ValueError(f"--save-vectors must go with one checkpoint, got {len(files)}")
@@ -104,7 +104,7 @@ def _measured(
 
 
 def _save(problem: Problem, file: Path, values: np.ndarray, vectors: np.ndarray) -> None:
-    """As an archive: one array (k, *shape) for each parameter, under its name, and the eigenvalues (k,)."""
+    """Write an archive of one array (k, *shape) for each parameter, under its name, and the eigenvalues (k,)."""
     objective = problem.objective
     parts = zip(objective.blocks().items(), objective.shapes, strict=True)
     arrays = {name: vectors[place].T.reshape(-1, *shape) for (name, place), shape in parts}

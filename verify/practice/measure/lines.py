@@ -1,4 +1,4 @@
-"""The loss along the first eigenvectors of its Hessian, beside the parabola that curvature says."""
+"""Loss along the first eigenvectors of its Hessian, with the parabola of the curvature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINE_POINTS = 21
 """Points of a line, the parameters as they are among them."""
 
 _RISE = 1.0
-"""Of the loss: where the parabola has risen by so much a line ends."""
+"""Rise of the parabola at which a line ends, as a share of the loss."""
 
 
 def loss_line(

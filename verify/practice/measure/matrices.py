@@ -268,7 +268,7 @@ def _excess(trace: Number, norm: Number) -> Number | None:
 
 
 def _grid(values: Floats) -> tuple[Floats, float]:
-    """Where a density is told, and how much each eigenvalue is smeared."""
+    """Return the grid of a density, and the width by which each eigenvalue is smeared."""
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     width = SMEARING * (high - low)
     return np.linspace(low - 4 * width, high + 4 * width, DENSITY_POINTS), width

@@ -107,7 +107,7 @@ def series_figure(found: Sequence[tuple[float, Measurement]]) -> Figure:
 
 
 _NONE = Number.exact(math.nan)
-"""Of a matrix that is zero."""
+"""Excess of a matrix that is zero."""
 
 Rows = Sequence[tuple[str, list[float], list[float]]]
 """Name, values, errors."""

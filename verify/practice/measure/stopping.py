@@ -68,7 +68,7 @@ class GrowingTrace:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing is left to be estimated."""
+        """Return whether nothing is left to estimate."""
         return self._rest is None
 
     @property

@@ -1,4 +1,4 @@
-"""Learning rate against batch size for a network of one's own: by trial training, beside what curvature says.
+"""Learning rates by batch size for your network, from trial runs and from curvature.
 
 The state of the network comes first. Then the rates of a walk over short runs of training, with the user's own
 optimizer in the mode in which the network trains. The dynamics linearised at the parameters as they are have a
@@ -56,7 +56,7 @@ __all__ = ["Anchor", "BatchRates", "Plan", "plan", "plan_problem", "run_plan"]
 DIRECTIONS, HEAVY, BATCHES = 10, 20, 8
 
 PATIENCE = timedelta(days=2)
-"""That a process waits for another, whose trial training may take hours."""
+"""Time that a process waits for another, whose trial runs may take hours."""
 
 _PRODUCT = 5.0
 """Time of a product with the curvature over that of a forward pass, about."""

@@ -21,7 +21,7 @@ _BATCHES = 256
 """Drawn for each size from what is stored of the samples; the network is not touched again."""
 
 _ENTRIES = 1 << 17
-"""Of index arrays: large batches scatter little, and fewer of them do."""
+"""Most entries of index arrays: large batches scatter little, so fewer of them suffice."""
 
 SECONDS = 0.5
 """About what a size takes, whatever the network is."""

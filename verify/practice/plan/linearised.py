@@ -37,7 +37,7 @@ BY_THEORY = "eigenvalues of batches"
 """The part that takes `batch_law.SECONDS` for each size, and no products."""
 
 _PROBES = 8
-"""Of a norm."""
+"""Probes of a norm."""
 
 _OWN = 12
 """Directions of single samples that others are measured along."""

@@ -22,7 +22,7 @@ _FIRST_SGD, _FIRST_ADAM = 0.1, 1e-3
 """Learning rates that are tried first, of plain SGD and of others; from afar trials take longer."""
 
 _ADAM = {"betas": (0.9, 0.999), "eps": 1e-8, "amsgrad": False}
-"""Settings of Adam as it was measured on the hold-out networks."""
+"""Settings of Adam as it was measured on the held-out networks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Chosen:
     plain
         Whether it is SGD without momentum and weight decay, which the linearised section is of.
     kind
-        As which it was measured on hold-out networks: "sgd", "momentum" or "adam"; None if it was not.
+        As which it was measured on held-out networks: "sgd", "momentum" or "adam"; None if it was not.
     rate
         Learning rate that is tried first.
     make
@@ -227,7 +227,7 @@ def _first(kind: type[Optimizer], settings: Mapping[str, Any]) -> float:
 
 
 def _hold_out_kind(kind: type[Optimizer], settings: Mapping[str, Any]) -> str | None:
-    """As which of the optimizers on the hold-out networks one was measured; None with any other setting."""
+    """As which of the optimizers on the held-out networks one was measured; None with any other setting."""
     if settings.get("weight_decay") or settings.get("maximize"):
         return None
     if kind is SGD:

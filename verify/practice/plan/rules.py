@@ -1,4 +1,4 @@
-"""The rules for learning rates that stand beside the bracket: one batch alone, Theorem 4, and Adam's square root."""
+"""Rules for learning rates, shown next to the bracket: one batch alone, Theorem 4, and Adam's square root."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _ALIKE = 0.1
 
 
 _LEARNED = 0.98
-"""Of the loss of the best constant output."""
+"""Share of the best constant loss below which the network has learned something."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class State:
 
     @property
     def learned(self) -> bool:
-        """Whether something has been learned: more than 2 % below the best constant output."""
+        """Return whether the loss is more than 2 % below that of the best constant output."""
         return self.loss < _LEARNED * self.constant
 
     @property
@@ -73,7 +73,7 @@ class State:
 
     @property
     def near_constant(self) -> bool:
-        """Whether the outputs hardly hang on the sample."""
+        """Return whether the outputs hardly depend on the sample."""
         return self.spread < _ALIKE * self.scale
 
 

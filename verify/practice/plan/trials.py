@@ -22,7 +22,7 @@ from verify.practice.plan.uncertainty import HoldOut, hold_out
 from verify.practice.plan.walk import Ladder, Walked, walked
 
 STEPS = 200
-"""That are looked ahead where nobody says, at least."""
+"""Default for the steps that trials look ahead, at least."""
 
 _SEEN, _EPOCHS = 5120, 5
 """Samples that are looked ahead where nobody says, or so many epochs if these are fewer: 200 steps of small batches see
@@ -32,7 +32,7 @@ _FIRST, _LATER = 3.0, 2.6
 """Guesses: steps at the first batch size and at each other one, over those that are looked ahead."""
 
 _LEAST, _MOST = 1.4, 14.0
-"""The same over all sizes: a network took 1.45 times; with noise for labels nine of ten walks took up to 14 times."""
+"""Steps of all sizes over those looked ahead: 1.45 for one network; up to 14 in nine of ten with random labels."""
 
 _USUAL = 0.7
 """Share of a walk that is said to be done after the steps that were guessed: many take more, and it must not stand."""
@@ -44,13 +44,13 @@ _TIMED = 2
 """Steps that are timed, after a first one."""
 
 _STILL = 1e-6
-"""Of the first rate: at which they are, so that none is lost."""
+"""Share of the first rate at which untrained losses are taken, so that no run diverges."""
 
 _SAMPLES = 64
-"""That the loss of a rung is a mean over, at least: a tenth of few steps of small batches would be noise."""
+"""Fewest samples that the loss of a trial averages: a tenth of few steps with small batches would be noise."""
 
 _SHORT = 0.25
-"""Of the batch size: what is shorter is warned of. The noise of its gradient is at least doubled."""
+"""Share of the batch size below which a last batch gets a warning: its gradient noise is at least doubled."""
 
 Watch = Callable[[float], None]
 

@@ -42,7 +42,7 @@ HOLD_OUT = {
     ("momentum", False): HoldOut((99, 99), (0.39, 1.6), 0.77, 0.87, 0.02, (0.55, 1.6)),
     ("adam", False): HoldOut((99, 99), (0.24, 1.4), 0.57, 0.93, 0.00, (0.49, 2.0)),
 }
-"""By the optimiser, and whether something had been learned already."""
+"""Errors by optimiser, and by whether the network had learned something."""
 
 
 def hold_out(kind: str | None, learned: bool) -> tuple[HoldOut, bool]:

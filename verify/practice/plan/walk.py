@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Protocol
 
 FACTOR = 2.0
-"""Of neighbouring rungs."""
+"""Ratio of neighbouring trial rates."""
 
 _LEADERS = 2
 """Rungs that are continued."""
@@ -25,7 +25,7 @@ _RUNG, _LONGER, _PATIENCE = 0.5, 0.6, 2.0
 """Steps of a rung, of a continued one, and of the longest on a plateau, over those that a user looks ahead."""
 
 _NEAR = 0.05
-"""Of what the best rung gains: a higher one that has lost no more is taken in its place."""
+"""Share of the best gain that a larger rate may lose and still replace the best."""
 
 _PLATEAU = 0.9
 """A loss that is not below this share of a constant's is on a plateau."""

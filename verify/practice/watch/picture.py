@@ -23,7 +23,7 @@ Records = Sequence[CurvatureRecord]
 
 
 def watch_figure(records: Records) -> Figure:
-    """Loss on top; below it the largest eigenvalues beside their limit; the noise scale, where it was measured.
+    """Loss on top; below it the largest eigenvalues with their limit; the noise scale, where it was measured.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def _loss(axes: Axes, records: Records) -> None:
 
 
 def draw_top_eigenvalues(axes: Axes, records: Records) -> None:
-    """Largest eigenvalues of the Hessian beside their limit."""
+    """Largest eigenvalues of the Hessian with their limit."""
     _line(axes, records, "eigenvalue", "λ₁(H), fixed samples", error="error")
     batches = {"colour": "disagrees", "error": "mean_batch_error"}
     _line(axes, records, "mean_batch_eigenvalue", "E λ₁(H_B), batches", marker="s", **batches)

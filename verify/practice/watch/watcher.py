@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _VERSION = 1
-"""Of the lines of JSON."""
+"""Version of the lines of JSON."""
 
 
 def watch(
@@ -250,7 +250,7 @@ class Watcher(Result):
         return record
 
     def figure(self) -> Figure:
-        """The loss, the eigenvalues beside their limit, and the noise scale, against the steps.
+        """The loss, the eigenvalues with their limit, and the noise scale, against the steps.
 
         Raises
         ------
