@@ -1,4 +1,4 @@
-"""What replicates of a block share beside their stream, and what is computed in single precision: nothing.
+"""Check that replicates of a block share only their stream, and that nothing is computed in single precision.
 
     python -m benchmarks.blocks                   every experiment that needs no images of yours, at each of its points
     python -m benchmarks.blocks --claim ID        those that a claim reads
@@ -38,7 +38,7 @@ SINGLE = (torch.float32, torch.complex64, torch.float16, torch.bfloat16)
 
 
 class Found(NamedTuple):
-    """What came of one experiment at one point.
+    """Result of one experiment at one point.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def _difference(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def experiments(claims: Iterable[Any] | None = None) -> list[Experiment]:
-    """Those that the claims read, all of the registry by default, each once; none on images that only --data has."""
+    """Experiments that the claims read, each once; none on images that only --data has."""
     listed = registry.claims() if claims is None else claims
     found = {c.experiment.id: c.experiment for c in listed if isinstance(c, Claim)}
     return [e for e in found.values() if e.needs is None]

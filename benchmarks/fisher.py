@@ -62,7 +62,7 @@ def by_layers(network: WideNetwork) -> Tensor:
 
 
 def by_jacobian(network: WideNetwork) -> Tensor:
-    """The same from the Jacobian of `torch.func`."""
+    """K of shape (C, C, T, T) from the Jacobian of `torch.func`."""
     parameters = [t[0] for t in (*network.weights, *network.biases)]
 
     def outputs(theta: list[Tensor], x: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def by_jacobian(network: WideNetwork) -> Tensor:
 
 
 def jacobian_bytes(network: WideNetwork) -> int:
-    """What the Jacobian alone takes."""
+    """Bytes of the Jacobian."""
     count = sum(t[0].numel() for t in (*network.weights, *network.biases))
     return count * network.outputs * network.inputs.shape[1] * network.inputs.element_size()
 

@@ -73,7 +73,7 @@ TAILS = {
 
 
 def ours() -> Functions:
-    """What is compared, in this library."""
+    """Functions of this library that are compared."""
     found: dict[str, Function] = {}
     for q in RATIOS:
         law = MarchenkoPastur(q=q, variance=1.0)
@@ -90,7 +90,7 @@ def ours() -> Functions:
 
 
 def scikit_rmt() -> Functions:
-    """The same in scikit-rmt, as far as it goes."""
+    """Functions of scikit-rmt, as far as it has them."""
     from skrmt.ensemble import spectral_law
 
     logging.getLogger("skrmt").setLevel(logging.ERROR)
@@ -108,7 +108,7 @@ def scikit_rmt() -> Functions:
 
 
 def freealg() -> Functions:
-    """The same in freealg: densities and Stieltjes transforms, there of the opposite sign."""
+    """Functions of freealg: densities and Stieltjes transforms, which have the opposite sign there."""
     from freealg import distributions
 
     found: dict[str, Function] = {"semicircle pdf": distributions.Wigner(2.0).density}

@@ -91,7 +91,7 @@ def _told(t: Trial) -> str:
 
 
 def complaint(trial: Trial) -> str:
-    """What is wrong with one; empty if nothing is, or if that is not known."""
+    """Return the problem of a trial; empty if there is none, or if that is not known."""
     if trial.failure:
         return trial.failure
     if trial.gap is not None and trial.gap > CLOSE and not trial.note:

@@ -73,7 +73,7 @@ class Tab:
         return message["result"]
 
     def value(self, expression: str) -> Any:
-        """What an expression of JavaScript gives on the page, awaited where it is a promise.
+        """Evaluate a JavaScript expression on the page, and await it if it is a promise.
 
         Raises
         ------
@@ -211,7 +211,7 @@ MISSED = """(() => {
 
 
 def complaints(tab: Tab, folder: Path) -> Iterator[str]:
-    """What the browser said while a page was loaded: errors of its console, and requests outside of the folder."""
+    """Return console errors and requests outside of the folder while a page was loaded."""
     for event in tab.events:
         method, params = event.get("method"), event.get("params", {})
         if method == "Runtime.exceptionThrown":
@@ -229,7 +229,7 @@ def _inside(address: str, folder: Path) -> bool:
 
 
 def overflows(tab: Tab) -> Iterator[str]:
-    """What is wider than the window, at each width, with all that is folded opened; the columns that are cut."""
+    """Return elements wider than the window at each width, with all folds open, and columns that are cut."""
     tab.value(UNFOLD)
     for width in WIDTHS:
         tab.width(width)
@@ -251,7 +251,7 @@ def unresolved(links: Sequence[str], ids: Mapping[str, set[str]], folder: Path) 
 
 
 def checked(tab: Tab, folder: Path, shots: Path | None = None) -> Iterator[tuple[str, str]]:
-    """What is wrong, page by page, each with its page."""
+    """Return the problems of all pages, each with its page."""
     pages = sorted(folder.rglob("*.html"))
     links: dict[str, list[str]] = {}
     ids: dict[str, set[str]] = {}

@@ -20,7 +20,7 @@ def seconds(function: Callable[[], object], repeats: int = 3) -> float:
 
 
 def version(name: str) -> str:
-    """Of an installed distribution; empty if it is not there."""
+    """Version of an installed distribution; empty if it is not there."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

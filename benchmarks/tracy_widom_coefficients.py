@@ -141,7 +141,7 @@ def hastings_mcleod(terms: int = 60) -> list[Fraction]:
 
 
 def series_left(beta: int, x: mp.mpf) -> mp.mpf:
-    """What `tail_left` leaves of log F_beta(-x), by the asymptotic series.
+    """Remainder of log F_beta(-x) without `tail_left`, by the asymptotic series.
 
     log F_2 has the second derivative -q^2, and log F_1 = (log F_2 - int q)/2. The constants are those of Deift,
     Its and Krasovsky (2008) and of Baik, Buckingham and DiFranco (2008).

@@ -1,4 +1,4 @@
-"""What does curvature say of the learning rate at each batch size? A bracket, beside rates that were tried.
+"""Compare the stability bracket from curvature with rates that were tried, at each batch size.
 
 Linearised at the parameters as they are, the largest stable rate of SGD grows with the batch size until it is flat.
 Where it turns depends on network and data: `plan` measures the curvature of single samples and brackets the rate at

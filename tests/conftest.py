@@ -1,4 +1,4 @@
-"""What all tests share: two workers, and a garbage collector that looks only at what the tests themselves leave."""
+"""Shared by all tests: two workers, and a garbage collector that skips what was loaded before the tests."""
 
 import gc
 import os
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What is there now is there to the end."""
+    """Freeze what is loaded now, because it stays to the end."""
     _keep()
     gc.enable()
 

@@ -1,4 +1,4 @@
-"""What hypothesis draws from in all tests: its own odd numbers and texts, and none from the source of the house.
+"""Strategies of all tests: odd numbers and texts of hypothesis, and none from the source code.
 
 Those it would look for in every local module that is loaded, so that examples hung on what else a process had run,
 and each process read through a thousand files.

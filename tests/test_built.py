@@ -1,4 +1,4 @@
-"""What builds hold: their commit, the pages of the papers, the digits, and claims that an installed pytest runs."""
+"""Builds hold their commit, the pages of the papers, the digits, and claims that an installed pytest runs."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_digits_are_read_from_an_archive(tmp_path: Path) -> None:
 
 
 def test_an_installed_wheel_judges_its_claims_by_pytest(tmp_path: Path) -> None:
-    """In an environment of its own and an empty folder; the other packages are those of this environment."""
+    """Use a separate environment and an empty folder, with the other packages of this environment."""
     venv.create(tmp_path / "venv")
     python = tmp_path / "venv/bin/python"
     site = Path(sysconfig.get_path("purelib", "venv", {"base": str(tmp_path / "venv")}))

@@ -65,7 +65,7 @@ Planted errors and derivations are those of every report, and take longer than a
 
 @pytest.fixture(scope="module")
 def told(house: Path) -> str:
-    """What the report of the claim and the tests on it print, which both end well."""
+    """Run the report of the claim and the tests on it, and return what they print."""
     report = ["report", "--claim", NAME, "--tier", "smoke", "--workers", "1", "--report-dir", "report"]
     files = ["tests/verify/claims/test_registry.py", "tests/verify/claims/test_mutants.py"]
     plugins = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]  # which takes a second to load

@@ -1,4 +1,4 @@
-"""What README, CONTRIBUTING and docs show is what the code says: their blocks run, in one process, page by page.
+"""Code blocks of README, CONTRIBUTING and docs run, in one process, page by page.
 
 The language of a block says what becomes of it. ``python`` and ``sh`` run; ``console`` holds commands that take
 minutes, or machines or data of the reader's own, and is read only; ``text`` is no code. `SHOWN` counts the last two.
@@ -102,7 +102,7 @@ def test_every_block_says_what_it_is() -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the pages take for granted: the module of README, a package, data, weights, and names in Python."""
+    """Create what the pages assume: the module of README, a package, data, weights, and names in Python."""
     monkeypatch.chdir(tmp_path)
     (module,) = [b.text for b in blocks(README) if b.text.startswith("# my_net.py\n")]
     (tmp_path / "my_net.py").write_text(module)

@@ -113,7 +113,7 @@ assert len(set(found)) == 1
 
 
 def test_what_stands_for_a_module_is_that_module_to_all_who_use_it() -> None:
-    """In an interpreter where nothing else has loaded it: nobody who looks around loads it, a patch reaches it.
+    """Run in a new interpreter: inspection does not load the module, and a patch reaches it.
 
     And one that eight threads ask for at once is loaded once for all of them.
     """

@@ -1,4 +1,4 @@
-"""What runs on the pretended device, in a process of its own: once torch knows of it others would ask it too."""
+"""Tests on the pretended device, in a separate process: once torch knows the device, other tests would see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is called ours says what others had before."""
+"""Statements called ours name what others had before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CITATION = re.compile(r"\b[A-Z]\w+ .*(19|20)\d\d\b", re.DOTALL)
 
 
 def prior_art(page: str) -> dict[str, str]:
-    """What follows the words "Prior art" in each section of a page, by the section's first word: the id of an entry."""
+    """Return the text after "Prior art" in each section of a page, by the section's first word: the id of an entry."""
     text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
     parts = re.split(r"^##? (\S+)", text, flags=re.MULTILINE)[1:]
     found = zip(parts[::2], parts[1::2], strict=True)
@@ -32,7 +32,7 @@ OURS_INSIDE = {
 
 @pytest.mark.parametrize("page", sorted(registry.entries()))
 def test_every_entry_of_ours_names_its_prior_art(page: str) -> None:
-    """Those of a page that no paper states, all of `beyond`, and laws of ours inside other entries."""
+    """Check entries that no paper states, all of `beyond`, and laws of ours inside other entries."""
     ours = [e.id for e in registry.entries()[page] if e.ours or page == "beyond"]
     said = prior_art(page)
     silent = [name for name in (*ours, *OURS_INSIDE.get(page, "").split()) if not CITATION.search(said[name])]

@@ -1,4 +1,4 @@
-"""How results show themselves: one law for all of them, and what a person may give where random numbers are drawn."""
+"""Results show themselves in one way; seeds and generators are accepted where random numbers are drawn."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_results_stay_records(name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Named(Result):
-    """Of names by others."""
+    """Result with names given by others."""
 
     names: tuple[str, ...]
 

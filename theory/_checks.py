@@ -253,7 +253,7 @@ def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:
 
 
 def _leaves(value: object) -> Iterator[object]:
-    """What lists and tuples hold that numpy would convert without a word; plain numbers are passed over."""
+    """Yield the items of lists and tuples that numpy would convert silently; plain numbers are skipped."""
     seen: set[int] = set()
     rest: list[Any] = [value]
     while rest:

@@ -1,4 +1,4 @@
-"""What is asked of scipy, which is loaded where something is asked: special functions, and roots."""
+"""Special functions and root finders of scipy, which is loaded on first use."""
 
 from __future__ import annotations
 

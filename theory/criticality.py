@@ -1,4 +1,4 @@
-r"""How far signals reach into a deep random network: fixed points, the phase, and depth scales.
+r"""Signal propagation in deep random networks: fixed points, the phase, and depth scales.
 
 ============================  =============================================================================
 name                          symbol

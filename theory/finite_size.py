@@ -1,4 +1,4 @@
-r"""What a matrix of finite dimension shows of the limits: where its extreme eigenvalues lie, and how they scatter.
+r"""Extreme eigenvalues of matrices of finite dimension: their mean position and their scatter.
 
 ==========================  ======================  =========================================================
 name                        symbol                  meaning

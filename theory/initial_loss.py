@@ -1,4 +1,4 @@
-r"""How low the cross-entropy of predictions can be that do not know the labels.
+r"""Bounds on the cross-entropy of predictions that do not depend on the labels.
 
 ================  ============================================================  ==============================
 name              symbol                                                        Vysogorets, Dawid, Kempe (2024)

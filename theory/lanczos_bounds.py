@@ -1,4 +1,4 @@
-r"""How far the extreme Ritz values of the Lanczos method lie from the eigenvalues.
+r"""Bounds on the distance of extreme Ritz values of the Lanczos method from the eigenvalues.
 
 =================  ==================  =========================================================
 name               symbol              Granziol, Zohren and Roberts (2022), appendix D

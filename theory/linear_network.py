@@ -149,7 +149,7 @@ def _edge(gamma: float, r: float, w: float) -> float:
 
 
 def _spread(gamma: float, r: float, w: float) -> float:
-    """Of the Tracy-Widom law, with the mean of (t/(a - t))^3 written without large terms that cancel.
+    """Scale of the Tracy-Widom law, with the mean of (t/(a - t))^3 written without large terms that cancel.
 
     1 - s of few inputs per sample is gamma (s (1 + 2 x) + x^2), as the derivative of the edge vanishes at w.
     """

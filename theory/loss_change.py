@@ -1,4 +1,4 @@
-r"""What one step does to the loss, to second order, and how the squared gradient of a batch fluctuates.
+r"""Change of the loss in one step, to second order, and fluctuations of the squared gradient of a batch.
 
 ==========================  ================================  ================================================
 name                        symbol                            Granziol, Zohren and Roberts (2022)

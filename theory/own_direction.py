@@ -63,7 +63,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OwnDirections:
-    """What the law needs of N samples on k directions; made by `own_directions`.
+    """Statistics of N samples on k directions that the law reads; made by `own_directions`.
 
     Attributes
     ----------

@@ -314,7 +314,7 @@ def _line(text: str, end: str = "\n") -> None:
 
 
 def _say(line: str) -> None:
-    """How far it is: on a terminal a line that the next one replaces."""
+    """Print progress: on a terminal a line that the next one replaces."""
     _line(f"  {line}", "\r" if sys.stderr.isatty() else "\n")
 
 

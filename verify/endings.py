@@ -1,4 +1,4 @@
-"""How a command ends: its exit status, and one line for what went wrong.
+"""End of a command: its exit status, and one line for an error.
 
 Exit status 0 as expected, 1 not as expected (a surprise, a replay that differs, a registered claim
 that is missing, too little decided), 2 bad input or a crash, 130 interrupted. With LOSSCURV_TRACEBACK=1 in the
@@ -63,7 +63,7 @@ def show_traceback(error: BaseException) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """What went wrong and what to do."""
+    """Return one line that says what went wrong and what to do."""
     if isinstance(error, OSError) and error.strerror:
         what = f"{error.filename}" if error.filename else "the output cannot be written"
         hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""

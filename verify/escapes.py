@@ -17,7 +17,7 @@ def escaped(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The same of text that may have several lines.
+    r"""Make text of several lines printable.
 
     >>> print(printable("a\nb\x00"))
     a

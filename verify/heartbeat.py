@@ -43,7 +43,7 @@ class Heartbeat:
         self._thread.join()
 
     def doing(self, what: str | Callable[[], str]) -> None:
-        """From now on something else is being done."""
+        """Set the text of what is being done."""
         self._doing = what, time.monotonic()
 
     def _run(self) -> None:

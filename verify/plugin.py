@@ -63,7 +63,7 @@ class Verification:
 
     @property
     def request(self) -> Request:
-        """What was asked for.
+        """Request of the session.
 
         Raises
         ------
@@ -116,11 +116,11 @@ class Verification:
         return next((row for row in rows if row.reading == label), rows[0])
 
     def rows(self) -> list[Row]:
-        """What has been judged so far."""
+        """Rows judged so far."""
         return self._session.finished_rows() if self._session else []
 
     def observations(self) -> list[Observed]:
-        """What has been observed so far."""
+        """Observations made so far."""
         return self._session.finished_observations() if self._session else []
 
     def interrupt(self) -> None:
@@ -224,7 +224,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """What is judged and how: what it takes to run the same again; and what is left out."""
+    """Return the lines above a test run: settings, what is judged, and what is left out."""
     verification = config.stash[KEY]
     told = verification.request.heading if verification.resolved else ()
     return [escaped(f"verification: {line}") for line in told]
@@ -320,7 +320,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """What the claims came to, and the line that counts them."""
+    """Print the verdicts and the line that counts them."""
     verification = config.stash[KEY]
     rows, observations = verification.rows(), verification.observations()
     if not (rows or observations):
@@ -332,7 +332,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @contextlib.contextmanager
 def _usage_errors() -> Iterator[None]:
-    """What cannot be used is one line of pytest's, not a traceback."""
+    """Turn errors of usage into one line of pytest instead of a traceback."""
     try:
         yield
     except (OSError, ValueError) as error:

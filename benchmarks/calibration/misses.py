@@ -43,7 +43,7 @@ class Rule:
     looks: tuple[int, ...]
 
     def half_widths(self, sums: Floats, n: int, alpha: float) -> Floats:
-        """Of each row, infinite where there is no interval; `sums` are those of `Law.extend`."""
+        """Half-widths of each row, infinite where there is no interval; `sums` are those of `Law.extend`."""
         if self.guards:
             return guarded(sums, n, alpha)
         return half_widths(sums[:3], n, alpha, multiplier=self.multiplier, widens=self.widens)

@@ -56,7 +56,7 @@ class Images:
         return int(self.labels.max()) + 1
 
     def flat(self) -> Images:
-        """The same images, each as one row, (N, C H W)."""
+        """Return the images, each as one row, (N, C H W)."""
         return replace(self, images=self.images.reshape(len(self), -1))
 
     def tensors(

@@ -94,7 +94,7 @@ def row(verdict: str, measured: float = 1.01, *, surprise: bool = False, error: 
 
 
 def judged(was: str, *rows: Any, refused: str = "", blocks: float = 0.0) -> Finding:
-    """What comes of an edit of which the only claim has these rows."""
+    """Return the outcome of an edit whose only claim has these rows."""
     before = {"a": Row(was, [[1.0, 1.01, 1.0, 1.02, 0.1]])}
     trial = Judging(Told(["paper/a"], ["paper/a"], before, {}, Path(), math.inf), lambda _: None)
     trial.claims = {"paper/a": SimpleNamespace(id="paper/a", experiment=SimpleNamespace(id="paper/draws"))}
@@ -181,7 +181,7 @@ def made(*outcomes: str) -> dict[str, Any]:
 
 
 def put_on_record(folder: Path, *made: dict[str, Any]) -> tuple[Campaign, ...]:
-    """What a record holds after campaigns in this folder, read from its file."""
+    """Return the record after campaigns in this folder, read from its file."""
     new, file = folder / "new.json", folder / "campaign.json"
     new.write_text(json.dumps({"folders": made}))
     file.write_text(record.written([one._asdict() for one in record.merged(file, new)]))
@@ -224,7 +224,7 @@ def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_record_says_all_that_was_tried_and_why_the_rest_survived() -> None:
-    """What cancels because two sides of a claim share the code is no reason."""
+    """Shared code of both sides of a claim is not a reason for survival."""
     assert record.PAGE.read_text() == record.document(campaigns())
     for one in campaigns():
         assert one.all.tried == sum(t.tried for t in one.rooms.values())

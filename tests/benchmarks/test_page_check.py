@@ -1,4 +1,4 @@
-"""What a browser says of pages, as far as it can be told without one."""
+"""Checks of pages that need no browser."""
 
 from pathlib import Path
 

@@ -45,7 +45,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _without_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What torch traces writes down the stack, deep in a test, at each of thousands of operations."""
+    """Switch off the stacks that torch records at each traced operation, which take long in a test."""
     monkeypatch.setattr(traceback, "extract_stack", lambda *_, **__: traceback.StackSummary())
 
 
@@ -134,7 +134,7 @@ def test_products_of_every_network_are_the_truth(name: str) -> None:
 
 
 def timed(call: Callable[[], Any], case: Case, monkeypatch: pytest.MonkeyPatch, repeats: int = 3) -> Timing:
-    """What comes of a library that finds a trace by this call."""
+    """Time a library that computes a trace by this call."""
     monkeypatch.setattr(bench_peers, "LIBRARIES", fake(call))
     (found,), _ = bench(case, only=["trace"], repeats=repeats)
     return found

@@ -72,7 +72,7 @@ def test_all_cells_are_measured_and_all_rules_answer(small: Network, found: Reco
 
 
 def filed(text: str) -> set[str]:
-    """What a file says, once or twice; costs but for the rounding of their sums, which begin anew with a campaign."""
+    """Return the lines of a file, with costs rounded, because their sums begin anew with a campaign."""
     lines = [json.loads(line) for line in text.splitlines()]
     return {json.dumps(line | {"cost": f"{line.get('cost', 0.0):.9g}"}) for line in lines}
 

@@ -1,4 +1,4 @@
-"""What sizes for a GPU are said to cost is what the pretended device counts where they are small."""
+"""Estimated costs of sizes for a GPU agree with what the pretended device counts at small sizes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LARGE = {o.id: o for o in registry.observations() if o.cost is not None}
 
 
 def off(name: str, times: float = 1.0) -> list[str]:
-    """In what an estimate, this many times itself, is off."""
+    """Return the counts by which an estimate, multiplied by this factor, is off."""
     large = LARGE[name]
     assert large.cost is not None
     point = Point(**{**large.points[0], **POINTS[name]})

@@ -187,7 +187,7 @@ def _leaves(value: Any) -> Iterator[np.ndarray]:
 
 
 def _state(value: Any) -> Any:
-    """What a call could change in its arguments."""
+    """Return what a call could change in its arguments."""
     if isinstance(value, np.ndarray) and value.dtype != object and value is not np.ma.masked:
         return value.dtype.str, value.shape, value.flags.writeable, value.tobytes()
     if isinstance(value, Mapping):
@@ -198,7 +198,7 @@ def _state(value: Any) -> Any:
 
 
 def _forms(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The same numbers, in other clothes, one argument at a time."""
+    """Yield the same numbers in other types and memory, one argument at a time."""
     for name, value in arguments.items():
         if type(value) is float or type(value) is np.float64:
             forms: dict[str, Any] = {"0-d": np.array(value), "longdouble": np.longdouble(value)}

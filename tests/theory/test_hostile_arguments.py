@@ -1,4 +1,4 @@
-"""What no formula can be asked: masked values, zeros with a sign, numbers beyond every range, threads."""
+"""Hostile arguments: masked values, zeros with a sign, numbers beyond every range, threads."""
 
 from __future__ import annotations
 

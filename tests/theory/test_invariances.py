@@ -1,4 +1,4 @@
-"""What a change of unit, sign, order or origin leaves as it is: outliers, rates, softmax, laws, kernels."""
+"""Invariances under changes of unit, sign, order or origin: outliers, rates, softmax, laws, kernels."""
 
 from __future__ import annotations
 

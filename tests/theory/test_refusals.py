@@ -1,4 +1,4 @@
-"""What no public function takes: what is no number, numbers out of an argument's domain, arguments that do not fit."""
+"""Refusals of all public functions: no number, outside the domain, arguments that do not fit together."""
 
 from __future__ import annotations
 

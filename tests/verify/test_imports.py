@@ -37,7 +37,7 @@ COMMANDS = (
 
 
 def fresh(program: str) -> list[str]:
-    """What an interpreter prints that runs this program and nothing else."""
+    """Run this program in a new interpreter and return what it prints."""
     words = [sys.executable, "-c", program]
     run = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
     return run.stdout.splitlines()
@@ -73,7 +73,7 @@ def test_what_judges_nothing_is_light() -> None:
 
 @pytest.mark.slow
 def test_a_named_claim_loads_its_paper_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of other papers no more than their names: modules of a paper hold its claims."""
+    """Other papers contribute their names only; modules of a paper hold its claims."""
     monkeypatch.chdir(tmp_path)
     judged = command("report --claim edge/oscillation --workers 1")
     loaded = fresh(f"{judged}\nimport sys; print(*sys.modules)")[-1].split()

@@ -141,7 +141,7 @@ def replace_all(patch: pytest.MonkeyPatch, *items: AnyClaim | Observation) -> No
 
 
 def require_one_copy() -> None:
-    """What is patched here is what runs: a test that forgets modules would have every claim judged instead."""
+    """Check that the patched modules are those that run; otherwise every claim would be judged."""
     assert sys.modules["verify.claims.registry"] is registry
 
 

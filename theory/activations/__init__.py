@@ -135,7 +135,7 @@ def gaussian_kernels(activation: Activation) -> Kernels:
 
 @lru_cache(maxsize=64)
 def _known_kernels(activation: Activation) -> Kernels:
-    """Of one whose values never change: its derivatives are looked at once, and not at every point of a curve."""
+    """Kernels of an activation whose values never change: its derivatives are tested once, not at every point."""
     return KeptKernels(_numerical_kernels(activation))
 
 

@@ -340,7 +340,7 @@ class _Tensor:
 
 
 class _Convolution:
-    """The same averages on one grid of u, where the average over zeta is a convolution."""
+    """Averages on one grid of u, where the average over zeta is a convolution."""
 
     def __init__(self, b: float, d: float, level: int) -> None:
         step, outer, inner = _one_grid(b, d, level)

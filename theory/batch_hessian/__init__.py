@@ -1,4 +1,4 @@
-r"""How much sharper the Hessian of a mini-batch is than that of the whole data set.
+r"""Eigenvalues of the Hessian of a mini-batch, compared with those of the whole data set.
 
 =============================  ======================  =====================================================
 name                           symbol                  Granziol, Zohren and Roberts (2022)

@@ -1,4 +1,4 @@
-r"""How many directions a batch, a sample or a data set can curve.
+r"""Ranks of the Hessian of a batch, a sample and a data set.
 
 ==============================  ========================  ===================================================
 name                            symbol                    Granziol, Zohren and Roberts (2022)

@@ -1,4 +1,4 @@
-r"""What drawing a batch does to a per-sample Hessian by itself: exact statements, no random matrices.
+r"""Exact effects of drawing a batch on per-sample Hessians, without random matrices.
 
 ==================================  ========================  ================================================
 name                                symbol                    Granziol, Zohren and Roberts (2022)
@@ -284,7 +284,7 @@ def noise_bound(
 
 @closed_form
 def second_order_coefficient(eigenvalues: ArrayLike, variances: ArrayLike) -> Floats:
-    r"""What `second_order_eigenvalue` multiplies by 1/b, from the spectrum and the noise along it.
+    r"""Coefficient of 1/b in `second_order_eigenvalue`, from the spectrum and the noise along it.
 
     .. math:: a = \sum_{k > 1} \mathrm{Var}_i(v_k^\top H_i v_1) / (\lambda_1 - \lambda_k)
 

@@ -1,4 +1,4 @@
-"""What symbolic derivations share: their record, sympy on demand, and a check that stops a wrong step."""
+"""Shared by symbolic derivations: their record, sympy on demand, and a check that stops a wrong step."""
 
 # pyright: reportMissingTypeStubs=false
 # sympy ships none; only the annotations of `Derivation` name it, the functions see it as Any.
@@ -55,12 +55,12 @@ def at(found: Derivation, *values: Any) -> Any:
 
 
 def latex(expression: Any) -> str:
-    """What LaTeX writes for an expression."""
+    """LaTeX of an expression."""
     return sp.latex(expression)
 
 
 def equation(left: str, right: Any, symbols: tuple[Any, ...], *steps: str, given: str = "") -> Derivation:
-    """What the `steps` derive: `left` is the expression `right` in its `symbols`; `given` says more of it."""
+    """Result of the `steps`: `left` equals the expression `right` in its `symbols`; `given` adds conditions."""
     return Derivation(
         statement=f"{left} = {latex(right)}{given}", expression=right, symbols=symbols, steps=steps
     )
@@ -73,5 +73,5 @@ def require_zero(difference: Any, step: str) -> None:
 
 
 def marchenko_pastur_equation(g: Any, z: Any, beta: Any, sigma: Any) -> Any:
-    """What vanishes where g is the Stieltjes transform of the Marchenko-Pastur law at z."""
+    """Expression that vanishes if g is the Stieltjes transform of the Marchenko-Pastur law at z."""
     return beta * sigma**2 * z * g**2 - (z - sigma**2 * (1 - beta)) * g + 1

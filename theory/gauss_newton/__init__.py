@@ -361,7 +361,7 @@ def largest_excess(rank: ArrayLike) -> Floats:
 
 @quiet
 def excess_ceiling(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sigma_e: ArrayLike) -> Floats:
-    r"""What the excess of the expected G cannot exceed, :math:`\min(\Gamma (1 + \sigma_e^2/\sigma_c^2), \sqrt d)`.
+    r"""Upper bound on the excess of the expected G, :math:`\min(\Gamma (1 + \sigma_e^2/\sigma_c^2), \sqrt d)`.
 
     `theory.gauss_newton.expected_excess` grows with d towards the first, and no matrix of d dimensions has more than
     the second.

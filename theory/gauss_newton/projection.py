@@ -1,4 +1,4 @@
-r"""What a random subspace shows of a large symmetric matrix: moments and excess of :math:`R^\top H R`.
+r"""Large symmetric matrices seen in a random subspace: moments and excess of :math:`R^\top H R`.
 
 ======================  ===================================================  ===============================
 name                    symbol                                               Vysogorets, Dawid, Kempe (2024)
@@ -116,7 +116,7 @@ def sparse_moments(
     dim: ArrayLike,
     parameters: ArrayLike,
 ) -> ProjectedMoments:
-    r"""The same for sparse frames, which are neither orthogonal nor indifferent to the axes.
+    r"""Moments for sparse frames, which are neither orthogonal nor independent of the axes.
 
     Entries are not zero with probability :math:`P^{-1/2}`, of random sign, and each column has unit norm (an empty
     one is drawn again). With :math:`\kappa = \mathrm{E}[1/n]` over the number n of entries in a column,

@@ -134,7 +134,7 @@ def largest_product() -> float:
 
 @closed_form
 def growth_steps(product: ArrayLike, *, ratio: ArrayLike) -> Floats:
-    r"""How many steps later the loss is highest in a network `ratio` times as wide.
+    r"""Number of steps by which the highest loss comes later in a network `ratio` times as wide.
 
     :math:`\log r/(2\log(\eta\lambda_0 - 1))`. The output starts at the same size and grows by
     :math:`\eta\lambda_0 - 1` a step until it is of size :math:`\sqrt n`. Where in a step that falls is a matter of

@@ -94,7 +94,7 @@ def oscillation(*, sharpening: ArrayLike, stabilisation: ArrayLike) -> Floats:
 def sharpness_gap(
     rate: ArrayLike, *, noise: ArrayLike, sharpening: ArrayLike, stabilisation: ArrayLike
 ) -> Floats:
-    r"""How far below :math:`2/\eta` gradient noise holds the eigenvalue: :math:`\eta\beta\sigma^2/(4\alpha)`.
+    r"""Distance below :math:`2/\eta` at which gradient noise holds the eigenvalue: :math:`\eta\beta\sigma^2/(4\alpha)`.
 
     Parameters
     ----------

@@ -228,7 +228,7 @@ def mean_square_bracket(
 
 @closed_form
 def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
-    r"""What a step of SGD gains, over the gain without its second order: :math:`1 - a/\alpha_{ms}`.
+    r"""Gain of a step of SGD divided by its first-order gain: :math:`1 - a/\alpha_{ms}`.
 
     .. math:: \frac{\mathrm{E}|w|^2 - \mathrm{E}|w'|^2}{2 a\, \mathrm{E}\, w^\top H w}
 

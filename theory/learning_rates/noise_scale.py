@@ -1,4 +1,4 @@
-r"""How much a batch buys: the best rate of one step, and of SGD that can fit every sample, against the batch size.
+r"""Value of a larger batch: best rate of one step, and of SGD that can fit every sample, against the batch size.
 
 ========================  ====================================================  =======================================
 name                      symbol                                                source

@@ -1,4 +1,4 @@
-"""What the laws of `theory.rmt` have in common: their scales, points of the line and of the plane."""
+"""Shared by the laws of `theory.rmt`: scales, and points of the line and of the plane."""
 
 from __future__ import annotations
 

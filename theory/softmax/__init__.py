@@ -369,7 +369,7 @@ def batch_gammas(p: ArrayLike) -> BatchGammas:
 
 
 def batch_gammas_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> BatchGammas:
-    r"""The same at :math:`p^\mu = \mathrm{softmax}(z^\mu / T)`, exact to rounding however saturated.
+    r"""Gamma of each batch at :math:`p^\mu = \mathrm{softmax}(z^\mu / T)`, exact to rounding however saturated.
 
     Members enter with weights relative to the least confident one, in logarithms: where every `p` rounds to
     one-hot, the member with the smallest gap decides, and no member is lost before it is negligible.

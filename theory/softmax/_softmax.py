@@ -1,4 +1,4 @@
-"""What formulas of the softmax share: probabilities split at their mode, and Gamma without cancellation.
+"""Shared by formulas of the softmax: probabilities split at their mode, and Gamma without cancellation.
 
 A vector is held as its mode `top`, the `scale` of the other entries and their `ratios` to it, the largest being 1
 and the mode itself 0. Weights relative to a scale neither underflow nor subtract from something of their own size.
@@ -108,7 +108,7 @@ def where(condition: NDArray[np.bool_], yes: Floats, no: Floats) -> Floats:
 
 
 def block(size: int) -> int:
-    """How many rows of this size a work array may have."""
+    """Number of rows of this size that a work array may have."""
     return max(1, _BLOCK // size)
 
 
@@ -147,7 +147,7 @@ def excess_of_rows(logits: Floats, heat: Floats) -> Floats:
 
 
 def _excess_in_place(logits: Floats, heat: Floats, ratios: Floats, squares: Floats) -> Floats:
-    """The same with two work arrays: fresh ones cost more than the arithmetic."""
+    """Compute the excess with two work arrays: allocating new ones costs more than the arithmetic."""
     lane = np.arange(len(logits))
     ratios[...] = logits
     mode = ratios.argmax(axis=-1)

@@ -45,7 +45,7 @@ class Progress(NamedTuple):
     left: float
 
     def __str__(self) -> str:
-        """In words.
+        """Return progress in one line.
 
         >>> str(Progress(1, 2, 3.0, 4.0))
         '1 of 2 claims and observations, 3 s, about 4 s left'
@@ -149,7 +149,7 @@ class Session:
         return draw_again(self.pump.runs, self.settings, drawn, without=large)
 
     def progress(self) -> Progress:
-        """How far the selection is: what is left goes at the pace of what was drawn, by the declared seconds."""
+        """Return progress and time left, by the declared seconds and the pace so far."""
         elapsed = time.perf_counter() - self._started
         done, total = len(self._rows) + len(self._observed), len(self.claims) + len(self.observations)
         parts = [(run.expected, run.share, run.fresh) for run in self.pump.runs]

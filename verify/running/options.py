@@ -41,7 +41,7 @@ def _switch(what: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What may be asked of a run; what is not given is None, empty or False."""
+    """Options of a run; those not given are None, empty or False."""
 
     claim: Sequence[str] = _several("judge this claim, or make this observation, only, from any tier", "ID")
     paper: Sequence[str] = _several("this paper's claims and observations only", "NAME")
@@ -82,7 +82,7 @@ class Options:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Options:
-        """Those of the values that are options of a run, as far as they were given."""
+        """Return options from those values that are options of a run and were given."""
         return cls(
             **{f.name: values[f.name] for f in fields(cls) if values.get(f.name) not in (None, "", [])}
         )

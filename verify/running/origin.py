@@ -1,4 +1,4 @@
-"""What the numbers of a block depend on: code, packages, machine and images, as the process that draws it has them."""
+"""Origin of a block: the code, packages, machine and images of the process that draws it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNREADABLE = ""
 
 
 class Key(NamedTuple):
-    """What the numbers of a block depend on, its index apart."""
+    """All that the numbers of a block depend on, except its index."""
 
     experiment: str
     point: str
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What a process draws a block with.
+    """Code, packages, machine and images with which a process draws a block.
 
     `code` is the same wherever the same code runs with the same packages on the same images; `files` are the hashes
     of all files that a user's experiment may depend on, by module, as far as they are loaded.
@@ -74,7 +74,7 @@ def filed_under(
 
 
 def origin(simulate: Callable[..., Any], point: Point, device: str) -> Origin:
-    """What this process would draw a block with; it takes some microseconds but the first time."""
+    """Return the origin of blocks that this process draws; the first call is slow, later ones take microseconds."""
     code = [_sources(), *_versions(), _images(point.get("images", DIGITS))]
     name = str(getattr(simulate, "__module__", "")).replace("__mp_main__", "__main__")  # so workers call it
     files = {} if name.partition(".")[0] in OWN else _files(name, len(sys.modules))
@@ -238,7 +238,7 @@ def _hardware(device: str) -> str:
 
 
 def _processor() -> str:
-    """What the linear algebra chooses its kernels by: the processor's abilities, where the system tells them."""
+    """Return the abilities of the processor, by which linear algebra chooses its kernels, if the system tells them."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -126,7 +126,7 @@ class Draws(ABC):
         self.done = True
 
     def record(self) -> RunRecord:
-        """What a replay must find again."""
+        """Return the record of a run that a replay must reproduce."""
         return RunRecord(
             experiment=self.name,
             parameters=dict(self.point),

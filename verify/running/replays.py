@@ -1,4 +1,4 @@
-"""What was drawn twice is compared: a repeated run with the recorded one, and blocks of a device with those of the CPU.
+"""Comparison of repeated draws: a replay with the recorded run, and blocks of a device with those of the CPU.
 
 On one device all that a verdict rests on is the same to the last bit, between two devices but for rounding.
 """
@@ -79,7 +79,7 @@ def replay_differences(
     single: Collection[str] = (),
     rounding: Mapping[str, float] = NONE,
 ) -> list[str]:
-    """What a repeated run has otherwise than the recorded one, a line each; on another device what rounding is not.
+    """Return a line per difference of a repeated run from the recorded one; on another device beyond rounding.
 
     Compared are the settings, the scores by their hash, and of every row the verdicts, predictions, margins, measured
     values and all else that its points hold, and the lines drawn through them, but for rounding; of observations the
@@ -252,7 +252,7 @@ class Again(NamedTuple):
     failed: Mapping[str, str] = {}
 
     def line(self, device: str) -> str:
-        """What came of it; empty where there was nothing to draw.
+        """Return the result in one line; empty if there was nothing to draw.
 
         >>> Again(drawn=2, asked=3, blocks=60, off={}, other={"a/b, x": 0.5}).line("cuda")
         '2 of 60 blocks of cuda drawn again on the CPU (3 asked for): judged scores agree; a/b, x differs by 0.5'
@@ -267,7 +267,7 @@ class Again(NamedTuple):
         return f"{where}: {'; '.join(told)}"
 
     def doubts(self, device: str) -> list[str]:
-        """What counts against the run."""
+        """Return the differences that count against the run."""
         told = "; ".join(_differing(self.off))
         return [f"scores of {device} that the CPU does not find: {told}"] * bool(self.off)
 

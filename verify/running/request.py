@@ -88,7 +88,7 @@ class Request:
 
     @property
     def heading(self) -> tuple[str, ...]:
-        """What is said before the start, line by line."""
+        """Return the lines that are printed before the start."""
         skipped = [f"replay: this version has no claim {', '.join(self.gone)}: skipped"] * bool(self.gone)
         return (str(self), *self.waiting, *self.for_a_gpu, *skipped)
 
@@ -254,7 +254,7 @@ def _gpu_only(asked: Sequence[Item], o: Options, replay: Results | None, setting
 def _left_out(
     o: Options, selected: Collection[str], waiting: Collection[str], tier: Tier, loaded: registry.Only
 ) -> dict[str, int]:
-    """How many claims of the papers that are loaded are not to be judged, by the first option that leaves them out."""
+    """Count claims of the loaded papers that are not judged, by the first option that leaves them out."""
 
     def reason(claim: AnyClaim) -> str:
         if claim.id in waiting:

@@ -123,7 +123,7 @@ def combine(verdicts: Sequence[str]) -> Verdict:
 
 
 def row_id(claim: AnyClaim, label: str) -> str:
-    """What the row of one reading is called; the reading that the suite stands behind has the name of the claim."""
+    """Return the id of the row of a reading; the reading that the suite holds true has the id of the claim."""
     return f"{claim.id} [{label}]" if label == PRINTED else claim.id
 
 
@@ -315,7 +315,7 @@ def _curve(
 def _bends(
     grid: Sequence[float], said: Callable[[float], list[float]], *, whole: bool = False
 ) -> dict[float, list[float]]:
-    """What formulas say at the places of a grid, and between them until all look straight, jumps as steep as they are.
+    """Return formulas on a grid that is refined until curves between its places look straight.
 
     Between `whole` numbers are no others.
     """
@@ -338,7 +338,7 @@ def _bends(
 
 
 def _extent(predicted: Sequence[float]) -> tuple[float, float]:
-    """Of the axis that a prediction asks for, and of its logarithm if that is one: 0 if not."""
+    """Return the range of predicted values, and of their logarithms if they span decades, else 0."""
     finite = [y for y in predicted if math.isfinite(y)]
     if not finite:
         return 0.0, 0.0

@@ -247,7 +247,7 @@ class Run(Draws):
         self.wanted = 0 if self.done else self._looks[0]
 
     def error_of(self, claim: Claim) -> str:
-        """What broke the experiment or the claim's own formulas, if anything did."""
+        """Return the error that broke the experiment or the claim's own formulas, if any."""
         return self.error or next((t.error for t in self.trials if t.claim is claim and t.error), "")
 
     def trials_of(self, claim: Claim, reading: Reading) -> list[_Trial]:
@@ -255,7 +255,7 @@ class Run(Draws):
         return [t for t in self.trials if t.claim is claim and t.reading.label == reading.label]
 
     def outcomes(self, claim: Claim, reading: Reading) -> list[PointOutcome]:
-        """What one reading of a claim came to, at each component."""
+        """Return the outcomes of one reading of a claim, at each component."""
         return [trial.outcome(self.scores) for trial in self.trials_of(claim, reading)]
 
 

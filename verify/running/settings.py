@@ -1,4 +1,4 @@
-"""How a selection of claims is run: seed, tier, device, budget."""
+"""Settings of a run: seed, tier, device, budget."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STREAMS, COUNTED = "streams", "counted"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a selection is run.
+    """Settings of a run.
 
     `replicates`, where given, replaces the budget of every experiment; `data` names the images of real networks;
     `draws` says where normal tensors come from, the `STREAMS` of the CPU or the generator that is `COUNTED` on the

@@ -152,7 +152,7 @@ def planted_rows(settings: Settings) -> list[Row]:
 
 
 def replayed(results: Results, request: Request) -> tuple[list[str], list[str]]:
-    """What is said of a replay, and what it has otherwise than the recorded run; both empty where there is none."""
+    """Return the line on a replay and its differences from the recorded run; both empty without a replay."""
     if request.replay is None:
         return [], []
     one, other, left_out = request.replay.suite.device, results.suite.device, ", ".join(request.not_drawn)
@@ -175,7 +175,7 @@ def failed(row: Row | Observed, *, strict_undecided: bool = False) -> bool:
 
 
 def doubts(results: Results) -> list[str]:
-    """What is wrong with a run as a whole: planted errors not caught, claims missing, or too little decided."""
+    """Return what is wrong with the run: planted errors not caught, claims missing, or too few verdicts."""
     missed = [row.claim for row in results.planted if row.verdict != Verdict.DISAGREES]
     gone = results.suite.census.missing
     undecided = sum(row.verdict == Verdict.UNDECIDED for row in results.rows)

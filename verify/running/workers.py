@@ -138,7 +138,7 @@ class Calls:
 
     @property
     def room(self) -> int:
-        """How many more calls keep the workers busy; none while one is watched alone."""
+        """Number of further calls that keep the workers busy; none while one is watched alone."""
         underway = [*self._flying.values(), *self._again]
         if any(call.deaths == DEATHS - 1 for call in underway):
             return 0
@@ -188,7 +188,7 @@ class Calls:
         return None
 
     def _explained(self, error: BaseException) -> BaseException:
-        """What Dask reports of a worker or of its scheduler in our words."""
+        """Explain an error that Dask reports of a worker or its scheduler."""
         if not isinstance(self.executor, DaskExecutor):
             return error
         if isinstance(error, CancelledError) or self.executor.lost:

@@ -55,7 +55,7 @@ def test_statistics_are_those_of_the_block_matrix(
 
 
 def test_many_samples_leave_the_mean_covariance() -> None:
-    """The same few probabilities again and again: the diagonal is lost as 1/T, the outliers stay."""
+    """Repeat a few probabilities: the diagonal vanishes as 1/T, the outliers stay."""
     p = drawn(6, 4)
     outliers = cross_entropy_outliers(NAME, **ENTROPIC, probabilities=p)
     mean = softmax.covariance(p).mean(0)

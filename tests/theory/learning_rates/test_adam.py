@@ -115,7 +115,7 @@ def _by_many_digits(g: list[float], h: list[list[float]], sigma: list[float], si
 def test_rates_hold_in_all_units_without_a_warning(
     unit_of_gradient: float, unit_of_loss: float, size: float
 ) -> None:
-    """What overflows on the way does not in the end; what does in the end is refused."""
+    """Intermediate overflow does no harm; overflow of the result is refused."""
     g, sigma = [0.3 * unit_of_gradient, -0.5 * unit_of_gradient], [2.0, 0.7]
     h = [[2.0 * unit_of_loss, -1.0 * unit_of_loss], [-1.0 * unit_of_loss, 3.0 * unit_of_loss]]
     given: dict[str, Any] = {"hessian": h, "noise": sigma}

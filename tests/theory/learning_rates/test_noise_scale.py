@@ -23,7 +23,7 @@ SIZES = {"squared_norm": 6.0, "largest": 2.0, "smallest": 0.5}
 
 
 def mean_change(rate: float, size: int) -> float:
-    """Of the quadratic loss, over every batch of this size."""
+    """Mean change of the quadratic loss over every batch of this size."""
     steps = [GRADIENTS[list(c)].mean(0) for c in itertools.combinations(range(6), size)]
     g = GRADIENTS.mean(0)
     return float(np.mean([-rate * g @ s + rate**2 / 2 * s @ HESSIAN @ s for s in steps]))

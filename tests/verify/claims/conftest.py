@@ -1,4 +1,4 @@
-"""What the tests of claims share."""
+"""Shared by the tests of claims."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from verify.claims.places import Reads, reading
 
 @pytest.fixture(scope="session")
 def readings() -> dict[str, Reads]:
-    """What each claim reads of theory, by its id: some twenty seconds, once for all tests of a process."""
+    """Return what each claim reads of theory, by its id (twenty seconds, once for a process)."""
     return {claim.id: reading(claim) for claim in registry.claims()}

@@ -55,7 +55,7 @@ def rounded(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def in_a_list(block: Block, point: Point) -> Mapping[str, Any]:
-    """What python numbers become in a tensor without a dtype."""
+    """Convert python numbers in a list to a tensor without a dtype."""
     return {"mean": torch.tensor([float(x.mean()) for x in drawn(block, point)])}
 
 
@@ -67,7 +67,7 @@ def test_a_replicate_does_not_change_with_those_drawn_beside_it(experiment: Expe
 
 
 def test_no_claim_asks_for_single_precision() -> None:
-    """What is drawn for `--data` only is not swept; observations may show single precision, and say so."""
+    """Experiments for `--data` are not swept; observations may use single precision if they say so."""
     root = Path(registry.__file__).parent
     asked = {str(file.relative_to(root)) for file in root.rglob("*.py") if "float32" in file.read_text()}
     assert asked == {

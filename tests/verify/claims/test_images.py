@@ -20,7 +20,7 @@ COLOURS = (3, 6, 5)
 
 
 def brightness(block: Block, point: Point) -> dict[str, object]:
-    """Of the archive's images: their mean, once for each replicate, and a scatter."""
+    """Brightness of the archive's images: their mean, once for each replicate, and a scatter."""
     from simulate import data
 
     mean = float(data.opened(point.images, COLOURS).images.mean())

@@ -54,7 +54,7 @@ def edited(point: Point, name: str, edit: str) -> Point:
 
 
 def predicted(claim: Claim, point: Point, at: Point) -> Any:
-    """What is predicted; a distribution function at quantiles of that at a point; NaN where there is no number."""
+    """Return the prediction; of a distribution function its values at quantiles; NaN if there is no number."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             found: Any = claim.predict(point)

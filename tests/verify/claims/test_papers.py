@@ -54,7 +54,7 @@ Planted errors and derivations are those of every report, and take longer than a
 
 
 def losscurv(site: Path, *commands: list[str]) -> list[str]:
-    """What each command prints; all end well."""
+    """Run each command and return what it prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
     words = [sys.executable, "-c", SEVERAL, json.dumps(commands)]
     run = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)

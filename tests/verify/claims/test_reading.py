@@ -1,4 +1,4 @@
-"""What the claims read of theory: every claim some of it or a reason, every output by some claim or a reason."""
+"""Every claim reads theory or says why not; every output of theory is read by a claim or has a reason."""
 
 from collections.abc import Callable
 from dataclasses import replace

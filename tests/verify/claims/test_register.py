@@ -76,7 +76,7 @@ def test_a_change_is_told_and_so_is_its_reversal(change: dict, words: str) -> No
 
 
 def test_the_rivals_of_an_identity_are_registered() -> None:
-    """Those of its routes that are neither measured nor the theory, nor the form as our copy reads."""
+    """Rivals are the routes that are neither measured nor the theory, nor the form as our copy reads."""
     words = told(entered([RIGHT], [replace(toy_claims.EXACT, id=RIGHT.id)]))
     assert "kind from mean to Identity" in words and "rivals added: 'one short'" in words
     assert rivals(toy_claims.EXACT) == ["one short"]

@@ -32,7 +32,7 @@ from verify.running.engine import Session, Settings
 
 
 def judged_intervals(made: Session) -> int:
-    """What a session would judge: one interval per run, component and distinct measurement, two where it settles."""
+    """Count the intervals of a session: one per run, component and distinct measurement, two if it settles."""
     judged = {
         (r.claim.id, i, r.component, r.reading.score, r.reading.predict if reads_alone(r.claim) else None): r
         for i, run in enumerate(made.sampled.runs)
@@ -72,7 +72,7 @@ LETTERS = {
 
 
 def numbering() -> list[str]:
-    """Of the ledgers of three papers; those of the others count from 1."""
+    """Return the ids of the entries of the three papers."""
     a = [f"A{i}" for i in range(1, 60)]
     b = [f"B{i}" for i in range(1, 68)]
     b += [f"B-A{i}" for i in range(1, 4)] + [f"B-B{i}" for i in range(1, 6)] + ["B-C1"]

@@ -1,4 +1,4 @@
-"""What a paper asks of its claims beside their own rules: entries that are known, ids and streams of their own."""
+"""Rules of a paper for its claims: known entries, unique ids and streams."""
 
 import pytest
 

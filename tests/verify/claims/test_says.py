@@ -1,4 +1,4 @@
-"""What each claim says in a sentence: the rules for it, over the claims of this package."""
+"""Rules for the sentence of each claim, over the claims of this package."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ def prints_a_form(claim: AnyClaim) -> bool:
 
 
 def flaws(claim: AnyClaim) -> list[str]:
-    """What is wrong with the sentence of a claim, or missing beside it."""
+    """Return what is wrong with the sentence of a claim, or missing."""
     words = len(claim.says.split())
     wrong = {
         "is no sentence that ends with a full stop": not claim.says.endswith("."),

@@ -140,7 +140,7 @@ def scores(mean: float = 3.0, spread: float = 0.3, n: int = N) -> dict[str, np.n
 
 
 def mixed(ordered: np.ndarray) -> np.ndarray:
-    """The same numbers out of order: every block of sixteen holds some of all sizes, as independent ones would."""
+    """Reorder numbers so that each block of sixteen holds some of all sizes, as independent ones would."""
     return ordered[np.argsort(np.arange(len(ordered)) * math.sqrt(2) % 1)]
 
 

@@ -175,7 +175,7 @@ def test_a_weighted_miss_rate_is_the_one_that_is_counted(law: str) -> None:
 
 
 def test_the_first_look_comes_late_enough_for_a_long_tail() -> None:
-    """From 64 on the interval would break its promise at the error of the suite, within the first looks already."""
+    """With a first look at 64 the interval would break its promise at the error of the suite."""
     tail = short(tails.TAILS["lognormal(0.7)"], 128)
     rate, error, _ = tails.rare_miss_rate(tail, ALPHA, 1000, seed=5)
     assert rate + 4 * error < 0.5 * ALPHA

@@ -106,7 +106,7 @@ def test_the_replicates_that_a_bound_still_needs_are_those_at_which_it_agrees() 
     ],
 )
 def test_slack_is_what_was_measured_over_its_bound(kind: Kind, y: np.ndarray, slack: float | None) -> None:
-    """Of a bound of zero, or one that is no number, there is none."""
+    """A bound of zero or NaN has no slack."""
     tested = claim(kind, relative=False, margin=0.05)
     assert recorded(tested, y).slack == (None if slack is None else pytest.approx(slack))
     for value in (0.0, math.inf, math.nan):

@@ -77,7 +77,7 @@ def test_the_radius_is_massarts_at_every_doubling() -> None:
 
 @pytest.mark.parametrize("alpha", [0.05, 1e-2])
 def test_a_distribution_keeps_its_promise_over_all_looks(alpha: float) -> None:
-    """Of the true law the distance is 0: the interval misses it where its lower end is above."""
+    """The distance of the true law is 0, so the interval misses if its lower end is above 0."""
     rng, count = np.random.default_rng(7), 300
     missed = 0
     for _ in range(count):

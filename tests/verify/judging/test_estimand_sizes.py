@@ -83,7 +83,7 @@ def test_an_exponent_is_judged(theory: float, verdict: str) -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_order_of_a_correction_is_that_of_the_distance_from_its_limit(sign: int) -> None:
-    """From a limit that is wrong the distance does not fall as a power."""
+    """The distance from a wrong limit does not fall as a power."""
     curve = sign * 1.2 * M ** (-2 / 3)
     y = 2.0 + noisy(curve, 0.01 * abs(curve))
     order = {"terms": (2 / 3,), "margin": 0.1, "predict": lambda p: -2 / 3, "offset": lambda p: 2.0}

@@ -1,4 +1,4 @@
-"""From scores to intervals: vector scores, every kind in the engine, and its words."""
+"""Intervals of scores: vector scores, every kind in the engine, and its words."""
 
 import dataclasses
 import math

@@ -73,7 +73,7 @@ def test_the_share_of_a_block_is_the_f_of_the_analysis_of_variance(n: int) -> No
 
 @pytest.mark.parametrize(("n", "share"), [(208, 0.5), (1600, 0.1)])
 def test_replicates_of_a_block_that_move_together_are_seen(n: int, share: float) -> None:
-    """The same numbers in another order are judged: it is the blocks that are seen, not the law."""
+    """Reordered numbers are judged, so the guard sees the blocks and not the law."""
     x = correlated(n, share)
     assert mean_interval(x, alpha=1e-3).obstacle == TOGETHER
     assert mean_interval(np.random.default_rng(2).permutation(x), alpha=1e-3).obstacle == ""

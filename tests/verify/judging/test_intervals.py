@@ -178,7 +178,7 @@ def test_ratio_of_proportional_replicates_does_not_vary() -> None:
 
 
 def mixture_over_likelihood(p: float, h: int, n: int) -> float:
-    """Of the Jeffreys mixture, by quadrature: p = sin^2 x turns Jeffreys' prior into the uniform one."""
+    """Mixture over likelihood with Jeffreys' prior, by quadrature: p = sin^2 x makes the prior uniform."""
     with mp.workdps(40):
 
         def likelihood(p: mp.mpf) -> mp.mpf:

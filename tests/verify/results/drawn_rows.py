@@ -35,7 +35,7 @@ def rows_of(name: str) -> tuple[Row, ...]:
 
 
 def axes_of(panel: Panel) -> Axes:
-    """What a panel draws."""
+    """Return the axes that a panel draws."""
     axes = Figure().add_axes((0, 0, 1, 1))
     panel.draw(axes)
     return axes

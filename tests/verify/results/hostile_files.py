@@ -41,7 +41,7 @@ def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 
 def found(raw: Any, path: str | tuple[Any, ...]) -> tuple[Any, Any]:
-    """What holds the last part of a path, words with dots between or a tuple, and that part."""
+    """Return the container of the last part of a path (words with dots, or a tuple), and that part."""
     words = path.split(".") if isinstance(path, str) else path
     *way, last = [int(word) if isinstance(word, str) and word.isdigit() else word for word in words]
     for step in way:

@@ -25,7 +25,7 @@ def profile(places: Sequence[float], mean: Any, line: Any, half: float) -> list[
 
 
 def extrapolated(limit: float, margin: float, measured: float, half: float, **more: Any) -> PointOutcome:
-    """What is judged after one look, its half-width mostly from the size model."""
+    """Claim judged after one look, its half-width mostly from the size model."""
     return point(
         {"sizes": SIZES, "beta": 1.0}, limit, margin, measured, half, statistical=0.4 * half, size_model=0.6 * half,
         looks=looks(measured, half, until=96, start=0), replicates=2048, **more,

@@ -77,7 +77,7 @@ def test_any_values_are_drawn_or_refused(tmp_path: Path, seed: int) -> None:
 
 
 class Page(html.parser.HTMLParser):
-    """What could act on a page: scripts, handlers and links that leave it."""
+    """Parser that collects what could act on a page: scripts, handlers and links that leave it."""
 
     def __init__(self, text: str, links: str = "#.*|data:,") -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""What is drawn as the prediction is the prediction: of the table at its points, of the formula between them."""
+"""Drawn predictions equal the table at its points, and the formula between them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_line_band_and_rivals_pass_through_the_table(name: str) -> None:
 
 
 def require_rivals(item: Row, axes: Axes) -> None:
-    """In dashes of their own; rivals that are one to the eye share a line."""
+    """Check that rivals have dashes of their own; rivals that look equal share a line."""
     # beside the curves their names stand with a piece of the line
     drawn = [line for line in coloured(axes, "rival") if line.get_transform() == axes.transData]
     curves = [line for line in drawn if line.get_marker() == "None"]

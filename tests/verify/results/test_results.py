@@ -93,7 +93,7 @@ def written_in_full(made: Results) -> dict[str, Any]:
 
 
 def finite(raw: Any) -> Any:
-    """What JSON has no number for as a string."""
+    """Replace numbers that JSON lacks by strings."""
     if isinstance(raw, dict):
         return {key: finite(value) for key, value in raw.items()}
     if isinstance(raw, list):
@@ -137,7 +137,7 @@ def test_a_row_is_a_line() -> None:
 
 
 def numbers_of(raw: Any) -> Any:
-    """The same with whole numbers written the other way."""
+    """Return numbers with whole ones written the other way."""
     if isinstance(raw, dict):
         return {key: numbers_of(value) for key, value in reversed(raw.items())}
     if isinstance(raw, list):

@@ -1,4 +1,4 @@
-"""What dying workers are given to do; they import this module alone, and little else, each time anew."""
+"""Calls for workers that die; each new worker imports little else than this module."""
 
 import os
 import signal

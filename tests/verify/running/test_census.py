@@ -33,7 +33,7 @@ Printed = pytest.CaptureFixture[str]
 
 
 def ledger(*claims: AnyClaim) -> str:
-    """That holds these claims."""
+    """Return the text of a ledger that holds these claims."""
     return HEAD + added({}, claims, "2026-01-01")
 
 

@@ -97,7 +97,7 @@ def test_installed_code_counts_in_the_package_of_the_experiment_only() -> None:
 
 
 def test_the_main_program_counts_only_as_the_home_of_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of a worker is another one, or the same one under another name."""
+    """The main program of a worker is another one, or the same under another name."""
 
     def drawing(block, point):
         return {}

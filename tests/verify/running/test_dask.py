@@ -27,7 +27,7 @@ CLAIMS = [claim for claim in PLANTED if claim.id.removeprefix("planted/") in KIN
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Of two workers; what Dask sets for them in the environment is not left to what later tests start."""
+    """Address of a cluster with two workers; its environment variables are removed afterwards."""
     with (
         mock.patch.dict(os.environ),
         distributed.LocalCluster(

@@ -1,4 +1,4 @@
-"""The same replicates on every device, and where their numbers come from."""
+"""Replicates are equal on every device; sources of their random numbers."""
 
 from __future__ import annotations
 

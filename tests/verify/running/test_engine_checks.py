@@ -44,7 +44,7 @@ def test_routes_are_compared_as_the_numbers_they_are(theory, rivals, verdict, er
 
 
 def signs(_: np.random.Generator, point: Point) -> dict[str, np.ndarray]:
-    """Of numbers on both sides of a threshold, then of one that is off."""
+    """Signs of numbers on both sides of a threshold, then of one that is off."""
     x = np.linspace(-1.0, 1.0, point.dim)
     return {"above": np.sign(x), "half": np.sign(x / 2), "off": np.sign(x - 0.5), "as read": np.sign(x + 0.5)}
 

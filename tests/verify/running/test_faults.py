@@ -1,4 +1,4 @@
-"""What a run promises when it is killed, its workers die, or its disk is full: nothing that was finished is lost."""
+"""A run that is killed, whose workers die or whose disk is full loses nothing that was finished."""
 
 import contextlib
 import dataclasses

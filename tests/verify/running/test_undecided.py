@@ -1,4 +1,4 @@
-"""What may end undecided, and that wrong theories which a guard keeps from a verdict fail the run all the same."""
+"""Claims that may end undecided; wrong theories fail the run even if a guard prevents a verdict."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def perceptron(samples: int = 30) -> Any:
     ("draw", "parameters"), [(framed.lenet_300_100, 784 * 9 + 9 * 7 + 7 * 10), (framed.lenet_5, 61_770)]
 )
 def test_module_and_inputs_are_those_seen_through_the_frame(draw: Any, parameters: int) -> None:
-    """Of squared gradients d / P is left, with P all parameters, seen and unseen."""
+    """A frame keeps d / P of the squared gradients, with P all parameters."""
     drawn = draw(fixture(0, "net"), POINT)
     with torch.no_grad():
         assert_allclose(drawn.model(drawn.inputs), drawn.net.logits, rtol=1e-10, atol=1e-12)

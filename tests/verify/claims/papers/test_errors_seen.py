@@ -110,7 +110,7 @@ def test_an_error_that_a_rate_and_its_exponent_share_is_seen(monkeypatch: pytest
 
 
 class _Means:
-    """In place of a generator: every draw is its mean."""
+    """Generator whose draws are their means."""
 
     def standard_gamma(self, shape: int, size: int) -> np.ndarray:
         return np.full(size, float(shape))

@@ -1,4 +1,4 @@
-"""What is read off many initialisations and many priors, against automatic differentiation and closed forms."""
+"""Scores of many initialisations and priors, against automatic differentiation and closed forms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def inputs() -> Any:
 
 
 def gradient(model: nn.Module, alpha: float = 1.0) -> Any:
-    """Of the mean loss by the weights times alpha."""
+    """Gradient of the mean loss by the weights times alpha."""
     for p in model.parameters():
         p.data.mul_(alpha)
     loss = nn.functional.cross_entropy(model(inputs()), torch.from_numpy(LABELS))
@@ -76,7 +76,7 @@ def test_gradients_of_a_scaled_network_come_from_the_kernel(alpha: float) -> Non
 
 
 def batches(sigma_e: float) -> priors.Fit:
-    """Of logit gradients with orthogonal means of length 0.7 sqrt(11) and residuals without any overlap."""
+    """Fit of logit gradients with orthogonal means of length 0.7 sqrt(11) and residuals without overlap."""
     rng, count, classes, dim = np.random.default_rng(5), 400, 4, 11
     labels = np.arange(count) % classes
     gram = 0.7**2 * dim * torch.eye(classes).double().expand(count, count, classes, classes).transpose(1, 2)

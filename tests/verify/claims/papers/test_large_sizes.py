@@ -1,4 +1,4 @@
-"""What has sizes for a GPU, at the smallest of sizes: its code, and what a GPU is asked for."""
+"""Observations with sizes for a GPU, at the smallest sizes: their code and their demands."""
 
 from __future__ import annotations
 

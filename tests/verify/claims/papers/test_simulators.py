@@ -87,7 +87,7 @@ def test_every_simulator_behind_a_kept_claim_has_a_statistical_property_or_a_rea
 
 
 def verdict(name: str, case: str) -> str:
-    """What the default tier says of a property; of its named examples those of other cases change nothing."""
+    """Return the verdict of the default tier on a property; named examples of other cases change nothing."""
     (claim,) = (c for c in registry.claims() if c.id == name)
     assert isinstance(claim, StatisticalProperty)
     own = dataclasses.replace(claim, examples=tuple(p for p in claim.examples if p.case == case))

@@ -1,4 +1,4 @@
-"""What the experiments on courses of training score: schedules, counts of zeros, variances, augmented images."""
+"""Scores of experiments on training: schedules, counts of zeros, variances, augmented images."""
 
 from __future__ import annotations
 
