@@ -88,8 +88,8 @@ SIZES = {
     "tests": 433.3,
     "benchmarks": 81.2,
 }
-"""Of each room, in thousands: tokens of code without docstrings and comments, and eighths of characters of strings, of
-templates and of data. A room that grows by more than 1 % changes its number here, and another gives as much away."""
+"""Size of each folder in thousands: tokens of code without docstrings and comments, and an eighth of the characters of
+strings, templates and data. A folder that grows by more than 1 % changes its number here, and another one shrinks as much."""
 
 TEXTS = {".csv", ".css", ".html", ".j2", ".js", ".json"}
 BLANK = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.COMMENT}

@@ -46,7 +46,7 @@ _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KE
 
 
 class Form(NamedTuple):
-    """Which tensor of a model's outputs the loss takes, and its axes.
+    """Choice of the output tensor that the loss takes, and its axes.
 
     Attributes
     ----------

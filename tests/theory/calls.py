@@ -67,7 +67,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "rmt.CompoundFreePoisson": {"rate": 1.0, "jumps": 1.0, "weights": None},
     "rmt.TracyWidom": {"beta": 1},
 }  # fmt: skip
-"""What the catalogue leaves out: callables, records, and arguments that belong together."""
+"""Right calls that the catalogue lacks: callables, records, and arguments that belong together."""
 
 
 def function(name: str) -> Callable[..., Any]:

@@ -28,7 +28,7 @@ ENTRIES: dict[str, tuple[Any, float, float]] = {
     "sparse": (lambda b, dim: noise.sparse(b, dim, per_row=dim / 4), 4, 1),
     "even": (lambda b, dim: noise.profiled(b, even(dim)), 3, 1),
 }
-"""What is drawn, the kurtosis off the diagonal, and the variance on it, times the rows."""
+"""Noise: its draw, the kurtosis off the diagonal, and the variance on the diagonal times the rows."""
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -72,7 +72,7 @@ SCALES: dict[str, tuple[Any, float, Any]] = {
     ),
     "wishart": (lambda b, dim: ensembles.wishart(b, dim, 90), 1, lambda dim: 1 + (dim + 1) / 90),
 }  # fmt: skip
-"""What is drawn, its mean along a direction, and the mean of its squared eigenvalues: scores take them for granted."""
+"""Noise: its draw, its mean along a direction, and its mean squared eigenvalue, which scores assume."""
 
 
 @pytest.mark.parametrize("name", SCALES)

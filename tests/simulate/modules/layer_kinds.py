@@ -174,7 +174,7 @@ class Twice(nn.Module):
 
 
 class Gated(nn.Module):
-    """Behind a gate that one sample alone opens, a matrix is used by itself, and its tanh."""
+    """Network that uses a weight matrix outside of its layer, for one sample only."""
 
     def __init__(self, gate: float) -> None:
         super().__init__()

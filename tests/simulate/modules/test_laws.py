@@ -1,4 +1,4 @@
-"""All that is measured of curvature, on every kind of model and by every way: as dense matrices by autograd have it."""
+"""Measures of curvature equal those of dense matrices by autograd, for every kind of model and every method."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from tests.simulate.modules.layer_kinds import (
 MIXED = "the outputs for a sample depend on the other samples of its batch"
 MATRICES = ("hessian", "gauss_newton")
 FEW = ("absolute error", "convolution", "normalisations", "sum", "tied", "tokens")
-"""Whose samples are asked for both matrices."""
+"""Kinds of models whose single samples are compared for both matrices."""
 
 ALONE = (*BUILDERS, *LAYERS, *AROUND, *REORDERING)
-"""Of which no sample sees another."""
+"""Kinds of models that do not mix samples."""
 
 
 class Dense(NamedTuple):

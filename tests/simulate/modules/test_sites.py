@@ -1,4 +1,4 @@
-"""Where parameters act: what counts as a site, and what a model may do elsewhere; for derivatives see `test_laws`."""
+"""Sites where parameters act, and models that use them elsewhere; `test_laws` has the derivatives."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def made(swept: Swept) -> tuple[Differences, Objective]:
 
 
 def check(truth: Differences, objective: Objective, swept: Swept) -> None:
-    """All that the engine gives for a model."""
+    """Compare all measures of a model with finite differences."""
     margin = 2e-2 if objective.dtype == torch.float32 else 2e-5
 
     def close(found: Any, expected: Any, scale: Any, name: str) -> None:

@@ -63,7 +63,7 @@ REFUSED = {
     "still works": ("nothing", "nothing"),
     "lost": ("LostProcessError: processes of a group must all go on to the end, got one that no longer", ""),
 }
-"""What either process is told; where one fails, the other by its words; where one is gone, what is left."""
+"""Errors in both processes, by case. If one process fails, the other quotes it; if one is killed, one error remains."""
 
 
 @pytest.mark.slow
