@@ -89,7 +89,8 @@ SIZES = {
     "benchmarks": 81.2,
 }
 """Size of each folder in thousands: tokens of code without docstrings and comments, and an eighth of the characters of
-strings, templates and data. A folder that grows by more than 1 % changes its number here; another one shrinks as much."""
+strings, templates and data. A folder that grows by more than 1 % changes its number here; another one shrinks.
+"""
 
 TEXTS = {".csv", ".css", ".html", ".j2", ".js", ".json"}
 BLANK = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.COMMENT}
