@@ -54,7 +54,7 @@ def checkpoint_files(pattern: str) -> list[Path]:
         return [path]
     found = [file for file in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if file.is_file()]
     if not found:
-        raise ValueError(f"--checkpoint must name a file, or a pattern that some files fit, got {pattern!r}")
+        raise ValueError(f"no file matches --checkpoint {pattern!r}")
     return sorted(found, key=_order)
 
 
