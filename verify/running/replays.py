@@ -269,7 +269,7 @@ class Again(NamedTuple):
     def doubts(self, device: str) -> list[str]:
         """Return the differences that count against the run."""
         told = "; ".join(_differing(self.off))
-        return [f"scores of {device} that the CPU does not find: {told}"] * bool(self.off)
+        return [f"scores of {device} that the CPU does not reproduce: {told}"] * bool(self.off)
 
 
 def _differing(found: Mapping[str, float]) -> list[str]:

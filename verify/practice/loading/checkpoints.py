@@ -47,7 +47,7 @@ def restore(net: nn.Module, path: str) -> str:
     """Load the parameters and buffers of a checkpoint, all of them, by name; returns what was loaded, in words.
 
     A state_dict may be nested in dictionaries, and its names may have a prefix, such as ``module.`` of a model that
-    was trained in parallel or the name that a model has in a larger one. What stands beside the prefix is left out.
+    was trained in parallel or the name that a model has in a larger one. Entries without the prefix are left out.
 
     Raises
     ------

@@ -186,7 +186,7 @@ def _required(parameter: inspect.Parameter) -> bool:
 @contextlib.contextmanager
 def _printing_aside() -> Iterator[TextIO]:
     found, kept = (sys.stdout, sys.stderr), {number: os.dup(number) for number in (1, 2)}
-    lent: Any = _Lent(sys.stderr)
+    lent: Any = _UnclosableStream(sys.stderr)
     found[0].flush()
     os.dup2(2, 1)
     sys.stdout = sys.stderr = lent
@@ -217,8 +217,8 @@ def _number(stream: TextIO) -> int | None:
         return None
 
 
-class _Lent:
-    """A stream that who has it cannot close."""
+class _UnclosableStream:
+    """Stream that foreign code cannot close."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -115,7 +115,7 @@ def plan(
     evaluation
         Whether the network trains in evaluation mode, as when stored statistics of a normalisation are kept.
     intended
-        Steps of training that are planned in all, to be printed beside those that were tried.
+        Steps of training that are planned in all, printed with those that were tried.
     trials, linearised
         Whether to train, and whether to add what curvature at these parameters says.
     seed
@@ -215,10 +215,10 @@ def plan_problem(
     seed, optimizer, momentum, weight_decay, rate, seconds, trials, linearised
         As in `plan`.
     steps
-        That trials look ahead: a rung has half of them, a continued one 0.6, one on a plateau up to twice as many. If
-        None 200, or five epochs, of 5120 samples at most, where these are more: see `trials.looked_ahead`.
+        That trials look ahead: a trial run has half of them, a continued one 0.6, one on a plateau up to twice as many.
+        If None 200, or five epochs, of 5120 samples at most, where these are more: see `trials.looked_ahead`.
     intended
-        Steps that training is to take in all; printed beside those that were tried.
+        Steps that training is to take in all; printed with those that were tried.
     drop_last
         Whether trials leave out the short batch at the end of an epoch.
     evaluation
@@ -270,7 +270,7 @@ def plan_problem(
         if announce is not None:
             announce(_cost(tried, parts))
         work = Work(parts, tell)
-        found = _tried(tried, work)
+        found = _run_trials(tried, work)
         section = _Section(problem, own, sizes, effort, rng, work, anchor)
         curvature, of_batches, why = section.measured(state, linearised, must=not trials)
         return Plan(
@@ -320,7 +320,7 @@ def _pass_seconds(problem: Problem) -> float:
     return time.monotonic() - started
 
 
-def _tried(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
+def _run_trials(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
     if trials is None:
         return ()
     with work.part(_TRIALS) as done:
@@ -396,7 +396,7 @@ def _cost(trials: Trials | None, parts: Mapping[str, float]) -> str:
 def _training(trials: Trials) -> str:
     (least, most), (short, long) = trials.span()
     took = f"{short:.0f} to {long:.0f} s" if short < 120 else f"{short / 60:.0f} to {long / 60:.0f} minutes"
-    return f"about {least} to {most} training steps (more if little is learned), {took}"
+    return f"about {least} to {most} training steps or more, {took}"
 
 
 def _span(seconds: float) -> str:

@@ -114,7 +114,7 @@ def watch(
     References
     ----------
     Cohen, Kaur, Li, Kolter and Talwalkar (2021), Gradient descent on neural networks typically occurs at the edge of
-    stability, arXiv 2103.00065: :math:`\lambda_1` beside :math:`2/\eta`. McCandlish, Kaplan, Amodei and the OpenAI
+    stability, arXiv 2103.00065: :math:`\lambda_1` against :math:`2/\eta`. McCandlish, Kaplan, Amodei and the OpenAI
     Dota team (2018), An empirical model of large-batch training, arXiv 1812.06162, eqs. (2.9) and appendix A.1: the
     simple noise scale :math:`\mathrm{tr}\,\Sigma / |g|^2` from gradients of two sizes of batch.
 
