@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import gc
 import io
-import json
 import statistics
 import sys
 import time
@@ -100,14 +99,14 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = 30) -> tuple[l
     found = list(installed())
     results: list[Timing] = []
     with _quietly():
-        for work in WORKS:
-            if work.name in only or (not only and work.suits(case.network)):
+        for name, work in WORKS.items():
+            if name in only or (not only and work.suits(case.network)):
                 units: list[float] = []
                 sides = [
                     Timing(way=way, library=library.name, version=version(library.distribution), units=units)
                     for library, ways in found
                     for way in ways or ()
-                    if way.work == work.name
+                    if way.work == name
                 ]
                 _measure(case, sides, work.truth(case), repeats)
                 results += sides
@@ -174,8 +173,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.products", description=__doc__.splitlines()[0]
     )
-    names = [work.name for work in WORKS]
-    parser.add_argument("--only", action="append", choices=names, help="this work (repeatable)")
+    parser.add_argument("--only", action="append", choices=WORKS, help="this work (repeatable)")
     parser.add_argument(
         "--network", default="lenet-300-100", choices=NETWORKS, help="lenet-300-100 (default)"
     )
@@ -185,10 +183,9 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--threads", type=int, metavar="N", default=1, help="threads to use (default 1)")
     parser.add_argument("--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index>")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     options = parser.parse_args(words)
     network = NETWORKS[options.network]
-    if other := [w.name for w in WORKS if w.name in (options.only or ()) and not w.suits(network)]:
+    if other := [name for name in options.only or () if not WORKS[name].suits(network)]:
         parser.error(f"--only must name works of {network.title}, got {', '.join(other)}")
     torch.set_num_threads(options.threads)
     try:
@@ -198,21 +195,13 @@ def main(words: Sequence[str] | None = None) -> int:
     with threadpool_limits(options.threads):
         results, missing = bench(case, only=options.only or (), repeats=options.repeats)
     device = torch.cuda.get_device_name(case.device) if case.device.type == "cuda" else "cpu"
-    count = options.threads
-    setting = (
-        f"{network.title} on {len(case.x)} digits, float32; {machine('torch')}; {device}, {count} threads"
-    )
-    if options.json:
-        print(
-            json.dumps(
-                {"setting": setting, "missing": missing, "results": [*map(_record, results)]}, indent=1
-            )
-        )
-        return 0
+    setting = f"{machine('torch')}; {device}, {options.threads} threads"
     units = [seconds for unit in {id(r.units): r.units for r in results}.values() for seconds in unit]
     best, median = min(units), statistics.median(units)
     pass_ = f"{1e3 * best:.3g} ms at best, {1e3 * median:.3g} ms in the median"
-    print(f"{setting}\nunit: one forward and backward pass, {pass_}")
+    print(
+        f"{network.title} on {len(case.x)} digits, float32; {setting}\nunit: one forward and backward pass, {pass_}"
+    )
     if median > BUSY * best:
         print("other processes use the machine: compare medians, or repeat on an idle one")
     rows = [_cells(result, results) for result in results]
@@ -230,24 +219,9 @@ def main(words: Sequence[str] | None = None) -> int:
 HEAD = ("work", "library", "by", "best", "median", "quartiles", "times ours", "relative error", "runs")
 
 
-def _record(result: Timing) -> dict[str, Any]:
-    record = {"library": result.library, "version": result.version, **result.way._asdict()}
-    del record["prepare"]
-    if result.failed:
-        return {**record, "failed": result.failed}
-    error, runs = max(result.errors), len(result.seconds)
-    return {
-        **record,
-        "passes": result.passes,
-        "quartiles": result.quartiles,
-        "relative error": error,
-        "runs": runs,
-    }
-
-
 def _cells(result: Timing, results: Sequence[Timing]) -> list[str]:
     ours, way = next(r for r in results if r.way.work == result.way.work), result.way
-    title = next(work.title for work in WORKS if work.name == way.work) if result is ours else ""
+    title = WORKS[way.work].title if result is ours else ""
     library = OURS if result.library == OURS else f"{result.library} {result.version}".strip()
     if result.failed:
         return [title, library, way.method, "-", "-", "-", "-", result.failed[:60], "0"]

@@ -23,7 +23,6 @@ from benchmarks.products.works import (
     Way,
     times,
 )
-from simulate import _memory
 
 PRODUCTS = 100
 """Number of products for an estimate of a trace, to about 1 %."""
@@ -90,16 +89,15 @@ def _curvlinops() -> tuple[Way, ...]:
 
     h, g, eigsh = "HessianLinearOperator", "GGNLinearOperator", "HessianLinearOperator, scipy eigsh"
     return (
-        Way("hessian", h, True, lambda case: times(hessian(case), case.vector)),
-        Way("gauss-newton", g, True, lambda case: times(gauss_newton(case), case.vector)),
-        Way("columns", h, True, lambda case: times(hessian(case), case.block, COLUMNS)),
-        Way("projected", f"{g}, {h}", True, projected),
-        Way("eigenvalue", eigsh, False, lambda case: largest(case, 1)),
-        Way("eigenvalues", eigsh, False, lambda case: largest(case, EIGENVALUES)),
-        Way("density", "fast_lanczos, not orthogonalised", False, density),
-        Way("dense", h, True, lambda case: times(hessian(case), torch.eye(len(case.vector)).to(case.device))),
-        Way("trace", f"hutchinson_trace, {PRODUCTS} products", False, estimate(library.hutchinson_trace)),
-        Way("trace", f"xtrace, {PRODUCTS} products", False, estimate(library.xtrace)),
+        Way("hessian", h, lambda case: times(hessian(case), case.vector)),
+        Way("gauss-newton", g, lambda case: times(gauss_newton(case), case.vector)),
+        Way("columns", h, lambda case: times(hessian(case), case.block, COLUMNS)),
+        Way("projected", f"{g}, {h}", projected),
+        Way("eigenvalue", eigsh, lambda case: largest(case, 1)),
+        Way("eigenvalues", eigsh, lambda case: largest(case, EIGENVALUES)),
+        Way("density", "fast_lanczos, not orthogonalised", density),
+        Way("trace", f"hutchinson_trace, {PRODUCTS} products", estimate(library.hutchinson_trace)),
+        Way("trace", f"xtrace, {PRODUCTS} products", estimate(library.xtrace)),
     )
 
 
@@ -127,19 +125,17 @@ def _pyhessian() -> tuple[Way, ...]:
         return reads(lambda h: sorted(h.eigenvalues(tol=TOLERANCE, top_n=count)[0], reverse=True))
 
     return (
-        Way("hessian", "hessian_vector_product", True, product),
-        Way("eigenvalue", "hessian.eigenvalues", False, largest(1)),
-        Way("eigenvalues", "hessian.eigenvalues", False, largest(EIGENVALUES)),
+        Way("hessian", "hessian_vector_product", product),
+        Way("eigenvalue", "hessian.eigenvalues", largest(1)),
+        Way("eigenvalues", "hessian.eigenvalues", largest(EIGENVALUES)),
         Way(
             "density",
             "hessian.density",
-            False,
             reads(lambda h: np.max(h.density(iter=STEPS, n_v=PROBES)[0])),
         ),
         Way(
             "trace",
             f"hessian.trace, at most {PRODUCTS} products",
-            False,
             reads(lambda h: float(np.mean(h.trace(maxIter=PRODUCTS)))),
         ),
     )
@@ -176,12 +172,12 @@ def _eigenthings() -> tuple[Way, ...]:
         return library.trace(matrix, num_matvecs=PRODUCTS).estimate
 
     return (
-        Way("hessian", "HessianOperator", True, reads(hessian, product)),
-        Way("gauss-newton", "GGNOperator", True, reads(gauss_newton, product)),
-        Way("eigenvalue", f"lanczos, {LEAST_STEPS} steps", False, largest(1, LEAST_STEPS)),
-        Way("eigenvalues", f"lanczos, {MANY_STEPS} steps", False, largest(EIGENVALUES, MANY_STEPS)),
-        Way("density", "spectral_density", False, reads(hessian, density)),
-        Way("trace", f"Hutch++, {PRODUCTS} products", False, reads(gauss_newton, trace)),
+        Way("hessian", "HessianOperator", reads(hessian, product)),
+        Way("gauss-newton", "GGNOperator", reads(gauss_newton, product)),
+        Way("eigenvalue", f"lanczos, {LEAST_STEPS} steps", largest(1, LEAST_STEPS)),
+        Way("eigenvalues", f"lanczos, {MANY_STEPS} steps", largest(EIGENVALUES, MANY_STEPS)),
+        Way("density", "spectral_density", reads(hessian, density)),
+        Way("trace", f"Hutch++, {PRODUCTS} products", reads(gauss_newton, trace)),
     )
 
 
@@ -206,28 +202,14 @@ def _nngeometry() -> tuple[Way, ...]:
         return lambda: gram_matrix(case.of_one_output, case.batch).to_torch().reshape(size, size)
 
     return (
-        Way("gauss-newton", "FIM, PMatImplicit", True, product),
-        Way("trace", "FIM, PMatImplicit", True, lambda case: fisher(case).trace),
-        Way("gram", "GramMatrix", True, gram),
+        Way("gauss-newton", "FIM, PMatImplicit", product),
+        Way("trace", "FIM, PMatImplicit", lambda case: fisher(case).trace),
+        Way("gram", "GramMatrix", gram),
     )
 
 
 def _torch() -> tuple[Way, ...]:
     func = torch.func
-
-    def gram(case: Case) -> Call:
-        what = f"the gradients of {len(case.x)} samples"
-        _memory.require_free("samples", 12 * len(case.x) * len(case.vector), what, device=case.device)
-        state = {name: p.detach() for name, p in case.of_one_output.named_parameters()}
-
-        def output(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
-            return func.functional_call(case.of_one_output, parameters, (x[None],))[0, 0]
-
-        def call() -> Tensor:
-            parts = func.vmap(func.grad(output), in_dims=(None, 0))(state, case.x)
-            return torch.stack([part.flatten(1) @ part.flatten(1).T for part in parts.values()]).sum(0)
-
-        return call
 
     def named(case: Case) -> tuple[dict[str, Tensor], dict[str, Tensor], Callable[..., Tensor]]:
         """Return parameters, the vector in their shapes, and outputs as a function of the parameters."""
@@ -253,23 +235,9 @@ def _torch() -> tuple[Way, ...]:
 
         return call
 
-    def dense(case: Case) -> Call:
-        state, _, outputs = named(case)
-        slope = func.jacfwd(func.grad(lambda parameters: case.loss(outputs(parameters), case.labels)))
-
-        def call() -> Tensor:
-            rows = slope(state)
-            sizes = {name: p.numel() for name, p in state.items()}
-            blocks = [[rows[a][b].reshape(sizes[a], sizes[b]) for b in state] for a in state]
-            return torch.cat([torch.cat(row, dim=1) for row in blocks])
-
-        return call
-
     return (
-        Way("hessian", "linearize of grad", True, hessian),
-        Way("dense", "jacfwd of grad", True, dense),
-        Way("gauss-newton", "linearize and vjp", True, gauss_newton),
-        Way("gram", "vmap of grad", True, gram),
+        Way("hessian", "linearize of grad", hessian),
+        Way("gauss-newton", "linearize and vjp", gauss_newton),
     )
 
 

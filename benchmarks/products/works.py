@@ -36,26 +36,20 @@ CLASSES = 10
 class BenchNetwork(NamedTuple):
     """Network: its name in tables, the shape of its inputs, and a function that builds it.
 
-    A pass with `samples` takes some hundredths of a second on one core. A perceptron has a variant with a `single`
-    output. For a network of `few` parameters full matrices are formed.
+    A pass with `samples` takes some hundredths of a second on one core. A bias-free ReLU perceptron on flat digits has
+    `widths`.
     """
 
     title: str
     shape: tuple[int, ...]
     samples: int
     build: Callable[[np.random.Generator], nn.Module]
-    single: Callable[[np.random.Generator], nn.Module] | None = None
-    few: bool = False
+    widths: tuple[int, ...] = ()
 
 
-def bench_perceptron(
-    widths: Sequence[int], title: str = "perceptron", samples: int = 1000, *, few: bool = False
-) -> BenchNetwork:
-    """Return a bias-free ReLU perceptron on flat digits."""
-    one = (*widths[:-1], 1)
-    return BenchNetwork(
-        title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), lambda rng: Mlp(one, rng=rng), few
-    )
+def bench_perceptron(widths: tuple[int, ...], title: str = "perceptron", samples: int = 1000) -> BenchNetwork:
+    """Return a perceptron."""
+    return BenchNetwork(title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), widths)
 
 
 def _vgg() -> nn.Module:
@@ -129,7 +123,7 @@ NETWORKS: dict[str, BenchNetwork] = {
         "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, lambda _: _residual()
     ),
     "attention": BenchNetwork("two blocks of attention", (1, 28, 28), 32, lambda _: _Transformer()),
-    "tiny": bench_perceptron((16, 4, 10), "16-4-10", samples=100, few=True),
+    "tiny": bench_perceptron((16, 4, 10), "16-4-10", samples=100),
 }
 """Networks by their name on the command line."""
 
@@ -187,10 +181,10 @@ class Case:
         with preserve_state(None, training=False):  # layers of torch draw from its own generator
             seed_generators(0)
             self.net = network.build(rng).to(device=device, dtype=torch.float32).eval()
-        self.of_one_output: Any = network.single and network.single(rng).to(
-            device=device, dtype=torch.float32
-        )
-        """Of a perceptron, one with one output."""
+        if network.widths:
+            one = Mlp((*network.widths[:-1], 1), rng=rng)
+            self.of_one_output = one.to(device=device, dtype=torch.float32)
+            """Of a perceptron, one with one output."""
         self.parameters = list(self.net.parameters())
         dim = sum(p.numel() for p in self.parameters)
         self.vector = torch.tensor(rng.standard_normal(dim), dtype=torch.float32, device=device)
@@ -239,26 +233,11 @@ class Case:
         )
 
 
-class Benchmark(NamedTuple):
-    """Work to time: its name, its value in float64, and the networks to which it is restricted."""
-
-    name: str
-    title: str
-    truth: Callable[[Case], Tensor]
-    perceptron: bool = False
-    few: bool = False
-
-    def suits(self, network: BenchNetwork) -> bool:
-        """Whether it can be computed for this network."""
-        return (network.single is not None or not self.perceptron) and (network.few or not self.few)
-
-
 class Way(NamedTuple):
-    """Way of a library to do a work: its function, whether it is exact, and a function that prepares the call."""
+    """Way of a library to do a work: its function, and a function that prepares the call."""
 
     work: str
     method: str
-    exact: bool
     prepare: Callable[[Case], Call]
 
 
@@ -289,38 +268,27 @@ def _density(case: Case) -> Call:
     )
 
 
+def _number(measure: Callable[[Objective], float]) -> Callable[[Case], Call]:
+    return lambda case: lambda: torch.tensor(measure(case.objective))
+
+
 OURS = (
-    Way("hessian", "operators.hessian", True, lambda case: times(hessian(case.objective), case.vector)),
+    Way("hessian", "operators.hessian", lambda case: times(hessian(case.objective), case.vector)),
     Way(
         "gauss-newton",
         "operators.gauss_newton",
-        True,
         lambda case: times(gauss_newton(case.objective), case.vector),
     ),
-    Way(
-        "columns", "operators.hessian", True, lambda case: times(hessian(case.objective), case.block, COLUMNS)
-    ),
-    Way("projected", "projected.projected_terms", True, _projected),
-    Way("eigenvalue", "eigenvalues.extremes", False, _largest(1)),
-    Way("eigenvalues", "eigenvalues.extremes", False, _largest(EIGENVALUES)),
-    Way("density", "lanczos.quadrature", False, _density),
-    Way("dense", "operators.hessian, dense", True, lambda case: lambda: hessian(case.objective).dense()),
-    Way(
-        "trace",
-        "sample_grams.trace_gauss_newton",
-        True,
-        lambda case: lambda: torch.tensor(trace_gauss_newton(case.objective)),
-    ),
-    Way(
-        "trace",
-        "sample_grams.trace_hessian",
-        True,
-        lambda case: lambda: torch.tensor(trace_hessian(case.objective)),
-    ),
+    Way("columns", "operators.hessian", lambda case: times(hessian(case.objective), case.block, COLUMNS)),
+    Way("projected", "projected.projected_terms", _projected),
+    Way("eigenvalue", "eigenvalues.extremes", _largest(1)),
+    Way("eigenvalues", "eigenvalues.extremes", _largest(EIGENVALUES)),
+    Way("density", "lanczos.quadrature", _density),
+    Way("trace", "sample_grams.trace_gauss_newton", _number(trace_gauss_newton)),
+    Way("trace", "sample_grams.trace_hessian", _number(trace_hessian)),
     Way(
         "gram",
         "fisher_gram.gram",
-        True,
         lambda case: lambda: fisher_gram.gram(case.wide, "relu", biases=False)[0, 0, 0],
     ),
 )
@@ -371,14 +339,8 @@ def _products(multiply: Callable[[Tensor], Tensor], columns: Tensor) -> Tensor:
     return torch.stack([multiply(column) for column in columns.T.double()], dim=1)
 
 
-def _dense_matrix(case: Case) -> Tensor:
-    return _products(_hessian_products(case), torch.eye(len(case.vector), device=case.device))
-
-
 def _largest_eigenvalues(case: Case, count: int) -> Tensor:
     """Return the largest eigenvalues in falling order."""
-    if case.network.few:
-        return torch.linalg.eigvalsh(_dense_matrix(case)).flip(0)[:count]
     from scipy.sparse import linalg
 
     eigsh: Any = linalg.eigsh
@@ -431,33 +393,37 @@ def _flat(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([part.reshape(-1) for part in parts])
 
 
-WORKS = (
-    Benchmark("hessian", "H times a vector", lambda case: _hessian_products(case)(case.vector.double())),
-    Benchmark(
-        "gauss-newton",
-        "G times a vector",
-        lambda case: _gauss_newton_products(case)(case.vector.double()),
+class Work(NamedTuple):
+    """Work to time: its title, its value in float64, and whether it needs a perceptron."""
+
+    title: str
+    truth: Callable[[Case], Tensor]
+    perceptron: bool = False
+
+    def suits(self, network: BenchNetwork) -> bool:
+        """Whether it can be computed for this network."""
+        return bool(network.widths) or not self.perceptron
+
+
+WORKS = {
+    "hessian": Work("H times a vector", lambda case: _hessian_products(case)(case.vector.double())),
+    "gauss-newton": Work("G times a vector", lambda case: _gauss_newton_products(case)(case.vector.double())),
+    "columns": Work(
+        f"H times {BLOCK} vectors", lambda case: _products(_hessian_products(case), case.block[:, :COLUMNS])
     ),
-    Benchmark(
-        "columns",
-        f"H times {BLOCK} vectors",
-        lambda case: _products(_hessian_products(case), case.block[:, :COLUMNS]),
+    "projected": Work(f"G and H-term in {DIRECTIONS} directions", _few_columns),
+    "eigenvalue": Work(
+        f"largest eigenvalue of H to {TOLERANCE:g}", lambda case: _largest_eigenvalues(case, 1)
     ),
-    Benchmark("projected", f"G and H-term in {DIRECTIONS} directions", _few_columns),
-    Benchmark(
-        "eigenvalue", f"largest eigenvalue of H to {TOLERANCE:g}", lambda case: _largest_eigenvalues(case, 1)
-    ),
-    Benchmark(
-        "eigenvalues",
+    "eigenvalues": Work(
         f"{EIGENVALUES} largest eigenvalues of H to {TOLERANCE:g}",
         lambda case: _largest_eigenvalues(case, EIGENVALUES),
     ),
-    Benchmark(
-        "density",
+    "density": Work(
         f"density of H, {PROBES} probes of {STEPS} products; its upper end",
         lambda case: _largest_eigenvalues(case, 1),
     ),
-    Benchmark("dense", "all of H", _dense_matrix, few=True),
-    Benchmark("trace", "trace of G, which is that of H", _trace, perceptron=True),
-    Benchmark("gram", "Gram matrix of one output", _gram, perceptron=True),
-)
+    "trace": Work("trace of G, which is that of H", _trace, perceptron=True),
+    "gram": Work("Gram matrix of one output", _gram, perceptron=True),
+}
+"""Works by their name on the command line."""
