@@ -4,8 +4,8 @@
 
 Both give K = J J^T of a ReLU network of three layers. The Jacobian is that of `torch.func`: `vmap` over the samples of
 `jacrev` over the outputs. Seconds are CPU seconds on one thread, the best of three; memory is
-the peak of what torch allocates, both from its profiler. A Jacobian beyond the limit is not formed; its size stands
-there with a "~". The top eigenvalues come from Lanczos.
+the peak of what torch allocates, both from its profiler. A Jacobian beyond the limit is not formed; the table gives its
+size with a "~".
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import machine, seconds, table
-from simulate.eigenvalues import extremes
 from simulate.monte_carlo import Block, fixture, one_thread
 from simulate.wide import fisher_gram, signals
 from simulate.wide.signals import WideNetwork
@@ -40,20 +39,21 @@ class Size(NamedTuple):
         return f"M = {self.width}, T = {self.samples}, C = {self.outputs}"
 
 
-SIZES = (Size(100, 100, 1), Size(100, 100, 10), Size(300, 300, 1), Size(300, 50, 10), Size(1000, 1000, 1))
-LARGE = Size(1000, 1000, 10)
+SIZES = (
+    Size(100, 100, 1), Size(100, 100, 10), Size(300, 300, 1), Size(300, 50, 10), Size(1000, 1000, 1),
+    Size(1000, 1000, 10),
+)  # fmt: skip
 
 
-def network_of(size: Size, dtype: torch.dtype = torch.float64) -> WideNetwork:
+def network_of(size: Size) -> WideNetwork:
     """One network of that size with its inputs."""
-    network = signals.wide_network(
+    return signals.wide_network(
         Block((fixture(0, str(size)),)),
         widths=(size.width,) * DEPTH + (size.outputs,),
         samples=size.samples,
         weight_variance=2.0,
         bias_variance=0.1,
     )
-    return network.to(dtype)
 
 
 def by_layers(network: WideNetwork) -> Tensor:
@@ -110,40 +110,17 @@ def comparison(sizes: tuple[Size, ...] = SIZES, largest: int = LARGEST) -> Itera
         yield [*row, f"{float((here() - expected).abs().max() / expected.abs().max()):.0e}"]
 
 
-def steps(size: Size, dtype: torch.dtype) -> Iterator[list[str]]:
-    """Rows: seconds of each way to the spectrum of one network."""
-    network = network_of(size, dtype)
-    made = by_layers(network)
-    ways: list[tuple[str, Callable[[], object]]] = [
-        ("Gram matrix", lambda: by_layers(network)),
-        ("all its eigenvalues", lambda: fisher_gram.fisher_eigenvalues(made[None])),
-        (
-            "Tr F and Tr F^2 of it",
-            lambda: (fisher_gram.fisher_trace(made[None]), fisher_gram.trace_of_square(made[None])),
-        ),
-        (
-            "top 10 eigenvalues from it",
-            lambda: extremes(fisher_gram.gram_operator(made), largest=10, tolerance=1e-4),
-        ),
-    ]
-    for step, call in ways:
-        if step != "all its eigenvalues" or size.outputs * size.samples <= 2000:
-            yield [f"{size}, {str(dtype).removeprefix('torch.')}", step, f"{seconds(call, 2):.3g}"]
-
-
 def _mib(size: float) -> str:
     return f"{size / 2**20:.3g} MiB" if size < GIB else f"{size / GIB:.3g} GiB"
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the table."""
     print(machine("torch"), end="\n\n")
     head = ["K = J J^T", "CPU s", "memory", "vmap(jacrev) CPU s", "its memory", "rel. difference"]
     with one_thread():
         by_layers(network_of(SIZES[0]))  # torch starts up
-        print(table(head, comparison(SIZES)), end="\n\n")
-        runs = (SIZES[-1], torch.float64), (LARGE, torch.float64), (LARGE, torch.float32)
-        print(table(["network", "step", "CPU s"], [row for run in runs for row in steps(*run)]))
+        print(table(head, comparison(SIZES)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Every page of a report in headless Chromium: errors, requests, width, links, and whether the search finds each line.
 
-``python -m benchmarks.page_check losscurv-report [--shots DIR]`` after a run; the status is 1 where something is wrong.
-With `--shots`, the first screens of every page, narrow and wide, light and dark, and the page as it prints.
+``python -m benchmarks.page_check losscurv-report`` after a run; the status is 1 where something is wrong.
 
 The browser is asked by the DevTools protocol over two pipes, with nothing but the standard library:
 ``--remote-debugging-pipe`` reads JSON with a zero byte after it from descriptor 3 and writes it to descriptor 4.
@@ -10,12 +9,10 @@ The browser is asked by the DevTools protocol over two pipes, with nothing but t
 from __future__ import annotations
 
 import argparse
-import base64
 import contextlib
 import fcntl
 import json
 import os
-import re
 import select
 import shutil
 import signal
@@ -97,25 +94,6 @@ class Tab:
         size = {"width": pixels, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.ask("Emulation.setDeviceMetricsOverride", **size)
 
-    def theme(self, name: str) -> None:
-        """Show the page as one who prefers ``light`` or ``dark``."""
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
-
-    def photograph(self, path: Path, longest: int = 0) -> None:
-        """Write the window as PNG, or the page from its top to `longest` pixels."""
-        wide, high = self.value(
-            "[document.documentElement.clientWidth, document.documentElement.scrollHeight]"
-        )
-        clip = {"x": 0, "y": 0, "width": wide, "height": min(high, longest), "scale": 1}
-        more = {"clip": clip, "captureBeyondViewport": True} if longest else {}
-        shot = self.ask("Page.captureScreenshot", format="png", **more)
-        path.write_bytes(base64.b64decode(shot["data"]))
-
-    def print(self, path: Path) -> None:
-        """Write the page as PDF, A4."""
-        made = self.ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=True)
-        path.write_bytes(base64.b64decode(made["data"]))
-
     def _next(self) -> dict[str, Any]:
         until = time.monotonic() + PATIENCE
         while b"\0" not in self._held:
@@ -169,8 +147,6 @@ def _write_all(descriptor: int, data: bytes) -> None:
 # --- what is checked
 
 WIDTHS = (400, 1400)
-LONGEST = 3600
-"""Pixels of a page that a picture shows."""
 
 LINKS = "Array.from(document.querySelectorAll('a[href]'), (a) => a.href)"
 IDS = "Array.from(document.querySelectorAll('[id]'), (e) => e.id)"
@@ -250,7 +226,7 @@ def unresolved(links: Sequence[str], ids: Mapping[str, set[str]], folder: Path) 
             yield f"link to no place: {link}"
 
 
-def checked(tab: Tab, folder: Path, shots: Path | None = None) -> Iterator[tuple[str, str]]:
+def checked(tab: Tab, folder: Path) -> Iterator[tuple[str, str]]:
     """Return the problems of all pages, each with its page."""
     pages = sorted(folder.rglob("*.html"))
     links: dict[str, list[str]] = {}
@@ -261,8 +237,6 @@ def checked(tab: Tab, folder: Path, shots: Path | None = None) -> Iterator[tuple
         tab.load(address)
         links[name], ids[address] = tab.value(LINKS), set(tab.value(IDS))
         found = list(_searched(tab))
-        if shots:
-            _photographed(tab, name, shots)
         yield from ((name, wrong) for wrong in (*found, *overflows(tab), *complaints(tab, folder)))
     for name, led in links.items():
         yield from ((name, wrong) for wrong in unresolved(led, ids, folder))
@@ -280,26 +254,13 @@ def _searched(tab: Tab) -> Iterator[str]:
         yield from (f"not found by its name: {name}" for name in said["missed"])
 
 
-def _photographed(tab: Tab, name: str, shots: Path) -> None:
-    shots.mkdir(parents=True, exist_ok=True)
-    stem = re.sub(r"\W+", "-", name.removesuffix(".html"))
-    for theme in ("light", "dark"):
-        tab.theme(theme)
-        for width in WIDTHS:
-            tab.width(width)
-            tab.photograph(shots / f"{stem}-{width}-{theme}.png", LONGEST)
-    tab.theme("light")
-    tab.print(shots / f"{stem}.pdf")
-
-
 def main() -> None:
     """A line for each thing that is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--shots", type=Path)
-    options = parser.parse_args()
+    folder = parser.parse_args().folder.resolve()
     with opened() as tab:
-        wrong = list(checked(tab, options.folder.resolve(), options.shots))
+        wrong = list(checked(tab, folder))
     for name, text in wrong:
         print(f"{name}: {text}")
     raise SystemExit(1 if wrong else 0)

@@ -41,8 +41,3 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines.insert(1, ["-" * width for width in widths])
     padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in lines)
     return "\n".join(f"| {' | '.join(row)} |" for row in padded)
-
-
-def percent(error: float) -> str:
-    """A relative error."""
-    return f"{error:.0%}" if error >= 0.01 else f"{error:.1e}"

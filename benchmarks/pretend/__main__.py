@@ -45,8 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if asked.only not in one.name or (rounding and one.single):
             continue
         for point in one.points[:1] if asked.first else one.points:
-            size = 1 if one.kind == "observation" else 2  # as a run draws them
-            trial = tried(one, point, size, rounding=rounding)
+            trial = tried(one, point, one.size, rounding=rounding)
             wrong, c = complaint(one, trial, CLOSE if rounding else SAME), trial.counts
             bad += bool(wrong)
             name = one.name if asked.first else f"{one.name} {point.canonical()}"

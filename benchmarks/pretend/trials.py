@@ -54,6 +54,11 @@ class Drawn(NamedTuple):
     single: str = ""
     rounding: Mapping[str, float] = NOTHING
 
+    @property
+    def size(self) -> int:
+        """Number of replicates of a small block, drawn as a run does."""
+        return 1 if self.kind == "observation" else 2
+
 
 @dataclass
 class Trial:

@@ -134,9 +134,7 @@ def test_the_sweep_over_a_real_device_prints_a_line_for_each(capsys: pytest.Capt
     assert "| granziol2022/wishart-edge | 0 |" in out and "1 blocks, 0 of them wrong" in err
 
 
-def test_a_block_that_takes_too_long_is_given_up_and_one_that_fails_says_where(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_block_that_takes_too_long_is_given_up_and_one_that_fails_says_where() -> None:
     def never(block: Block, point: Point) -> dict[str, Any]:
         while True:
             pass
@@ -144,8 +142,9 @@ def test_a_block_that_takes_too_long_is_given_up_and_one_that_fails_says_where(
     def failing(block: Block, point: Point) -> dict[str, Any]:
         raise RuntimeError("no kernel")
 
-    blocks = {f.__name__: Drawn(f.__name__, "experiment", f, (Point(),), "") for f in (never, failing)}
-    monkeypatch.setattr(on_a_device, "_all", blocks)
-    found = on_a_device.tried("never", 1, "cpu", 0.05)
-    assert (found.here, found.there, found.gap) == (None, None, None) and not found.failure
-    assert "no kernel" in on_a_device.complaint(on_a_device.tried("failing", 1, "cpu", 5.0))
+    slow, broken = (
+        on_a_device.tried(Drawn("planted", "experiment", simulate, (Point(),), ""), "cpu", 0.5)
+        for simulate in (never, failing)
+    )
+    assert "given up on cpu" in slow.row and not slow.wrong
+    assert "on cpu: RuntimeError: no kernel" in broken.row and broken.wrong

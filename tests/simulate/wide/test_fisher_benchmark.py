@@ -29,11 +29,7 @@ def test_peak_counts_what_is_held_at_once() -> None:
     assert 8000 <= fisher.peak_bytes(twice) < 16000
 
 
-def test_it_prints_both_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_its_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(fisher, "SIZES", (SMALL,))
-    monkeypatch.setattr(fisher, "LARGE", SMALL)
     fisher.main()
-
-    printed = capsys.readouterr().out
-    assert printed.count("M = 7, T = 5, C = 3") == 1 + 3 * 4
-    assert "all its eigenvalues" in printed and "float32" in printed
+    assert capsys.readouterr().out.count("M = 7, T = 5, C = 3") == 1
