@@ -315,8 +315,6 @@ they are seen."""
 
 EVERY = {**LAWS, **ADVERSARIAL}
 
-BEYOND = ("Pareto 3", "rare events", "events of 8 %")
-
 
 def walk(
     law: Law | Event, rows: int, rng: np.random.Generator, steps: Iterable[int]

@@ -26,18 +26,17 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.mutants.edits import Edit, edits, passed_by, sample
 from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Reach, joined
+from benchmarks.mutants.record import Finding, summary, written
 from benchmarks.mutants.trial import CAUGHT, Row, Told, Trial, five, preload
 
 ENOUGH = 0.9
 """Share of the runs that must have a block in the store; some runs are never stored."""
-
-Finding = dict[str, Any]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,12 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]
     commit = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     origin = {"seed": options.seed, "commit": commit, "date": time.strftime("%Y-%m-%d", time.gmtime())}
-    file = folder / "campaign.json"
-    kept = json.loads(file.read_text())["folders"] if file.exists() else []
-    by_name = {one["folder"]: one for one in kept}
-    by_name |= {top: summary(counts | origin, found, ROOT) for top, (_, counts) in drawn.items()}
-    made = [by_name[top] for top in FOLDERS if top in by_name]
-    file.write_text(json.dumps({"folders": made}, indent=1) + "\n")
+    for top, (_, counts) in drawn.items():
+        made = written([summary(counts | origin, found, ROOT)])
+        (folder / f"campaign-{top}.json").write_text(made + "\n")
     for row in sorted(found, key=lambda row: row["outcome"]):
         if row["outcome"] not in CAUGHT:
             moved = f"{row['run']} of {row['asked']} claims, {row['margins']:.2g} margins {row['mover']}"
@@ -240,43 +236,6 @@ def campaign(
 
 def _edit_key(row: Finding) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("file", "line", "column", "end", "after"))
-
-
-# --- record
-
-
-def summary(counts: dict[str, Any], found: Iterable[Finding], root: Path) -> dict[str, Any]:
-    """Return the record of one folder: numbers of edits, their outcomes, and all that were not caught."""
-    mine = [row for row in found if row["file"].startswith(f"{counts['folder']}/")]
-    names = ("file", "line", "kind", "outcome", "mover")
-    survivors = [
-        {name: row[name] for name in names}
-        | {"becomes": _edit(row).lines(root)[1], "margins": float(f"{row['margins']:.2g}")}
-        for row in mine
-        if row["outcome"] not in (*CAUGHT, "inert")
-    ]
-    kinds, rooms = (dict(_count_by(mine, of)) for of in (lambda row: row["kind"], room))
-    return {**counts, "kinds": kinds, "rooms": rooms, "survivors": survivors}
-
-
-def _count_by(rows: Sequence[Finding], of: Callable[[Finding], str]) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield the numbers of outcomes by the value of `of` for a row."""
-    for name in sorted({of(row) for row in rows}):
-        yield name, dict(Counter(row["outcome"] for row in rows if of(row) == name))
-
-
-def _edit(row: Finding) -> Edit:
-    return Edit(**{name: row[name] for name in Edit._fields})
-
-
-def room(row: Finding) -> str:
-    """Return the topic of the file of a row.
-
-    >>> room({"file": "theory/own_direction.py"}), room({"file": "theory/fisher/network.py"})
-    ('theory/own_direction', 'theory/fisher')
-    """
-    top, inside = PurePosixPath(row["file"]).parts[:2]
-    return f"{top}/{inside.removesuffix('.py')}"
 
 
 def line(row: Finding) -> str:

@@ -59,8 +59,8 @@ class Finding:
         One of CAUGHT; "survived", "undecided", "inert" once all claims were judged; "unfinished" before.
     claim
         Claim that caught it, or that it left undecided.
-    run, blocks
-        Numbers of judged claims, and of experiments with a compared block.
+    run
+        Number of judged claims.
     moved
         Largest relative change of a number.
     margins, mover
@@ -72,7 +72,6 @@ class Finding:
     outcome: str = "unfinished"
     claim: str = ""
     run: int = 0
-    blocks: int = 0
     moved: float = 0.0
     margins: float = 0.0
     mover: str = ""
@@ -172,7 +171,6 @@ class Judging:
         """Return the largest change of a mean score over a block; infinite for a claim without an experiment."""
         if not hasattr(claim, "experiment"):
             return math.inf
-        self.found.blocks += 1
         effect = block_effect(claim.experiment, self._inputs.store)
         self.found.moved = max(self.found.moved, effect)
         return effect

@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
@@ -38,9 +37,6 @@ BUDGET, LEAST = 2.0, 2
 
 OURS = "losscurv"
 
-BUSY = 1.2
-"""Median over fastest pass, above which other processes use the machine."""
-
 
 @dataclass(kw_only=True)
 class Timing:
@@ -48,7 +44,7 @@ class Timing:
 
     Attributes
     ----------
-    library, version
+    library
         Library and its version.
     units
         Seconds of a forward and backward pass, right before every call of any library for the same work.
@@ -60,7 +56,6 @@ class Timing:
 
     way: Way
     library: str
-    version: str
     units: list[float]
     seconds: list[float] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
@@ -72,10 +67,9 @@ class Timing:
         return min(self.seconds) / min(self.units)
 
     @property
-    def quartiles(self) -> list[float]:
-        """Quartiles of the calls, in median passes."""
-        parts = np.quantile(self.seconds, (0.25, 0.5, 0.75)) / statistics.median(self.units)
-        return parts.tolist()
+    def median(self) -> float:
+        """Median call, in median passes."""
+        return statistics.median(self.seconds) / statistics.median(self.units)
 
     def time(self, case: Case, call: Call, truth: Tensor) -> None:
         """Time one call, and record its error."""
@@ -103,7 +97,7 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = 30) -> tuple[l
             if name in only or (not only and work.suits(case.network)):
                 units: list[float] = []
                 sides = [
-                    Timing(way=way, library=library.name, version=version(library.distribution), units=units)
+                    Timing(way=way, library=f"{library.name} {version(library.distribution)}", units=units)
                     for library, ways in found
                     for way in ways or ()
                     if way.work == name
@@ -137,7 +131,7 @@ def _record_failure(side: Timing) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if side.library == OURS:
+        if side.library.startswith(OURS):
             raise
         side.failed = " ".join(f"{type(error).__name__}: {error}".split())
 
@@ -169,7 +163,7 @@ def _quietly() -> Iterator[None]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Time the requested works and print the table, or JSON."""
+    """Time the requested works and print the table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.products", description=__doc__.splitlines()[0]
     )
@@ -195,44 +189,25 @@ def main(words: Sequence[str] | None = None) -> int:
     with threadpool_limits(options.threads):
         results, missing = bench(case, only=options.only or (), repeats=options.repeats)
     device = torch.cuda.get_device_name(case.device) if case.device.type == "cuda" else "cpu"
-    setting = f"{machine('torch')}; {device}, {options.threads} threads"
-    units = [seconds for unit in {id(r.units): r.units for r in results}.values() for seconds in unit]
-    best, median = min(units), statistics.median(units)
-    pass_ = f"{1e3 * best:.3g} ms at best, {1e3 * median:.3g} ms in the median"
-    print(
-        f"{network.title} on {len(case.x)} digits, float32; {setting}\nunit: one forward and backward pass, {pass_}"
-    )
-    if median > BUSY * best:
-        print("other processes use the machine: compare medians, or repeat on an idle one")
-    rows = [_cells(result, results) for result in results]
-    print(f"\n{table(HEAD, rows)}\n")
-    for result in results:
-        ours = min(r.passes for r in results if r.way.work == result.way.work and r.library == OURS)
-        if not result.failed and result.passes < ours:
-            ratio = f"{_ratio(result.passes / ours)} of our time, relative error {max(result.errors):.0e}"
-            print(f"faster than ours: {result.library} by {result.way.method}, {result.way.work}: {ratio}")
+    print(f"{network.title} on {len(case.x)} digits, float32; {machine('torch')}; {device}", end=", ")
+    unit = min(min(result.units) for result in results)
+    print(f"{options.threads} threads\nunit: one forward and backward pass, {1e3 * unit:.3g} ms at best\n")
+    print(table(HEAD, [_cells(result, results) for result in results]))
     if missing:
-        print(f"not installed: {', '.join(missing)}")
+        print(f"\nnot installed: {', '.join(missing)}")
     return 0
 
 
-HEAD = ("work", "library", "by", "best", "median", "quartiles", "times ours", "relative error", "runs")
+HEAD = ("work", "library", "by", "best", "median", "times ours", "relative error")
 
 
 def _cells(result: Timing, results: Sequence[Timing]) -> list[str]:
     ours, way = next(r for r in results if r.way.work == result.way.work), result.way
-    title = WORKS[way.work].title if result is ours else ""
-    library = OURS if result.library == OURS else f"{result.library} {result.version}".strip()
+    named = [WORKS[way.work].title if result is ours else "", result.library, way.method]
     if result.failed:
-        return [title, library, way.method, "-", "-", "-", "-", result.failed[:60], "0"]
-    low, median, high = map(_ratio, result.quartiles)
-    times = "" if result is ours else _ratio(result.passes / ours.passes)
-    numbers = (_ratio(result.passes), median, f"{low}-{high}", times, f"{max(result.errors):.1e}")
-    return [title, library, way.method, *numbers, str(len(result.seconds))]
-
-
-def _ratio(times: float) -> str:
-    return f"{times:.2f}" if times < 10 else f"{times:.1f}" if times < 100 else f"{times:.0f}"
+        return [*named, "-", "-", "-", result.failed[:60]]
+    times = "" if result is ours else f"{result.passes / ours.passes:.3g}"
+    return [*named, f"{result.passes:.3g}", f"{result.median:.3g}", times, f"{max(result.errors):.1e}"]
 
 
 if __name__ == "__main__":

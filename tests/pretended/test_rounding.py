@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks import on_a_device
 from benchmarks.pretend import NAME, POSSIBLE, Rounding, pretended, tried
 from benchmarks.pretend.__main__ import complaint
 from benchmarks.pretend.trials import CLOSE, Drawn, drawn
@@ -122,29 +121,3 @@ HELD = (
 def test_an_experiment_says_what_rounding_moves(name: str) -> None:
     one = ALL[name]
     assert complaint(one, tried(one, one.points[0], 2, rounding=Rounding()), CLOSE) == ""
-
-
-# --- the same on a real device -------------------------------------------------------------------------------
-
-
-def test_the_sweep_over_a_real_device_prints_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--device", "cpu", "--only", "granziol2022/wishart-e", "--seconds", "9"]
-    assert on_a_device.main(words) == 0
-    out, err = capsys.readouterr()
-    assert "| granziol2022/wishart-edge | 0 |" in out and "1 blocks, 0 of them wrong" in err
-
-
-def test_a_block_that_takes_too_long_is_given_up_and_one_that_fails_says_where() -> None:
-    def never(block: Block, point: Point) -> dict[str, Any]:
-        while True:
-            pass
-
-    def failing(block: Block, point: Point) -> dict[str, Any]:
-        raise RuntimeError("no kernel")
-
-    slow, broken = (
-        on_a_device.tried(Drawn("planted", "experiment", simulate, (Point(),), ""), "cpu", 0.5)
-        for simulate in (never, failing)
-    )
-    assert "given up on cpu" in slow.row and not slow.wrong
-    assert "on cpu: RuntimeError: no kernel" in broken.row and broken.wrong
