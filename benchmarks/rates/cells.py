@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.rates.networks import SAMPLES, Network, samples_of
-from simulate.training.constant_outputs import constant_loss, constant_output
+from simulate.training.constant_outputs import constant_output
 from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
 
 MOST = 8
@@ -171,15 +171,9 @@ class Ground:
     @cached_property
     def level(self) -> Tensor:
         """Best constant output, shaped like the output of one sample."""
-        return constant_output(self.network.loss, self._outputs(2), self.data[1]).float()
-
-    @cached_property
-    def constant(self) -> float:
-        """Loss of the best constant output on all samples."""
-        return constant_loss(self.network.loss, self._outputs(2), self.data[1])
-
-    def _outputs(self, samples: int) -> Tensor:
-        return _outputs(self.model, self.data[0][:samples])
+        return constant_output(
+            self.network.loss, _outputs(self.model, self.data[0][:2]), self.data[1]
+        ).float()
 
     def training(self, optimiser: str, batch_size: int) -> Training:
         """Return the settings of trial runs at one batch size."""

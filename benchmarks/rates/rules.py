@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from benchmarks.rates.cells import (
     KINDS,
@@ -37,135 +36,38 @@ from benchmarks.rates.cells import (
     save,
 )
 from benchmarks.rates.networks import OPTIMISERS, SAMPLES, Network
-from simulate.eigenvalues import extremes
-from simulate.modules.sample_directions import sample_directions
 from simulate.objectives import Objective
 from simulate.objectives.restoring import preserve_state
-from simulate.operators import gauss_newton, hessian
+from simulate.operators import hessian
 from simulate.training import trial_training
 from simulate.training.trial_training import CommonBatches, TrialRun
-from theory import learning_rates
-from theory.batch_hessian import element_variance
-from verify.practice.loading import problem
-from verify.practice.measure.norms import frobenius
-from verify.practice.plan.optimizers import chosen_optimizer
-from verify.practice.plan.planned import along_power
-from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket
-from verify.practice.plan.trials import SizeTrial, Trials, looked_ahead
+from verify.practice.loading import Problem, problem
+from verify.practice.plan import plan_problem
+from verify.practice.plan.linearised import Linearised
+from verify.practice.plan.planned import Plan, along_power
+from verify.practice.plan.rules import BatchRates
+from verify.practice.plan.trials import SizeTrial, looked_ahead
 
-_RITZ = 1e-2
-_BATCHES, _NOISE_SIZE, _NOISE_BATCHES = 4, 64, 16
-_SINGLE, _DIRECTIONS, _HEAVY, _PROBES = 256, 5, 10, 8
-"""Numbers of single samples, eigenvectors, heaviest samples and probes: fewer than a plan takes, to save minutes."""
+_DIRECTIONS, _HEAVY = 5, 10
+"""Directions of the bracket: fewer than a plan takes, to save minutes."""
+
+_BATCHES = 4
+"""Batches on which the critical rate is measured."""
 
 _FIRST, _DOUBLINGS, _HALVINGS = 0.1, 30, 4
 """First rate, most doublings and number of bisections of the search for the critical rate."""
 
 
-class Probe:
-    """Measurements at a `Ground`.
-
-    Dropout is off: its draws are no property of the parameters. Batch normalisation takes the statistics of a batch.
-    """
-
-    def __init__(self, ground: Ground) -> None:
-        self.ground = ground
-        self.inputs, self.targets = ground.data
-        self.model = _without_dropout(copy.deepcopy(ground.model))
-
-    @property
-    def rng(self) -> np.random.Generator:
-        """New generator of starts and probes; it does not depend on earlier measurements."""
-        return np.random.default_rng((self.ground.seed, 2))
-
-    def objective(self, chosen: Tensor | None = None) -> Objective:
-        """Return the loss on some samples as one batch, or on all samples."""
-        rows = torch.arange(SAMPLES) if chosen is None else chosen
-        batch = [(self.inputs[rows], self.targets[rows])]
-        return Objective(self.model, batch, self.ground.network.loss, training=True)
-
-    def objectives(self, size: int, count: int) -> Iterator[Objective]:
-        """Yield the loss on disjoint batches, in an order other than that of training."""
-        common = CommonBatches(samples=SAMPLES, size=size, seed=self.ground.seed + 1)
-        return map(self.objective, common.steps(0, count))
-
-    @cached_property
-    def top(self) -> float:
-        """Largest eigenvalue of the Hessian."""
-        return self._top(self.objective())
-
-    def _top(self, objective: Objective) -> float:
-        found = extremes(hessian(objective), self.rng, largest=1, tolerance=_RITZ, steps=60)
-        return float(found.values[0])
-
-    def batch_top(self, size: int) -> float:
-        """Return the mean of the largest eigenvalue over some batches."""
-        count = max(1, min(_BATCHES, SAMPLES // size))
-        return float(np.mean([self._top(each) for each in self.objectives(size, count)]))
-
-    def critical(self, size: int) -> float:
-        """Return the rate at which a gradient step no longer lowers the loss of its batch; mean over batches."""
-        found: list[float] = []
-        for objective in self.objectives(size, _BATCHES):
-            gradient, start = objective.gradient(), objective.value()
-            # not <= start, so that a loss that is not a number has risen
-            found.append(threshold(lambda r, o=objective, g=gradient, s=start: not _stepped(o, g, r) <= s))
-        return math.exp(float(np.mean(np.log(found))))
-
-    @cached_property
-    def one_step(self) -> tuple[float, float]:
-        """Best rate of a full step, |g|^2 / g'Hg, and noise scale tr(H S) / g'Hg; (inf, 0) without curvature."""
-        objective = self.objective()
-        gradient, matrix = objective.gradient(), hessian(objective)
-        along = float(gradient @ (matrix @ gradient))
-        noises: list[float] = []
-        for each in self.objectives(_NOISE_SIZE, _NOISE_BATCHES):
-            off = each.gradient() - gradient
-            noises.append(float(off @ (matrix @ off)))
-        left = _NOISE_SIZE * (SAMPLES - 1) / (SAMPLES - _NOISE_SIZE)
-        if along <= 0:
-            return math.inf, 0.0
-        return float(gradient @ gradient) / along, max(0.0, float(np.mean(noises)) * left / along)
-
-    @cached_property
-    def linearised(self) -> tuple[MeasuredBracket, float]:
-        """Bracket of `losscurv plan`, in evaluation mode with fewer samples, and the variance of Theorem 4."""
-        few = problem(
-            self.model,
-            (self.inputs[:_SINGLE], self.targets[:_SINGLE]),
-            loss=self.ground.network.loss,
-            name=self.ground.network.name,
-        )
-        top = extremes(gauss_newton(few.objective), self.rng, largest=_DIRECTIONS, tolerance=_RITZ, steps=60)
-        found = sample_directions(few.objective, top.vectors, self.rng, heavy=_HEAVY)
-        bracket = measured_bracket(top, found, few.unit)
-        whole = frobenius(gauss_newton(few.objective), top, self.rng, probes=_PROBES)
-        spread = few.unit**2 * float(found.grams.squares.mean()) - whole.value**2
-        return replace(bracket, samples=SAMPLES), max(spread, 0.0) * _SINGLE / (_SINGLE - 1)
-
-    def theorem_4(self, size: int) -> float:
-        """Return 2 over the eigenvalue of a batch by Theorem 4."""
-        bracket, variance = self.linearised
-        dim = sum(p.numel() for p in self.model.parameters())
-        sigma = math.sqrt(element_variance(variance / dim, dim=dim))
-        limit = learning_rates.sgd_limit(
-            bracket.largest, sigma=sigma, dim=dim, batch_size=size, dataset_size=SAMPLES
-        )
-        return float(limit)
-
-    def bracket(self, size: int) -> tuple[float, float]:
-        """Return the rates below which training is stable, and above which it is not."""
-        lower, upper = self.linearised[0].rates(size)
-        return float(lower), float(upper)
-
-
-def _without_dropout(model: nn.Module) -> nn.Module:
-    for part in model.modules():
-        if isinstance(part, nn.Dropout):
-            part.p = 0.0
-        if isinstance(part, nn.MultiheadAttention):
-            part.dropout = 0.0
-    return model
+def _critical(asked: Asked, size: int) -> float:
+    """Return the rate at which a gradient step no longer lowers the loss of its batch; mean over batches."""
+    found: list[float] = []
+    # an order other than that of training
+    for chosen in CommonBatches(samples=SAMPLES, size=size, seed=asked.ground.seed + 1).steps(0, _BATCHES):
+        objective = asked.problem.batch_objective(chosen.numpy())
+        gradient, start = objective.gradient(), objective.value()
+        # not <= start, so that a loss that is not a number has risen
+        found.append(threshold(lambda r, o=objective, g=gradient, s=start: not _stepped(o, g, r) <= s))
+    return math.exp(float(np.mean(np.log(found))))
 
 
 def _stepped(objective: Objective, gradient: Tensor, rate: float) -> float:
@@ -222,24 +124,45 @@ class Asked:
     known: float
 
     @cached_property
-    def probe(self) -> Probe:
-        """Measurements of the curvature."""
-        return Probe(self.ground)
+    def problem(self) -> Problem:
+        """Network with its samples and loss."""
+        network = self.ground.network
+        return problem(self.ground.model, self.ground.data, loss=network.loss, name=network.name)
 
     @cached_property
-    def trials(self) -> dict[int, SizeTrial]:
-        """Trial runs of `losscurv plan` by batch size."""
-        ground = self.ground
-        trials = Trials(
-            problem=problem(ground.model, ground.data, loss=ground.network.loss, name=ground.network.name),
-            optimiser=chosen_optimizer(self.optimiser, rate=FIXED[self.optimiser]),
-            sizes=sorted(SIZES),
-            constant=ground.constant,
-            level=ground.level,
-            steps={size: looked_ahead(size, SAMPLES) for size in SIZES},
-            seed=ground.seed,
+    def plan(self) -> Plan:
+        """Result of `losscurv plan`."""
+        return plan_problem(
+            self.problem,
+            sorted(SIZES),
+            optimizer=self.optimiser,
+            rate=FIXED[self.optimiser],
+            seed=self.ground.seed,
+            directions=_DIRECTIONS,
+            heavy=_HEAVY,
         )
-        return {trial.batch_size: trial for trial in trials.run()}
+
+    def trial(self, size: int) -> SizeTrial:
+        """Return the trial runs of the plan at a batch size."""
+        return next(trial for trial in self.plan.trials if trial.batch_size == size)
+
+
+def _from_curvature(
+    read: Callable[[Linearised, BatchRates], float | None],
+) -> Callable[[Asked, int], float | None]:
+    """Return a rule that reads the linearised dynamics of the plan; it has no rate where the plan has none."""
+
+    def rate(asked: Asked, size: int) -> float | None:
+        found = asked.plan.linearised
+        return found and read(found, next(at for at in found.rates if at.batch_size == size))
+
+    return rate
+
+
+def _single_batches(asked: Asked, size: int) -> float:
+    if asked.plan.linearised is None:
+        return next(at.rate for at in asked.plan.batch_curvature if at.batch_size == size)
+    return next(at.sharpness.value for at in asked.plan.linearised.rates if at.batch_size == size)
 
 
 def steepest(rates: list[float], losses: list[float]) -> float | None:
@@ -292,26 +215,35 @@ def _tenth_of_the_minimum(asked: Asked, size: int) -> float:
     return rates[int(np.argmin(losses))] / 10
 
 
-def _one_step(asked: Asked, size: int) -> float:
-    full, noise = asked.probe.one_step
-    return full / (1 + noise / size)
+def _noise(asked: Asked) -> float | None:
+    """Return the noise scale tr(H S) / g'Hg."""
+    found = asked.plan.linearised
+    return found.noise.curved.value if found and found.noise.curved else None
+
+
+def _one_step(asked: Asked, size: int) -> float | None:
+    """Return the best rate of one step on a batch: |g|^2 / g'Hg for all samples, less for the noise of a batch."""
+    objective, noise = asked.problem.objective, _noise(asked)
+    gradient = objective.gradient()
+    along = float(gradient @ (hessian(objective) @ gradient))
+    return noise and float(gradient @ gradient) / along / (1 + noise / size)
 
 
 def _best_trial(asked: Asked, size: int) -> float | None:
-    trial = asked.trials[size]
+    trial = asked.trial(size)
     return trial.start and trial.walked.best.rate
 
 
 def _between(asked: Asked, size: int) -> float | None:
     """Interpolate the rates of trial runs at 8 and 512 by a power of B."""
-    low, high = ((at, asked.trials[at].start) for at in (min(SIZES), max(SIZES)))
-    return along_power((low[0], low[1]), (high[0], high[1]), size) if low[1] and high[1] else None
+    low, high = (asked.trial(at).start for at in (min(SIZES), max(SIZES)))
+    return along_power((min(SIZES), low), (max(SIZES), high), size) if low and high else None
 
 
 def _surge(asked: Asked, size: int) -> float | None:
     """Carry the best rate at the anchor by the law of Li et al. (arXiv 2405.14578), which peaks at the noise scale."""
-    _, noise = asked.probe.one_step
-    return asked.known * surge(size, noise) / surge(ANCHOR, noise) if noise > 0 else None
+    noise = _noise(asked)
+    return asked.known * surge(size, noise) / surge(ANCHOR, noise) if noise and noise > 0 else None
 
 
 def surge(size: float, noise: float) -> float:
@@ -340,18 +272,18 @@ RULES: Mapping[str, Rule] = {
     "one rate": Rule(lambda a, _: FIXED[a.optimiser]),
     "linear from the best at 64": Rule(lambda a, size: a.known * size / ANCHOR, sizes=_OTHERS),
     "square root from the best at 64": Rule(lambda a, size: a.known * (size / ANCHOR) ** 0.5, sizes=_OTHERS),
-    "2 / lambda_1": Rule(lambda a, _: 2 / (a.probe.top or math.inf), _SGD),
-    "2 / E lambda_1(B)": Rule(lambda a, size: 2 / (a.probe.batch_top(size) or math.inf), _SGD),
-    "critical sharpness": Rule(lambda a, size: a.probe.critical(size), _SGD),
+    "2 / lambda_1": Rule(_from_curvature(lambda found, _: 2 / found.hessian), _SGD),
+    "2 / E lambda_1(B)": Rule(_single_batches, _SGD),
+    "critical sharpness": Rule(_critical, _SGD),
     "one step with noise scale": Rule(_one_step, _SGD),
-    "lower side of the bracket": Rule(lambda a, size: a.probe.bracket(size)[0], _SGD),
-    "upper side of the bracket": Rule(lambda a, size: a.probe.bracket(size)[1], _SGD),
-    "Theorem 4": Rule(lambda a, size: a.probe.theorem_4(size), _SGD),
+    "lower side of the bracket": Rule(_from_curvature(lambda _, at: at.lower), _SGD),
+    "upper side of the bracket": Rule(_from_curvature(lambda _, at: at.upper), _SGD),
+    "Theorem 4": Rule(_from_curvature(lambda _, at: at.theorem_4.value), _SGD),
     "range test, steepest": Rule(lambda a, size: steepest(*ramp(a, size))),
     "range test, minimum / 10": Rule(_tenth_of_the_minimum),
-    WALK: Rule(lambda a, size: a.trials[size].start),
+    WALK: Rule(lambda a, size: a.trial(size).start),
     "walk without a step back": Rule(_best_trial),
-    WALK_EDGE: Rule(lambda a, size: a.trials[size].trains),
+    WALK_EDGE: Rule(lambda a, size: a.trial(size).trains),
     "walk at 8 and 512, by a power between": Rule(_between, sizes=(ANCHOR,)),
     "surge from the best at 64": Rule(_surge, ("adam",), _OTHERS),
 }
@@ -424,7 +356,7 @@ def _run_group(ground: Ground, optimiser: str, known: Results) -> Results:
         given = answers(asked, cell.batch_size)
         run, wanted = _runner(ground, cell, result.reference), {r for n, r in given.items() if n not in EDGES}
         runs = {at: result.tried.get(at) or run(at) for at in sorted({nearest_run(r) for r in wanted if r})}
-        cost = asked.trials[cell.batch_size].walked.steps / looked_ahead(cell.batch_size, SAMPLES)
+        cost = asked.trial(cell.batch_size).walked.steps / looked_ahead(cell.batch_size, SAMPLES)
         found[cell] = result._replace(runs=runs, answers=given, cost=cost)
     return found
 

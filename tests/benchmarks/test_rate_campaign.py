@@ -26,8 +26,10 @@ from benchmarks.rates.cells import (
     rate,
 )
 from benchmarks.rates.networks import NETWORKS, Network
-from benchmarks.rates.rules import FIXED, RULES, Asked, Probe, ramp
+from benchmarks.rates.rules import FIXED, RULES, Asked, ramp
 from benchmarks.rates.tables import judged, regretted, tables
+from simulate.training.constant_outputs import constant_loss
+from verify.practice import plan
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +56,7 @@ def _short() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"SEEDS": (0,), "MOST": 4, "looked_ahead": lambda *_: 6}.items():
             patch.setattr(rules, name, value)
+        patch.setattr(plan, "looked_ahead", lambda *_: 6)
         yield
 
 
@@ -136,7 +139,7 @@ def test_a_ramp_multiplies_the_rate_after_each_step(small: Network) -> None:
 def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> None:
     """The largest eigenvalue, the best full step and the rate at which a step no longer lowers the loss."""
     ground = Ground(small, "start", 0)
-    probe = Probe(ground)
+    asked = Asked(ground, "sgd", 0.5)
     inputs, targets = ground.data
     layer = ground.model[1]
 
@@ -148,21 +151,20 @@ def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> 
     dense = torch.cat(
         [torch.cat([b.reshape(o.numel(), -1) for b in row], 1) for o, row in zip(own, blocks, strict=True)]
     )
-    assert probe.top == pytest.approx(float(torch.linalg.eigvalsh(dense)[-1]), rel=0.02)
+    top = float(torch.linalg.eigvalsh(dense)[-1])
     gradient = torch.cat([g.reshape(-1) for g in torch.func.grad(loss, (0, 1))(*own)])
-    expected = float(gradient @ gradient / (gradient @ dense @ gradient))
-    assert probe.one_step[0] == pytest.approx(expected, rel=1e-3)
-    assert probe.one_step[1] > 0
-    assert expected < probe.critical(512) < 20 * expected
+    full = float(gradient @ gradient / (gradient @ dense @ gradient))
 
+    def found(name: str, size: int) -> float:
+        return RULES[name].rate(asked, size) or math.nan
 
-def test_the_bracket_and_theorem_4_lie_about_two_over_the_eigenvalue(small: Network) -> None:
-    probe = Probe(Ground(small, "start", 0))
-    most = 2 / probe.linearised[0].largest
-    sides = [probe.bracket(size) for size in (8, 64, 512)]
-    assert all(low <= high <= 1.001 * most for low, high in sides)
-    assert sides[0][0] < sides[1][0] < sides[2][0]
-    assert probe.theorem_4(8) < probe.theorem_4(512) <= 1.001 * most
+    assert found("2 / lambda_1", 8) == pytest.approx(2 / top, rel=0.02)
+    small_batch, large_batch = (full / found("one step with noise scale", size) - 1 for size in (8, 512))
+    assert small_batch == pytest.approx(64 * large_batch, rel=1e-3) and large_batch > 0
+    assert full < found("critical sharpness", 512) < 20 * full
+    for name in ("2 / E lambda_1(B)", "Theorem 4", "lower side of the bracket"):
+        assert 0 < found(name, 8) < found(name, 512) <= 1.02 * 2 / top
+    assert found("lower side of the bracket", 8) <= found("upper side of the bracket", 8)
 
 
 @pytest.mark.parametrize("start", [2.0, None])
@@ -171,7 +173,7 @@ def test_a_walk_tells_what_a_plan_does(start: float | None) -> None:
         seen = SimpleNamespace(best=SimpleNamespace(rate=3.0 * size))
         return SimpleNamespace(start=start and start * size, trains=4.0 * size, walked=seen)
 
-    asked: Any = SimpleNamespace(trials={size: told(size) for size in SIZES})
+    asked: Any = SimpleNamespace(trial=told)
 
     def found(name: str, size: int) -> float | None:
         return RULES[name].rate(asked, size)
@@ -247,10 +249,11 @@ def test_a_later_state_was_trained_and_all_runs_begin_there(small: Network) -> N
 def test_a_run_is_held_to_a_constant_on_its_own_batches(small: Network) -> None:
     """Over whole epochs that is the constant of all samples; over a few batches it follows their classes."""
     ground = Ground(small, "start", 0)
-    assert ground.reference(512, 20) == pytest.approx(ground.constant, rel=1e-5)
+    constant = constant_loss(small.loss, torch.zeros(2, 10), ground.data[1])
+    assert ground.reference(512, 20) == pytest.approx(constant, rel=1e-5)
     few = ground.reference(8, 10)
-    assert few != pytest.approx(ground.constant, rel=1e-4)
-    assert few == pytest.approx(ground.constant, rel=0.2)
+    assert few != pytest.approx(constant, rel=1e-4)
+    assert few == pytest.approx(constant, rel=0.2)
     assert not ground.outcome("sgd", 8, -60, steps=10, reference=few).trains
 
 
