@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -27,11 +28,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.mutants.edits import Edit, edits, passed_by, sample
-from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Reach, joined
+from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Reach, joined, record
 from benchmarks.mutants.record import Finding, summary, written
 from benchmarks.mutants.trial import CAUGHT, Row, Told, Trial, five, preload
 
@@ -138,18 +141,9 @@ def reach_of(folder: Path, workers: int) -> Reach:
     file = folder / "reach.json"
     if not file.exists():
         _log("tracing the lines of every claim, some minutes")
-        parts = [folder / f"reach-{part}-of-{workers}.json" for part in range(workers)]
-        words = [sys.executable, "-m", "benchmarks.mutants.reach"]
-        running = [
-            subprocess.Popen([*words, str(part), str(workers), str(folder), str(place)],
-                             cwd=ROOT, stderr=subprocess.DEVNULL)
-            for part, place in enumerate(parts) if not place.exists()
-        ]  # fmt: skip
-        if [run for run in running if run.wait()]:
-            raise ValueError(
-                f"tracing the claims failed; {' '.join(words)} 0 1 {folder} FILE shows the error"
-            )
-        file.write_text(json.dumps(joined([json.loads(place.read_text()) for place in parts])))
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+            parts = pool.map(partial(record, parts=workers, store=folder), range(workers))
+            file.write_text(json.dumps(joined(parts)))
     return Reach(json.loads(file.read_text()))
 
 

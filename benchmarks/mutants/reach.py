@@ -11,9 +11,8 @@ import functools
 import gc
 import json
 import os
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -198,10 +197,10 @@ def record(part: int, parts: int, store: Path) -> dict[str, dict[int, list[str]]
     return lines
 
 
-def joined(parts: list[dict[str, dict[str, list[str]]]]) -> dict[str, Any]:
+def joined(parts: Iterable[dict[str, dict[int, list[str]]]]) -> dict[str, Any]:
     """Join several records; each claim's name appears once."""
     index: dict[str, int] = {}
-    lines: dict[str, dict[str, set[int]]] = {}
+    lines: dict[str, dict[int, set[int]]] = {}
     for part in parts:
         for file, rows in part.items():
             for line, names in rows.items():
@@ -219,15 +218,3 @@ def _clear_caches() -> None:
             claims = module.startswith("verify.claims") and not module.endswith(".registry")
             if module.partition(".")[0] in FOLDERS or claims:
                 found.cache_clear()
-
-
-def main() -> None:
-    """Record one part, for the campaign: `python -m benchmarks.mutants.reach PART PARTS STORE FILE`."""
-    part, parts, store, file = sys.argv[1:]
-    unfinished = Path(f"{file}.unfinished")
-    unfinished.write_text(json.dumps(record(int(part), int(parts), Path(store))))
-    unfinished.replace(file)
-
-
-if __name__ == "__main__":
-    main()

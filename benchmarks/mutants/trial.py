@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import math
+import multiprocessing
 import os
-import select
 import signal
 import sys
 import time
@@ -342,59 +341,56 @@ def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> N
 # --- in the parent
 
 
+_FORK = multiprocessing.get_context("fork")
+
+
 class Trial:
     """Child process that tries one edit of a file of `theory` or `simulate`, and sends findings through a pipe."""
 
     def __init__(self, edit: Edit, told: Told) -> None:
         self.edit, self._inputs = edit, told
-        self._received, self._killed, self._last = b"", False, time.monotonic()
-        self._read, write = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                null = os.open(os.devnull, os.O_RDWR)
-                for stream in (0, 1, 2):
-                    os.dup2(null, stream)
-                judge(edit, told, lambda found: os.write(write, (json.dumps(found) + "\n").encode()))
-            finally:
-                os._exit(0)
-        os.close(write)
+        self._found: dict[str, Any] = asdict(Finding()) | {"seconds": 0.0}
+        self._killed, self._last = False, time.monotonic()
+        self._received, sent = _FORK.Pipe(duplex=False)
+        self._child = _FORK.Process(target=_judge_in_child, args=(edit, told, sent))
+        self._child.start()
+        sent.close()
 
     def poll(self) -> dict[str, Any] | None:
         """Return the outcome, or None while the child runs."""
-        while select.select([self._read], [], [], 0)[0]:
-            chunk = os.read(self._read, 1 << 16)
-            if not chunk:
-                _, _, used = os.wait4(self.pid, 0)
-                os.close(self._read)
-                return self._outcome(used.ru_utime + used.ru_stime)
-            self._received += chunk
-            self._last = time.monotonic()
-        doing = self._finding()["doing_seconds"]
-        if not self._killed and time.monotonic() - self._last > 3 * self._inputs.seconds + HUNG * doing:
+        try:
+            while self._received.poll():
+                self._found, self._last = self._received.recv(), time.monotonic()
+        except EOFError:
+            self._child.join()
+            return self._outcome()
+        longest = 3 * self._inputs.seconds + HUNG * self._found["doing_seconds"]
+        if time.monotonic() - self._last > longest:
             self._killed = True
-            os.kill(self.pid, signal.SIGKILL)
+            self._child.kill()
         return None
 
     def stop(self) -> None:
         """End the child."""
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        self._child.kill()
+        self._child.join()
 
-    def _finding(self) -> dict[str, Any]:
-        lines = [line for line in self._received.decode().splitlines() if line.endswith("}")]
-        return json.loads(lines[-1]) if lines else asdict(Finding())
-
-    def _outcome(self, cpu: float) -> dict[str, Any]:
-        found = self._finding()
+    def _outcome(self) -> dict[str, Any]:
+        found = self._found
         if found["doing"]:  # the child did not send its last finding
             found |= {"outcome": "hung" if self._killed else "broken", "claim": found["doing"]}
             found["error"] = "" if self._killed else "the process died"
         del found["doing"], found["doing_seconds"]
-        asked, seconds = len({*self._inputs.drawn, *self._inputs.judged}), round(cpu, 1)
-        more = {"asked": asked, "seconds": seconds, "patience": self._inputs.seconds}
-        return {**self.edit._asdict(), **found, **more}
+        asked = len({*self._inputs.drawn, *self._inputs.judged})
+        return {**self.edit._asdict(), **found, "asked": asked, "patience": self._inputs.seconds}
+
+
+def _judge_in_child(edit: Edit, told: Told, sent: Any) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    judge(edit, told, lambda found: sent.send(found | {"seconds": round(time.process_time(), 1)}))
 
 
 def preload() -> None:

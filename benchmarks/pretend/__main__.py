@@ -3,6 +3,7 @@
     python -m benchmarks.pretend                        all points
     python -m benchmarks.pretend --only karakida2019 --first
     python -m benchmarks.pretend --first --rounding     find scores that depend on the last digit
+    python -m benchmarks.pretend --first --device cuda  compare a real device with the CPU; nothing is counted
 
 Each has a row: launches, synchronisations, the share of torch's work that the CPU did, and problems with the lines that
 did most of the work.
@@ -15,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from benchmarks.pretend.device import NAME
 from benchmarks.pretend.rules import Rounding
 from benchmarks.pretend.trials import CLOSE, SAME, SINGLE, Drawn, Trial, drawn, tried
 
@@ -37,6 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
         action="store_true",
         help="round other than the CPU, as another machine may; leaves out single precision",
     )
+    parser.add_argument("--device", default=NAME, metavar="NAME", help="a real device, such as cuda")
     asked = parser.parse_args(words)
     warnings.simplefilter("ignore")
     bad, rounding = 0, Rounding() if asked.rounding else None
@@ -45,8 +48,9 @@ def main(words: Sequence[str] | None = None) -> int:
         if asked.only not in one.name or (rounding and one.single):
             continue
         for point in one.points[:1] if asked.first else one.points:
-            trial = tried(one, point, one.size, rounding=rounding)
-            wrong, c = complaint(one, trial, CLOSE if rounding else SAME), trial.counts
+            trial = tried(one, point, one.size, rounding=rounding, device=asked.device)
+            same, c = SAME if asked.device == NAME and not rounding else CLOSE, trial.counts
+            wrong = complaint(one, trial, same, counted=asked.device == NAME)
             bad += bool(wrong)
             name = one.name if asked.first else f"{one.name} {point.canonical()}"
             note = wrong or one.on_host
@@ -54,7 +58,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return int(bad > 0)
 
 
-def complaint(one: Drawn, trial: Trial, same: float = SAME) -> str:
+def complaint(one: Drawn, trial: Trial, same: float = SAME, *, counted: bool = True) -> str:
     """Return the problem of one trial; empty if there is none."""
     share = trial.counts.host_share
     if trial.failure:
@@ -62,6 +66,8 @@ def complaint(one: Drawn, trial: Trial, same: float = SAME) -> str:
     # the device takes several vectors at once, which rounds differently in single precision
     if trial.gap > (SINGLE if one.single else same) and not (one.single and same > SAME):
         return f"{trial.score} differs from that of the CPU by {trial.gap:.2g}"
+    if not counted:
+        return ""
     if share > MOST_BESIDE and not one.on_host:
         lines = "; ".join(line for line, _ in trial.counts.host_work.most_common(3))
         return f"{share:.0%} of the work is done on the CPU: {lines or 'in numpy'}"
