@@ -11,7 +11,6 @@ experiment says so (`single`).
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.timing import command
 from simulate.monte_carlo import Block, Point, one_thread, stream
 from verify.claims import registry
 from verify.model import Claim, Experiment
@@ -113,12 +113,8 @@ def experiments(claims: Iterable[Any] | None = None) -> list[Experiment]:
 
 def main(words: list[str] | None = None) -> int:
     """Print every experiment whose replicates are not alone or not double unannounced; 1 if there is one."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.blocks", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--claim", metavar="ID", help="experiments of this claim only")
-    asked = parser.parse_args(words)
-    chosen = experiments([c for c in registry.claims() if asked.claim in (None, c.id)])
+    asked = command("benchmarks.blocks", __doc__, claim=("", "id of the only claim")).parse_args(words)
+    chosen = experiments([c for c in registry.claims() if asked.claim in ("", c.id)])
     bad, points, started = 0, 0, time.monotonic()
     for experiment in chosen:
         for point in experiment.points:

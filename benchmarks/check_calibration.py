@@ -7,7 +7,6 @@ or disagrees where it is true, in any component. It takes a quarter of an hour o
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.timing import command
 from verify.checking import check
 
 ERROR = 1e-2
@@ -82,10 +82,7 @@ def row(name: str, words: str, checks: int) -> tuple[str, int]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table; the exit status is 1 if a row breaks the promise."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--checks", type=int, default=2000)
+    parser = command("benchmarks.check_calibration", __doc__, checks=(2000, "of each law and formula"))
     options = parser.parse_args(words)
     print(f"| replicates | formula | wrong verdicts of {options.checks:,} | undecided | median draws |")
     print("|---|---|---|---|---|")

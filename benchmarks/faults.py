@@ -11,7 +11,6 @@ and store nothing.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -28,6 +27,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from benchmarks.timing import command
 
 ROOT = Path(__file__).resolve().parents[1]
 CLAIMS = ("vysogorets2024/uniform-outliers", "vysogorets2024/bulk", "vysogorets2024/gamma-and-interlacing")
@@ -381,11 +382,12 @@ def main() -> int:
     """Run the scenarios asked for and say whether all promises were kept."""
     if sys.argv[1:2] == ["report"]:
         return as_losscurv(sys.argv[1:])
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--kills", type=int, default=50, metavar="N", help="least number of SIGKILLs (default 50)"
+    parser = command(
+        "benchmarks.faults",
+        __doc__,
+        kills=(50, "least number of SIGKILLs"),
+        seed=(0, "of the random moments"),
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random moments (default 0)")
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="this scenario (repeatable)")
     options = parser.parse_args()
     faults = 0

@@ -10,7 +10,6 @@ determinants of `benchmarks.tracy_widom_coefficients` that agree with Painleve I
 
 from __future__ import annotations
 
-import argparse
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-from benchmarks.timing import machine, seconds, table, version
+from benchmarks.timing import command, machine, seconds, table, version
 from theory.rmt import MarchenkoPastur, Semicircle, TracyWidom
 
 Function = Callable[[Any], Any]
@@ -254,9 +253,7 @@ def _error(function: Function, x: np.ndarray, expected: np.ndarray, relative: bo
 
 def main(words: list[str] | None = None) -> int:
     """Print both tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.laws", description=__doc__.splitlines()[0])
-    parser.add_argument("--points", type=int, default=10**6, help="points of a timing (default: a million)")
-    n = parser.parse_args(words).points
+    n = command("benchmarks.laws", __doc__, points=(10**6, "points of a timing")).parse_args(words).points
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of the others
         found = peers()

@@ -8,7 +8,6 @@ The browser is asked by the DevTools protocol over two pipes, with nothing but t
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fcntl
 import json
@@ -22,6 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag
+
+from benchmarks.timing import command
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE = 60.0
@@ -256,7 +257,7 @@ def _searched(tab: Tab) -> Iterator[str]:
 
 def main() -> None:
     """A line for each thing that is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command("benchmarks.page_check", __doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder.resolve()
     with opened() as tab:

@@ -18,7 +18,6 @@ Exit status: 0 nothing differs, 1 something does, 2 bad input.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import hashlib
@@ -36,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.timing import command
 from simulate.monte_carlo import BLOCK, Point, Scores, fixture, one_thread, open_executor, run_block
 from verify.claims import registry
 from verify.claims.images import needed_images
@@ -279,13 +279,16 @@ def deleted() -> set[str]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Make or compare a record; the exit status."""
-    parser = argparse.ArgumentParser(description="Record what claims predict and draw, or compare it.")
+    parser = command(
+        "benchmarks.reference",
+        __doc__,
+        fast=(False, "compare what claims state, draw nothing"),
+        workers=(2, ""),
+    )
     parser.add_argument("action", choices=("make", "compare"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--paper", action="append", choices=registry.paper_ids(), help="this paper alone")
     parser.add_argument("--tier", type=Tier, default=Tier.FULL, choices=list(Tier), help="of what is drawn")
-    parser.add_argument("--fast", action="store_true", help="compare what claims state, draw nothing")
-    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--allow", type=Path, help="keys of findings that are allowed")
     asked, old = parser.parse_args(words), {"claims": {}, "values": {}}
     comparing = asked.action == "compare"

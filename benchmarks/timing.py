@@ -1,12 +1,14 @@
-"""CPU seconds, the machine they were taken on, and tables of them."""
+"""CPU seconds, the machine they were taken on, tables of them, and options of the scripts."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 
 def seconds(function: Callable[[], object], repeats: int = 3) -> float:
@@ -41,3 +43,22 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines.insert(1, ["-" * width for width in widths])
     padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in lines)
     return "\n".join(f"| {' | '.join(row)} |" for row in padded)
+
+
+def command(module: str, document: str | None, **options: tuple[Any, str]) -> argparse.ArgumentParser:
+    """Parser of a script, described by the first line of its docstring.
+
+    An option has a default, which gives its type, and a text; one whose default is False is a switch.
+
+    >>> command("benchmarks.laws", "Speed.", points=(9, "of a timing"), fast=(False, "")).parse_args(["--fast"])
+    Namespace(points=9, fast=True)
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {module}",
+        description=(document or "").partition("\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    for name, (default, text) in options.items():
+        how: dict[str, Any] = {"action": "store_true"} if default is False else {"type": type(default)}
+        parser.add_argument(f"--{name}", default=default, help=text, **how)
+    return parser

@@ -21,7 +21,6 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -50,7 +49,7 @@ from benchmarks.calibration.verdicts import (
     judged,
     wrong,
 )
-from benchmarks.timing import table
+from benchmarks.timing import command, table
 from verify.judging.intervals import FEWEST
 
 CHUNK = 16 * BATCH
@@ -230,17 +229,18 @@ TABLES = (miss, alternatives, tails, events, reports, replicates)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables asked for as markdown."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    names = [make.__name__ for make in TABLES]
-    parser.add_argument("table", choices=[*names, "all"])
-    whole = partial(parser.add_argument, type=int, metavar="N")
-    whole("--sequences", default=400_000, help="per law of `miss`; the others take a fixed part of it")
-    whole("--first", default=FEWEST, help="replicates at the first look of `tails`")
-    whole("--reports", default=1000, help="synthetic reports")
-    whole("--budget", default=2**14, help="most replicates of a claim in a report")
-    whole("--claims", default=1000, help="claims per cell of `replicates`")
-    whole("--seed", default=1, help="of all sequences")
-    whole("--processes", default=2, help="drawing at the same time")
+    parser = command(
+        "benchmarks.calibration",
+        __doc__,
+        sequences=(400_000, "per law of `miss`; the others take a fixed part of it"),
+        first=(FEWEST, "replicates at the first look of `tails`"),
+        reports=(1000, "synthetic reports"),
+        budget=(2**14, "most replicates of a claim in a report"),
+        claims=(1000, "claims per cell of `replicates`"),
+        seed=(1, "of all sequences"),
+        processes=(2, "drawing at the same time"),
+    )
+    parser.add_argument("table", choices=[*(make.__name__ for make in TABLES), "all"])
     args = parser.parse_args(argv)
     for make in TABLES:
         if args.table in ("all", make.__name__):

@@ -18,7 +18,6 @@ Exit status: 0, 1 if an edit is no longer noticed, 2 if the tests fail without a
 
 from __future__ import annotations
 
-import argparse
 import ast
 import contextlib
 import importlib.util
@@ -36,6 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.mutants.edits import KINDS, Edit, Finder, edits, passed_by, sample
+from benchmarks.timing import command
 
 ROOT = Path(__file__).parents[2]
 
@@ -206,13 +206,9 @@ def _cpu() -> float:
 
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Draw edits or find them again, try each, and write what came out; the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.house.room_edits", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = command("benchmarks.house.room_edits", __doc__, count=(40, "edits"), seed=(1, "of their choice"))
     parser.add_argument("room", nargs="?", help="a folder or a file of product code")
     parser.add_argument("--again", type=Path, help="a file of an earlier run, whose edits are tried again")
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tests", nargs="+", help="in place of the tests that mirror the room")
     parser.add_argument("--out", type=Path, help="where the findings are written")
     asked = parser.parse_args(words)

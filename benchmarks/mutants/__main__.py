@@ -17,7 +17,6 @@ patience.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import multiprocessing
@@ -37,6 +36,7 @@ from benchmarks.mutants.edits import Edit, edits, passed_by, sample
 from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Reach, joined, record
 from benchmarks.mutants.record import Finding, summary, written
 from benchmarks.mutants.trial import CAUGHT, Row, Told, Trial, five, preload
+from benchmarks.timing import command
 
 ENOUGH = 0.9
 """Share of the runs that must have a block in the store; some runs are never stored."""
@@ -44,21 +44,16 @@ ENOUGH = 0.9
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run or continue a campaign and print its tables."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.mutants", description=(__doc__ or "").partition("\n")[0]
+    parser = command(
+        "benchmarks.mutants",
+        __doc__,
+        edits=(100, "number of edits of all folders together"),
+        seed=(1, "seed of the choice of edits"),
+        workers=(2, "edits tried at a time"),
+        patience=(60.0, "seconds of claims per edit"),
     )
-    parser.add_argument(
-        "--folder", type=Path, required=True, help="folder of the campaign, which is continued"
-    )
-    parser.add_argument(
-        "--edits", type=int, default=100, metavar="N", help="number of edits of all folders together"
-    )
+    parser.add_argument("--folder", type=Path, required=True, help="of the campaign, which is continued")
     parser.add_argument("--top", choices=FOLDERS, action="append", help="one folder only (repeatable)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the choice of edits")
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="edits tried at a time")
-    parser.add_argument(
-        "--patience", type=float, default=60.0, metavar="S", help="seconds of claims per edit"
-    )
     options = parser.parse_args(argv)
     folder, workers = options.folder, options.workers
     folder.mkdir(parents=True, exist_ok=True)

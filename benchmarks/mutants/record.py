@@ -19,7 +19,6 @@ reason: such a claim assumes what it judges, and is to be mended.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -28,6 +27,7 @@ from typing import Any
 from benchmarks.mutants.edits import KINDS, Edit
 from benchmarks.mutants.reach import FOLDERS, ROOT
 from benchmarks.mutants.trial import CAUGHT
+from benchmarks.timing import command
 from verify.judging.campaign import FILE, Campaign, Outcomes, Survivor, campaigns
 
 CRASHED = ("broken", "refused", "hung")
@@ -161,9 +161,7 @@ def written(value: Any) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write both files."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.mutants.record", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = command("benchmarks.mutants.record", __doc__)
     parser.add_argument("--folder", type=Path, action="append", default=[], help="of a campaign (repeatable)")
     for folder in parser.parse_args(argv).folder:
         new = [one for file in folder.glob("campaign-*.json") for one in campaigns(file)]

@@ -11,7 +11,6 @@ did most of the work.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from collections.abc import Sequence
 from benchmarks.pretend.device import NAME
 from benchmarks.pretend.rules import Rounding
 from benchmarks.pretend.trials import CLOSE, SAME, SINGLE, Drawn, Trial, drawn, tried
+from benchmarks.timing import command
 
 MOST_BESIDE = 0.2
 """Share of the work that may stay on the CPU without `on_host`: preparation, and reading of results."""
@@ -29,17 +29,14 @@ HEAD = """| what | launches | waits | on the CPU | what, or what is wrong |
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table; return 1 if something was refused, differs, or stayed on the CPU without `on_host`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.pretend", description=(__doc__ or "").partition("\n")[0]
+    parser = command(
+        "benchmarks.pretend",
+        __doc__,
+        only=("", "text in the names of those that are run"),
+        first=(False, "only the first point of each"),
+        rounding=(False, "round other than the CPU, as another machine may; leaves out single precision"),
+        device=(NAME, "a real device, such as cuda"),
     )
-    parser.add_argument("--only", metavar="TEXT", default="", help="only names that contain this text")
-    parser.add_argument("--first", action="store_true", help="only the first point of each")
-    parser.add_argument(
-        "--rounding",
-        action="store_true",
-        help="round other than the CPU, as another machine may; leaves out single precision",
-    )
-    parser.add_argument("--device", default=NAME, metavar="NAME", help="a real device, such as cuda")
     asked = parser.parse_args(words)
     warnings.simplefilter("ignore")
     bad, rounding = 0, Rounding() if asked.rounding else None

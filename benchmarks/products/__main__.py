@@ -9,7 +9,6 @@ the call. Every result is compared with one in float64.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
 import io
@@ -28,7 +27,7 @@ from torch import Tensor
 
 from benchmarks.products.peers import installed
 from benchmarks.products.works import NETWORKS, WORKS, Call, Case, Way
-from benchmarks.timing import machine, table, version
+from benchmarks.timing import command, machine, table, version
 from simulate.monte_carlo import resolve_device
 from simulate.objectives.restoring import preserve_state
 
@@ -164,19 +163,16 @@ def _quietly() -> Iterator[None]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Time the requested works and print the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.products", description=__doc__.splitlines()[0]
+    parser = command(
+        "benchmarks.products",
+        __doc__,
+        samples=(0, "digits in a pass; 0 for 1000 or fewer, by the network"),
+        repeats=(30, "calls of each; fewer of slow ones"),
+        threads=(1, "threads to use"),
+        device=("cpu", "cpu, cuda, cuda:<index>"),
     )
     parser.add_argument("--only", action="append", choices=WORKS, help="this work (repeatable)")
-    parser.add_argument(
-        "--network", default="lenet-300-100", choices=NETWORKS, help="lenet-300-100 (default)"
-    )
-    parser.add_argument("--samples", type=int, metavar="N", help="digits in a pass (default 1000 or fewer)")
-    parser.add_argument(
-        "--repeats", type=int, metavar="N", default=30, help="calls of each; fewer of slow ones"
-    )
-    parser.add_argument("--threads", type=int, metavar="N", default=1, help="threads to use (default 1)")
-    parser.add_argument("--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index>")
+    parser.add_argument("--network", default="lenet-300-100", choices=NETWORKS)
     options = parser.parse_args(words)
     network = NETWORKS[options.network]
     if other := [name for name in options.only or () if not WORKS[name].suits(network)]:

@@ -8,7 +8,6 @@ are printed at the end; `--tables` makes them from the existing files.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,19 +20,21 @@ from benchmarks.rates.cells import Results, load
 from benchmarks.rates.networks import NETWORKS, Network
 from benchmarks.rates.rules import work
 from benchmarks.rates.tables import tables
+from benchmarks.timing import command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run or continue a half, and print its tables."""
-    parser = argparse.ArgumentParser(prog="benchmarks.rates", description=(__doc__ or "").partition("\n")[0])
+    parser = command(
+        "benchmarks.rates",
+        __doc__,
+        data=("", "archive of colour images with labels, for networks that take them"),
+        workers=(1, "networks at a time"),
+        tables=(False, "run nothing, only make the tables"),
+    )
     parser.add_argument("--folder", type=Path, required=True, help="of the campaign, which is continued")
     parser.add_argument("--half", choices=("design", "holdout"), required=True, help="half of the networks")
-    parser.add_argument(
-        "--data", metavar="NPZ", help="colour images with labels, for networks that take them"
-    )
-    parser.add_argument("--network", action="append", metavar="NAME", help="only this network (repeatable)")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="networks at a time")
-    parser.add_argument("--tables", action="store_true", help="run nothing, only make the tables")
+    parser.add_argument("--network", action="append", help="only this network (repeatable)")
     options = parser.parse_args(argv)
     options.folder.mkdir(parents=True, exist_ok=True)
     if not options.tables:
