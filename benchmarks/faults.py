@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ CLAIMS = ("vysogorets2024/uniform-outliers", "vysogorets2024/bulk", "vysogorets2
 RESULTS, PAGE = "results.json", "report.html"
 
 Blocks = dict[tuple[str, ...], str]
+Run = subprocess.Popen[str]
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Folder:
         self.path, self.tally, self.executor = path, tally, executor
         self.seen: Blocks = {}
 
-    def start(self, seed: int = 2024) -> subprocess.Popen[str]:
+    def start(self, seed: int = 2024) -> Run:
         """A run, in a process group of its own."""
         self.tally.runs += 1
         words = ["report", "--workers", "2", "--seed", str(seed), "--report-dir", str(self.path)]
@@ -78,7 +79,7 @@ class Folder:
             text=True, env=environment, start_new_session=True, cwd=self.path.parent,
         )  # fmt: skip
 
-    def ends(self, run: subprocess.Popen[str], status: int = 0, *said: str) -> str:
+    def ends(self, run: Run, status: int = 0, *said: str) -> str:
         """Wait for a run, which has to end so and say so; what stood on stderr."""
         out, err = run.communicate(timeout=600)
         self.tally.check(run.returncode == status, f"status {run.returncode}, not {status}: {err[-300:]}")
@@ -87,12 +88,7 @@ class Folder:
             self.tally.check(text in out + err, f"{text!r} was not said: {err[-300:]}")
         return err
 
-    def strike(self, number: int, run: subprocess.Popen[str]) -> None:
-        """A signal to the whole group of a run."""
-        os.killpg(run.pid, number)
-        self.tally.blows += 1
-
-    def wait_for_blocks(self, run: subprocess.Popen[str], least: int) -> None:
+    def wait_for_blocks(self, run: Run, least: int) -> None:
         """Until the store holds so many."""
         while len(blocks(self.path)[0]) < least:
             if run.poll() is not None:
@@ -223,7 +219,8 @@ class Campaign:
                     time.sleep(0.1)
                     folder.seen, _ = blocks(folder.path)  # what is seen now must be there after the kill
                 if run.poll() is None:
-                    folder.strike(signal.SIGKILL, run)
+                    os.killpg(run.pid, signal.SIGKILL)
+                    tally.blows += 1
                     run.communicate()
                     folder.look(f"kill {tally.blows}")
                 else:
@@ -231,36 +228,41 @@ class Campaign:
                     break
             folder.look_at_end(self.expected)
 
-    def interrupted(self, tally: Tally, number: signal.Signals) -> None:
+    def struck(
+        self, folder: Folder, at: Sequence[int], blow: Callable[[Run], object], status: int = 0, *said: str
+    ) -> Run:
+        """A run that gets a blow whenever its store holds so many blocks, and has to end so and say so."""
+        run, begun = folder.start(), 0.0
+        for least in at:
+            folder.wait_for_blocks(run, least)
+            begun = time.monotonic()
+            blow(run)
+            folder.tally.blows += 1
+        folder.ends(run, status, *said)
+        folder.tally.check(status == 0 or time.monotonic() - begun < 60, "slow to end")
+        folder.look("after the blows")
+        return run
+
+    def interrupted(self, tally: Tally, strike: Callable[[int, int], None], number: int) -> None:
         """Ctrl-C at the terminal, or SIGTERM to the process as a batch system sends it, while blocks are drawn."""
         for _ in range(3):
             folder = self.folder(tally)
-            run = folder.start()
-            folder.wait_for_blocks(run, self.rng.randrange(5, 60))
-            begun = time.monotonic()
-            if number == signal.SIGINT:
-                folder.strike(number, run)
-            else:
-                run.send_signal(number)
-                tally.blows += 1
-            folder.ends(run, 130)
-            tally.check(time.monotonic() - begun < 30, "slow to stop")
+            at = self.rng.randrange(5, 60)
+            run = self.struck(folder, [at], lambda run: strike(run.pid, number), 130)
             tally.check(not children(run.pid), "a worker stays behind")
-            folder.look(number.name)
             self.continued(folder, "of an earlier run read")
 
     def worker_killed(self, tally: Tally) -> None:
         """One of the two workers is killed, three times in one run."""
+
+        def blow(run: Run) -> None:
+            workers = children(run.pid)
+            tally.check(len(workers) == 2, f"{len(workers)} workers, not 2")
+            os.kill(self.rng.choice(workers), signal.SIGKILL)
+
         for _ in range(2):
             folder = self.folder(tally)
-            run = folder.start()
-            for least in (8, 50, 90):
-                folder.wait_for_blocks(run, least)
-                workers = children(run.pid)
-                tally.check(len(workers) == 2, f"{len(workers)} workers, not 2")
-                os.kill(self.rng.choice(workers), signal.SIGKILL)
-                tally.blows += 1
-            folder.ends(run)
+            self.struck(folder, [8, 50, 90], blow)
             folder.look_at_end(self.expected)
 
     def dask_worker_killed(self, tally: Tally) -> None:
@@ -270,21 +272,20 @@ class Campaign:
         options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "protocol": "tcp"}
         with LocalCluster(**options, host="127.0.0.1", dashboard_address=":0") as opened:
             cluster: Any = opened  # typed as if it had to be awaited
-            folder = self.folder(tally, cluster.scheduler_address.replace("tcp://", "dask://"))
-            run = folder.start()
-            for least in (8, 60):
-                folder.wait_for_blocks(run, least)
+
+            def blow(_: Run) -> None:
                 workers = [w.process.process.pid for w in cluster.workers.values()]
                 os.kill(self.rng.choice(workers), signal.SIGKILL)
-                tally.blows += 1
-            folder.ends(run)
+
+            folder = self.folder(tally, cluster.scheduler_address.replace("tcp://", "dask://"))
+            self.struck(folder, [8, 60], blow)
             folder.look_at_end(self.expected)
 
     def dask_scheduler_killed(self, tally: Tally) -> None:
         """The scheduler is killed: the run must end, say why in a line, and be continued without the cluster."""
         with contextlib.ExitStack() as started:
 
-            def start(module: str, *words: str) -> subprocess.Popen[str]:
+            def start(module: str, *words: str) -> Run:
                 process = subprocess.Popen(
                     [sys.executable, "-m", f"distributed.cli.{module}", *words], stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -298,14 +299,8 @@ class Campaign:
             address = next(match.group() for match in told if match)
             start("dask_worker", address, "--nthreads", "2", "--no-nanny")
             folder = self.folder(tally, address.replace("tcp://", "dask://"))
-            run = folder.start()
-            folder.wait_for_blocks(run, 20)
-            scheduler.kill()
-            tally.blows += 1
-            begun = time.monotonic()
-            folder.ends(run, 1, "the connection to the Dask scheduler was lost")
-            tally.check(time.monotonic() - begun < 60, "slow to end")
-        folder.look("scheduler lost")
+            lost = "the connection to the Dask scheduler was lost"
+            self.struck(folder, [20], lambda _: scheduler.kill(), 1, lost)
         folder.executor = ""
         self.continued(folder)
 
@@ -366,8 +361,8 @@ class Campaign:
 
 SCENARIOS = {
     "killed": Campaign.killed,
-    "ctrl-c": partial(Campaign.interrupted, number=signal.SIGINT),
-    "sigterm": partial(Campaign.interrupted, number=signal.SIGTERM),
+    "ctrl-c": partial(Campaign.interrupted, strike=os.killpg, number=signal.SIGINT),
+    "sigterm": partial(Campaign.interrupted, strike=os.kill, number=signal.SIGTERM),
     "worker killed": Campaign.worker_killed,
     "dask worker killed": Campaign.dask_worker_killed,
     "dask scheduler killed": Campaign.dask_scheduler_killed,

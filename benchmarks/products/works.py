@@ -7,7 +7,6 @@ differentiating twice, eigenvalues by ARPACK, traces and Gram matrices layer by 
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -22,7 +21,7 @@ from simulate.eigenvalues import extremes
 from simulate.lanczos import quadrature
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
-from simulate.networks import LENET_300_100, LeNet5, Mlp
+from simulate.networks import LENET_300_100, LeNet5, Mlp, Vgg
 from simulate.objectives import Objective
 from simulate.objectives.restoring import preserve_state, seed_generators
 from simulate.operators import gauss_newton, hessian
@@ -52,13 +51,8 @@ def bench_perceptron(widths: tuple[int, ...], title: str = "perceptron", samples
     return BenchNetwork(title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), widths)
 
 
-def _vgg() -> nn.Module:
-    layers: list[nn.Module] = []
-    for widths in ((3, 16, 16), (16, 32, 32), (32, 64)):
-        for a, b in itertools.pairwise(widths):
-            layers += [nn.Conv2d(a, b, 3, padding=1), nn.ReLU()]
-        layers.append(nn.MaxPool2d(2))
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, CLASSES))
+def _vgg(rng: np.random.Generator) -> nn.Module:
+    return Vgg(rng=rng, stages=((16, 16), (32, 32), (64,)), head=(64,))
 
 
 class _Residual(nn.Module):
@@ -118,7 +112,12 @@ class _Transformer(nn.Module):
 NETWORKS: dict[str, BenchNetwork] = {
     "lenet-300-100": bench_perceptron(LENET_300_100, "LeNet-300-100"),
     "lenet-5": BenchNetwork("LeNet-5", (3, 32, 32), 200, lambda rng: LeNet5(rng=rng)),
-    "vgg": BenchNetwork("VGG-like, five convolutions", (3, 32, 32), 64, lambda _: _vgg()),
+    "vgg": BenchNetwork(
+        "VGG-like, five convolutions",
+        (3, 32, 32),
+        64,
+        _vgg,
+    ),
     "residual": BenchNetwork(
         "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, lambda _: _residual()
     ),

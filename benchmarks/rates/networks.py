@@ -92,8 +92,8 @@ class Network:
 
     Attributes
     ----------
-    name, family, half
-        Name, architecture, and the half, `design` or `holdout`.
+    name, half
+        Name, and the half, `design` or `holdout`.
     source
         Source of its samples.
     start
@@ -106,7 +106,6 @@ class Network:
     """
 
     name: str
-    family: str
     half: str
     source: str
     start: str
@@ -254,46 +253,46 @@ def _letter_convolutions(width: int) -> nn.Module:
 # --- the halves --------------------------------------------------------------------------------------------------
 
 
-_Row = tuple[str, str, str, str, Callable[[], nn.Module]]
+_Row = tuple[str, str, str, Callable[[], nn.Module]]
 
 _ROWS: dict[str, tuple[_Row, ...]] = {
     "design": (
-        ("relu", "perceptron", "digits-8", "torch", lambda: _perceptron(64, 64, 64, 10)),
-        ("deep-relu", "perceptron", "digits-8", "he", lambda: _perceptron(64, 48, 48, 48, 48, 10)),
-        ("tanh-squared", "perceptron", "digits-8", "torch", lambda: _perceptron(64, 64, 10, act=nn.Tanh)),
-        ("lenet-300-100", "lenet", "digits-28", "edge", lambda: _perceptron(784, 300, 100, 10)),
-        ("lenet-5", "lenet", "images-32", "torch", lambda: _lenet_5(nn.MaxPool2d)),
-        ("convolutions", "convolution", "images-16", "torch", lambda: _convolutions(3, 16, 32)),
-        ("convolutions", "convolution", "text", "he", lambda: _letter_convolutions(24)),
-        ("batch-norm", "batch-normalised", "images-16", "he", lambda: _convolutions(3, 12, 24, norm=True)),
-        ("layer-norm", "layer-normalised", "text", "torch", lambda: _letters(96, 96, norm=True)),
+        ("relu", "digits-8", "torch", lambda: _perceptron(64, 64, 64, 10)),
+        ("deep-relu", "digits-8", "he", lambda: _perceptron(64, 48, 48, 48, 48, 10)),
+        ("tanh-squared", "digits-8", "torch", lambda: _perceptron(64, 64, 10, act=nn.Tanh)),
+        ("lenet-300-100", "digits-28", "edge", lambda: _perceptron(784, 300, 100, 10)),
+        ("lenet-5", "images-32", "torch", lambda: _lenet_5(nn.MaxPool2d)),
+        ("convolutions", "images-16", "torch", lambda: _convolutions(3, 16, 32)),
+        ("convolutions", "text", "he", lambda: _letter_convolutions(24)),
+        ("batch-norm", "images-16", "he", lambda: _convolutions(3, 12, 24, norm=True)),
+        ("layer-norm", "text", "torch", lambda: _letters(96, 96, norm=True)),
     ),
     "holdout": (
-        ("gelu", "perceptron", "text", "torch", lambda: _letters(96, act=nn.GELU)),
-        ("relu", "perceptron", "digits-8", "edge", lambda: _perceptron(64, 80, 40, 10)),
-        ("lenet-300-100", "lenet", "digits-28", "torch", lambda: _perceptron(784, 300, 100, 10)),
-        ("lenet-5-average", "lenet", "images-32", "he", lambda: _lenet_5(nn.AvgPool2d)),
-        ("convolutions", "convolution", "images-16", "he", lambda: _convolutions(3, 8, 16, 32)),
-        ("batch-norm", "batch-normalised", "digits-8", "torch", lambda: _convolutions(1, 16, 16, norm=True)),
+        ("gelu", "text", "torch", lambda: _letters(96, act=nn.GELU)),
+        ("relu", "digits-8", "edge", lambda: _perceptron(64, 80, 40, 10)),
+        ("lenet-300-100", "digits-28", "torch", lambda: _perceptron(784, 300, 100, 10)),
+        ("lenet-5-average", "images-32", "he", lambda: _lenet_5(nn.AvgPool2d)),
+        ("convolutions", "images-16", "he", lambda: _convolutions(3, 8, 16, 32)),
+        ("batch-norm", "digits-8", "torch", lambda: _convolutions(1, 16, 16, norm=True)),
         (
-            "layer-norm", "layer-normalised", "digits-8", "he",
+            "layer-norm", "digits-8", "he",
             lambda: _perceptron(64, 64, 64, 10, norm=True, drop=0.1),
         ),
-        ("residual", "residual", "images-16", "torch", lambda: _residual(3, 12, 2)),
-        ("residual", "residual", "digits-8", "he", lambda: _residual(1, 12, 2)),
+        ("residual", "images-16", "torch", lambda: _residual(3, 12, 2)),
+        ("residual", "digits-8", "he", lambda: _residual(1, 12, 2)),
         (
-            "attention", "attention", "text", "torch",
+            "attention", "text", "torch",
             lambda: _Transformer(nn.Embedding(SYMBOLS, 32), CONTEXT, SYMBOLS, drop=0.1),
         ),
-        ("attention", "attention", "images-16", "torch", lambda: _Transformer(
+        ("attention", "images-16", "torch", lambda: _Transformer(
             nn.Sequential(nn.Conv2d(3, 32, 4, stride=4), nn.Flatten(2), _SwapAxes()), 16, 10
         )),
     ),
 }  # fmt: skip
-"""What is built, family, source, start and module of the networks of each half."""
+"""What is built, source, start and module of the networks of each half."""
 
 NETWORKS = tuple(
-    Network(f"{what}-{source.split('-')[0]}-{start}", family, half, source, start, module, "squared" in what)
+    Network(f"{what}-{source.split('-')[0]}-{start}", half, source, start, module, "squared" in what)
     for half, rows in _ROWS.items()
-    for what, family, source, start, module in rows
+    for what, source, start, module in rows
 )

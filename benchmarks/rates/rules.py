@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -39,8 +39,7 @@ from benchmarks.rates.networks import OPTIMISERS, SAMPLES, Network
 from simulate.objectives import Objective
 from simulate.objectives.restoring import preserve_state
 from simulate.operators import hessian
-from simulate.training import trial_training
-from simulate.training.trial_training import CommonBatches, TrialRun
+from simulate.training.trial_training import CommonBatches
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import plan_problem
 from verify.practice.plan.linearised import Linearised
@@ -108,12 +107,6 @@ ANCHOR = 64
 FIXED = {"sgd": 0.1, "momentum": 0.01, "adam": 1e-3}
 """Usual default rates; searches start here too."""
 
-_RAMP, _LOW, _HIGH, _SMOOTHING, _RAN_OFF = 100, 1e-4, 1e2, 0.9, 4.0
-"""Range test: steps, first and last rate over `FIXED`, weight of the mean loss, and its growth at which it stops."""
-
-_UNSETTLED = 10
-"""First steps of a range test that are ignored, as in the common tools."""
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -165,68 +158,14 @@ def _single_batches(asked: Asked, size: int) -> float:
     return next(at.sharpness.value for at in asked.plan.linearised.rates if at.batch_size == size)
 
 
-def steepest(rates: list[float], losses: list[float]) -> float | None:
-    """Return the rate at which a smoothed loss falls fastest, without the first steps, which average too few batches.
-
-    >>> steepest([1.0] * 10 + [2.0, 3.0, 4.0], [9.0, 1.0] + [1.0] * 8 + [1.0, 0.5, 0.4])
-    3.0
-    """
-    if len(losses) < _UNSETTLED + 2:
-        return None
-    return rates[_UNSETTLED + int(np.argmin(np.gradient(losses)[_UNSETTLED:]))]
-
-
-def ramp(asked: Asked, size: int) -> tuple[list[float], list[float]]:
-    """Return rates and smoothed losses of a range test, up to where the loss runs off."""
-    first, factor = FIXED[asked.optimiser] * _LOW, (_HIGH / _LOW) ** (1 / (_RAMP - 1))
-    training = asked.ground.training(asked.optimiser, size)
-
-    def growing(at: float) -> torch.optim.Optimizer:
-        optimiser = trial_training.OPTIMISERS[asked.optimiser](training.model)(at)
-
-        def grow(made: torch.optim.Optimizer, *_: Any) -> None:
-            for group in made.param_groups:
-                group["lr"] *= factor
-
-        optimiser.register_step_post_hook(grow)
-        return optimiser
-
-    run = TrialRun(replace(training, optimiser=growing), first).until(_RAMP)
-    losses = smoothed([loss for loss in run.losses if math.isfinite(loss)])
-    kept = next((k for k, loss in enumerate(losses) if loss > _RAN_OFF * min(losses[: k + 1])), len(losses))
-    return [first * factor**k for k in range(kept)], losses[:kept]
-
-
-def smoothed(losses: list[float]) -> list[float]:
-    """Return exponential means, corrected for the bias of their start.
-
-    >>> smoothed([1.0, 1.0, 1.0])
-    [1.0, 1.0, 1.0]
-    """
-    mean, found = 0.0, []
-    for step, loss in enumerate(losses, start=1):
-        mean = _SMOOTHING * mean + (1 - _SMOOTHING) * loss
-        found.append(mean / (1 - _SMOOTHING**step))
-    return [round(value, 12) for value in found]
-
-
-def _tenth_of_the_minimum(asked: Asked, size: int) -> float:
-    rates, losses = ramp(asked, size)
-    return rates[int(np.argmin(losses))] / 10
-
-
-def _noise(asked: Asked) -> float | None:
-    """Return the noise scale tr(H S) / g'Hg."""
-    found = asked.plan.linearised
-    return found.noise.curved.value if found and found.noise.curved else None
-
-
 def _one_step(asked: Asked, size: int) -> float | None:
     """Return the best rate of one step on a batch: |g|^2 / g'Hg for all samples, less for the noise of a batch."""
-    objective, noise = asked.problem.objective, _noise(asked)
+    found, objective = asked.plan.linearised, asked.problem.objective
+    if found is None or found.noise.curved is None:
+        return None
     gradient = objective.gradient()
     along = float(gradient @ (hessian(objective) @ gradient))
-    return noise and float(gradient @ gradient) / along / (1 + noise / size)
+    return float(gradient @ gradient) / along / (1 + found.noise.curved.value / size)
 
 
 def _best_trial(asked: Asked, size: int) -> float | None:
@@ -238,21 +177,6 @@ def _between(asked: Asked, size: int) -> float | None:
     """Interpolate the rates of trial runs at 8 and 512 by a power of B."""
     low, high = (asked.trial(at).start for at in (min(SIZES), max(SIZES)))
     return along_power((min(SIZES), low), (max(SIZES), high), size) if low and high else None
-
-
-def _surge(asked: Asked, size: int) -> float | None:
-    """Carry the best rate at the anchor by the law of Li et al. (arXiv 2405.14578), which peaks at the noise scale."""
-    noise = _noise(asked)
-    return asked.known * surge(size, noise) / surge(ANCHOR, noise) if noise and noise > 0 else None
-
-
-def surge(size: float, noise: float) -> float:
-    """Return the best rate of Adam over the best rate at the noise scale.
-
-    >>> surge(4.0, 1.0), surge(1.0, 4.0), surge(2.0, 2.0)
-    (0.8, 0.8, 1.0)
-    """
-    return 2 / (math.sqrt(size / noise) + math.sqrt(noise / size))
 
 
 class Rule(NamedTuple):
@@ -279,13 +203,10 @@ RULES: Mapping[str, Rule] = {
     "lower side of the bracket": Rule(_from_curvature(lambda _, at: at.lower), _SGD),
     "upper side of the bracket": Rule(_from_curvature(lambda _, at: at.upper), _SGD),
     "Theorem 4": Rule(_from_curvature(lambda _, at: at.theorem_4.value), _SGD),
-    "range test, steepest": Rule(lambda a, size: steepest(*ramp(a, size))),
-    "range test, minimum / 10": Rule(_tenth_of_the_minimum),
     WALK: Rule(lambda a, size: a.trial(size).start),
     "walk without a step back": Rule(_best_trial),
     WALK_EDGE: Rule(lambda a, size: a.trial(size).trains),
     "walk at 8 and 512, by a power between": Rule(_between, sizes=(ANCHOR,)),
-    "surge from the best at 64": Rule(_surge, ("adam",), _OTHERS),
 }
 
 EDGES = frozenset((WALK_EDGE, "upper side of the bracket"))

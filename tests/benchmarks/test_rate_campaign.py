@@ -26,7 +26,7 @@ from benchmarks.rates.cells import (
     rate,
 )
 from benchmarks.rates.networks import NETWORKS, Network
-from benchmarks.rates.rules import FIXED, RULES, Asked, ramp
+from benchmarks.rates.rules import FIXED, RULES, Asked
 from benchmarks.rates.tables import judged, regretted, tables
 from simulate.training.constant_outputs import constant_loss
 from verify.practice import plan
@@ -126,14 +126,6 @@ def test_the_best_rate_is_carried_by_powers_of_the_batch_size() -> None:
     asked = Asked(UNUSED, "sgd", 0.5)
     assert RULES["linear from the best at 64"].rate(asked, 512) == 0.5 * 8
     assert RULES["square root from the best at 64"].rate(asked, 8) == pytest.approx(0.5 / math.sqrt(8))
-
-
-def test_a_ramp_multiplies_the_rate_after_each_step(small: Network) -> None:
-    rates, losses = ramp(Asked(Ground(small, "start", 0), "sgd", 0.5), 64)
-    assert rates[0] == pytest.approx(1e-5)
-    assert len(rates) == len(losses) <= 100
-    assert rates[-1] / rates[0] == pytest.approx(1e6 ** ((len(rates) - 1) / 99))
-    assert min(losses) < losses[0]
 
 
 def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> None:
