@@ -113,7 +113,7 @@ def experiments(claims: Iterable[Any] | None = None) -> list[Experiment]:
 
 def main(words: list[str] | None = None) -> int:
     """Print every experiment whose replicates are not alone or not double unannounced; 1 if there is one."""
-    asked = command("benchmarks.blocks", __doc__, claim=("", "id of the only claim")).parse_args(words)
+    asked = command("benchmarks.blocks", __doc__, claim="").parse_args(words)
     chosen = experiments([c for c in registry.claims() if asked.claim in ("", c.id)])
     bad, points, started = 0, 0, time.monotonic()
     for experiment in chosen:

@@ -1,6 +1,6 @@
 """Does a run survive? Kills real runs at random moments, takes their workers, disks and clusters away, and counts.
 
-    python -m benchmarks.faults --kills 50
+    python -m benchmarks.faults --kills 50      # SIGKILLs at least; --seed chooses the moments, --only a scenario
 
 Every run judges a few cheap claims with `losscurv report` in a folder of its own. After each blow the store must be
 in order and hold every block it was seen to hold before, the report must be whole or absent, and what comes out in
@@ -380,10 +380,10 @@ def main() -> int:
     parser = command(
         "benchmarks.faults",
         __doc__,
-        kills=(50, "least number of SIGKILLs"),
-        seed=(0, "of the random moments"),
+        kills=50,
+        seed=0,
     )
-    parser.add_argument("--only", action="append", choices=SCENARIOS, help="this scenario (repeatable)")
+    parser.add_argument("--only", action="append", choices=SCENARIOS)
     options = parser.parse_args()
     faults = 0
     with tempfile.TemporaryDirectory() as base:

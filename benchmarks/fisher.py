@@ -11,6 +11,7 @@ size with a "~".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -23,8 +24,7 @@ from simulate.wide.signals import WideNetwork
 
 ACTIVATION = "relu"
 DEPTH = 3
-GIB = 2**30
-LARGEST = 2 * GIB
+LARGEST = 2**31
 """Bytes of a Jacobian that is still formed."""
 
 
@@ -76,12 +76,6 @@ def by_jacobian(network: WideNetwork) -> Tensor:
     return (flat @ flat.mT).view(*size, *size).transpose(1, 2)
 
 
-def jacobian_bytes(network: WideNetwork) -> int:
-    """Bytes of the Jacobian."""
-    count = sum(t[0].numel() for t in (*network.weights, *network.biases))
-    return count * network.outputs * network.inputs.shape[1] * network.inputs.element_size()
-
-
 def peak_bytes(function: Callable[[], object]) -> int:
     """Most bytes that torch holds during a call, beside what is there before."""
     cpu = torch.profiler.ProfilerActivity.CPU
@@ -99,19 +93,21 @@ def comparison(sizes: tuple[Size, ...] = SIZES, largest: int = LARGEST) -> Itera
     """Rows: seconds and memory of both, and by how much their Gram matrices differ."""
     for size in sizes:
         network = network_of(size)
-        here, there = (lambda n=network: by_layers(n)), (lambda n=network: by_jacobian(n))
-        own, memory = seconds(here), peak_bytes(here)
-        row, needed = [str(size), f"{own:.3g}", _mib(memory)], jacobian_bytes(network)
+        here, there = partial(by_layers, network), partial(by_jacobian, network)
+        own = seconds(here)
+        row = [str(size), f"{own:.3g}", _mib(peak_bytes(here))]
+        parameters = sum(t[0].numel() for t in (*network.weights, *network.biases))
+        needed = 8 * parameters * size.outputs * size.samples
         if needed > largest:
-            yield [*row, "-", f"~{_mib(needed)} ({needed / memory:.0f} x)", "-"]
+            yield [*row, "-", f"~{_mib(needed)}", "-"]
             continue
-        other, space, expected = seconds(there), peak_bytes(there), there()
-        row += [f"{other:.3g} ({other / own:.0f} x)", f"{_mib(space)} ({space / memory:.0f} x)"]
+        other, expected = seconds(there), there()
+        row += [f"{other:.3g} ({other / own:.0f} x)", _mib(peak_bytes(there))]
         yield [*row, f"{float((here() - expected).abs().max() / expected.abs().max()):.0e}"]
 
 
 def _mib(size: float) -> str:
-    return f"{size / 2**20:.3g} MiB" if size < GIB else f"{size / GIB:.3g} GiB"
+    return f"{size / 2**20:.3g} MiB"
 
 
 def main() -> None:

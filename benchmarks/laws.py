@@ -2,7 +2,8 @@
 
     pip install "losscurv[bench]" && python -m benchmarks.laws
 
-Prints two tables; a library that is not installed has empty columns. scikit-rmt wants numpy below 2, so give it an
+Prints two tables, with times on `--points` points.
+A library that is not installed has empty columns. scikit-rmt wants numpy below 2, so give it an
 environment of its own. Seconds are CPU seconds, the best of three; what would take long is timed on few points and
 extrapolated, with a "~". References have 40 digits (mpmath); those of the Tracy-Widom laws are stored here, Fredholm
 determinants of `benchmarks.tracy_widom_coefficients` that agree with Painleve II to 25 digits.
@@ -253,7 +254,7 @@ def _error(function: Function, x: np.ndarray, expected: np.ndarray, relative: bo
 
 def main(words: list[str] | None = None) -> int:
     """Print both tables."""
-    n = command("benchmarks.laws", __doc__, points=(10**6, "points of a timing")).parse_args(words).points
+    n = command("benchmarks.laws", __doc__, points=10**6).parse_args(words).points
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of the others
         found = peers()

@@ -249,12 +249,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = command(
         "benchmarks.reference",
         __doc__,
-        fast=(False, "compare what claims state, draw nothing"),
-        workers=(2, ""),
+        fast=False,
+        workers=2,
     )
     parser.add_argument("action", choices=("make", "compare"))
     parser.add_argument("file", type=Path)
-    parser.add_argument("--paper", action="append", choices=registry.paper_ids(), help="this paper alone")
+    parser.add_argument("--paper", action="append", choices=registry.paper_ids())
     asked, old = parser.parse_args(words), {"claims": {}, "values": {}}
     comparing = asked.action == "compare"
     try:

@@ -45,20 +45,20 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in padded)
 
 
-def command(module: str, document: str | None, **options: tuple[Any, str]) -> argparse.ArgumentParser:
-    """Parser of a script, described by the first line of its docstring.
+def command(module: str, document: str | None, **options: Any) -> argparse.ArgumentParser:
+    """Parser of a script, which is described by its docstring, with options by their defaults.
 
-    An option has a default, which gives its type, and a text; one whose default is False is a switch.
+    An option whose default is False is a switch.
 
-    >>> command("benchmarks.laws", "Speed.", points=(9, "of a timing"), fast=(False, "")).parse_args(["--fast"])
+    >>> command("benchmarks.laws", "Speed.", points=9, fast=False).parse_args(["--fast"])
     Namespace(points=9, fast=True)
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}",
-        description=(document or "").partition("\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        description=document,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for name, (default, text) in options.items():
+    for name, default in options.items():
         how: dict[str, Any] = {"action": "store_true"} if default is False else {"type": type(default)}
-        parser.add_argument(f"--{name}", default=default, help=text, **how)
+        parser.add_argument(f"--{name}", default=default, help=f"default: {default}", **how)
     return parser

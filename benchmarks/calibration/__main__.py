@@ -10,6 +10,15 @@ r"""Does the verdict engine keep its promise? Sequences of replicates with a kno
 | `replicates` | replicates at the decision, against margin / standard deviation |
 
 ``python -m benchmarks.calibration miss --sequences 4000000``; ``all`` makes every table.
+
+| option | meaning |
+|---|---|
+| `--sequences` | per law of `miss`; other tables take a fixed part of it |
+| `--first` | replicates at the first look of `tails` |
+| `--reports`, `--budget` | synthetic reports, and most replicates of a claim in one |
+| `--claims` | claims per cell of `replicates` |
+| `--seed`, `--processes` | of all sequences; drawing at the same time |
+
 The number of processes changes nothing: sequences come in chunks, each with a generator of its own.
 Shares come with Clopper-Pearson intervals of 95 %.
 """
@@ -232,13 +241,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command(
         "benchmarks.calibration",
         __doc__,
-        sequences=(400_000, "per law of `miss`; the others take a fixed part of it"),
-        first=(FEWEST, "replicates at the first look of `tails`"),
-        reports=(1000, "synthetic reports"),
-        budget=(2**14, "most replicates of a claim in a report"),
-        claims=(1000, "claims per cell of `replicates`"),
-        seed=(1, "of all sequences"),
-        processes=(2, "drawing at the same time"),
+        sequences=400_000,
+        first=FEWEST,
+        reports=1000,
+        budget=2**14,
+        claims=1000,
+        seed=1,
+        processes=2,
     )
     parser.add_argument("table", choices=[*(make.__name__ for make in TABLES), "all"])
     args = parser.parse_args(argv)

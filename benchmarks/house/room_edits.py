@@ -13,7 +13,8 @@ The edits are those of `benchmarks.mutants`, here with refusals and tolerances t
 mirror it, and its doctests; `--tests` names others. Each edit is made in a scratch copy of the tree, and the tests stop
 at the first that fails.
 
-Exit status: 0, 1 if an edit is no longer noticed, 2 if the tests fail without any edit.
+`--count` is the number of edits, `--out` the file of the findings. Exit status: 0, 1 if an edit is no longer noticed,
+2 if the tests fail without any edit.
 """
 
 from __future__ import annotations
@@ -206,11 +207,11 @@ def _cpu() -> float:
 
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Draw edits or find them again, try each, and write what came out; the exit status."""
-    parser = command("benchmarks.house.room_edits", __doc__, count=(40, "edits"), seed=(1, "of their choice"))
-    parser.add_argument("room", nargs="?", help="a folder or a file of product code")
-    parser.add_argument("--again", type=Path, help="a file of an earlier run, whose edits are tried again")
-    parser.add_argument("--tests", nargs="+", help="in place of the tests that mirror the room")
-    parser.add_argument("--out", type=Path, help="where the findings are written")
+    parser = command("benchmarks.house.room_edits", __doc__, count=40, seed=1)
+    parser.add_argument("room", nargs="?")
+    parser.add_argument("--again", type=Path)
+    parser.add_argument("--tests", nargs="+")
+    parser.add_argument("--out", type=Path)
     asked = parser.parse_args(words)
     if not (asked.room or asked.again):
         parser.error("name a room or --again FILE")

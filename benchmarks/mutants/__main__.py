@@ -4,6 +4,9 @@
     python -m benchmarks.mutants --folder campaign --edits 300 --seed 7 --top theory
     python -m benchmarks.mutants.record --folder campaign          # into docs/mutants.md and the report page
 
+`--edits` counts those of all folders together, or of one folder with `--top`; `--seed` chooses them, `--workers` are
+tried at a time, and claims are judged for `--patience` seconds of each.
+
 The folder holds a report of the unedited code (made first if it is not there), which lines each claim executes, and
 `mutants.jsonl` with a line per edit. A campaign that was stopped continues; with more patience it repeats unfinished
 edits.
@@ -33,7 +36,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.mutants.edits import Edit, edits, passed_by, sample
-from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Reach, joined, record
+from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Executed, Reach, record
 from benchmarks.mutants.record import Finding, summary, written
 from benchmarks.mutants.trial import CAUGHT, Row, Told, Trial, five, preload
 from benchmarks.timing import command
@@ -47,13 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command(
         "benchmarks.mutants",
         __doc__,
-        edits=(100, "number of edits of all folders together"),
-        seed=(1, "seed of the choice of edits"),
-        workers=(2, "edits tried at a time"),
-        patience=(60.0, "seconds of claims per edit"),
+        edits=100,
+        seed=1,
+        workers=2,
+        patience=60.0,
     )
-    parser.add_argument("--folder", type=Path, required=True, help="of the campaign, which is continued")
-    parser.add_argument("--top", choices=FOLDERS, action="append", help="one folder only (repeatable)")
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--top", choices=FOLDERS, action="append")
     options = parser.parse_args(argv)
     folder, workers = options.folder, options.workers
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,8 +140,10 @@ def reach_of(folder: Path, workers: int) -> Reach:
     if not file.exists():
         _log("tracing the lines of every claim, some minutes")
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            parts = pool.map(partial(record, parts=workers, store=folder), range(workers))
-            file.write_text(json.dumps(joined(parts)))
+            found: Executed = {}
+            for part in pool.map(partial(record, parts=workers, store=folder), range(workers)):
+                found |= part
+        file.write_text(json.dumps(found))
     return Reach(json.loads(file.read_text()))
 
 

@@ -1,6 +1,6 @@
 """Puts a campaign on record: `verify/judging/campaign.json`, which the report page shows, and docs/mutants.md.
 
-python -m benchmarks.mutants.record --folder campaign     # both files, from the campaign in this folder
+python -m benchmarks.mutants.record --folder campaign     # both files, from the campaign in this folder (repeatable)
 python -m benchmarks.mutants.record                       # docs/mutants.md anew from campaign.json
 
 Why no claim can catch a survivor is written by hand at the end of its line in `campaign.json`, where the next record of
@@ -162,7 +162,7 @@ def written(value: Any) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Write both files."""
     parser = command("benchmarks.mutants.record", __doc__)
-    parser.add_argument("--folder", type=Path, action="append", default=[], help="of a campaign (repeatable)")
+    parser.add_argument("--folder", type=Path, action="append", default=[])
     for folder in parser.parse_args(argv).folder:
         new = [one for file in folder.glob("campaign-*.json") for one in campaigns(file)]
         if not new:

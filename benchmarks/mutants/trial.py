@@ -8,7 +8,7 @@ differs, it is judged on new draws, at the budget of a report. Claims that move 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import importlib
 import math
 import multiprocessing
 import os
@@ -18,8 +18,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -298,27 +297,17 @@ def apart(a: float, b: float, least: float = 0.0) -> float:
     return abs(a - b) / max(abs(a), abs(b), least) if math.isfinite(a) and math.isfinite(b) else math.inf
 
 
-class _EditedModule(MetaPathFinder, SourceFileLoader):
-    """Import finder of one module, with the edited source."""
+def _import_edited(edit: Edit) -> None:
+    """Have the edited source imported in place of the file, for the rest of the process."""
+    get_code, edited = SourceFileLoader.get_code, str(ROOT / edit.file)
 
-    def __init__(self, edit: Edit) -> None:
-        self._edit = edit
-        parts = Path(edit.file).with_suffix("").parts
-        self._package = parts[-1] == "__init__"
-        super().__init__(".".join(parts[:-1] if self._package else parts), str(ROOT / edit.file))
+    def get_edited(self: SourceFileLoader, fullname: str) -> CodeType | None:
+        if self.path != edited:
+            return get_code(self, fullname)
+        # never the bytecode on disk
+        return compile(edit.apply(ROOT), edited, "exec", dont_inherit=True)
 
-    def find_spec(self, fullname: str, _path: Any, _target: Any = None) -> ModuleSpec | None:
-        """Return the spec of the edited module; None for others."""
-        if fullname != self.name:
-            return None
-        inside = [str(Path(self.path).parent)] if self._package else None
-        return importlib.util.spec_from_file_location(
-            fullname, self.path, loader=self, submodule_search_locations=inside
-        )
-
-    def get_code(self, _fullname: str) -> CodeType:
-        """Compile the edited source, never the bytecode on disk."""
-        return compile(self._edit.apply(ROOT), self.path, "exec", dont_inherit=True)
+    SourceFileLoader.get_code = get_edited
 
 
 def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> None:
@@ -328,7 +317,7 @@ def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> N
         # all modules are imported anew, since edited and loaded copies of one module must not mix
         for name in [n for n in sys.modules if n.partition(".")[0] in OWN]:
             del sys.modules[name]
-        sys.meta_path.insert(0, _EditedModule(edit))
+        _import_edited(edit)
         judging = Judging(told, tell)
         found = judging.found
         judging.run()

@@ -1,9 +1,11 @@
 """Run every experiment, observation and property on a pretended device, to find what a GPU refuses or never gets.
 
     python -m benchmarks.pretend                        all points
-    python -m benchmarks.pretend --only karakida2019 --first
+    python -m benchmarks.pretend --only karakida2019 --first    names with this text, the first point of each
     python -m benchmarks.pretend --first --rounding     find scores that depend on the last digit
     python -m benchmarks.pretend --first --device cuda  compare a real device with the CPU; nothing is counted
+
+With `--rounding` the device rounds other than the CPU, as another machine may; what is in single precision is left out.
 
 Each has a row: launches, synchronisations, the share of torch's work that the CPU did, and problems with the lines that
 did most of the work.
@@ -32,10 +34,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = command(
         "benchmarks.pretend",
         __doc__,
-        only=("", "text in the names of those that are run"),
-        first=(False, "only the first point of each"),
-        rounding=(False, "round other than the CPU, as another machine may; leaves out single precision"),
-        device=(NAME, "a real device, such as cuda"),
+        only="",
+        first=False,
+        rounding=False,
+        device=NAME,
     )
     asked = parser.parse_args(words)
     warnings.simplefilter("ignore")

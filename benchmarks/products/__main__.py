@@ -5,6 +5,9 @@
 The unit is one forward and one backward pass of the same network on the same samples, timed right before every call,
 so that a machine that is slow for a while is slow for both. Operators and the graphs that they keep are prepared before
 the call. Every result is compared with one in float64.
+
+`--only` names a work (repeatable). `--samples` are the digits in a pass, 1000 or fewer by the network if 0; `--repeats`
+are the calls of each, with fewer of slow ones.
 """
 
 from __future__ import annotations
@@ -166,12 +169,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = command(
         "benchmarks.products",
         __doc__,
-        samples=(0, "digits in a pass; 0 for 1000 or fewer, by the network"),
-        repeats=(30, "calls of each; fewer of slow ones"),
-        threads=(1, "threads to use"),
-        device=("cpu", "cpu, cuda, cuda:<index>"),
+        samples=0,
+        repeats=30,
+        threads=1,
+        device="cpu",
     )
-    parser.add_argument("--only", action="append", choices=WORKS, help="this work (repeatable)")
+    parser.add_argument("--only", action="append", choices=WORKS)
     parser.add_argument("--network", default="lenet-300-100", choices=NETWORKS)
     options = parser.parse_args(words)
     network = NETWORKS[options.network]

@@ -3,7 +3,8 @@
     python -m benchmarks.rates --folder design --half design --data cifar10.npz --workers 2     # about three hours
 
 The folder gets a file for each network, state, optimiser and seed; a campaign that was stopped continues there. Tables
-are printed at the end; `--tables` makes them from the existing files.
+are printed at the end; `--tables` makes them from the existing files. `--data` names an archive of colour images with
+labels, for networks that take them; `--workers` networks run at a time, or only those named by `--network`.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command(
         "benchmarks.rates",
         __doc__,
-        data=("", "archive of colour images with labels, for networks that take them"),
-        workers=(1, "networks at a time"),
-        tables=(False, "run nothing, only make the tables"),
+        data="",
+        workers=1,
+        tables=False,
     )
-    parser.add_argument("--folder", type=Path, required=True, help="of the campaign, which is continued")
-    parser.add_argument("--half", choices=("design", "holdout"), required=True, help="half of the networks")
-    parser.add_argument("--network", action="append", help="only this network (repeatable)")
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--half", choices=("design", "holdout"), required=True)
+    parser.add_argument("--network", action="append")
     options = parser.parse_args(argv)
     options.folder.mkdir(parents=True, exist_ok=True)
     if not options.tables:

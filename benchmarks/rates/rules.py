@@ -13,10 +13,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from benchmarks.rates.cells import (
     KINDS,
     MOST,
@@ -36,10 +32,6 @@ from benchmarks.rates.cells import (
     save,
 )
 from benchmarks.rates.networks import OPTIMISERS, SAMPLES, Network
-from simulate.objectives import Objective
-from simulate.objectives.restoring import preserve_state
-from simulate.operators import hessian
-from simulate.training.trial_training import CommonBatches
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import plan_problem
 from verify.practice.plan.linearised import Linearised
@@ -49,55 +41,6 @@ from verify.practice.plan.trials import SizeTrial, looked_ahead
 
 _DIRECTIONS, _HEAVY = 5, 10
 """Directions of the bracket: fewer than a plan takes, to save minutes."""
-
-_BATCHES = 4
-"""Batches on which the critical rate is measured."""
-
-_FIRST, _DOUBLINGS, _HALVINGS = 0.1, 30, 4
-"""First rate, most doublings and number of bisections of the search for the critical rate."""
-
-
-def _critical(asked: Asked, size: int) -> float:
-    """Return the rate at which a gradient step no longer lowers the loss of its batch; mean over batches."""
-    found: list[float] = []
-    # an order other than that of training
-    for chosen in CommonBatches(samples=SAMPLES, size=size, seed=asked.ground.seed + 1).steps(0, _BATCHES):
-        objective = asked.problem.batch_objective(chosen.numpy())
-        gradient, start = objective.gradient(), objective.value()
-        # not <= start, so that a loss that is not a number has risen
-        found.append(threshold(lambda r, o=objective, g=gradient, s=start: not _stepped(o, g, r) <= s))
-    return math.exp(float(np.mean(np.log(found))))
-
-
-def _stepped(objective: Objective, gradient: Tensor, rate: float) -> float:
-    """Return the loss of a batch after a step along its gradient."""
-    pairs = zip(objective.leaves(), objective.split(gradient), strict=True)
-    with preserve_state(objective.model, objective.training), torch.no_grad():
-        leaves = [p - rate * slope for p, slope in pairs]
-        batch = next(objective.batches())
-        return float(objective.criterion(objective.outputs(leaves, batch.inputs), batch.targets))
-
-
-def threshold(rises: Callable[[float], bool]) -> float:
-    """Return the smallest rate with a property, searched by factors of 2 from 0.1 and then by bisection.
-
-    >>> found = [threshold(lambda rate: rate > at) for at in (3.0, 0.003)]
-    >>> bool(np.allclose(found, [3.0, 0.003], rtol=0.03))
-    True
-    """
-    rate = _FIRST
-    up = not rises(rate)
-    for _ in range(_DOUBLINGS):
-        rate *= 2.0 if up else 0.5
-        if rises(rate) == up:
-            break
-    low = rate / 2 if up else rate
-    high = 2 * low
-    for _ in range(_HALVINGS):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if rises(middle) else (middle, high)
-    return math.sqrt(low * high)
-
 
 # --- rules
 
@@ -158,16 +101,6 @@ def _single_batches(asked: Asked, size: int) -> float:
     return next(at.sharpness.value for at in asked.plan.linearised.rates if at.batch_size == size)
 
 
-def _one_step(asked: Asked, size: int) -> float | None:
-    """Return the best rate of one step on a batch: |g|^2 / g'Hg for all samples, less for the noise of a batch."""
-    found, objective = asked.plan.linearised, asked.problem.objective
-    if found is None or found.noise.curved is None:
-        return None
-    gradient = objective.gradient()
-    along = float(gradient @ (hessian(objective) @ gradient))
-    return float(gradient @ gradient) / along / (1 + found.noise.curved.value / size)
-
-
 def _best_trial(asked: Asked, size: int) -> float | None:
     trial = asked.trial(size)
     return trial.start and trial.walked.best.rate
@@ -198,8 +131,6 @@ RULES: Mapping[str, Rule] = {
     "square root from the best at 64": Rule(lambda a, size: a.known * (size / ANCHOR) ** 0.5, sizes=_OTHERS),
     "2 / lambda_1": Rule(_from_curvature(lambda found, _: 2 / found.hessian), _SGD),
     "2 / E lambda_1(B)": Rule(_single_batches, _SGD),
-    "critical sharpness": Rule(_critical, _SGD),
-    "one step with noise scale": Rule(_one_step, _SGD),
     "lower side of the bracket": Rule(_from_curvature(lambda _, at: at.lower), _SGD),
     "upper side of the bracket": Rule(_from_curvature(lambda _, at: at.upper), _SGD),
     "Theorem 4": Rule(_from_curvature(lambda _, at: at.theorem_4.value), _SGD),
@@ -231,9 +162,6 @@ def answers(asked: Asked, size: int) -> dict[str, float | None]:
 
 _NEAR, _FAR = 2, 4
 """Strides in places of the grid, from the result of a similar cell, and from any other start."""
-
-_MOMENTUM = -7
-"""Places from the best rate of gradient descent to the start for momentum 0.9: about a tenth."""
 
 _LOWEST, _HIGHEST = -50, 30
 """Places beyond which rates of rules are not run."""
@@ -288,17 +216,11 @@ def _runner(ground: Ground, cell: Cell, reference: float) -> Callable[[int], Out
 
 
 def beginning(cell: Cell, known: Results) -> tuple[int, int]:
-    """Return first place and stride of the search of a cell, from results of similar cells."""
-    for other in sorted(known):
-        if other._replace(seed=cell.seed) == cell:
-            return best(known[other].tried), _NEAR
-    likes = [(cell._replace(state="start"), 0, _NEAR)]
-    if cell.optimiser == "momentum":
-        likes.append((cell._replace(optimiser="sgd"), _MOMENTUM, _NEAR))
-    likes.append((cell._replace(batch_size=SIZES[0]), 0, _FAR))
-    for other, shift, stride in likes:
-        if other in known:
-            return best(known[other].tried) + shift, stride
+    """Return first place and stride of the search of a cell, from results of similar cells of the network."""
+    for size, stride in ((cell.batch_size, _NEAR), (SIZES[0], _FAR)):
+        for other, result in known.items():
+            if (other.optimiser, other.batch_size) == (cell.optimiser, size):
+                return best(result.tried), stride
     return place(FIXED[cell.optimiser]), _FAR
 
 

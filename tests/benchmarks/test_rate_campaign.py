@@ -128,8 +128,9 @@ def test_the_best_rate_is_carried_by_powers_of_the_batch_size() -> None:
     assert RULES["square root from the best at 64"].rate(asked, 8) == pytest.approx(0.5 / math.sqrt(8))
 
 
-def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> None:
-    """The largest eigenvalue, the best full step and the rate at which a step no longer lowers the loss."""
+def test_rates_from_the_curvature_of_one_layer_are_bounded_by_that_of_its_dense_hessian(
+    small: Network,
+) -> None:
     ground = Ground(small, "start", 0)
     asked = Asked(ground, "sgd", 0.5)
     inputs, targets = ground.data
@@ -144,16 +145,11 @@ def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> 
         [torch.cat([b.reshape(o.numel(), -1) for b in row], 1) for o, row in zip(own, blocks, strict=True)]
     )
     top = float(torch.linalg.eigvalsh(dense)[-1])
-    gradient = torch.cat([g.reshape(-1) for g in torch.func.grad(loss, (0, 1))(*own)])
-    full = float(gradient @ gradient / (gradient @ dense @ gradient))
 
     def found(name: str, size: int) -> float:
         return RULES[name].rate(asked, size) or math.nan
 
     assert found("2 / lambda_1", 8) == pytest.approx(2 / top, rel=0.02)
-    small_batch, large_batch = (full / found("one step with noise scale", size) - 1 for size in (8, 512))
-    assert small_batch == pytest.approx(64 * large_batch, rel=1e-3) and large_batch > 0
-    assert full < found("critical sharpness", 512) < 20 * full
     for name in ("2 / E lambda_1(B)", "Theorem 4", "lower side of the bracket"):
         assert 0 < found(name, 8) < found(name, 512) <= 1.02 * 2 / top
     assert found("lower side of the bracket", 8) <= found("upper side of the bracket", 8)
@@ -185,7 +181,6 @@ def test_a_search_begins_at_what_is_known() -> None:
     assert rules.beginning(sgd._replace(seed=1), known) == (-5, 2)
     assert rules.beginning(sgd._replace(state="trained"), known) == (-5, 2)
     assert rules.beginning(sgd._replace(batch_size=8), known) == (-5, 4)
-    assert rules.beginning(sgd._replace(optimiser="momentum"), known) == (-12, 2)
     assert rules.beginning(sgd._replace(optimiser="adam"), known) == (place(FIXED["adam"]), 4)
 
 

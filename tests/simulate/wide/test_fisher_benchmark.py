@@ -17,8 +17,7 @@ def test_a_large_jacobian_is_told_and_not_formed(monkeypatch: pytest.MonkeyPatch
     (told,) = fisher.comparison((SMALL,), largest=1000)
 
     parameters = 2 * 7 * 8 + 3 * 8
-    assert fisher.jacobian_bytes(fisher.network_of(SMALL)) == 8 * 15 * parameters
-    assert told[3] == told[5] == "-" and told[4].startswith(f"~{8 * 15 * parameters / 2**20:.3g} MiB")
+    assert told[3:] == ["-", f"~{8 * 15 * parameters / 2**20:.3g} MiB", "-"]
 
 
 def test_peak_counts_what_is_held_at_once() -> None:
