@@ -1,4 +1,4 @@
-"""Does a run survive? Kills real runs at random moments, takes their workers, disks and clusters away, and counts.
+"""Does a run survive? Kills real runs and their workers at random moments, and counts what is lost.
 
     python -m benchmarks.faults --kills 50      # SIGKILLs at least; --seed chooses the moments, --only a scenario
 
@@ -15,14 +15,13 @@ import contextlib
 import json
 import os
 import random
-import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -63,8 +62,8 @@ class Tally:
 class Folder:
     """A report folder, the runs in it, and what its store was seen to hold."""
 
-    def __init__(self, path: Path, tally: Tally, executor: str = "") -> None:
-        self.path, self.tally, self.executor = path, tally, executor
+    def __init__(self, path: Path, tally: Tally) -> None:
+        self.path, self.tally = path, tally
         self.seen: Blocks = {}
 
     def start(self, seed: int = 2024) -> Run:
@@ -72,7 +71,6 @@ class Folder:
         self.tally.runs += 1
         words = ["report", "--workers", "2", "--seed", str(seed), "--report-dir", str(self.path)]
         words += [word for claim in CLAIMS for word in ("--claim", claim)]
-        words += ["--executor", self.executor] if self.executor else []
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(
             [sys.executable, "-m", "benchmarks.faults", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -197,12 +195,12 @@ class Campaign:
         print("| scenario | runs | blows | faults |\n|---|---|---|---|")
         print(tally, flush=True)
 
-    def folder(self, tally: Tally, executor: str = "") -> Folder:
+    def folder(self, tally: Tally) -> Folder:
         """A new folder for the runs of a scenario."""
         self.count += 1
         path = self.base / f"run{self.count}"
         path.mkdir()
-        return Folder(path, tally, executor)
+        return Folder(path, tally)
 
     def continued(self, folder: Folder, *said: str) -> None:
         """A run that nobody disturbs, to the end that it has to have."""
@@ -228,108 +226,34 @@ class Campaign:
                     break
             folder.look_at_end(self.expected)
 
-    def struck(
-        self, folder: Folder, at: Sequence[int], blow: Callable[[Run], object], status: int = 0, *said: str
-    ) -> Run:
-        """A run that gets a blow whenever its store holds so many blocks, and has to end so and say so."""
-        run, begun = folder.start(), 0.0
-        for least in at:
-            folder.wait_for_blocks(run, least)
-            begun = time.monotonic()
-            blow(run)
-            folder.tally.blows += 1
-        folder.ends(run, status, *said)
-        folder.tally.check(status == 0 or time.monotonic() - begun < 60, "slow to end")
-        folder.look("after the blows")
-        return run
-
     def interrupted(self, tally: Tally, strike: Callable[[int, int], None], number: int) -> None:
         """Ctrl-C at the terminal, or SIGTERM to the process as a batch system sends it, while blocks are drawn."""
         for _ in range(3):
             folder = self.folder(tally)
-            at = self.rng.randrange(5, 60)
-            run = self.struck(folder, [at], lambda run: strike(run.pid, number), 130)
+            run = folder.start()
+            folder.wait_for_blocks(run, self.rng.randrange(5, 60))
+            begun = time.monotonic()
+            strike(run.pid, number)
+            tally.blows += 1
+            folder.ends(run, 130)
+            tally.check(time.monotonic() - begun < 30, "slow to stop")
             tally.check(not children(run.pid), "a worker stays behind")
+            folder.look("interrupted")
             self.continued(folder, "of an earlier run read")
 
     def worker_killed(self, tally: Tally) -> None:
         """One of the two workers is killed, three times in one run."""
-
-        def blow(run: Run) -> None:
-            workers = children(run.pid)
-            tally.check(len(workers) == 2, f"{len(workers)} workers, not 2")
-            os.kill(self.rng.choice(workers), signal.SIGKILL)
-
         for _ in range(2):
             folder = self.folder(tally)
-            self.struck(folder, [8, 50, 90], blow)
-            folder.look_at_end(self.expected)
-
-    def dask_worker_killed(self, tally: Tally) -> None:
-        """A worker of a LocalCluster is killed twice; its nanny starts another."""
-        from distributed import LocalCluster
-
-        options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "protocol": "tcp"}
-        with LocalCluster(**options, host="127.0.0.1", dashboard_address=":0") as opened:
-            cluster: Any = opened  # typed as if it had to be awaited
-
-            def blow(_: Run) -> None:
-                workers = [w.process.process.pid for w in cluster.workers.values()]
-                os.kill(self.rng.choice(workers), signal.SIGKILL)
-
-            folder = self.folder(tally, cluster.scheduler_address.replace("tcp://", "dask://"))
-            self.struck(folder, [8, 60], blow)
-            folder.look_at_end(self.expected)
-
-    def dask_scheduler_killed(self, tally: Tally) -> None:
-        """The scheduler is killed: the run must end, say why in a line, and be continued without the cluster."""
-        with contextlib.ExitStack() as started:
-
-            def start(module: str, *words: str) -> Run:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", f"distributed.cli.{module}", *words], stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-                )  # fmt: skip
-                started.callback(process.wait)
-                started.callback(process.kill)
-                return process
-
-            scheduler = start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-            told = (re.search(r"tcp://[0-9.]+:[0-9]+", line) for line in scheduler.stdout or ())
-            address = next(match.group() for match in told if match)
-            start("dask_worker", address, "--nthreads", "2", "--no-nanny")
-            folder = self.folder(tally, address.replace("tcp://", "dask://"))
-            lost = "the connection to the Dask scheduler was lost"
-            self.struck(folder, [20], lambda _: scheduler.kill(), 1, lost)
-        folder.executor = ""
-        self.continued(folder)
-
-    def disk_full(self, tally: Tally) -> None:
-        """A disk with room for some blocks and no report; then it gets more."""
-        with self._disk("size=96k") as path:
-            folder = Folder(path, tally)
-            err = folder.ends(folder.start(), 2, "the run goes on")
-            tally.blows += 1
-            lines = [line for line in err.splitlines() if "tier" not in line and "claims," not in line]
-            tally.check(len(lines) == 2, f"said {lines}")
-            folder.look("disk full")
-            tally.check(len(folder.seen) > 0, "nothing stored before")
-            subprocess.run(["mount", "-o", "remount,size=8m", str(path)], check=True)
-            self.continued(folder, "of an earlier run read")
-
-    def disk_read_only(self, tally: Tally) -> None:
-        """The disk becomes read-only after the check at the start; before it, the run is refused."""
-        with self._disk("size=8m") as path:
-            folder = Folder(path, tally)
             run = folder.start()
-            first = run.stderr.readline() if run.stderr else ""
-            subprocess.run(["mount", "-o", "remount,ro", str(path)], check=True)
-            tally.blows += 1
-            lines = [line for line in folder.ends(run, 2).splitlines() if "claims," not in line]
-            tally.check("tier" in first and len(lines) == 2, f"said {lines}")
-            folder.ends(folder.start(), 2, "--report-dir must be a folder that can be written")
-            subprocess.run(["mount", "-o", "remount,rw", str(path)], check=True)
-            self.continued(folder)
+            for least in (8, 50, 90):
+                folder.wait_for_blocks(run, least)
+                workers = children(run.pid)
+                tally.check(len(workers) == 2, f"{len(workers)} workers, not 2")
+                os.kill(self.rng.choice(workers), signal.SIGKILL)
+                tally.blows += 1
+            folder.ends(run)
+            folder.look_at_end(self.expected)
 
     def two_at_once(self, tally: Tally, second: int) -> None:
         """Two runs write to one folder at once; of two seeds either may have the last word."""
@@ -345,29 +269,12 @@ class Campaign:
             tally.check(page_matches(folder.path), "page and results are not of one run")
             self.continued(folder, "of an earlier run read")
 
-    @contextlib.contextmanager
-    def _disk(self, options: str) -> Iterator[Path]:
-        self.count += 1
-        path = self.base / f"disk{self.count}"
-        path.mkdir()
-        words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
-        if subprocess.run(words, capture_output=True).returncode:
-            raise PermissionError("mounting is not allowed here")
-        try:
-            yield path
-        finally:
-            subprocess.run(["umount", str(path)], check=True)
-
 
 SCENARIOS = {
     "killed": Campaign.killed,
     "ctrl-c": partial(Campaign.interrupted, strike=os.killpg, number=signal.SIGINT),
     "sigterm": partial(Campaign.interrupted, strike=os.kill, number=signal.SIGTERM),
     "worker killed": Campaign.worker_killed,
-    "dask worker killed": Campaign.dask_worker_killed,
-    "dask scheduler killed": Campaign.dask_scheduler_killed,
-    "disk full": Campaign.disk_full,
-    "disk read-only": Campaign.disk_read_only,
     "two runs at once, same seed": partial(Campaign.two_at_once, second=2024),
     "two runs at once, two seeds": partial(Campaign.two_at_once, second=7),
 }
@@ -392,9 +299,6 @@ def main() -> int:
             tally = Tally(name)
             try:
                 SCENARIOS[name](campaign, tally)
-            except PermissionError as error:
-                print(f"| {name} | skipped: {error} | | |", flush=True)
-                continue
             except Exception as error:
                 tally.faults.append(f"{type(error).__name__}: {error}")
             faults += len(tally.faults)

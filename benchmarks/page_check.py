@@ -9,12 +9,11 @@ The browser is asked by the DevTools protocol over two pipes, with nothing but t
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import select
 import shutil
-import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,24 +110,17 @@ class Tab:
 @contextlib.contextmanager
 def opened() -> Iterator[Tab]:
     """A tab of a browser of its own, with an empty profile, which ends with the context."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise SystemExit(f"one of {', '.join(BROWSERS)} must be installed, got none")
     into, out = os.pipe(), os.pipe()
-    theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 16) for fd in (into[0], out[1])]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-        if browser is None:
-            raise SystemExit(f"one of {', '.join(BROWSERS)} must be installed, got none")
-        pid = os.posix_spawn(
-            browser,
-            [browser, *OPTIONS, f"--user-data-dir={profile}"],
-            dict(os.environ),
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_DUP2, theirs[0], 3),
-                (os.POSIX_SPAWN_DUP2, theirs[1], 4),
-            ],
-        )
-        for fd in (into[0], out[1], *theirs):
-            os.close(fd)
+        running = subprocess.Popen(
+            ["bash", "-c", f'exec "$0" "$@" 3<&{into[0]} 4>&{out[1]}', browser, *OPTIONS, f"--user-data-dir={profile}"],
+            pass_fds=(into[0], out[1]), stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(into[0])
+        os.close(out[1])
         try:
             tab = Tab(into[1], out[0])
             tab.attach()
@@ -136,8 +128,8 @@ def opened() -> Iterator[Tab]:
         finally:
             os.close(into[1])
             os.close(out[0])
-            os.kill(pid, signal.SIGTERM)
-            os.waitpid(pid, 0)
+            running.terminate()
+            running.wait()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
