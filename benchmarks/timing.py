@@ -30,10 +30,9 @@ def version(name: str) -> str:
 
 
 def machine(*libraries: str) -> str:
-    """Versions, cores and load, for the line above a table."""
+    """Versions and cores, for the line above a table."""
     told = ", ".join(f"{name} {version(name)}" for name in libraries)
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    return f"Python {platform.python_version()}, {told}; {os.cpu_count()} cores, load {load}"
+    return f"Python {platform.python_version()}, {told}; {os.cpu_count()} cores"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -245,13 +245,10 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     lost = [row for row, old in pairs if old["killed_by"] and row["killed_by"] == ""]
     for row in lost:
         _say("no longer noticed", row, sys.stdout)
-    killed, there = (
-        sum(map(kind, (r["killed_by"] for r in rows))) for kind in (bool, lambda k: k is not None)
-    )
-    print(
-        f"{killed} of {there} edits are noticed, {len(rows) - there} are gone, {len(lost)} are no longer noticed;"
-        f" {sum(r['seconds'] for r in rows) / max(there, 1):.1f} CPU s an edit, {plain.seconds:.1f} without one"
-    )
+    there = [row for row in rows if row["killed_by"] is not None]
+    killed, gone = sum(bool(row["killed_by"]) for row in there), len(rows) - len(there)
+    told = f"{killed} of {len(there)} edits are noticed, {gone} are gone, {len(lost)} are no longer noticed"
+    print(f"{told}; {sum(row['seconds'] for row in rows):.0f} CPU s")
     return 1 if lost else 0
 
 

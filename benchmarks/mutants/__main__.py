@@ -33,7 +33,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks.mutants.edits import Edit, edits, passed_by, sample
 from benchmarks.mutants.reach import FOLDERS, ROOT, SEED, Executed, Reach, record
@@ -165,16 +165,6 @@ def _sample_executed(reach: Reach, top: str, count: int, seed: int) -> tuple[lis
 # --- edits on trial
 
 
-class OnTrial(Protocol):
-    """Protocol for a running trial of an edit."""
-
-    def poll(self) -> Finding | None:
-        """Return the finding, or None while the trial runs."""
-
-    def stop(self) -> None:
-        """End the trial."""
-
-
 def known(file: Path) -> dict[tuple[Any, ...], Finding]:
     """Return the findings of a file by edit, without an incomplete line of a killed campaign."""
     found: dict[tuple[Any, ...], Finding] = {}
@@ -189,7 +179,7 @@ def known(file: Path) -> dict[tuple[Any, ...], Finding]:
 
 def campaign(
     chosen: Sequence[Edit],
-    on_trial: Callable[[Edit], OnTrial],
+    on_trial: Callable[[Edit], Any],
     file: Path,
     workers: int,
     *,
@@ -208,7 +198,7 @@ def campaign(
     waiting = [edit for edit in chosen if _edit_key(edit._asdict()) not in found]
     if file.exists():
         file.write_text("".join(f"{json.dumps(row)}\n" for row in found.values()))
-    underway, total = list[OnTrial](), len(waiting)
+    underway, total = list[Any](), len(waiting)
     with file.open("a") as log:
         try:
             while waiting or underway:

@@ -21,6 +21,7 @@ from benchmarks.products.works import (
     Call,
     Case,
     Way,
+    largest_of,
     times,
 )
 
@@ -66,26 +67,18 @@ def _curvlinops() -> tuple[Way, ...]:
 
         return call
 
-    def largest(case: Case, count: int) -> Call:
-        from scipy.sparse import linalg
-
-        eigsh: Any = linalg.eigsh
-        matrix, rng = hessian(case).to_scipy(), np.random.default_rng(1)
-
-        def call() -> Tensor:
+    def largest(count: int) -> Callable[[Case], Call]:
+        def prepare(case: Case) -> Call:
+            matrix, rng = hessian(case).to_scipy(), np.random.default_rng(1)
             start = rng.standard_normal(len(case.vector)).astype(np.float32)
-            values = eigsh(matrix, count, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False)
-            return torch.as_tensor(np.sort(values)[::-1].copy())
+            return lambda: largest_of(matrix, count, start, TOLERANCE)
 
-        return call
+        return prepare
 
     def density(case: Case) -> Call:
         tools: Any = import_module("curvlinops.papyan2020traces.spectrum")
         matrix = hessian(case)
         return lambda: torch.stack([tools.fast_lanczos(matrix, STEPS)[0].max() for _ in range(PROBES)]).max()
-
-    def estimate(trace: Any) -> Callable[[Case], Call]:
-        return lambda case: lambda: trace(gauss_newton(case), PRODUCTS)
 
     h, g, eigsh = "HessianLinearOperator", "GGNLinearOperator", "HessianLinearOperator, scipy eigsh"
     return (
@@ -93,11 +86,14 @@ def _curvlinops() -> tuple[Way, ...]:
         Way("gauss-newton", g, lambda case: times(gauss_newton(case), case.vector)),
         Way("columns", h, lambda case: times(hessian(case), case.block, COLUMNS)),
         Way("projected", f"{g}, {h}", projected),
-        Way("eigenvalue", eigsh, lambda case: largest(case, 1)),
-        Way("eigenvalues", eigsh, lambda case: largest(case, EIGENVALUES)),
+        Way("eigenvalue", eigsh, largest(1)),
+        Way("eigenvalues", eigsh, largest(EIGENVALUES)),
         Way("density", "fast_lanczos, not orthogonalised", density),
-        Way("trace", f"hutchinson_trace, {PRODUCTS} products", estimate(library.hutchinson_trace)),
-        Way("trace", f"xtrace, {PRODUCTS} products", estimate(library.xtrace)),
+        Way(
+            "trace",
+            f"xtrace, {PRODUCTS} products",
+            lambda case: lambda: library.xtrace(gauss_newton(case), PRODUCTS),
+        ),
     )
 
 
@@ -211,6 +207,18 @@ def _nngeometry() -> tuple[Way, ...]:
 def _torch() -> tuple[Way, ...]:
     func = torch.func
 
+    def gram(case: Case) -> Call:
+        state = {name: p.detach() for name, p in case.of_one_output.named_parameters()}
+
+        def output(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+            return func.functional_call(case.of_one_output, parameters, (x[None],))[0, 0]
+
+        def call() -> Tensor:
+            parts = func.vmap(func.grad(output), in_dims=(None, 0))(state, case.x)
+            return torch.stack([part.flatten(1) @ part.flatten(1).T for part in parts.values()]).sum(0)
+
+        return call
+
     def named(case: Case) -> tuple[dict[str, Tensor], dict[str, Tensor], Callable[..., Tensor]]:
         """Return parameters, the vector in their shapes, and outputs as a function of the parameters."""
         state = {name: p.detach() for name, p in case.net.named_parameters()}
@@ -238,6 +246,7 @@ def _torch() -> tuple[Way, ...]:
     return (
         Way("hessian", "linearize of grad", hessian),
         Way("gauss-newton", "linearize and vjp", gauss_newton),
+        Way("gram", "vmap of grad", gram),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.sparse import linalg
 from torch import Tensor, nn
 
 from simulate import data
@@ -339,19 +340,21 @@ def _products(multiply: Callable[[Tensor], Tensor], columns: Tensor) -> Tensor:
 
 
 def _largest_eigenvalues(case: Case, count: int) -> Tensor:
-    """Return the largest eigenvalues in falling order."""
-    from scipy.sparse import linalg
-
-    eigsh: Any = linalg.eigsh
-    scipy_operator: Any = linalg.LinearOperator
     multiply = _hessian_products(case)
 
     def product(vector: Any) -> Any:
         return multiply(torch.as_tensor(vector.ravel(), device=case.device)).cpu().numpy()
 
     start = case.vector.double().cpu().numpy()
+    scipy_operator: Any = linalg.LinearOperator
     matrix = scipy_operator((start.size, start.size), matvec=product, dtype=np.float64)
-    found = eigsh(matrix, count, which="LA", tol=_EXACT, v0=start, return_eigenvectors=False)
+    return largest_of(matrix, count, start, _EXACT)
+
+
+def largest_of(matrix: Any, count: int, start: Any, tolerance: float) -> Tensor:
+    """Return the largest eigenvalues by ARPACK, in falling order."""
+    eigsh: Any = linalg.eigsh
+    found = eigsh(matrix, count, which="LA", tol=tolerance, v0=start, return_eigenvectors=False)
     return torch.as_tensor(np.sort(found)[::-1].copy())
 
 

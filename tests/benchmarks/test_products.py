@@ -112,7 +112,7 @@ def test_every_way_gives_the_truth(small: Case) -> None:
     assert missing == PEERS
     assert {result.way.work for result in found} == set(WORKS)
     assert [r.way for r in found if r.library.startswith("losscurv ")] == list(OURS)
-    assert len([r for r in found if r.library.startswith("torch.func ")]) == 2
+    assert len([r for r in found if r.library.startswith("torch.func ")]) == 3
     for result in found:
         assert len(result.errors) == len(result.seconds) == 1
         assert max(result.errors) < (1e-3 if result.way.work in ESTIMATES else 1e-5), result

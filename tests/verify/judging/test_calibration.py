@@ -244,7 +244,7 @@ def test_tables_are_printed(
     table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = {
-        "LAST": 128, "CAP": 256, "TAIL_ALPHAS": (1e-2,),
+        "LAST": 128, "CAP": 256,
         "EVERY": {name: laws.EVERY[name] for name in ("normal", "lognormal(1)", *SHORT)},
         "TAILS": {"normal": short(tails.TAILS["normal"], 128)},
     }  # fmt: skip
