@@ -1,4 +1,4 @@
-"""Does a run survive? Kills real runs and their workers at random moments, and counts what is lost.
+"""Does a run survive? Kills and interrupts real runs at random moments, and counts what is lost.
 
     python -m benchmarks.faults --kills 50      # SIGKILLs at least; --seed chooses the moments, --only a scenario
 
@@ -241,20 +241,6 @@ class Campaign:
             folder.look("interrupted")
             self.continued(folder, "of an earlier run read")
 
-    def worker_killed(self, tally: Tally) -> None:
-        """One of the two workers is killed, three times in one run."""
-        for _ in range(2):
-            folder = self.folder(tally)
-            run = folder.start()
-            for least in (8, 50, 90):
-                folder.wait_for_blocks(run, least)
-                workers = children(run.pid)
-                tally.check(len(workers) == 2, f"{len(workers)} workers, not 2")
-                os.kill(self.rng.choice(workers), signal.SIGKILL)
-                tally.blows += 1
-            folder.ends(run)
-            folder.look_at_end(self.expected)
-
     def two_at_once(self, tally: Tally, second: int) -> None:
         """Two runs write to one folder at once; of two seeds either may have the last word."""
         for _ in range(2):
@@ -274,7 +260,6 @@ SCENARIOS = {
     "killed": Campaign.killed,
     "ctrl-c": partial(Campaign.interrupted, strike=os.killpg, number=signal.SIGINT),
     "sigterm": partial(Campaign.interrupted, strike=os.kill, number=signal.SIGTERM),
-    "worker killed": Campaign.worker_killed,
     "two runs at once, same seed": partial(Campaign.two_at_once, second=2024),
     "two runs at once, two seeds": partial(Campaign.two_at_once, second=7),
 }

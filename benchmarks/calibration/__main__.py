@@ -3,7 +3,6 @@ r"""Does the verdict engine keep its promise? Sequences of replicates with a kno
 | table | what is measured |
 |---|---|
 | `miss` | chance that the interval of the mean misses it at any look, over its promise |
-| `alternatives` | the same for other intervals |
 | `tails` | the same at the error of the suite, too rare to count: importance sampling |
 | `events` | the interval of a probability, exactly: dynamic programming over the number of hits |
 | `reports` | reports of a hundred claims each: any wrong verdict, against the promise |
@@ -39,7 +38,6 @@ from benchmarks.calibration.laws import BATCH, EVERY, LAST, LAWS, PROMISED, Ints
 from benchmarks.calibration.misses import (
     ALPHAS,
     LOOKS,
-    RULES,
     SUITE,
     Rule,
     clopper_pearson,
@@ -97,17 +95,8 @@ def _told(title: str, columns: Sequence[str], rows: Rows) -> str:
 # --- how often an interval misses
 
 
-def _count(
-    law: str, chunk: int, rows: int, rules: Sequence[Rule], alphas: Sequence[float], seed: int
-) -> Ints:
-    return misses(EVERY[law], rows, generator(seed, law, chunk), rules=rules, alphas=alphas)
-
-
-def _counted(
-    law: str, sequences: int, rules: Sequence[Rule], alphas: Sequence[float], args: argparse.Namespace
-) -> Ints:
-    tasks = [(law, *chunk, rules, alphas, args.seed) for chunk in chunks(sequences)]
-    return np.sum(spread(law, _count, tasks, args.processes), axis=0)
+def _count(law: str, chunk: int, rows: int, rule: Rule, seed: int) -> Ints:
+    return misses(EVERY[law], rows, generator(seed, law, chunk), rules=(rule,))
 
 
 def _over_promise(hits: int, n: int, alpha: float) -> str:
@@ -121,25 +110,14 @@ def miss(args: argparse.Namespace) -> list[str]:
     rows: Rows = []
     for name, law in EVERY.items():
         sequences, rule = args.sequences // (1 if name in PROMISED else 4), taken(law.last, law.first)
-        missed, none = _counted(name, sequences, (rule,), ALPHAS, args)[:, 0]
+        tasks = [(name, *chunk, rule, args.seed) for chunk in chunks(sequences)]
+        missed, none = np.sum(spread(name, _count, tasks, args.processes), axis=0)[:, 0]
         cells = [_over_promise(int(m), sequences, a) for m, a in zip(missed, ALPHAS, strict=True)]
         share = f"{none[-1] / sequences / len(rule.looks):.2g}"
         rows.append([name, f"{sequences:.3g}", f"{rule.looks[0]} to {rule.looks[-1]}", *cells, share])
     undecided = f"looks without an interval at {power(SUITE)}"
     columns = ["law", "sequences", "looks", *map(power, ALPHAS), undecided]
     return [_told("The interval of the mean: miss rate / promise", columns, rows)]
-
-
-def alternatives(args: argparse.Namespace) -> list[str]:
-    """Miss rates of other intervals at 1e-3, on the same sequences."""
-    alpha, sequences, laws = 1e-3, args.sequences // 4, ("normal", "lognormal(1)")
-    counts = np.array([_counted(law, sequences, RULES, (alpha,), args)[0, :, 0] for law in laws])
-    rows = [
-        [rule.name, *(_over_promise(int(hits), sequences, alpha) for hits in missed)]
-        for rule, missed in zip(RULES, counts.T, strict=True)
-    ]
-    title = f"Alternatives at {power(alpha)}, {sequences:.3g} sequences each"
-    return [_told(title, ["interval", *laws], rows)]
 
 
 def _rare(law: str, first: int, sequences: int, seed: int) -> tuple[float, float, float]:
@@ -230,7 +208,7 @@ def _median_and_ninety(parts: Sequence[Verdicts]) -> str:
     return f"{np.median(took):.0f} ({np.quantile(took, 0.9):.0f}){left}"
 
 
-TABLES = (miss, alternatives, tails, events, reports, replicates)
+TABLES = (miss, tails, events, reports, replicates)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

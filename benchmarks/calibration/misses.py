@@ -21,7 +21,7 @@ from benchmarks.calibration.laws import (
     log_likelihood,
     walk,
 )
-from verify.judging.intervals import FEWEST, TIGHTEST_AT, multiplier
+from verify.judging.intervals import FEWEST, multiplier
 from verify.judging.judge import BLOCK, GROWTH, looks
 
 SUITE = 1e-3 / 1024
@@ -49,17 +49,6 @@ class Rule:
         return half_widths(sums[:3], n, alpha, multiplier=self.multiplier, widens=self.widens)
 
 
-def _student(n: int, alpha: float) -> float:
-    return float(stats.t.isf(alpha / 2, n - 1))
-
-
-def _mixture(n: int, alpha: float) -> float:
-    """Normal mixture sequence for a known variance, tuned like the rule of the suite."""
-    level = 2 * math.log(1 / alpha)
-    c2 = TIGHTEST_AT / (level + math.log1p(level))
-    return math.sqrt((1 + c2 / n) * (level + math.log1p(n / c2)))
-
-
 def looks_from(first: int, last: int) -> list[int]:
     """The looks of the suite, had it another first one.
 
@@ -75,21 +64,10 @@ def looks_from(first: int, last: int) -> list[int]:
 
 LOOKS = tuple(looks(LAST))
 
-DOUBLINGS = tuple(n for n in (FEWEST * 2**i for i in range(6)) if n <= LAST)
-
 
 def taken(last: int = LAST, first: int = FEWEST) -> Rule:
     """The interval of the suite with its guards, at the looks of the suite from `first` on."""
     return Rule(name="the suite's", guards=True, looks=tuple(n for n in looks(last) if n >= first))
-
-
-RULES = (
-    Rule(name="Student's t at every doubling", multiplier=_student, looks=DOUBLINGS),
-    Rule(name="Student's t at every look", multiplier=_student, looks=LOOKS),
-    Rule(name="normal mixture, sd taken as known", multiplier=_mixture, looks=LOOKS),
-    Rule(name="t martingale, not widened", looks=LOOKS),
-    taken(),
-)
 
 
 def misses(

@@ -171,7 +171,6 @@ def main(words: Sequence[str] | None = None) -> int:
         __doc__,
         samples=0,
         repeats=30,
-        threads=1,
         device="cpu",
     )
     parser.add_argument("--only", action="append", choices=WORKS)
@@ -180,17 +179,17 @@ def main(words: Sequence[str] | None = None) -> int:
     network = NETWORKS[options.network]
     if other := [name for name in options.only or () if not WORKS[name].suits(network)]:
         parser.error(f"--only must name works of {network.title}, got {', '.join(other)}")
-    torch.set_num_threads(options.threads)
+    torch.set_num_threads(1)
     try:
         case = Case(options.samples or network.samples, resolve_device(options.device), network=network)
     except ValueError as error:
         parser.error(str(error))
-    with threadpool_limits(options.threads):
+    with threadpool_limits(1):
         results, missing = bench(case, only=options.only or (), repeats=options.repeats)
     device = torch.cuda.get_device_name(case.device) if case.device.type == "cuda" else "cpu"
     print(f"{network.title} on {len(case.x)} digits, float32; {machine('torch')}; {device}", end=", ")
     unit = min(min(result.units) for result in results)
-    print(f"{options.threads} threads\nunit: one forward and backward pass, {1e3 * unit:.3g} ms at best\n")
+    print(f"one thread\nunit: one forward and backward pass, {1e3 * unit:.3g} ms at best\n")
     print(table(HEAD, [_cells(result, results) for result in results]))
     if missing:
         print(f"\nnot installed: {', '.join(missing)}")

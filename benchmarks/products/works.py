@@ -56,27 +56,27 @@ def _vgg(rng: np.random.Generator) -> nn.Module:
     return Vgg(rng=rng, stages=((16, 16), (32, 32), (64,)), head=(64,))
 
 
+def _normed(channels: int, out: int, side: int = 3, stride: int = 1) -> nn.Module:
+    convolution = nn.Conv2d(channels, out, side, stride, side // 2, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(out))
+
+
 class _Residual(nn.Module):
     """Two normalised convolutions with a shortcut."""
 
     def __init__(self, channels: int, out: int, stride: int) -> None:
         super().__init__()
-        first = nn.Conv2d(channels, out, 3, stride, 1, bias=False)
-        second = nn.Conv2d(out, out, 3, 1, 1, bias=False)
-        self.body = nn.Sequential(first, nn.BatchNorm2d(out), nn.ReLU(), second, nn.BatchNorm2d(out))
-        self.shortcut = nn.Identity()
-        if stride != 1:
-            short = nn.Conv2d(channels, out, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(short, nn.BatchNorm2d(out))
+        self.body = nn.Sequential(_normed(channels, out, stride=stride), nn.ReLU(), _normed(out, out))
+        self.shortcut = nn.Identity() if stride == 1 else _normed(channels, out, 1, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         return (self.body(x) + self.shortcut(x)).relu()
 
 
-def _residual() -> nn.Module:
-    stem = (nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU())
+def _residual(_: np.random.Generator) -> nn.Module:
     blocks = _Residual(16, 16, 1), _Residual(16, 32, 2), _Residual(32, 64, 2)
-    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, CLASSES))
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, CLASSES)
+    return nn.Sequential(_normed(3, 16), nn.ReLU(), *blocks, *head)
 
 
 class _Attention(nn.Module):
@@ -120,7 +120,7 @@ NETWORKS: dict[str, BenchNetwork] = {
         _vgg,
     ),
     "residual": BenchNetwork(
-        "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, lambda _: _residual()
+        "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, _residual
     ),
     "attention": BenchNetwork("two blocks of attention", (1, 28, 28), 32, lambda _: _Transformer()),
     "tiny": bench_perceptron((16, 4, 10), "16-4-10", samples=100),

@@ -66,11 +66,6 @@ def edge(tried: Tried) -> int | None:
     return max((k for k, seen in tried.items() if seen.trains), default=None)
 
 
-def at_an_end(tried: Tried) -> bool:
-    """Whether the best rate is the smallest or largest tried one, so that a better one may lie beyond."""
-    return best(tried) in (min(tried), max(tried))
-
-
 def following(tried: Tried, *, first: int, stride: int) -> int | None:
     """Return the next place to try; None once best rate and edge are known to one place.
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -24,7 +23,6 @@ from benchmarks.rates.cells import (
     Result,
     Results,
     best,
-    edge,
     following,
     load,
     place,
@@ -32,15 +30,12 @@ from benchmarks.rates.cells import (
     save,
 )
 from benchmarks.rates.networks import OPTIMISERS, SAMPLES, Network
-from verify.practice.loading import Problem, problem
+from verify.practice.loading import problem
 from verify.practice.plan import plan_problem
 from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.planned import Plan, along_power
 from verify.practice.plan.rules import BatchRates
 from verify.practice.plan.trials import SizeTrial, looked_ahead
-
-_DIRECTIONS, _HEAVY = 5, 10
-"""Directions of the bracket: fewer than a plan takes, to save minutes."""
 
 # --- rules
 
@@ -60,22 +55,12 @@ class Asked:
     known: float
 
     @cached_property
-    def problem(self) -> Problem:
-        """Network with its samples and loss."""
-        network = self.ground.network
-        return problem(self.ground.model, self.ground.data, loss=network.loss, name=network.name)
-
-    @cached_property
     def plan(self) -> Plan:
         """Result of `losscurv plan`."""
+        network, rate = self.ground.network, FIXED[self.optimiser]
+        trained = problem(self.ground.model, self.ground.data, loss=network.loss, name=network.name)
         return plan_problem(
-            self.problem,
-            sorted(SIZES),
-            optimizer=self.optimiser,
-            rate=FIXED[self.optimiser],
-            seed=self.ground.seed,
-            directions=_DIRECTIONS,
-            heavy=_HEAVY,
+            trained, sorted(SIZES), optimizer=self.optimiser, rate=rate, seed=self.ground.seed
         )
 
     def trial(self, size: int) -> SizeTrial:
@@ -145,15 +130,11 @@ EDGES = frozenset((WALK_EDGE, "upper side of the bracket"))
 
 
 def answers(asked: Asked, size: int) -> dict[str, float | None]:
-    """Return the rate of each rule at a batch size; None where a rule refuses the network or has no rate."""
+    """Return the rate of each rule at a batch size; None where a rule has no rate."""
     found: dict[str, float | None] = {}
     for name, rule in RULES.items():
         if asked.optimiser in rule.optimisers and size in rule.sizes:
-            try:
-                given = rule.rate(asked, size)
-            except ValueError as error:  # as single samples may for a network
-                print(f"{asked.ground.network.name}: no {name}: {error}", file=sys.stderr)
-                given = None
+            given = rule.rate(asked, size)
             found[name] = given if given and 0 < given < math.inf else None
     return found
 
@@ -225,7 +206,5 @@ def beginning(cell: Cell, known: Results) -> tuple[int, int]:
 
 
 def _describe(cell: Cell, result: Result) -> str:
-    last = edge(result.tried)
-    trains = "nothing trains" if last is None else f"trains up to {rate(last):.3g}"
-    name = f"{cell.network}, {cell.state}, {cell.optimiser}, seed {cell.seed}, B = {cell.batch_size}"
-    return f"{name}: best {rate(best(result.tried)):.3g}, {trains}, {len(result.tried)} rates"
+    found = f"best {rate(best(result.tried)):.3g} of {len(result.tried)} rates"
+    return f"{cell.network}, {cell.state}, {cell.optimiser}, seed {cell.seed}, B = {cell.batch_size}: {found}"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.rates.cells import Cell, Result, Results, at_an_end, best, edge, rate
+from benchmarks.rates.cells import Cell, Result, Results, best, edge, rate
 from benchmarks.rates.rules import EDGES, RULES, WALK, WALK_EDGE, nearest_run
 from benchmarks.timing import table
 
@@ -100,19 +100,17 @@ def _by_rule(
     return {rule: line(grouped[rule]) for rule in RULES if rule in grouped}
 
 
-_CELLS = ("cells", "best at an end", "nothing trains", "two seeds within 1.5x")
+_CELLS = ("cells", "nothing trains", "two seeds within 1.5x")
 
 
 def _cell_row(cells: Sequence[Cell], results: Results) -> list[str]:
-    tried = {cell: results[cell].tried for cell in cells}
-    training = {cell: best(seen) for cell, seen in tried.items() if edge(seen) is not None}
+    training = {c: best(results[c].tried) for c in cells if edge(results[c].tried) is not None}
     gaps = [
         abs(training[one] - training[other])  # one place is a factor of 1.41
         for one, other in combinations(training, 2)
         if one.network == other.network
     ]
-    numbers = len(cells), sum(map(at_an_end, tried.values())), len(cells) - len(training)
-    return [*map(str, numbers), _share([gap <= 1 for gap in gaps])]
+    return [str(len(cells)), str(len(cells) - len(training)), _share([gap <= 1 for gap in gaps])]
 
 
 _RULES = ("cells", "within 2x", "regret <= .1", "fails")

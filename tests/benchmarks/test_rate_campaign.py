@@ -93,17 +93,11 @@ def test_what_was_found_is_not_run_again(
     assert len(list(rules.work(small, folder))) == 12
 
 
-def test_a_rule_that_refuses_a_network_gives_no_rate(
-    small: Network, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse(*_: Any) -> float:
-        raise ValueError("model must be convex")
-
-    listed = {"a": rules.Rule(refuse), "b": rules.Rule(lambda *_: math.inf), "c": rules.Rule(lambda *_: 0.5)}
-    monkeypatch.setattr(rules, "RULES", listed)
-    asked = Asked(Ground(small, "start", 0), "sgd", 0.5)
-    assert rules.answers(asked, 8) == {"a": None, "b": None, "c": 0.5}
-    assert capsys.readouterr().err == f"{small.name}: no a: model must be convex\n"
+def test_a_rate_is_positive_and_finite_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {"a": -1.0, "b": math.inf, "c": 0.5, "d": None}
+    monkeypatch.setattr(rules, "RULES", {name: rules.Rule(lambda *_, r=r: r) for name, r in rates.items()})
+    given = rules.answers(Asked(UNUSED, "sgd", 0.5), 8)
+    assert given == {"a": None, "b": None, "c": 0.5, "d": None}
 
 
 def lines(results: Results) -> str:
