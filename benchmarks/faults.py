@@ -269,12 +269,7 @@ def main() -> int:
     """Run the scenarios asked for and say whether all promises were kept."""
     if sys.argv[1:2] == ["report"]:
         return as_losscurv(sys.argv[1:])
-    parser = command(
-        "benchmarks.faults",
-        __doc__,
-        kills=50,
-        seed=0,
-    )
+    parser = command("benchmarks.faults", __doc__, kills=50, seed=0)
     parser.add_argument("--only", action="append", choices=SCENARIOS)
     options = parser.parse_args()
     faults = 0

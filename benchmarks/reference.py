@@ -246,12 +246,7 @@ def _gap(old: Any, new: Any) -> float:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Make or compare a record; the exit status."""
-    parser = command(
-        "benchmarks.reference",
-        __doc__,
-        fast=False,
-        workers=2,
-    )
+    parser = command("benchmarks.reference", __doc__, fast=False, workers=2)
     parser.add_argument("action", choices=("make", "compare"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--paper", action="append", choices=registry.paper_ids())

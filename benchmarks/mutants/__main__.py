@@ -47,14 +47,7 @@ ENOUGH = 0.9
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run or continue a campaign and print its tables."""
-    parser = command(
-        "benchmarks.mutants",
-        __doc__,
-        edits=100,
-        seed=1,
-        workers=2,
-        patience=60.0,
-    )
+    parser = command("benchmarks.mutants", __doc__, edits=100, seed=1, workers=2, patience=60.0)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--top", choices=FOLDERS, action="append")
     options = parser.parse_args(argv)

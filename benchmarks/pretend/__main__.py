@@ -31,14 +31,7 @@ HEAD = """| what | launches | waits | on the CPU | what, or what is wrong |
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table; return 1 if something was refused, differs, or stayed on the CPU without `on_host`."""
-    parser = command(
-        "benchmarks.pretend",
-        __doc__,
-        only="",
-        first=False,
-        rounding=False,
-        device=NAME,
-    )
+    parser = command("benchmarks.pretend", __doc__, only="", first=False, rounding=False, device=NAME)
     asked = parser.parse_args(words)
     warnings.simplefilter("ignore")
     bad, rounding = 0, Rounding() if asked.rounding else None

@@ -166,13 +166,7 @@ def _quietly() -> Iterator[None]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Time the requested works and print the table."""
-    parser = command(
-        "benchmarks.products",
-        __doc__,
-        samples=0,
-        repeats=30,
-        device="cpu",
-    )
+    parser = command("benchmarks.products", __doc__, samples=0, repeats=30, device="cpu")
     parser.add_argument("--only", action="append", choices=WORKS)
     parser.add_argument("--network", default="lenet-300-100", choices=NETWORKS)
     options = parser.parse_args(words)

@@ -26,13 +26,7 @@ from benchmarks.timing import command
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run or continue a half, and print its tables."""
-    parser = command(
-        "benchmarks.rates",
-        __doc__,
-        data="",
-        workers=1,
-        tables=False,
-    )
+    parser = command("benchmarks.rates", __doc__, data="", workers=1, tables=False)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--half", choices=("design", "holdout"), required=True)
     parser.add_argument("--network", action="append")
