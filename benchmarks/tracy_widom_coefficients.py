@@ -147,11 +147,13 @@ def series_left(beta: int, x: mp.mpf) -> mp.mpf:
     """
     a = hastings_mcleod()
     squares = [sum(a[i] * a[n - i] for i in range(n + 1)) for n in range(len(a))]
-    airy = _to_smallest(-squares[n + 1] / 2 / (3 * n * (3 * n + 1)) / x ** (3 * n) for n in range(1, 58))
+    airy = _to_smallest(
+        -squares[n + 1] / 2 / (3 * n * (3 * n + 1)) * (1 / x ** (3 * n)) for n in range(1, 58)
+    )
     airy += mp.log(2) / 24 + mp.zeta(-1, derivative=1)
     if beta == 2:
         return airy
-    line = _to_smallest(a[n] / (Fraction(3, 2) - 3 * n) / x ** (3 * n) for n in range(1, 58))
+    line = _to_smallest(a[n] / (Fraction(3, 2) - 3 * n) * (1 / x ** (3 * n)) for n in range(1, 58))
     return (airy - mp.log(2) / 2 - line * x ** mp.mpf(1.5) / mp.sqrt(2)) / 2
 
 
