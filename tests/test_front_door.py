@@ -1,7 +1,5 @@
 """The front door: every name leads to its room, nothing is loaded before it is asked for, and tools know the names."""
 
-from __future__ import annotations
-
 import ast
 import pydoc
 import subprocess

@@ -70,7 +70,7 @@ NOT_POSITIVE = (0.0, -1.0, np.nan, np.inf)
 PROBES = {"probes": (1, *NO_SIZE)}
 
 Wrong = dict[str, Sequence[Any]]
-REFUSED: list[tuple[Callable[..., Any], dict[str, Any], Wrong]] = [
+REFUSED = [
     # matrices and what rests on their products
     (
         as_operator,
@@ -249,7 +249,7 @@ def test_sizes_of_numpy_are_sizes() -> None:
 
 # --- what no memory holds ----------------------------------------------------------------------------------------
 
-ALLOCATING: dict[str, Callable[[Any], Any]] = {
+ALLOCATING = {
     "dim": lambda k: ensembles.wigner(BLOCK, k),
     "widths": lambda k: networks.Mlp((10**5, k, 2), rng=rng()),
     "channels": lambda k: networks.LeNet5(k, rng=rng()),
@@ -292,7 +292,7 @@ def net() -> Objective:
     return Objective(MODEL, (X, LABELS), nn.CrossEntropyLoss())
 
 
-BEYOND: list[tuple[Callable[[], Any], str]] = [
+BEYOND = [
     (lambda: empirical_kernel(MODEL, X), "the inner products of 11 samples and 5 outputs"),
     (lambda: empirical_kernel(MODEL, X, traced=True), "11 samples"),
     (lambda: logit_kernel(MODEL, X), "the inner products of 11 samples"),

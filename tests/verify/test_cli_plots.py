@@ -1,7 +1,5 @@
 """``losscurv plot --claim``: one figure into one file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

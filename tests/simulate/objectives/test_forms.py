@@ -1,7 +1,5 @@
 """Data, models and losses in every form: the loss and the products of a plain module on one pair of tensors."""
 
-from __future__ import annotations
-
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -54,7 +52,7 @@ def cut(size: int) -> list[tuple[Tensor, Tensor]]:
     return list(zip(X.split(size), Y.split(size), strict=True))
 
 
-DATA: dict[str, Callable[[], Any]] = {
+DATA = {
     "arrays backwards": lambda: (X.numpy()[::-1], Y.numpy()[::-1]),
     "arrays of the other byte order": lambda: (X.numpy().astype(">f8"), Y.numpy().astype(">i8")),
     "arrays that cannot be written": lambda: (np.broadcast_to(X.numpy(), X.shape), Y.numpy()),
@@ -114,7 +112,7 @@ SEVERAL = returning(lambda z: {"hidden": z * 0, "logits": z})
 TAKING_ALL = own(lambda m, *_, x: m.body(x), body=network)()
 """Whatever it is given by name, as wrappers of language models do."""
 
-LOSSES: dict[str, dict[str, Any]] = {
+LOSSES = {
     "of pairs": {"loss": of_pair},
     "of a loader of triples": {"loss": of_triple, "data": DataLoader(TensorDataset(X, X[:, 0], Y), 5)},
     "of a mapping": {"loss": of_mapping, "data": {"x": X, "y": Y, "names": "text"}},
@@ -175,7 +173,7 @@ def broken(*_: Any) -> Any:
 
 PARTS = {"left": X / 4, "right": 3 * X / 4}
 ANYTHING = own(lambda m, left, right, factor=1.0: m.body(left + factor * right), body=network)()
-MODELS: dict[str, dict[str, Any]] = {
+MODELS = {
     "of one mapping": {"model": OneMapping(), "data": (UserDict(PARTS), Y)},
     "of keywords": {"model": Keywords(), "data": (UserDict(PARTS), Y)},
     "of any keywords": {"model": ANYTHING, "data": (PARTS, Y)},
@@ -219,7 +217,7 @@ KNOWN = PLAIN.value(), measured(PLAIN)
     ("form", "chunk"), [*((form, 4) for form in FORMS), *((form, None) for form in WHOLE)]
 )
 def test_forms_are_no_matter(form: str, chunk: int | None) -> None:
-    given: dict[str, Any] = {"model": network(), "data": (X, Y), "loss": LOSS} | FORMS[form]
+    given = {"model": network(), "data": (X, Y), "loss": LOSS} | FORMS[form]
     if callable(given["data"]):
         given["data"] = given["data"]()
     found = Objective(**given, chunk=chunk)

@@ -1,7 +1,5 @@
 """Norms in all coordinates against dense matrices, and against the projection with the identity."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Blocks of one layer against dense Hessians by torch.autograd."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

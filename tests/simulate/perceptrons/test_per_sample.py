@@ -1,7 +1,5 @@
 """Curvature of single samples: against that of any model, finite differences and the linear model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training: the steps of Adam, and the loss they go down."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Networks trained in one stack against the same networks trained one by one with torch's own optimisers."""
 
-from __future__ import annotations
-
 import math
 import sys
 

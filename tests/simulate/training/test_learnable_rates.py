@@ -90,7 +90,7 @@ def test_the_ladder_ends_where_learning_does() -> None:
 
 
 RATES = torch.full((3,), 0.1).double()
-GIVEN: dict[str, Any] = {"lowest": RATES, "factor": 2.0, "count": 3, "target": 0.5, "steps": 3}
+GIVEN = {"lowest": RATES, "factor": 2.0, "count": 3, "target": 0.5, "steps": 3}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Lyapunov exponents of SGD at frozen parameters against closed forms and against products of dense matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Optimisers on quadratics against what can be enumerated or solved by hand."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

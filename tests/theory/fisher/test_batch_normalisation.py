@@ -1,7 +1,5 @@
 """Batch-normalised last layers: closed forms of linear networks, limits, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

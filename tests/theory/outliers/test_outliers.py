@@ -1,7 +1,5 @@
 """Outliers against the secular equation, the derivative of the eigenvalue and each other."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

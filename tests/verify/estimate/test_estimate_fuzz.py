@@ -1,7 +1,5 @@
 """Any text on the command line of ``losscurv estimate`` ends in a value or in one line on stderr."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import io

@@ -83,7 +83,7 @@ def test_inputs_may_be_several_of_any_kind(named: bool) -> None:
     """Tokens may be bytes, and truth values stay such: of whole numbers ~ gives -1 and -2."""
     ids, net, y = torch.tensor([7, 255, 0], dtype=torch.uint8), _Parts(), torch.tensor([0, 1, 2])
     x, hidden = torch.randn(3, 3), torch.arange(9).view(3, 3) % 2 == 0
-    given: Any = {"ids": ids, "x": x, "hidden": hidden} if named else (ids.long(), x, hidden)
+    given = {"ids": ids, "x": x, "hidden": hidden} if named else (ids.long(), x, hidden)
     found = problem(net, [(given, y), (given, y)])
 
     assert found.samples == 6 and found.batch_objective([0, 5]).value() > 0
@@ -111,7 +111,7 @@ def test_a_loss_of_one_s_own(loss: str) -> None:
 
 def test_some_samples_are_taken_as_all_of_them_are() -> None:
     """By the same parameters, in the same mode, and so many in a pass."""
-    sizes: list[int] = []
+    sizes = []
 
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         sizes.append(len(targets))

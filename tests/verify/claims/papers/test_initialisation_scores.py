@@ -1,7 +1,5 @@
 """Scores of many initialisations and priors, against automatic differentiation and closed forms."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -27,6 +27,4 @@ def halved_square(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def curvature_of(given: Problem, sizes: list[int], **options: Any) -> Linearised:
     """The linearised section of a plan alone."""
-    found = plan_problem(given, sizes, trials=False, **options).linearised
-    assert found is not None
-    return found
+    return plan_problem(given, sizes, trials=False, **options).linearised

@@ -94,7 +94,6 @@ def test_noise_scales_are_those_of_the_gradients_of_single_samples(made: Lineari
     simple = np.trace(covariance) / (mean @ mean)
     curved = np.trace(hessian @ covariance) / (mean @ hessian @ mean)
     for found, exact in ((made.noise.simple, simple), (made.noise.curved, curved)):
-        assert found is not None
         assert abs(found.value - exact) <= 3 * found.standard_error
 
 
@@ -123,7 +122,6 @@ def test_adam_has_the_limit_of_the_preconditioned_hessian(given: Problem) -> Non
         second = gradients.mean(0) ** 2 + (1 / size - 1 / N) * gradients.var(0, ddof=1)
         root = 1 / np.sqrt(np.sqrt(second) + 1e-8)
         exact = 38 / np.linalg.eigvalsh(root[:, None] * hessian * root)[-1]
-        assert rate is not None
         assert_allclose(rate, exact, rtol=0.05 if size == N else 0.5)  # at B = 1 the variances are measured
 
 
@@ -206,7 +204,7 @@ def test_gaussian_least_squares_lies_in_the_bracket() -> None:
 
 
 def _by_hand(**changes: Any) -> MeasuredBracket:
-    parts: dict[str, Any] = {
+    parts = {
         "samples": 100,
         "largest": 2.0,
         "bound": 0.0,

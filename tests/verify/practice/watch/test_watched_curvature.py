@@ -64,7 +64,7 @@ def test_batch_statistics_are_those_of_training_and_dropout_is_on() -> None:
     require_top(found.eigenvalue, found.error, top(model, data[0], training=True))
     require_top(found.batch_eigenvalue, found.batch_error, top(model, data[3], training=True))
     assert abs(found.eigenvalue / top(model, data[0]) - 1) > 0.05
-    assert on.batch_eigenvalue is not None and abs(on.batch_eigenvalue / found.batch_eigenvalue - 1) > 0.05
+    assert abs(on.batch_eigenvalue / found.batch_eigenvalue - 1) > 0.05
 
 
 def test_mode_can_be_chosen() -> None:
@@ -114,7 +114,7 @@ def test_mean_over_batches_is_that_of_the_latest() -> None:
     model, data = net(), batches(7)
     watcher = trained(model, data, batches=3)
 
-    latest: deque[float] = deque(maxlen=3)
+    latest = deque(maxlen=3)
     for found in watcher.records:
         latest.append(found.batch_eigenvalue)
         assert_allclose(found.mean_batch_eigenvalue, np.mean(latest), rtol=1e-12)
