@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from simulate import data
 from simulate.objectives import Objective, batches
 from simulate.operators import gauss_newton, hessian
 from tests.simulate.objectives.losses import LABELS, N, X, network
@@ -244,13 +243,6 @@ def test_single_numbers_are_not_spread_over_all_outputs(loss: Any) -> None:
     assert Objective(model, (X, values), loss).value() == expected
     cut_up = [(X[:4], values[:4]), (X[4:], values[4:])]
     assert Objective(model, cut_up, loss).value() == pytest.approx(expected)
-
-
-def test_digits_come_in_the_shape_that_the_model_takes() -> None:
-    images = data.digits((1, 8, 8))
-    objective = Objective(nn.Linear(64, 10), "digits")
-    usual = Objective(nn.Linear(64, 10), (images.images.reshape(-1, 64), images.labels))
-    assert objective.samples == usual.samples == 1797
 
 
 def test_bytes_of_a_file_are_scaled(tmp_path: Path) -> None:

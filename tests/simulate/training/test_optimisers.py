@@ -125,21 +125,6 @@ def test_contractions_known_by_hand(step: Any, expected: float) -> None:
     assert step_contraction(descent_step(0.25), (4.0,)) == 0  # done in one step
 
 
-@pytest.mark.parametrize(
-    ("matrices", "message"),
-    [
-        (np.ones((2, 3)), "matrices must be of shape"),
-        ([[[math.nan]]], "matrices must be finite"),
-        ([[[1.0, 2.0], [3.0, 4.0]]], "matrices must be symmetric"),
-        ([[[1.0, 2.0], [2.0, 1.0]]], "matrices must be positive semidefinite"),
-        (np.zeros((3, 2, 2)), "not all zero"),
-    ],
-)
-def test_what_is_no_population_is_refused(matrices: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        optimisers.population(matrices)
-
-
 FULL = optimisers.population(SETS["full"])
 BLOCK = Block((fixture(0, "a"),))
 

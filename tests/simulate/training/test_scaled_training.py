@@ -92,20 +92,3 @@ def test_any_model_can_be_trained_and_is_left_as_it_was() -> None:
     for found, p, old in zip(end.parameters, model.parameters(), before, strict=True):
         assert torch.equal(p, old)
         torch.testing.assert_close(found, old - 0.01 * p.grad, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        ({"rate": 0.0}, "rate must be finite and positive"),
-        ({"rate": torch.tensor([0.1, -0.1])}, "rate must be finite and positive"),
-        ({"temperature": -1.0}, "temperature must be finite and positive"),
-        ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got 1.0"),
-        ({"steps": -1}, "steps must be a positive integer"),
-        ({"batches": []}, "batches must hold at least one batch"),
-    ],
-)
-def test_what_is_no_training_is_refused_at_once(changes: dict, match: str) -> None:
-    weights, x, labels = problem()
-    with pytest.raises(ValueError, match=match):
-        descent(weights, **{"batches": [(x, labels)], "rate": 0.1, "steps": 2, **changes})

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from simulate.objectives.restoring import preserve_state
-from tests.verify.practice.user_models import N, load, save
+from tests.verify.practice.user_models import N, load
 from verify.practice import loading
 from verify.practice.loading import load_problem, problem
 
@@ -60,13 +60,6 @@ def test_digits_come_in_the_shape_that_the_model_takes(width: int) -> None:
     assert found.inputs.shape == (5, width)
 
 
-def test_bytes_become_floats_up_to_one() -> None:
-    images = np.random.default_rng(0).integers(0, 256, (N, 64)).astype(np.uint8)
-    save("bytes", images, np.arange(N) % 10)
-
-    assert_allclose(load(data="bytes.npz", dtype="float64").inputs, images / 255, rtol=1e-15)
-
-
 class _Parts(nn.Module):
     """Model with inputs by name or place: tokens of a vocabulary of 256, numbers, and a mask that it inverts."""
 
@@ -90,15 +83,6 @@ def test_inputs_may_be_several_of_any_kind(named: bool) -> None:
     expected = nn.functional.cross_entropy(net(ids.long(), x, hidden), y).item()
     assert_allclose(found.objective.value(), expected, rtol=1e-6)
     assert problem(nn.Linear(3, 2), (x, hidden[:, 0])).targets.dtype == torch.int64
-
-
-def test_axes_of_length_one_are_no_difference() -> None:
-    """Torch would spread (N,) against (N, 1) over N x N numbers."""
-    found = load("one", "numbers.npz", dtype="float64")
-    outputs = found.model(found.inputs)[:, 0].detach().numpy()
-    y = np.load("numbers.npz")["y_train"]
-
-    assert_allclose(found.objective.value(), np.mean((outputs - y) ** 2), rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["cube", "Loss"])

@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import plan_problem
@@ -19,10 +19,6 @@ def small_network(**options: Any) -> Problem:
         scale = torch.linspace(0.3, 3.0, N, dtype=torch.float64)[:, None]
         x, y = scale * torch.randn(N, 3, dtype=torch.float64), torch.randint(0, 3, (N,))
     return problem(net, (x, y), dtype="float64", **options)
-
-
-def halved_square(outputs: Tensor, targets: Tensor) -> Tensor:
-    return ((outputs - targets) ** 2).mean() / 2
 
 
 def curvature_of(given: Problem, sizes: list[int], **options: Any) -> Linearised:

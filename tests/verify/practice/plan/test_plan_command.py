@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 import re
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,7 @@ from tests.verify.practice.plan.small_plans import SIZES, small_network
 from verify import cli
 from verify.practice import work
 from verify.practice.loading import Problem, problem
-from verify.practice.measure import measure_problem
-from verify.practice.measure.pages import measurement_text
-from verify.practice.plan import Plan, pages as plan_pages, plan_problem, words as plan_words
+from verify.practice.plan import Plan, pages as plan_pages, plan_problem
 
 
 @pytest.fixture(scope="module")
@@ -189,15 +186,6 @@ def test_a_full_disk_takes_no_rates_away(
 
 
 # --- pages -----------------------------------------------------------------------------------------------------
-
-
-def test_measure_says_the_same_of_full_gradients_in_the_same_words(given: Problem, made: Plan) -> None:
-    """On pages as in the terminal."""
-    text = measurement_text(measure_problem(given, top=1))
-    lines = [line for line in text.splitlines() if line.startswith("2/λ₁(")]
-    assert [line[:7] for line in lines] == ["2/λ₁(H)", "2/λ₁(G)"]
-    printed, page = " ".join(plan_words.plan_text(made).split()), plan_pages.plan_page(made)
-    assert all(line in printed and escape(line) in page for line in lines)
 
 
 def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:

@@ -215,17 +215,3 @@ def test_a_loss_between_samples_has_a_curvature_and_no_noise_of_its_halves() -> 
     whole = losscurv.measure(model, (inputs, targets), top=1)
     assert abs(whole.hessian.top[0].value - exact) < 1e-6 and whole.noise is None and whole.coupling
     assert found.gradient_variance is None and found.noise_scale is None
-
-
-def test_samples_that_come_in_fours_are_measured() -> None:
-    class Fours(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = net()
-
-        def forward(self, x: Tensor) -> Tensor:
-            each = self.inner(x).view(-1, 4, 3)
-            return (each - 0.5 * each.mean(1, keepdim=True)).flatten(0, 1)
-
-    model, data = Fours(), batches(1)[0]
-    assert abs(losscurv.measure(model, data, top=1).hessian.top[0].value - top(model, data)) < 1e-6
