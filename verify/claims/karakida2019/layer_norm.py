@@ -29,7 +29,16 @@ from verify.claims.karakida2019.wide_networks import (
     small_network,
     wide,
 )
-from verify.model import OURS, Arrays, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import (
+    OURS,
+    Arrays,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Kind,
+    NoTheory,
+    as_stated,
+)
 from verify.model.domains import Between, Many, OneOf
 
 
@@ -113,9 +122,7 @@ ANY_NETWORK = (
         id="karakida2019/layer-norm-two-outputs",
         entries=("C53",),
         source=f"{PAPER}, theorem 4.1",
-        passage=Passage(
-            Standing.AS_STATED, "the FIM becomes a zero matrix because of a special symmetry", "Section 4"
-        ),
+        passage=as_stated("the FIM becomes a zero matrix because of a special symmetry", "Section 4"),
         no_theory=NoTheory.CONSTANT,
         statement=r"K = 0 \quad (C = 2)",
         says="With two layer-normalised outputs, the Fisher matrix of every network is zero.",
@@ -544,7 +551,7 @@ VARIANCE_CLAIMS = (
         id="karakida2019/layer-norm-eta3-by-width",
         entries=("C54",),
         source=f"{PAPER}, theorem 4.1",
-        passage=Passage(Standing.AS_STATED, "are constants independent of", "Theorem 4.1"),
+        passage=as_stated("are constants independent of", "Theorem 4.1"),
         no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\,\eta_3 \sim M^0",
         says=f"With layer normalisation, the expected {ETA_3} does not depend on the width.",

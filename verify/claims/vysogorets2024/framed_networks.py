@@ -17,6 +17,7 @@ from simulate.modules import projected_network
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
 from theory import zone
+from verify.claims.drawn_networks import sampled_images
 from verify.model import Simulator
 
 Floats = NDArray[np.float64]
@@ -51,9 +52,8 @@ def network_on_images(rng: Generator, point: Point, network: str = "LeNet-300-10
 
 def on_digits(rng: Generator, point: Point, hidden: tuple[int, ...], device: str) -> Any:
     """Weights of a perceptron as drawn, and images of 8 x 8."""
-    source = data.opened(point.images, (1, 8, 8))
-    images = data.sample(source, rng, point.samples).flat()
-    return [w.to(device) for w in networks.mlp_weights(rng, (64, *hidden, source.classes))], images
+    images, classes = sampled_images(rng, point, 8)
+    return [w.to(device) for w in networks.mlp_weights(rng, (64, *hidden, classes))], images
 
 
 class _Drawn(NamedTuple):
