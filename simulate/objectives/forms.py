@@ -314,8 +314,8 @@ class Labels:
         ValueError
             If the model's own loss is no cross-entropy of its logits with them, or it takes labels and fails with them.
         """
-        kept = (labels[:, 1:] != IGNORED).any(1).nonzero()
-        place = int(kept[0]) if len(kept) else 0
+        predicted = (labels[:, 1:] != IGNORED).any(1).nonzero()
+        place = int(predicted[0]) if len(predicted) else 0
         one = slice(place, place + 1)
         inputs, labels = window(inputs, one), labels[one]
         away = list[Tensor]()
@@ -326,7 +326,7 @@ class Labels:
             logits = self._form.read(call(away, inputs))
             if logits.shape[:-1] != labels.shape:
                 return False
-            if not len(kept):
+            if not len(predicted):
                 labels = torch.arange(labels.numel(), device=labels.device).view_as(labels) % logits.shape[-1]
             own = self._own_loss(call, away, {**inputs, "labels": labels})
             if own is None:

@@ -399,8 +399,8 @@ def mean_denominator(loss: Loss) -> Count:
                     f" {targets.dtype} of shape {tuple(targets.shape)}"
                 )
             return float(targets.numel() // targets.shape[1])
-        kept = targets[targets != ignored]
-        return float(kept.numel()) if weight is None else float(weight[kept].sum())
+        counted = targets[targets != ignored]
+        return float(counted.numel()) if weight is None else float(weight[counted].sum())
 
     return count
 
@@ -441,9 +441,9 @@ def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tenso
         outputs[1:],
         "; if they are shares of the classes, save them as floats" * (targets.shape[1:] == outputs),
     )
-    kept = labels[labels != loss.ignore_index]
-    if len(kept) and not 0 <= int(kept.min()) <= int(kept.max()) < outputs[0]:
-        got = f"{int(kept.min())}..{int(kept.max())}"
+    counted = labels[labels != loss.ignore_index]
+    if len(counted) and not 0 <= int(counted.min()) <= int(counted.max()) < outputs[0]:
+        got = f"{int(counted.min())}..{int(counted.max())}"
         raise ValueError(f"labels must be 0..{outputs[0] - 1} for {outputs[0]} outputs, got {got}")
     return labels
 

@@ -148,8 +148,8 @@ def equations() -> str:
 def _sources(claims: Iterable[AnyClaim]) -> str:
     """Place in the paper: what the sources of the claims add to its name."""
     authors = [f"{paper}, " for paper in registry.papers()]
-    told = (c.source.removeprefix(name) for c in claims for name in authors if c.source.startswith(name))
-    return "; ".join(dict.fromkeys(told))
+    places = (c.source.removeprefix(name) for c in claims for name in authors if c.source.startswith(name))
+    return "; ".join(dict.fromkeys(places))
 
 
 def _judges(claims: Iterable[AnyClaim]) -> str:
@@ -188,14 +188,14 @@ def functions_read(claim: AnyClaim, package: str = "theory") -> list[str]:
 
 def _collect_names(claim: AnyClaim, package: str = "theory") -> tuple[set[str], set[FunctionType]]:
     """Names that a claim uses of a package, and the functions in whose code they were looked for."""
-    found, seen = set[str](), set[FunctionType]()
+    found, visited = set[str](), set[FunctionType]()
 
     def follow(function: Any) -> None:
         """Collect what the names in the code of a function refer to, following functions of claims."""
         function = _plain(function)
-        if not isinstance(function, FunctionType) or function in seen:
+        if not isinstance(function, FunctionType) or function in visited:
             return
-        seen.add(function)
+        visited.add(function)
         names = list(_names(function.__code__))
         for name in names:
             note(thing := function.__globals__.get(name))
@@ -224,7 +224,7 @@ def _collect_names(claim: AnyClaim, package: str = "theory") -> tuple[set[str], 
 
     for function in _functions(claim):
         follow(function)
-    return found, seen
+    return found, visited
 
 
 def _functions(claim: AnyClaim) -> tuple[Callable[..., Any], ...]:
@@ -324,9 +324,9 @@ def reading(claim: AnyClaim) -> Reads:
         for predict in _predictions(claim):
             predict()
     found, functions = _collect_names(claim)
-    told = {_public(name) for name in found}
+    named = {_public(name) for name in found}
     # fields of records: a record that a named function returns, a field whose name is in the code of the claim
-    returns = [str(getattr(theory_outputs().get(n), "__annotations__", {}).get("return", "")) for n in told]
+    returns = [str(getattr(theory_outputs().get(n), "__annotations__", {}).get("return", "")) for n in named]
     names = {name for function in functions for name in _names(function.__code__)} if returns else set[str]()
     fields = {
         f"{_name(record)}.{field}"
@@ -336,9 +336,9 @@ def reading(claim: AnyClaim) -> Reads:
     }
     routes = isinstance(claim, Identity | ExactProperty)
     return Reads(
-        predicted=bool(run or (routes and told)),
-        any=bool(run or told),
-        outputs=frozenset((run | told | fields) & theory_outputs().keys()),
+        predicted=bool(run or (routes and named)),
+        any=bool(run or named),
+        outputs=frozenset((run | named | fields) & theory_outputs().keys()),
     )
 
 
@@ -363,13 +363,13 @@ def _predictions(claim: AnyClaim) -> Iterator[Callable[[], Any]]:
 def _tracing_calls() -> Iterator[set[str]]:
     """Note every function of theory that is called and every field of its records that is read."""
     found: set[str] = set()
-    seen: dict[int, CodeType] = {}
+    codes: dict[int, CodeType] = {}
 
     def note(frame: FrameType, _event: str, _: Any) -> None:
         """Note the function of each call; nothing is returned, so its lines are not traced."""
-        if id(frame.f_code) in seen:
+        if id(frame.f_code) in codes:
             return
-        seen[id(frame.f_code)] = frame.f_code  # kept: no other code has its number meanwhile
+        codes[id(frame.f_code)] = frame.f_code  # kept: no other code has its number meanwhile
         if _of_theory(frame.f_globals.get("__name__")):
             found.add(_public(f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"))
 
@@ -386,8 +386,8 @@ def _tracing_calls() -> Iterator[set[str]]:
 def _forget() -> None:
     """Empty the caches of theory and of the claims: a value that is kept would run nothing."""
     modules = [m for name, m in sys.modules.items() if _of_theory(name) or name.startswith("verify.claims.")]
-    kept = {id(t): t for m in modules for t in vars(m).values() if hasattr(t, "cache_clear")}
-    for thing in kept.values():
+    caches = {id(t): t for m in modules for t in vars(m).values() if hasattr(t, "cache_clear")}
+    for thing in caches.values():
         if getattr(thing, "__module__", "") not in (registry.__name__, __name__):
             thing.cache_clear()
 

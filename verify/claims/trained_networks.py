@@ -196,8 +196,8 @@ def pass_cost(point: Point) -> tuple[float, float]:
     """
     layers = vgg_layers(point)
     wide = [channels for stage in point.stages for channels in stage] + [*point.head, classes_of(point)]
-    kept = sum(2.0 * places * units for (_, places), units in zip(layers, wide, strict=True))
-    return sum(2.0 * weights * places for weights, places in layers), kept
+    activations = sum(2.0 * places * units for (_, places), units in zip(layers, wide, strict=True))
+    return sum(2.0 * weights * places for weights, places in layers), activations
 
 
 def varied(rng: Generator, images: Tensor) -> Tensor:

@@ -42,13 +42,13 @@ options:
 def run(words: Sequence[str]) -> int:
     """List the functions, explain one, or evaluate one and print what it returns."""
     options = {"--json", "--list", "-h", "--help"}
-    printed, listed, asked = "--json" in words, "--list" in words, {"-h", "--help"} & set(words)
+    printed, listed, help_wanted = "--json" in words, "--list" in words, {"-h", "--help"} & set(words)
     name, *rest = [word for word in words if word not in options] or [""]
-    if asked and not name:
+    if help_wanted and not name:
         print(USAGE)
     elif listed or (not rest and (not name or name in topics())):
         _print_list(name, printed)
-    elif asked:
+    elif help_wanted:
         print(_help(full_name(name)))
     else:
         result = evaluate(name, rest)

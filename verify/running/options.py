@@ -23,12 +23,12 @@ PLACES = {"file": "RESULTS.JSON", "names": "PICTURE"}
 REPORT_DIR = "losscurv-report"
 
 
-def _asked(what: str, metavar: str, default: Any = None, **how: Any) -> Any:
+def _option(what: str, metavar: str, default: Any = None, **how: Any) -> Any:
     return field(default=default, metadata={"help": what, "metavar": metavar, **how})
 
 
 def _several(what: str, metavar: str) -> Any:
-    return _asked(f"{what} (repeatable)", metavar, (), action="append")
+    return _option(f"{what} (repeatable)", metavar, (), action="append")
 
 
 def _chosen(what: str, *words: str) -> Any:
@@ -49,32 +49,32 @@ class Options:
         "cheap checks (smoke), all but the dearest (default), or all with up to eight times the replicates (full)",
         *(tier.value for tier in Tier),
     )
-    seed: int | None = _asked(f"suite seed, an integer >= 0 (default {SEED})", "N", type=int)
+    seed: int | None = _option(f"suite seed, an integer >= 0 (default {SEED})", "N", type=int)
     vary_seed: bool = _switch("draw a new suite seed and print it")
-    replicates: int | None = _asked(
+    replicates: int | None = _option(
         "most replicates per point, in place of each experiment's own", "N", type=int
     )
-    data: str = _asked(
+    data: str = _option(
         "images for the real networks (x_train, y_train) in place of the embedded digits", "FILE.npz", ""
     )
-    device: str = _asked("cpu (default), cuda, cuda:<index> or auto", "NAME", "cpu")
+    device: str = _option("cpu (default), cuda, cuda:<index> or auto", "NAME", "cpu")
     draws: str = _chosen(
         "normal numbers from streams of the CPU, or counted on the device (default: as device or replay has it)",
         STREAMS,
         COUNTED,
     )
-    workers: int | None = _asked(
+    workers: int | None = _option(
         "local processes (default: one per core, with --device cuda one per GPU)", "N", type=int
     )
-    executor: str | None = _asked("run on this Dask cluster instead of local processes", "dask://HOST:PORT")
-    report_dir: str = _asked(
+    executor: str | None = _option("run on this Dask cluster instead of local processes", "dask://HOST:PORT")
+    report_dir: str = _option(
         "where report.html and results.json go; what an earlier run drew there is not drawn again",
         "FOLDER",
         "",
     )
     one_file: bool = _switch("the whole report in report.html, without pages of cards beside it")
     fresh: bool = _switch("draw every replicate anew, whatever earlier runs left in the folder")
-    replay: str = _asked(
+    replay: str = _option(
         "repeat the run of a results file, with its seed, and compare every score", "FILE", ""
     )
     table: bool = _switch("print a line for each claim and observation, however many there are")

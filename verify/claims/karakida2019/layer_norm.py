@@ -158,9 +158,9 @@ def _squares_difference(rng: Generator, p: Point, **changes: Callable[[Any], Any
     """Trace of the squared blocks and its formula in the etas, relative difference."""
     u, k = _blocks(rng, p)
     etas = layer_normalisation.realised_etas(u)
-    given = {name: float(value) for name, value in etas._asdict().items()}
+    mean_etas = {name: float(value) for name, value in etas._asdict().items()}
     changed = {name: change(etas) for name, change in changes.items()}
-    found = normed_statistics(p | given | {"width": WIDTH}, **changed).upper
+    found = normed_statistics(p | mean_etas | {"width": WIDTH}, **changed).upper
     expected = normed_kappas(p).alpha * WIDTH / p.samples * np.linalg.norm(k)
     return float(abs(found / expected - 1))
 
@@ -369,9 +369,9 @@ def growing_squares(block: Block, point: Point) -> Arrays:
 
 
 def _predicted_statistics(etas: Arrays, point: Point, width: int) -> layer_normalisation.LayerNormStatistics:
-    given = {name: etas[name].cpu().numpy() for name in ("eta1", "eta2", "eta3")}
+    mean_etas = {name: etas[name].cpu().numpy() for name in ("eta1", "eta2", "eta3")}
     return layer_normalisation.layer_norm_statistics(
-        **setting(point, "samples", "outputs"), width=width, **given
+        **setting(point, "samples", "outputs"), width=width, **mean_etas
     )
 
 

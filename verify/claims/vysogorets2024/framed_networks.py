@@ -84,12 +84,12 @@ def seen_by(rng: Generator, weights: Any, x: Any, labels: Any, dim: int, *, sing
 
     first, *others = weights
     span, coordinates = torch.linalg.qr(x.T)
-    seen = (first @ span, *others)
-    size, total = (sum(w.numel() for w in part) for part in (seen, weights))
+    narrow = (first @ span, *others)
+    size, total = (sum(w.numel() for w in part) for part in (narrow, weights))
     frame = curvature.haar(rng, size, dim, total=total, device=str(first.device), single=single)
     dtype = torch.float32 if single else torch.float64
-    net = curvature.ProjectedMlp(seen, coordinates.T, labels, frame, dtype=dtype)
-    return _Drawn(net, _perceptron(seen), coordinates.T)
+    net = curvature.ProjectedMlp(narrow, coordinates.T, labels, frame, dtype=dtype)
+    return _Drawn(net, _perceptron(narrow), coordinates.T)
 
 
 def _perceptron(weights: Any) -> Any:

@@ -70,18 +70,18 @@ def shared_predictions(rng: Generator, point: Point) -> Arrays:
     one, predictions = _path(case, point, rate=rate)
     matched = float(zone.matched_rate(rate, alpha=a, depth=case.depth, temperature=heat))
 
-    def given(at: float, **how: Any) -> Any:
+    def weights_at(at: float, **how: Any) -> Any:
         return _path(case, point, alpha=a, temperature=heat, rate=at, **how)[0]
 
     shared = {"predictions": lambda step, _: predictions[step]}
     return {
-        "scaled weights / alpha": given(matched, **shared),
+        "scaled weights / alpha": weights_at(matched, **shared),
         "weights": one,
-        "own predictions": given(matched),
-        "without T": given(matched / heat, **shared),
-        "alpha^(1-L)": given(rate * heat * a ** (1 - case.depth), **shared),
-        "alpha^(-L)": given(rate * heat * a**-case.depth, **shared),
-        "alpha^2": given(rate * heat * a**2, **shared),
+        "own predictions": weights_at(matched),
+        "without T": weights_at(matched / heat, **shared),
+        "alpha^(1-L)": weights_at(rate * heat * a ** (1 - case.depth), **shared),
+        "alpha^(-L)": weights_at(rate * heat * a**-case.depth, **shared),
+        "alpha^2": weights_at(rate * heat * a**2, **shared),
     }
 
 

@@ -348,14 +348,14 @@ def cost_of_course(point: Point) -> Cost:
 
     The Hessian takes another search, since the law of own directions is that of the Gauss-Newton matrix.
     """
-    forward, kept = pass_cost(point)
+    forward, activations = pass_cost(point)
     layers, states, samples = vgg_layers(point), len(point.done), point.samples
     weights = sum(count for count, _ in layers)
     training = 3 * forward * point.epochs * samples
     whole = (410 if point.matrix == "hessian" else 290) * samples
     batches = 33 * 10 * sum(point.batch_sizes)
     chunk = min(point.chunk, samples)
-    held = 6 * kept * chunk + weights * (16 + 6 * DIRECTIONS)
+    held = 6 * activations * chunk + weights * (16 + 6 * DIRECTIONS)
     launches = len(layers) * (25 * point.epochs * samples / point.training_batch)
     launches += len(layers) * states * (6_000 + 10_000 * -(-samples // chunk))
     return Cost(4 * held + 2**30, training + states * (whole + batches) * forward, launches)
