@@ -57,7 +57,7 @@ def refuse(line: str) -> int:
 
 
 def show_traceback(error: BaseException) -> None:
-    """For who asks for it."""
+    """Print the traceback of an error where LOSSCURV_TRACEBACK is set."""
     if os.environ.get("LOSSCURV_TRACEBACK"):
         traceback.print_exception(error)
 
@@ -77,7 +77,7 @@ def one_line(error: BaseException) -> str:
 
 
 def fit_to_line(text: str) -> str:
-    """On one line that a terminal can show, cut in the middle if it is too long to be read."""
+    """Return a text as one line that a terminal can show, cut in the middle if it is too long to be read."""
     line = escaped(text.strip())
     return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
 

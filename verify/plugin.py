@@ -161,7 +161,7 @@ class Verification:
                 self.notes.append(f"report: {page}")
 
     def closing_lines(self, *, colour: bool, quiet: bool) -> list[str]:
-        """The end of the run: on one screen, or with the table of claims, and what was counted.
+        """Return the lines at the end of a run: one screen, or the table of claims, and the counts.
 
         What failed stands above, among the failures of pytest.
         """

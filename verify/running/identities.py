@@ -114,7 +114,7 @@ def _row(
 
 
 def _are_whole_numbers(compared: list[NDArray[Any]]) -> bool:
-    """Whether what is compared are signs or counts, not all of them 0: no difference is small there."""
+    """Return whether signs or counts are compared, not all of them 0: no difference is small there."""
     if not all(a.dtype.kind in "biuf" for a in compared):
         return False
     whole = all(bool((np.isfinite(a) & (a == np.round(a))).all()) for a in compared)

@@ -253,7 +253,7 @@ def _rivals(claim: Claim, reading: Reading) -> Mapping[str, Any]:
 def _rounded_curve(
     claim: Claim, at: Point, x: Iterable[float], predicted: Iterable[float], rivals: Mapping[str, Any]
 ) -> Curve:
-    """A curve; its numbers have fewer digits than those of the table and of all that a verdict rests on."""
+    """Return a curve in fewer digits than the table and all numbers that a verdict rests on."""
     return Curve(
         axis=claim.axis,
         at=dict(_setting(claim, at)),

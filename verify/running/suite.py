@@ -118,7 +118,7 @@ def collect(
 
 
 def _with_claim_facts(rows: Sequence[Row], only: registry.Only) -> list[Row]:
-    """With what is known of each claim beside what was judged, and its history.
+    """Return the rows with what the registry says of each claim, and its history.
 
     The history is of the claim as the registry has it: images in place of the digits change nothing of it.
     """

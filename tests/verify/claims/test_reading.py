@@ -10,9 +10,10 @@ import pytest
 
 from simulate.monte_carlo import Block, Point
 from tests.verify import toy_claims
+from tests.verify.claims.reads import Reads, reading, reason, theory_outputs
 from theory import fisher, order_parameters, outliers, rmt
 from verify.claims import registry
-from verify.claims.places import UNREAD, Reads, reading, reason, theory_outputs
+from verify.claims.places import UNREAD
 from verify.model import Tier
 
 CLAIM = toy_claims.RIGHT

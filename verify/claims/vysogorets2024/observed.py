@@ -72,6 +72,7 @@ def eq_8_as_our_copy_reads(gamma: Floats, dim: int, sigma_c: float, sigma_e: flo
 
 
 def _compare_predictions(net: Any, kernel: Any, alphas: Floats) -> dict[str, Any]:
+    """Return the excess of G and H at each scale, and every prediction for that of G over what is measured."""
     g_term, _ = net.scaled_g_term(alphas)
     measured = curvature.positive_excess(g_term).numpy(force=True)
     heats = alphas**-net.depth
