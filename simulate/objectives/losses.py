@@ -321,16 +321,16 @@ def _by_attribute(batch: Any) -> Any:
 def _as_inputs(model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     if keywords:
         signature = inspect.signature(model.forward)
-        given = dict(signature.bind(*args, **keywords).arguments)
+        bound = dict(signature.bind(*args, **keywords).arguments)
         for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
-                given |= given.pop(name, {})
-            elif parameter.kind is parameter.VAR_POSITIONAL and name in given:
+                bound |= bound.pop(name, {})
+            elif parameter.kind is parameter.VAR_POSITIONAL and name in bound:
                 raise ValueError(
                     f"loss must call the model with arguments by name, got {len(args)} without a name: its forward"
                     f" takes any number as *{name}"
                 )
-        return given
+        return bound
     return args[0] if len(args) == 1 and not isinstance(args[0], tuple) else args
 
 

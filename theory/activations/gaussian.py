@@ -185,7 +185,7 @@ class KinkedQuadrature(NumericalKernels):
         if not jumps.any():
             return regular
         require_apart(a, b, d)
-        given = average(
+        at_kinks = average(
             self.name,
             lambda level: self._average_at_kinks(curve, a, b, d, level),
             lambda x: np.tile(x[1], (2, 1)),
@@ -195,7 +195,7 @@ class KinkedQuadrature(NumericalKernels):
         plus, minus = kinks[:, None] + kinks, kinks[:, None] - kinks
         density = np.exp(-0.25 * plus**2 / (a + b) - 0.25 * minus**2 / d)
         deltas = float(jumps @ density @ jumps) / (2 * math.pi) / math.sqrt(d) / math.sqrt(a + b)
-        return regular + 2 * float(first @ given[0]) + deltas
+        return regular + 2 * float(first @ at_kinks[0]) + deltas
 
     def _average_at_kinks(self, curve: Integrand, a: float, b: float, d: float, level: int) -> Floats:
         """Average of a function of u' given that u is at each of the kinks, and its root mean square."""

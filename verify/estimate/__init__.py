@@ -147,7 +147,7 @@ def _help(name: str) -> str:
 def _usage(p: inspect.Parameter) -> str:
     if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty:
         return p.name.upper()
-    given = (
+    value = (
         "" if isinstance(p.default, bool) else f" {'VALUE' if p.default in (p.empty, None) else p.default}"
     )
-    return f"{option_name(p.name)}{given}" if p.default is p.empty else f"[{option_name(p.name)}{given}]"
+    return f"{option_name(p.name)}{value}" if p.default is p.empty else f"[{option_name(p.name)}{value}]"
