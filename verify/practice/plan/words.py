@@ -70,7 +70,7 @@ def state_lines(state: State) -> Iterator[str]:
     """Yield lines on the state of the network, each with its meaning for the rates."""
     yield _level(state)
     yield from state.doubts
-    if state.units:
+    if state.dead:
         yield f"dead ReLU units (zero for every sample): {state.dead} of {state.units}{_advice_on_dead_units(state)}"
     if state.batch_statistics:
         yield (
@@ -98,7 +98,7 @@ def _level(state: State) -> str:
 def _advice_on_dead_units(state: State) -> str:
     if state.dead_share > 0.5:
         return ". Most of the network is off, and no learning rate revives it"
-    return ". They stay off until other units change" if state.dead else ""
+    return ". They stay off until other units change"
 
 
 # --- trials ------------------------------------------------------------------------------------------------------

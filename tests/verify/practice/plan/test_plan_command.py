@@ -132,7 +132,7 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     more = ["--adam-rate", "1e-3", "--adam-batch", "3", "--steps", "20"]
     assert cli.main([*words, "--batch-sizes", "1,3,8", *more]) == 0
     printed = capsys.readouterr()
-    assert re.fullmatch(r"losscurv: about \d+ to \d+ training steps .* about \d+ s\n", printed.err)
+    assert re.fullmatch(r"losscurv: about \d+ to \d+ training steps, .*; \d+ s for curvature\n", printed.err)
     assert printed.out.endswith("\npage: out/plan.html\n")
     tables = [b.splitlines() for b in re.split(r"\n\n|to use\n", printed.out) if b.lstrip().startswith("B  ")]
     assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "8"]] * 2
