@@ -358,7 +358,7 @@ class Campaign:
             tally.blows += 1
             lines = [line for line in folder.ends(run, 2).splitlines() if "claims," not in line]
             tally.check("tier" in first and len(lines) == 2, f"said {lines}")
-            folder.ends(folder.start(), 2, "--report-dir must be a folder that can be written")
+            folder.ends(folder.start(), 2, "--report-dir: cannot write to folder")
             subprocess.run(["mount", "-o", "remount,rw", str(path)], check=True)
             self.continued(folder)
 

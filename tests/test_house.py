@@ -81,7 +81,7 @@ SIZES = {
     "verify": 30.3,
     "verify/claims": 217.7,
     "verify/practice": 58.8,
-    "verify/page": 46.3,
+    "verify/page": 48.0,
     "verify/gallery": 9.3,
     "verify/judging": 16.4,
     "verify/running": 24.8,

@@ -62,8 +62,8 @@ def test_a_claim_that_the_last_report_does_not_hold_is_judged_first(
         (["--claim", "a/nothing"], "a/nothing"),
         (["run", "--claim", CLAIM, "--out", "x.jpeg"], "--format must be one of pdf, svg, png, got 'jpeg'"),
         (["run", "--claim", "STORED", "--out", "run/results.json/x.svg"], "figure cannot be written to run"),
-        (["run", "--format", "pdf"], "--format must stand beside --claim"),
-        (["run", "--claim", CLAIM, "--output", "x"], "--output must not stand beside --claim"),
+        (["run", "--format", "pdf"], "--format needs --claim"),
+        (["run", "--claim", CLAIM, "--output", "x"], "--output cannot be combined with --claim"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_clear_line(

@@ -135,10 +135,10 @@ def test_bad_options_are_usage_errors(plant: Planter, run: Run, pytester: pytest
 
     for words, message in (
         (["--claim", "beyond/rihgt"], "got 'beyond/rihgt'; did you mean beyond/right?"),
-        (["--report-dir", "file/below"], "--report-dir must be a folder that can be written"),
+        (["--report-dir", "file/below"], "--report-dir: cannot write to folder"),
         (["--tier", "huge"], "invalid choice: 'huge'"),
         (["--workers", "9" * 400], "--workers must be at most"),
-        (["--data", ""], "--data must be given a value"),
+        (["--data", ""], "--data needs a value"),
     ):
         result = run(CLAIMS, *words)
         assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -24,19 +24,20 @@ from verify.estimate.words import bind, option_name
 __all__ = ["FUNCTIONS", "estimate", "evaluate", "run"]
 
 USAGE = """\
-usage: losscurv estimate [TOPIC.FUNCTION [ARGUMENT ...]] [--list] [--json] [--help]
+usage: losscurv estimate [TOPIC.FUNCTION [ARGUMENT ...]] [OPTIONS]
 
-Evaluate a theory function. Without one, all are listed by topic; a topic lists its own.
+Evaluate a theory function. Without a function, list the topics; with a topic
+alone, list its functions.
 
-ARGUMENTS are values in the order of the function's signature, or options by name (--sigma 0.6).
+Arguments are values in the order of the signature, or named (--sigma 0.6):
   numbers    1.7  -2  1e-3  inf
   lists      0.7,0.2,0.1        matrices  "0.7,0.3;0.4,0.6"
   names      relu  tanh  erf    one per hidden layer: relu,tanh
 
 options:
   --list      list the functions of all topics, or of one
-  --json      print as JSON; NaN and infinity are strings there
-  -h, --help  this text, or that of a function"""
+  --json      print JSON, in which NaN and infinity are strings
+  -h, --help  show this help, or the help of a function"""
 
 
 def run(words: Sequence[str]) -> int:
@@ -46,6 +47,8 @@ def run(words: Sequence[str]) -> int:
     name, *rest = [word for word in words if word not in options] or [""]
     if asked and not name:
         print(USAGE)
+    elif not (name or listed or printed):
+        _print_topics()
     elif listed or (not rest and (not name or name in topics())):
         _print_list(name, printed)
     elif asked:
@@ -101,6 +104,14 @@ def evaluate(name: str, words: Sequence[str]) -> Any:
         raise ValueError(f"{str(error).rstrip('.')}; see losscurv estimate {name} --help") from None
     except (ArithmeticError, TypeError, MemoryError) as error:
         raise ValueError(f"{name} cannot be computed: {error or type(error).__name__}") from None
+
+
+def _print_topics() -> None:
+    """Print the topics alone, since all functions fill five screens."""
+    width = max(map(len, topics()))
+    for topic, line in topics().items():
+        print(textwrap.fill(f"{topic:{width}}  {line}", WIDTH, subsequent_indent=" " * (width + 2)))
+    print("\nFunctions of a topic: losscurv estimate TOPIC; of all: losscurv estimate --list")
 
 
 def _print_list(topic: str, printed: bool) -> None:

@@ -226,7 +226,7 @@ def full_name(name: str) -> str:
         return same[0]
     short = {known.rpartition(".")[2]: known for known in FUNCTIONS}
     near = did_you_mean(asked, [*FUNCTIONS, *short], 3, suggest=short)
-    raise ValueError(f"no function {shown(name)}{near or '; losscurv estimate lists all'}")
+    raise ValueError(f"unknown function {shown(name)}{near or '; losscurv estimate --list names all'}")
 
 
 def theory_function(name: str) -> Callable[..., Any]:

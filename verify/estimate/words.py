@@ -21,12 +21,12 @@ def bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequence
     for option, word in _pairs(parameters, words):
         target = option or next((place for place in places if place not in given), "")
         if not target:
-            free = f"only {' '.join(places).upper()} may" if places else "nothing may"
+            free = f"only {' '.join(places).upper()} can" if places else "no argument can"
             raise ValueError(
-                f"no place for {shown(word)}: {free} stand without an option, see {_options(parameters)}"
+                f"unexpected argument {shown(word)}: {free} be given without a name; options: {_options(parameters)}"
             )
         if target in given:
-            raise ValueError(f"{option_name(target)} must be given once")
+            raise ValueError(f"{option_name(target)} is given twice")
         switch = parameters[target].annotation in ("bool", bool)
         given[target] = _switch(target, word) if switch else _value(target, word)
     missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in given]
@@ -47,8 +47,8 @@ def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) ->
         target = flag.lstrip("-").replace("-", "_")
         if target not in parameters:
             near = did_you_mean(target, parameters, suggest={n: option_name(n) for n in parameters})
-            hint = near or f"; there are {_options(parameters)}"
-            raise ValueError(f"no option {flag if flag.isprintable() else shown(flag)}{hint}"[:_LONGEST])
+            hint = near or f"; options: {_options(parameters)}"
+            raise ValueError(f"unknown option {flag if flag.isprintable() else shown(flag)}{hint}"[:_LONGEST])
         if isinstance(parameters[target].default, bool) and not equals:
             yield target, "true"
         elif (found := value if equals else next(rest, None)) is None:
@@ -82,7 +82,7 @@ def _value(name: str, word: str) -> Any:
 
 def _switch(name: str, word: str) -> bool:
     if word.lower() not in ("true", "false"):
-        raise ValueError(f"{option_name(name)} must stand alone or be true or false, got {shown(word)}")
+        raise ValueError(f"{option_name(name)} takes no value but true or false, got {shown(word)}")
     return word.lower() == "true"
 
 

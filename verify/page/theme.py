@@ -5,38 +5,42 @@ from __future__ import annotations
 from typing import Any
 
 PALETTE = {
-    "paper": "#fdfdfc",
-    "ink": "#20242b",
-    "muted": "#616a77",
-    "rule": "#e3e6ea",
-    "band": "#dbe6f4",
-    "theory": "#2b5fa3",
-    "rival": "#86642f",
-    "agrees": "#0e7466",
-    "disagrees": "#c03e10",
+    "paper": "#fdfdfb",
+    "ink": "#1c2127",
+    "muted": "#5a636e",
+    "rule": "#d9dde2",
+    "band": "#e8eef6",
+    "theory": "#1f5fa8",
+    "rival": "#87898c",
+    "nets": "#b64f08",
+    "agrees": "#00776a",
+    "limits": "#6f4bb2",
+    "disagrees": "#b5123e",
     "undecided": "#8c6208",
-    "broken": "#7d2ac7",
+    "broken": "#9c1fb8",
 }
 """Every colour of a figure by its part; pages replace them by variables of their light and dark theme."""
 
 DARK = {
-    "paper": "#191d23",
-    "ink": "#e4e7eb",
-    "muted": "#9da7b4",
-    "rule": "#343b45",
-    "band": "#22364f",
-    "theory": "#7fb0f0",
-    "rival": "#c9a468",
-    "agrees": "#4fc6b4",
-    "disagrees": "#f78a55",
+    "paper": "#14171b",
+    "ink": "#e6e9ec",
+    "muted": "#a0a9b4",
+    "rule": "#363d46",
+    "band": "#1f2d40",
+    "theory": "#7fb4f5",
+    "rival": "#8e959d",
+    "nets": "#f2984f",
+    "agrees": "#43c5b0",
+    "limits": "#b79bf2",
+    "disagrees": "#ff7d97",
     "undecided": "#dfb04a",
-    "broken": "#c994ff",
+    "broken": "#d68bf0",
 }
 """Colours on a dark page."""
 
-PAGE = {"page": "#f4f4f2", "soft": "#eef0f2", "alarm": "#fbeae2", "foreseen": "#505a7d"}
-PAGE_DARK = {"page": "#111418", "soft": "#222831", "alarm": "#3a2318", "foreseen": "#a9b4d9"}
-"""What a page has around its cards, and the colour of what fails as foreseen: red is for surprises there."""
+PAGE = {"page": "#fdfdfb", "soft": "#f3f4f1", "alarm": "#fbeae2", "foreseen": "#505a7d"}
+PAGE_DARK = {"page": "#14171b", "soft": "#1c2026", "alarm": "#3a2318", "foreseen": "#a9b4d9"}
+"""What a page has around its figures, and the colour of what fails as foreseen where surprises have another."""
 
 FONTS = "system-ui, 'DejaVu Sans', sans-serif"
 

@@ -80,13 +80,13 @@ def _row(
     measured, theory, *others = (name for name in routes[0][1] if name != claim.printed)
     printed = label == PRINTED
     if not (others or printed):
-        raise ValueError("routes must be what is measured, the theory and a rival at least")
+        raise ValueError("an identity needs at least three routes: measured, theory and a rival")
     shown, rivals = (claim.printed, []) if printed else (theory, others)
     outcomes = [_outcome(claim, point, found, measured, shown, rivals) for point, found in routes]
     require_separated(rivals, outcomes)
     whole = _whole([np.asarray(found[name]) for _, found in routes for name in (measured, shown)])
     if claim.sees and not whole:
-        raise ValueError("routes must be signs or counts where the identity says what they see")
+        raise ValueError("an identity that says what it detects needs whole numbers (signs or counts)")
     off = max(o.measured for o in outcomes)
     if whole:
         same = "the same" if off <= claim.tolerance else "unlike"

@@ -128,7 +128,7 @@ def replay_differences(
     tables = [{table.id: table for table in made.observations if table.id in names} for made in both]
     settings = ((n, _change(*(getattr(made.suite, n) for made in both))) for n in _SETTINGS)
     return [
-        *(["the results file was edited after its run: its sha256 does not fit"] * edited(recorded)),
+        *(["the results file was edited after its run (its sha256 does not match)"] * edited(recorded)),
         *(f"{name} {change}" for name, change in settings if change),
         *_compared(*runs, differ=partial(_run_change, hashed=not close)),
         *_compared(*rows, differ=partial(_row_change, close=close, single=single, rounding=rounding)),
@@ -269,7 +269,7 @@ class Again(NamedTuple):
     def doubts(self, device: str) -> list[str]:
         """Return the differences that count against the run."""
         told = "; ".join(_differing(self.off))
-        return [f"scores of {device} that the CPU does not find: {told}"] * bool(self.off)
+        return [f"scores of {device} that the CPU does not reproduce: {told}"] * bool(self.off)
 
 
 def _differing(found: Mapping[str, float]) -> list[str]:

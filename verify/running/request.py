@@ -117,10 +117,10 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     ]
     if replay and fixed:
         raise ValueError(
-            f"--{fixed[0].replace('_', '-')} must not stand beside --replay, which takes it from the file"
+            f"--{fixed[0].replace('_', '-')} cannot be combined with --replay, which takes it from the file"
         )
     if o.vary_seed and o.seed is not None:
-        raise ValueError("--vary-seed must not stand beside --seed, which fixes it")
+        raise ValueError("--vary-seed cannot be combined with --seed")
     settings = Settings(
         seed=_seed(o, replay),
         tier=_tier(o.tier or (replay.suite.tier if replay else tier)),
@@ -162,7 +162,7 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
         replay=replay,
         selection=named or (replay.suite.selection.removesuffix(INTERRUPTED) if replay else "all claims"),
         waiting=tuple(
-            f"not run for want of {needed}: {', '.join(n for n, other in waiting.items() if other == needed)}"
+            f"not run without {needed}: {', '.join(n for n, other in waiting.items() if other == needed)}"
             for needed in dict.fromkeys(waiting.values())
         ),
         for_a_gpu=gpu_only.lines,
@@ -189,9 +189,9 @@ def _gone(names: Sequence[str], replay: Results) -> tuple[str, ...]:
     recorded, known = names_in(replay), set(registry.ids())
     absent = [name for name in names if name not in recorded]
     if absent:
-        raise ValueError(f"--claim must name what the results file judges, got {', '.join(absent)}")
+        raise ValueError(f"the results file has no claim {', '.join(absent)}")
     if not recorded:
-        raise ValueError("--replay must name a run that judged at least one claim, this one judged none")
+        raise ValueError("the results file of --replay judges no claim")
     unknown = tuple(name for name in names or recorded if name not in known)
     if unknown and (names or len(unknown) == len(recorded)):
         raise ValueError(f"--replay: this version has no claim {', '.join(unknown)}")
@@ -206,10 +206,10 @@ def _selected(o: Options, replay: Results | None, tier: Tier, gone: Collection[s
     )
     if not found:
         asked = " and ".join([*["--claim"] * bool(names), *["--paper"] * bool(o.paper)])
-        reason = "these" if names else f"--tier {tier}"
-        if not names and registry.select(paper=o.paper):
-            reason += "; --tier full has some"
-        raise ValueError(f"{asked or '--tier'} must leave at least one claim, got none with {reason}")
+        if not names:
+            asked = " and ".join([asked, f"--tier {tier}"] if asked else [f"--tier {tier}"])
+            asked += "; --tier full has some" * bool(registry.select(paper=o.paper))
+        raise ValueError(f"no claim is left to judge with {asked}")
     return found
 
 
@@ -244,10 +244,10 @@ def _gpu_only(asked: Sequence[Item], o: Options, replay: Results | None, setting
     for each in seen:
         if each.id in o.claim and each.id in found.left_out:
             why = found.left_out[each.id]
-            raise ValueError(f"--claim {each.id} must be possible here: {why}; see {each.small}")
+            raise ValueError(f"--claim {each.id} cannot run here: {why}; a smaller version is {each.small}")
     if len(asked) == len(found.left_out):
         option = "--replay" if replay else "--paper" if o.paper else "--tier"
-        raise ValueError(f"{option} must leave at least one claim, got none: {'; '.join(found.lines)}")
+        raise ValueError(f"no claim is left to judge with {option}: {'; '.join(found.lines)}")
     return found
 
 

@@ -215,7 +215,7 @@ def require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> No
     for name in rivals:
         if name not in rejected:
             raise ValueError(
-                f"rival {name!r} must differ by two tolerances at one point, this check cannot fail"
+                f"rival {name!r} must differ by two tolerances at one point, else this check cannot fail"
             )
 
 

@@ -84,7 +84,7 @@ def test_a_configuration_and_a_text_are_a_problem(folder: None, words: str, arch
     assert (found.samples, found.classes, found.outputs) == (count, 128, (128, 10)) and found.shifted
     assert told == [
         f"data words.txt: {count} sequences of 10 tokens, the last {len(TEXT) - 10 * count} tokens left out",
-        "labels: moved by one position, as the model's own loss does",
+        "labels: shifted by one position, as the model's own loss does",
     ]
     ids = torch.tensor(list(TEXT.encode()))[: 10 * count].view(count, 10)
     assert_allclose(found.objective.value(), found.model(ids, labels=ids)["loss"].item(), rtol=1e-12)
@@ -149,13 +149,13 @@ BYTES = {"tokenizer": "bytes"}
 @pytest.mark.parametrize(
     ("model", "data", "options", "line"),
     [
-        ("hf:words.txt", "words.txt", {}, "a configuration in JSON, got JSONDecodeError"),
-        ("hf:list.json", "words.txt", {}, 'must say its "model_type"'),
+        ("hf:words.txt", "words.txt", {}, "cannot be read as JSON: JSONDecodeError"),
+        ("hf:list.json", "words.txt", {}, 'lacks the entry "model_type"'),
         ("hf:config.json", "words.txt", {}, "^tokenizer must be a folder with one of tokenizer.json"),
         ("hf:config.json", "empty.txt", BYTES, "at least 2 tokens, got 0 tokens"),
         ("hf:config.json", "words.txt", BYTES | {"length": 13}, "the 12 positions that the model takes"),
-        ("hf:small.json", "words.txt", BYTES, "tokens below the 3 of the model's vocabulary, got 117"),
-        ("own_net.py:build", "words.txt", {}, "^tokenizer must be a folder or bytes where"),
+        ("hf:small.json", "words.txt", BYTES, "gives token 117, but the model's vocabulary has 3"),
+        ("own_net.py:build", "words.txt", {}, "^a text needs a tokenizer"),
         ("own_net.py:build", "own_data.py:pair", {"field": "logits"}, "^field must name a tensor"),
     ],
 )
@@ -179,9 +179,7 @@ def test_without_transformers_it_is_told_what_to_install(
     folder: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(
-        ValueError, match=r"hf:config.json must be read by transformers, got .*; pip install trans"
-    ):
+    with pytest.raises(ValueError, match=r"hf:config.json needs transformers: .*; pip install trans"):
         load_problem("hf:config.json", "words.txt", tokenizer="bytes")
 
 

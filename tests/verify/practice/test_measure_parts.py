@@ -162,7 +162,7 @@ def test_vectors_that_find_no_room_take_nothing_else_away(
     assert cli.main(["measure", *net, "--save-vectors", "vectors.npz"]) == 2
     told = capsys.readouterr()
     assert "eigenvalue 1" in told.out and Path("losscurv-measure/measure.json").exists()
-    assert "--save-vectors must name a file that can be written" in told.err
+    assert "--save-vectors: cannot write" in told.err
 
 
 def test_a_loss_whose_squares_are_no_numbers_is_refused() -> None:
@@ -170,5 +170,5 @@ def test_a_loss_whose_squares_are_no_numbers_is_refused() -> None:
     given = problem(
         small_net(nn.Tanh()), small_data(), loss=lambda z, y: 1e-200 * loss(z, y), dtype="float64"
     )
-    with pytest.raises(ValueError, match="squares of it are no numbers; multiply the loss by a constant"):
+    with pytest.raises(ValueError, match=r"or its square overflows, got .*; multiply the loss by a constant"):
         measure_problem(given, top=1)

@@ -186,7 +186,7 @@ def test_measuring_changes_nothing_of_the_user() -> None:
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (NotImplementedError("the derivative of 'f'"), "second derivatives, got NotImplementedError: the"),
+        (NotImplementedError("the derivative of 'f'"), "second derivatives: NotImplementedError: the"),
         (MemoryError(), "memory must suffice, got none left; use a smaller batch size"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_cluster_with_other_code_is_refused_in_a_line(address: str, tmp_path: 
         executor._client.run(install_other_code)
         (row,) = Session([claim], Settings(workers=2), executor, store=store).rows(claim)
     assert row.verdict == "broken" and row.error.count("\n") == 1
-    assert row.error.startswith("a worker runs other code or other library versions than this process: ")
+    assert row.error.startswith("a worker runs different code or library versions than this process; ")
     with Store(tmp_path, print) as store:
         Session([claim], Settings(), SerialExecutor(), store=store)
         assert store.replicates == 0 and (tmp_path / FILE).exists()

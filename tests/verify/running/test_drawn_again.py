@@ -158,5 +158,5 @@ def test_a_report_of_a_device_says_it_and_the_run_fails_on_it(monkeypatch: pytes
         made.settings = replace(made.settings, device=device)
         results = suite.collect(made, asked, paged=False, interrupted=interrupted)
         assert results.suite.host.get("again_on_the_cpu") == said
-        told = f"scores of cuda that the CPU does not find: {differs}"
+        told = f"scores of cuda that the CPU does not reproduce: {differs}"
         assert (told in suite.doubts(results)) == bool(said)

@@ -180,7 +180,7 @@ def test_a_replay_compares_tables_and_planted_errors(recorded: Results) -> None:
 def test_a_replay_of_an_edited_file_is_told_so(recorded: Results) -> None:
     edited = replace(recorded, inventory=sample().inventory)
     (line,) = replay_differences(edited, recorded)
-    assert line == "the results file was edited after its run: its sha256 does not fit"
+    assert line == "the results file was edited after its run (its sha256 does not match)"
 
 
 def shifted(block: Block, point: Point) -> dict[str, np.ndarray]:

@@ -85,7 +85,7 @@ def test_a_block_drawn_by_other_code_breaks_its_run_and_is_not_stored(part: str,
     bad = judged(tmp_path, COUNTED, executor=Elsewhere(**{part: OTHER[part]}))
     (row,) = bad[2]
     assert row.verdict == "broken" and row.error.count("\n") == 1 and bad[:2] == (1, 64)
-    assert row.error.startswith("a worker runs other code or other library versions than this process: ")
+    assert row.error.startswith("a worker runs different code or library versions than this process; ")
     assert sql(tmp_path / FILE, "SELECT count(*) FROM blocks") == [(4,)]
 
 

@@ -182,7 +182,7 @@ def test_square_bound_is_attained_by_samples_that_do_not_meet(size: int) -> None
     assert_allclose(square_bound(0.2, 1.0, batch_size=size, dataset_size=5), exact, rtol=1e-12)
     with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples"):
         square_bound(0.2, 1.0, batch_size=[size, 6], dataset_size=5)
-    with pytest.raises(ValueError, match="heaviest must be at least largest, which is positive"):
+    with pytest.raises(ValueError, match="largest must be positive and heaviest at least largest"):
         square_bound(2.0, 1.0, batch_size=size, dataset_size=5)
 
 

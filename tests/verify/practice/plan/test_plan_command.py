@@ -62,7 +62,7 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ([], "^batch sizes must be at least one, got none"),
+        ([], "^a plan needs at least one batch size, got none"),
         ([1.5], "^batch sizes must be integers of at least 1, got 1.5"),
         ([True], "integers of at least 1, got True"),
         ([15], "^batch sizes must be at most the number of samples, 14, got 15"),
@@ -81,14 +81,14 @@ def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, mess
         ({"rate": -0.1}, "rate must be positive and finite, got -0.1"),
         ({"momentum": 1.0}, "momentum must be from 0 to below 1, got 1.0"),
         ({"optimizer": "adamx"}, "optimizer must be one of sgd, momentum, adam, adamw, .*, got 'adamx'"),
-        ({"optimizer": "adam", "momentum": 0.9}, "momentum must be left out with adam, got 0.9"),
+        ({"optimizer": "adam", "momentum": 0.9}, "adam takes no momentum, got 0.9; leave it out"),
         (
             {"optimizer": torch.optim.Adam, "weight_decay": 0.1},
-            "must go with an optimizer given by name; set them in the optimizer itself",
+            "apply to an optimizer given by name only; set them in the optimizer itself",
         ),
         (
             {"trials": False, "linearised": False},
-            "a plan must have trials or the linearised section, got neither",
+            "nothing to plan: both trials and linearised are switched off",
         ),
     ],
 )
@@ -106,7 +106,11 @@ def _line() -> nn.Module:
     [
         (nn.MSELoss(), True, "a plan needs evaluation mode"),
         (nn.L1Loss(), False, "model must have curvature along some direction"),
-        (lambda o, y: (y * (o - y) ** 2).sum() / y.sum(), False, "each for itself, for a plan, got another"),
+        (
+            lambda o, y: (y * (o - y) ** 2).sum() / y.sum(),
+            False,
+            "a mean of losses of single samples, got another",
+        ),
         (lambda o, y: -((o - y) ** 2).mean(), False, "loss must be convex in the outputs"),
         (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), False, "loss must be convex in the .* use float64"),
     ],
@@ -135,7 +139,7 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     printed = capsys.readouterr()
     assert re.fullmatch(r"losscurv: about \d+ to \d+ training steps .* about \d+ s\n", printed.err)
     assert printed.out.endswith("\npage: out/plan.html\n")
-    tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B  ")]
+    tables = [b.splitlines() for b in re.split(r"\n\n|to use\n", printed.out) if b.lstrip().startswith("B  ")]
     assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "8"]] * 2
     assert [table[0].split("  ")[-1].strip() for table in tables] == ["loss", "Adam √B"]
     files = {file.name for file in Path("out").iterdir()}

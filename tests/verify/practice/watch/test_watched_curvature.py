@@ -72,7 +72,9 @@ def test_mode_can_be_chosen() -> None:
     model[1].eval()
     found = watched(model, training=False).step(*data)
     require_top(found.eigenvalue, found.error, top(model, data))
-    with pytest.raises(ValueError, match="model must be in one mode, got '1' in another than the whole"):
+    with pytest.raises(
+        ValueError, match="all modules must be in one mode, got '1' in another mode than the model"
+    ):
         watched(model).step(*data)
 
 

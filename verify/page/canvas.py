@@ -1,0 +1,113 @@
+"""Small landscape plots of prediction against measurement, in one look: the plots of the first page and of a claim.
+
+One point of matplotlib is one CSS pixel on a page of 1400 pixels. The name of y is above the plot, that of x below its
+last tick; lines are named where they are, so that no plot needs a legend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from numpy.typing import ArrayLike
+
+from verify.page.theme import PALETTE
+
+__all__ = [
+    "HEIGHT",
+    "WIDTH",
+    "Scale",
+    "draw_label",
+    "draw_law",
+    "draw_points",
+    "draw_rival",
+    "dress",
+    "frame",
+]
+
+WIDTH, HEIGHT = 305.0, 148.0
+"""Size of a small plot, in points."""
+
+LEFT, RIGHT, ABOVE, BELOW = 30.0, 12.0, 17.0, 30.0
+"""Points between the axes and the ends of the plot, which hold the names and ticks."""
+
+_TICKS: Any = {"length": 3, "width": 0.8, "pad": 2.5, "labelsize": 9.5, "labelcolor": PALETTE["muted"]}
+
+
+class Scale(NamedTuple):
+    """An axis: its name (mathtext between dollars), ends, ticks, and the text of ticks that are not plain numbers."""
+
+    name: str
+    ends: tuple[float, float]
+    ticks: Sequence[float]
+    logarithmic: bool = False
+    texts: Mapping[float, str] = {}
+
+
+def frame(label: str, *, left: float = LEFT) -> tuple[Figure, Axes]:
+    """Return an empty small plot; `label` is its text alternative, `left` the room for the ticks of y in points."""
+    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), label=label)
+    FigureCanvasAgg(figure)
+    inside = (WIDTH - left - RIGHT) / WIDTH, (HEIGHT - ABOVE - BELOW) / HEIGHT
+    return figure, figure.add_axes((left / WIDTH, BELOW / HEIGHT, *inside))
+
+
+def dress(axes: Axes, x: Scale, y: Scale, *, left: float = LEFT) -> None:
+    """Give the axes their ends, ticks and names; the name of y begins `left` points before the axes."""
+    for scale, axis in ((x, axes.xaxis), (y, axes.yaxis)):
+        (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log" if scale.logarithmic else "linear")
+        (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(*scale.ends)
+        axis.set_major_locator(FixedLocator([*scale.ticks]))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda at, _, texts=scale.texts: _tick(at, texts)))
+        axis.set_tick_params(which="major", **_TICKS)
+    style: Any = {"fontsize": 10, "color": PALETTE["muted"], "parse_math": True, "annotation_clip": False}
+    offset: Any = {"textcoords": "offset points", "va": "top"}
+    axes.annotate(x.name, (1, 0), (0, -17), "axes fraction", ha="right", **offset, **style)
+    axes.annotate(y.name, (0, 1), (-left, ABOVE - 3), "axes fraction", ha="left", **offset, **style)
+
+
+def _tick(at: float, texts: Mapping[float, str]) -> str:
+    named = next((text for place, text in texts.items() if np.isclose(at, place)), None)
+    return named if named is not None else f"{at:g}".replace("-", "−")
+
+
+def draw_law(axes: Axes, x: ArrayLike, y: ArrayLike, **style: Any) -> None:
+    """Draw a prediction as a smooth line."""
+    axes.plot(x, y, **({"color": PALETTE["theory"], "lw": 1.9, "zorder": 2} | style))
+
+
+def draw_rival(axes: Axes, x: ArrayLike, y: ArrayLike, **style: Any) -> None:
+    """Draw a misprint or a rival as a dashed line."""
+    axes.plot(x, y, **({"color": PALETTE["rival"], "lw": 1.3, "ls": (0, (4, 2.5)), "zorder": 1.5} | style))
+
+
+def draw_points(
+    axes: Axes, x: ArrayLike, y: ArrayLike, low: ArrayLike, high: ArrayLike, *,
+    networks: bool = False, hollow: bool = False, size: float = 0.0,
+) -> None:  # fmt: skip
+    """Draw measured values with their intervals: dots, or squares on real networks; `hollow` is a second series."""
+    x, y, low, high = (np.asarray(values, dtype=float) for values in (x, y, low, high))
+    colour = PALETTE["nets" if networks else "ink"]
+    axes.errorbar(
+        x, y, yerr=[np.maximum(y - low, 0.0), np.maximum(high - y, 0.0)], fmt="s" if networks else "o",
+        ms=size or (3.9 if networks else 3.7), mew=1.0, mfc=PALETTE["paper"] if hollow else colour, mec=colour,
+        ecolor=colour, elinewidth=1.1, capsize=0, zorder=4,
+    )  # fmt: skip
+
+
+def draw_label(axes: Axes, x: float, y: float, text: str, colour: str = "muted", **style: Any) -> None:
+    """Write a text at a place in the units of the data; mathtext between dollars."""
+    options: dict[str, Any] = {
+        "fontsize": 9.5,
+        "color": PALETTE[colour],
+        "ha": "left",
+        "va": "center",
+        "zorder": 6,
+    }
+    axes.text(x, y, text, **(options | style), parse_math=True)
