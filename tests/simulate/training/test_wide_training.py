@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,13 +10,26 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from benchmarks.fisher import peak_bytes
 from simulate import _memory
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
 from simulate.training import wide_training
 from simulate.wide import fisher_gram, signals
 from simulate.wide.signals import WideNetwork
+
+
+def peak_bytes(function: Callable[[], object]) -> int:
+    """Most bytes that torch holds during a call, in addition to what it held before."""
+    cpu = torch.profiler.ProfilerActivity.CPU
+    with torch.profiler.profile(activities=[cpu], profile_memory=True) as profile:
+        function()
+    used = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            used += event.nbytes()
+            peak = max(peak, used)
+    return peak
+
 
 SHAPES = [((3, 1), 1), ((1, 1, 1), 2), ((4, 6, 5, 3), 4), ((3, 2, 7, 4, 2), 5)]
 

@@ -329,7 +329,9 @@ GROWING = Experiment(
     id="karakida2019/batch-norm-growth",
     replicate="one network with its inputs at each width",
     simulate=growing_normed_networks,
-    points=(Point(activation="relu", depth=2, widths=(48, 96, 192)),),
+    points=tuple(
+        Point(activation="relu", depth=2, widths=widths) for widths in ((48, 96, 192), (32, 64, 128, 160))
+    ),
     budget=512,
     seconds=0.52,
     special="as many samples as units, in all layers, as in the paper's figures; one output",

@@ -321,12 +321,16 @@ def any_samples(block: Block, point: Point) -> Arrays:
     return {"rayleigh": torch.stack([fisher_gram.rayleigh(gram[..., :t, :t]) for t in point.samples], dim=1)}
 
 
-MANY: Arrays = {"depth": 3, "width": 120, "samples": (1, 4, 9, 25), "outputs": 2}
+MANY: Arrays = {"depth": 3, "width": 120, "outputs": 2}
 
 ANY_SAMPLES = one_network(
     id="karakida2019/any-samples",
     simulate=any_samples,
-    points=(law("tanh", 2.7, 0.6, **MANY), law("erf", 1.7, 2.3, **MANY)),
+    points=tuple(
+        law(*network, **MANY, samples=samples)
+        for samples in ((1, 4, 9, 25), (6, 15))
+        for network in (("tanh", 2.7, 0.6), ("erf", 1.7, 2.3))
+    ),
     budget=4096,
     seconds=0.48,
 )

@@ -75,6 +75,7 @@ def random_logit_model(block: Block, point: Point) -> Arrays:
 
 
 SKEWED = (0.31, 0.22, 0.15, 0.11, 0.08, 0.05, 0.04, 0.02, 0.015, 0.005)
+THREE = (0.83, 0.12, 0.05)
 
 LOGIT_MODEL = Experiment(
     id="vysogorets2024/random-logit-model",
@@ -82,10 +83,12 @@ LOGIT_MODEL = Experiment(
     simulate=random_logit_model,
     points=(
         _model(SKEWED, 50, 1.1, 2.3, samples=24),
-        _model((0.83, 0.12, 0.05), 20, 1.6, 0.7, samples=32),
+        _model(THREE, 20, 1.6, 0.7, samples=32),
+        *(_model(SKEWED, 50, 1.1, noise, samples=24) for noise in (0.14, 0.27, 0.77)),
+        *(_model(THREE, 20, 1.6, noise, samples=32) for noise in (0.19, 0.37, 1.4, 2.1)),
     ),
     budget=8192,
-    seconds=1.9,
+    seconds=0.5,
     tier=Tier.SMOKE,
 )
 

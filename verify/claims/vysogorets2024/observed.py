@@ -91,6 +91,7 @@ def _beside(net: Any, kernel: Any, alphas: Floats) -> dict[str, Any]:
         "excess_h": curvature.positive_excess(terms.hessian).numpy(force=True),
         "norms": np.exp(framed_networks.log_ratio(net, alphas)),
         "spread": np.full(len(alphas), sigma_e / sigma_c),
+        **{f"gamma_{name}": values for name, values in gammas._asdict().items()},
         **{name: value / measured for name, value in said.items()},
     }
 
@@ -354,6 +355,8 @@ OBSERVATIONS = (
                     "excess_h": "exc(H), projected",
                     "norms": "|G|_2 / |H-term|_2",
                     "spread": "sigma_e / sigma_c, fitted",
+                    "gamma_mean": "Gamma of the mean matrix",
+                    "gamma_separate": "Gamma of the samples side by side",
                 }
             ),
         ),

@@ -109,7 +109,10 @@ MOMENTS = Identity(
     says="The squared excess of the softmax covariance is a ratio in the sums of squared and of cubed "
     "probabilities.",
     routes=moment_form,
-    points=tuple(Point(weights=w) for w in ((7, 2, 1), (31, 22, 15, 11, 8, 5, 4), (10**12, 3, 2, 2, 1))),
+    points=(
+        *(Point(weights=w) for w in ((7, 2, 1), (31, 22, 15, 11, 8, 5, 4), (10**12, 3, 2, 2, 1))),
+        *(Point(weights=(mode, *(1,) * others)) for others in (2, 4, 11) for mode in (3, 13, 90, 1100)),
+    ),
     tolerance=1e-15,
     tolerance_reason="rational arithmetic, rounded once",
     seconds=0.01,
