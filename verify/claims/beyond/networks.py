@@ -360,11 +360,10 @@ OBSERVATIONS = (
         source=f"{PAPER}, theorems 4 and 7 on networks (section 8, figs 8 and 9)",
         title="Top eigenvalue of a batch of a small network, measured and predicted",
         note=f"{HOW} Outside the limit of large P and B, which section 8.2.1 names, theorem 4 is low in every row, "
-        "two to six times up to B = 16: the noise sits along the directions of large curvature, where it is 5 to 60 "
+        "1.7 to 5.7 times up to B = 16: the noise sits along the directions of large curvature, where it is 5 to 60 "
         "times the average over the elements. It comes within 10 % only where a batch is half of the data, and not "
-        "there once trained. Theorem 7 starts several times too high and then runs low. The variance P sigma^2 falls "
-        "and then grows here; elsewhere it only falls (B41). Own "
-        "directions stay within 4 %.",
+        "there once trained. Theorem 7 starts several times too high and then runs low. P sigma^2 of the Hessian falls "
+        "and then grows here; on LeNet-5 it grows and then falls (B41). Own directions stay within 4 %.",
         replicate="one tanh network 16-8-10 with 512 images, each pixel standardised",
         simulate=small_network_batches,
         points=STATES,
