@@ -36,8 +36,9 @@ TABLE = (
     (
         "Granziol 2022, Theorem 4: λ₁′ = λ₁ + Pσ²/(bλ₁), for P, B → ∞",
         "{granziol2022/theorem-4}",
-        "too low: {granziol2022/theorem-4-on-networks} at batches of 2 to 24, 10 to 63 % after training at 128; [details](docs/networks.md)",
-        "as corrected",
+        "too low: {granziol2022/theorem-4-on-networks} at B ≤ 24, 10 to 63 % after training at 128"
+        " ([networks](docs/networks.md))",
+        "no misprint",
     ),
     (
         "Granziol 2022, Lemma 11: no overlap below twice the threshold of Theorem 10",
@@ -46,10 +47,10 @@ TABLE = (
         f"misprint: {{granziol2022/theorem-10{PRINTED}}}",
     ),
     (
-        "Granziol 2022, Appendix D: scatter of λ₁ ∝ B^(−1/4)",
-        "∝ B^(−1/2)",
-        "not judged",
-        f"error: {{granziol2022/outlier-scatter{PRINTED}}}",
+        "Granziol 2022, Sec. 10.1: Theorem 4 makes the largest rate ∝ B at small B",
+        "∝ √B there",
+        "∝ B, then flat, for SGD on small perceptrons",
+        "error: {granziol2022/linear-rate-of-small-batches}",
     ),
     (
         "Vysogorets 2024, Eq. (8): excess of G from the softmax",
