@@ -11,9 +11,10 @@ import numpy as np
 from markupsafe import Markup
 
 from verify.judging.power import factor
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Kind, Verdict, raised
+from verify.model import BOUNDS_EVERY_REPLICATE, Kind, Verdict, raised
 from verify.page import wording
 from verify.page.counts import percent
+from verify.page.outcomes import mark_of
 from verify.page.vocabulary import EXACT, inputs_named
 from verify.results import PointOutcome, RivalOutcome, Row
 
@@ -52,11 +53,6 @@ class ReadRow:
         return wording.headings(self.row.kind)
 
     @property
-    def bound(self) -> bool:
-        """Whether only one side of the margin counts."""
-        return self.row.kind in ONE_SIDED
-
-    @property
     def counts_violations(self) -> bool:
         """Whether what is judged is a share of replicates that must be 0."""
         return self.row.kind in BOUNDS_EVERY_REPLICATE
@@ -67,9 +63,24 @@ class ReadRow:
         return wording.unit(self.row)
 
     @property
-    def wide(self) -> str:
-        """The margin of a logarithm as the factor that it allows."""
-        return factor(self.row.logarithm, self.row.margin)
+    def numbers(self) -> list[tuple[str, str]]:
+        """Prediction, measurement and margin at the point shown, with their names."""
+        row, p = self.row, self.point
+        if p is None:
+            return []
+        if self.exact:
+            return [
+                (self.terms.measured, wording.numeral(p.measured, 3)),
+                ("tolerance", wording.numeral(p.margin, 2)),
+            ]
+        if self.counts_violations:
+            share = percent(p.measured) if p.measured else "none"
+            return [("predicted", "none"), (self.terms.measured, f"{share} of {p.replicates} replicates"),
+                    ("would be seen", percent(p.margin))]  # fmt: skip
+        width = percent(row.margin) if row.relative else wording.numeral(p.margin, 2)
+        width = factor(row.logarithm, row.margin) if row.logarithm else width
+        return [(self.terms.predicted, wording.numeral(p.predicted, 6)), (self.terms.measured, wording.measurement(p)),
+                ("margin", width)]  # fmt: skip
 
     def of(self, value: float) -> str:
         """Format the quantity whose logarithm is judged, at this value of the logarithm."""
@@ -163,6 +174,11 @@ class Card:
     def first(self) -> Row:
         """The row that speaks for the claim."""
         return self.readings[0].row
+
+    @property
+    def mark(self) -> str:
+        """The mark of the claim."""
+        return mark_of(reading.row for reading in self.readings)
 
     @property
     def urgency(self) -> int:

@@ -144,7 +144,7 @@ def test_deviations_of_logarithms_are_factors() -> None:
     assert how_far(shown(LATER, *off, verdict="disagrees")) == "4.8 times too large"  # e^1.56
     made = shown(DEEPER, point({}, math.log10(12), 0.2, 1.1, 0.03), sensitivity=0.26, verdict="disagrees")
     read = cards.ReadRow(made, "", made.points[0], wording.rival_tally(made), None)
-    told = (read.of(math.log10(12)), read.wide, read.sensitivity)
+    told = (read.of(math.log10(12)), dict(read.numbers)["margin"], read.sensitivity)
     assert told == ("log₁₀ of 12", "a factor of 1.6", "a factor of 1.8")
     assert "1.07918 (log10 of 12)" in terminal.surprise_block(made)
 
@@ -160,7 +160,7 @@ def test_absolute_margins_are_no_share_of_a_prediction() -> None:
         ("3 %", "of the prediction"),
     ]
     local = dataclasses.replace(slope, kind="mean", quantity="local exponent of the rate in the batch size")
-    assert how_far(slope) == how_far(local) == "exponent −0.5 where 0 is measured"
+    assert how_far(slope) == how_far(local) == "exponent −0.5, measured 0"
     claim = CLAIMS["karakida2019/span-of-top"]
     words = judged(claim, *(point({"a": half}, -0.5, 0.24, -0.5, half) for half in (0.1, 0.05)))
     assert words.endswith(" A theory off by 0.34 at every point would have been told from the truth.")

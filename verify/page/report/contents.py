@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,14 +14,17 @@ from verify.model import Standing
 from verify.model.inventory import Status
 from verify.page import plots, wording
 from verify.page.cards import Card, EntryLead, ReadRow
+from verify.page.main import PLOTS
 from verify.page.markup import themed
+from verify.page.outcomes import SEEN, reading_mark
 from verify.page.report import paper_pages
-from verify.page.report.statements import left_to_a_fuller, misprinted, upshot
+from verify.page.report.findings import CHOSEN
+from verify.page.report.statements import place, rows_of_claims
 from verify.results import InventoryRow, Observed, Results, Row
 
 __all__ = [
-    "ABOUT", "CARDS", "NO_PAGES", "OUTCOMES", "REPORT", "Chapter", "Contents", "Each", "Hit", "Links", "Pages",
-    "PaperShelf", "Sight", "topic_name", "topic_of",
+    "ABOUT", "CARDS", "NO_PAGES", "REPORT", "Chapter", "Contents", "Each", "Hit", "Links", "Pages", "PaperShelf",
+    "Sight", "topic_name", "topic_of",
 ]  # fmt: skip
 
 REPORT, ABOUT, CARDS = "report.html", "about.html", "cards"
@@ -33,16 +35,6 @@ NO_PAGES: Pages = MappingProxyType({})
 
 Each = Callable[[Callable[[Row], Markup], Sequence[Row]], Iterable[Markup]]
 """``map``, or one that shares the calls among processes."""
-
-OUTCOMES = {
-    "agrees": "agrees",
-    "foreseen": "fails as foreseen",
-    "surprise": "surprise",
-    "undecided": "undecided",
-    "observed": "reported, not judged",
-    "none": "not judged",
-}
-"""Names of outcomes in the filter."""
 
 
 class Links(NamedTuple):
@@ -90,25 +82,22 @@ class Chapter(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """One line of the index: a row, a table, or an entry that nothing judges; `words` is what a search looks at."""
+    """A line of the index: a row, a table, or an entry that nothing judges; `words` are searched, but not shown."""
 
+    mark: str
     name: str
     anchor: str
-    outcome: str
+    says: str
     tags: list[str]
     words: str
-    row: Row | None = None
-    real: bool = False
-    misprint: bool = False
 
 
 class PaperShelf(NamedTuple):
-    """A paper in the index: by topic its entries with their lines, and the entries that nothing is about."""
+    """The lines of a paper in the index, by topic."""
 
     paper: str
     name: str
-    topics: dict[str, dict[str, tuple[EntryLead, list[Hit]]]]
-    silent: list[Hit]
+    topics: dict[str, list[Hit]]
 
 
 def topic_of(item: Row | Observed) -> str:
@@ -172,10 +161,9 @@ class Contents:
         return found
 
     def cards(self, each: Each) -> list[Card]:
-        """One card per claim, surprises first, then in the order of papers and topics and of the entries there."""
-        groups: dict[str, list[Row]] = {}
-        for row in self.results.rows:
-            groups.setdefault(row.claim, []).append(row)
+        """One card per claim, by paper and topic: surprises first, then main statements, then by entry."""
+        groups = rows_of_claims(self.results.rows)
+        main = {*CHOSEN, *(plot.target for plot in PLOTS)}
         topics = {(row.paper, row.topic): k for k, row in reversed(list(enumerate(self.results.rows)))}
         measured = [row for row in self.results.rows if row.points]
         drawn = each(partial(_figure, plots.stamp(self.results)), measured)
@@ -199,12 +187,13 @@ class Contents:
             for claim, rows in groups.items()
         ]
 
-        def place(card: Card) -> tuple[int, tuple[int, str], int, int]:
-            row = card.first
-            topic = topics[row.paper, row.topic]
-            return card.urgency, self.paper_place(row.paper), topic, self.entry_place(row)
+        def order(card: Card) -> tuple[int, tuple[int, str], int, bool, int]:
+            row, topic = card.first, topics[card.first.paper, card.first.topic]
+            return (
+                card.urgency, self.paper_place(row.paper), topic, card.claim not in main, self.entry_place(row),
+            )  # fmt: skip
 
-        return sorted(cards, key=place)
+        return sorted(cards, key=order)
 
     def sights(self) -> list[Sight]:
         """Observations in the order of the run, those that crashed first."""
@@ -235,79 +224,46 @@ class Contents:
         return [Chapter(paper, self.names.get(paper, paper), found) for paper, found in listed.items()]
 
     def shelves(self) -> list[PaperShelf]:
-        """The index by paper; topics in the order of the run, in each the entries in the order of the inventory."""
-        results = self.results
-        items = (*results.rows, *results.observations)
-        shown = {item.paper for item in (*items, *left_to_a_fuller(results))}
-        wrong = {row.id for row in misprinted(results.rows)}
+        """The index by paper and topic, in each the order of the inventory; entries without a verdict are last."""
+        items = (*self.results.rows, *self.results.observations)
         shelves = []
-        for paper in sorted(shown, key=self.paper_place):
-            own = [item for item in items if item.paper == paper]
-            topics: dict[str, dict[str, tuple[EntryLead, list[Hit]]]] = {topic_of(item): {} for item in own}
-            for item in sorted(own, key=self.entry_place):
-                entries = self.entries(item)
-                first = entries[0] if entries else EntryLead("", "", "", "", "")
-                hit = (
-                    self._row_hit(item, entries, wrong)
-                    if isinstance(item, Row)
-                    else self._table_hit(item, entries)
-                )
-                topics[topic_of(item)].setdefault(first.name, (first, []))[1].append(hit)
-            shelves.append(PaperShelf(paper, self.names.get(paper, paper), topics, self._silent(paper)))
+        for paper in sorted({item.paper for item in items}, key=self.paper_place):
+            own = sorted((item for item in items if item.paper == paper), key=self.entry_place)
+            topics: dict[str, list[Hit]] = {topic_of(item): [] for item in items if item.paper == paper}
+            for item in own:
+                topics[topic_of(item)].append(self._hit(item))
+            named = {_entry(item, name) for item in own for name in item.entries}
+            rest = [
+                self._silent(e)
+                for e in self.results.inventory
+                if e.paper == paper and (paper, e.id) not in named
+            ]
+            topics |= {"not judged": rest} if rest else {}
+            shelves.append(PaperShelf(paper, self.names.get(paper, paper), topics))
         return shelves
 
-    def _row_hit(self, row: Row, entries: list[EntryLead], wrong: set[str]) -> Hit:
-        named = row.id != row.claim or row.standing in (Standing.KNOWN, Standing.OURS)
-        tags = [wording.standing_name(row)] * named
-        tags += ["real data"] * bool(row.data) + ["model-based"] * row.model_based
-        tags += ["after pilot draws"] * bool(row.pilot)
-        said = (
-            row.claim,
-            row.claim.replace("-", " "),
-            row.source,
-            row.says,
-            row.quantity,
-            row.finding,
-            row.kind,
-        )
-        return Hit(
-            name=row.claim.removeprefix(f"{row.paper}/"),
-            anchor=self.anchors[f"row/{row.id}"],
-            outcome=upshot(row),
-            tags=tags,
-            words=_search_text([*said, row.topic, *tags], entries),
-            row=row,
-            real=bool(row.data),
-            misprint=row.id in wrong,
-        )
-
-    def _table_hit(self, made: Observed, entries: list[EntryLead]) -> Hit:
-        said = [made.id, made.title, made.source, *(column.heading for column in made.columns), "observation"]
-        return Hit(
-            name=made.title,
-            anchor=self.anchors[f"observed/{made.id}"],
-            outcome="surprise" if made.error else "observed",
-            tags=["table"],
-            words=_search_text(said, entries),
-            real=True,
-        )
-
-    def _silent(self, paper: str) -> list[Hit]:
-        """The entries of a paper that stand on no shelf, with their reasons."""
-        items = (*self.results.rows, *self.results.observations)
-        named = {_entry(item, name) for item in items for name in item.entries}
-        judged = (Status.JUDGED, Status.PARTLY, Status.OBSERVED)
-        return [
-            Hit(
-                name=f"{entry.id} {entry.title}",
-                anchor=self.anchors[f"entry/{paper}/{entry.id}"],
-                outcome="none",
-                tags=["not in this run" if entry.status in judged else entry.status],
-                words=_search_text([f"{entry.id} {entry.title}", entry.status, entry.reason], []),
+    def _hit(self, item: Row | Observed) -> Hit:
+        if isinstance(item, Observed):
+            words = " ".join(
+                [item.id, item.source, *item.entries, *(column.heading for column in item.columns)]
             )
-            for entry in self.results.inventory
-            if entry.paper == paper and (paper, entry.id) not in named
-        ]
+            anchor = self.anchors[f"observed/{item.id}"]
+            return Hit("broken" if item.error else SEEN, item.title, anchor, "", ["table"], words)
+        tags = [wording.standing_name(item)] * (item.standing != Standing.AS_STATED or item.id != item.claim)
+        tags += ["real data"] * bool(item.data) + ["model-based"] * item.model_based
+        tags += ["surprise"] * item.surprise + ["after pilot draws"] * bool(item.pilot)
+        words = " ".join([place(item, self.results), *item.entries])
+        name = item.claim.removeprefix(f"{item.paper}/")
+        return Hit(
+            reading_mark(item), name, self.anchors[f"row/{item.id}"], item.says or item.quantity, tags, words
+        )
+
+    def _silent(self, entry: InventoryRow) -> Hit:
+        """The line of an entry that has no claim and no table in this run."""
+        judged = (Status.JUDGED, Status.PARTLY, Status.OBSERVED)
+        why = "not in this run" if entry.status in judged else entry.status
+        anchor = self.anchors[f"entry/{entry.paper}/{entry.id}"]
+        return Hit("", f"{entry.id} {entry.title}", anchor, entry.reason, [why], "")
 
 
 def _figure(mark: str, row: Row) -> Markup:
@@ -318,11 +274,3 @@ def _entry(item: Row | Observed, written: str) -> tuple[str, str]:
     """Paper and id of an entry as an item names it."""
     paper, _, name = written.rpartition("/")
     return paper or item.paper, name
-
-
-def _search_text(parts: Iterable[str], entries: Iterable[EntryLead]) -> str:
-    """Return the text that a search looks at, in small letters, each group of words once."""
-    known = dict.fromkeys(
-        part.lower() for part in (*parts, *(f"{e.name} {e.title}" for e in entries)) if part
-    )
-    return re.sub(r"\s+", " ", " ".join(known)).strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -13,16 +14,16 @@ from markupsafe import Markup
 
 from verify.claims.registry import count_statements
 from verify.judging.campaign import campaigns
-from verify.page import plots, ratios, wording
+from verify.model import Verdict
+from verify.page import outcomes, plots, ratios, wording
 from verify.page.cards import Card, centre, span
 from verify.page.counts import census_line, percent, promise_lines
-from verify.page.formulas import formula, lettered
+from verify.page.formulas import formula, in_cell, lettered
 from verify.page.markup import template, themed
-from verify.page.report import findings, statements, tables
+from verify.page.report import first, glance, statements, tables
 from verify.page.report.contents import (
     ABOUT,
     CARDS,
-    OUTCOMES,
     REPORT,
     Contents,
     Each,
@@ -31,17 +32,21 @@ from verify.page.report.contents import (
     topic_name,
     topic_of,
 )  # fmt: skip
+from verify.page.report.findings import findings
 from verify.page.report.sealing import classed, policy
-from verify.page.vocabulary import KINDS, STANDINGS
+from verify.page.vocabulary import EXACT, KINDS
 from verify.page.wording import duration
 
 FOLDED = 12
 """Longer tables of points are folded."""
 
+NAMED = 4
+"""Papers that are named at the head; more are counted."""
+
 SECTIONS = ("overview", "margins", "registered", "limits", "planted", "campaign", "derivations", "inventory")
 """Parts of the page on the whole run, and their anchors."""
 
-TITLE = "Theory against simulation"
+TITLE = "Correctness report"
 
 
 def one_page(contents: Contents, each: Each, changed: bool) -> str:
@@ -93,45 +98,32 @@ def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, st
 
 
 def _first(contents: Contents, links: Links, changed: bool) -> Markup:
-    """Headline, findings and index."""
+    """The first page: verdict, main plots, all claims, findings, what is wrong, and what is folded below."""
     results, suite = contents.results, contents.results.suite
-    misprints = tables.misprint_table(results)
-    told = _part(
-        "headline",
+    modelled = Counter(row.verdict for row in results.rows if row.model_based)
+    return _part(
+        "first",
         contents,
         links,
         edited=changed,
-        headline=tables.headline(results.rows),
-        misprints=misprints,
+        run=first.run_verdict(results),
+        cells=first.cells(results),
         crashed=[made for made in results.observations if made.error],
-        observations=len(results.observations),
+        strips=glance.strips(results.rows, [paper.id for paper in suite.papers]),
+        found=findings(results),
+        misprints=tables.misprint_table(results),
+        errors=tables.error_table(results),
+        shelves=contents.shelves(),
         coverage=count_statements(results.inventory),
         fuller=[entry for entry in statements.left_to_a_fuller(results) if not entry.ours],
         census=census_line(suite.census),
         promises=[f"{line[:1].upper()}{line[1:]}." for line in promise_lines(suite.promises)],
         pilots=len({row.claim for row in results.rows if row.pilot}),
+        exact=sum(row.kind in EXACT for row in results.rows),
+        modelled={verdict: modelled[verdict] for verdict in Verdict if modelled[verdict]},
+        names=contents.names,
         host=suite.host,
     )
-    found = _part(
-        "findings",
-        contents,
-        links,
-        glances=findings.glances(results),
-        found=findings.paper_findings(results),
-        misprints=misprints,
-        entries=contents.entries,
-        names=contents.names,
-    )
-    shelves = contents.shelves()
-    index = _part(
-        "find",
-        contents,
-        links,
-        shelves=shelves,
-        outcomes=OUTCOMES,
-        topics=dict.fromkeys(topic for shelf in shelves for topic in shelf.topics if topic),
-    )
-    return Markup("\n").join([told, found, index])
 
 
 def _claims(contents: Contents, links: Links, items: Sequence[Card | Sight]) -> Markup:
@@ -181,8 +173,16 @@ def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup,
         kind=kind,
         body=body,
         papers=contents.pages,
+        papers_named=_papers_named(contents),
         **{"before": None, "after": None, "paper": "", "parts": ()} | more,
     )
+
+
+def _papers_named(contents: Contents) -> str:
+    """The papers of a run, by name if they are few."""
+    rows = contents.results.rows
+    shown = sorted({row.paper for row in rows}, key=contents.paper_place)
+    return f"{len(shown)} papers" if len(shown) > NAMED else ", ".join(map(statements.short_name, shown))
 
 
 def _part(name: str, contents: Contents, links: Links, **values: Any) -> Markup:
@@ -194,7 +194,7 @@ def _part(name: str, contents: Contents, links: Links, **values: Any) -> Markup:
         "anchors": contents.anchors,
         "folded": FOLDED,
         "kinds": KINDS,
-        "standings": STANDINGS,
+        "marks": outcomes.MARKS,
         "differing": wording.differing,
         "shared": wording.common_parameters,
     }
@@ -215,6 +215,7 @@ def _template(name: str) -> Template:
 
 _FILTERS: dict[str, Any] = {
     "formula": formula,
+    "cell": in_cell,
     "letters": lettered,
     "parameters": wording.parameters,
     "measurement": wording.measurement,
@@ -233,6 +234,6 @@ _FILTERS: dict[str, Any] = {
     "span": span,
     "centre": centre,
     "standing": wording.standing_name,
-    "outcome": statements.upshot,
+    "mark": outcomes.reading_mark,
     "topic": topic_name,
 }

@@ -58,10 +58,40 @@ def slip_stands(row: Row, results: Results) -> str:
 
     What stands before or after an equation is none of it: its section is named, if it says which.
     """
-    where = re.split(", which |, line ", row.place or place(row, results))[0]
-    where = re.sub(r"\bEq (\w[\w.]*)", r"eq. (\1)", where)
+    where = re.split(", which |, line ", quoted_place(row, results))[0]
     section, *near = _NEAR.split(where, maxsplit=1)
     return capitalised(section.rstrip(", ") or where if near else numbered(where))
+
+
+def rows_of_claims(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The readings of each claim."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.claim, []).append(row)
+    return found
+
+
+def short_name(paper: str) -> str:
+    """The name of a paper where there is little room.
+
+    >>> short_name("granziol2022"), short_name("noise_scale")
+    ('Granziol 2022', 'Noise scale')
+    """
+    return capitalised(re.sub(r"(?<=[a-z])(?=\d{4}$)", " ", paper).replace("_", " "))
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence, without the words that our copy reads so.
+
+    >>> first_sentence("As our copy reads, a square is missing; P says so. More of it.")
+    'A square is missing; P says so.'
+    """
+    return capitalised(re.sub("^As our copy reads,? ", "", re.split(r"(?<=\.)\s+(?=[A-Z])", text)[0]))
+
+
+def quoted_place(row: Row, results: Results) -> str:
+    """Where the quoted words of a row are in its paper: its place, with numbers of equations in brackets."""
+    return capitalised(re.sub(r"\bEq (\w[\w.]*)", r"eq. (\1)", row.place or place(row, results)))
 
 
 def capitalised(words: str) -> str:
@@ -184,7 +214,7 @@ def how_closely(row: Row) -> str:
     if row.kind in ONE_SIDED:
         slacks = [p.slack for p in row.points if p.slack is not None and math.isfinite(p.slack)]
         lower = row.kind == Kind.AT_LEAST
-        tightest = wording.numeral(min(slacks) if lower else max(slacks), 2) if slacks else ""
+        tightest = wording.numeral(min(slacks) if lower else max(slacks), 3) if slacks else ""
         return (
             f"kept, at {'least' if lower else 'most'} {tightest} of the bound"
             if slacks
@@ -237,7 +267,8 @@ def how_far(row: Row) -> str:
     if not (row.relative or row.logarithm) or not 0 < over < math.inf:
         slope = row.kind == Kind.EXPONENT or row.quantity.removeprefix("local ").startswith("exponent ")
         predicted, measured = (wording.numeral(value, 3) for value in (point.predicted, point.measured))
-        return f"{'exponent ' * slope}{predicted} where {measured} is measured"
+        what = "exponent " if slope else "a share of " if row.kind == Kind.PROPORTION else ""
+        return f"{what}{predicted}, measured {measured}"
     side = "large" if over > 1 else "small"
     if ratios.off_by(over) >= TIMES:
         return f"{wording.numeral(ratios.off_by(over), 2)} times too {side}"
