@@ -67,16 +67,14 @@
 
   form.hidden = false;
   form.addEventListener("input", () => { apply(); keep(); });
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    if (shown.length) location.href = shown[0].link.href;
-  });
   document.addEventListener("keydown", (event) => {
     const typing = /^(input|select|textarea)$/i.test(event.target.tagName || "");
     if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
       finder.open = true;
       document.getElementById("query").focus();
+    } else if (event.key === "Enter" && event.target.id === "query") {
+      if (shown.length) location.href = shown[0].link.href;
     } else if (event.key === "Escape" && form.contains(event.target)) {
       read("");
       keep();
