@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from verify.model import Standing, Verdict
 from verify.page import counts, ratios, terminal
-from verify.page.report.statements import (
+from verify.page.statements import (
     corrections,
     distinct_statements,
     fails_as_foreseen,

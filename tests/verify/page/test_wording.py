@@ -18,8 +18,8 @@ from verify.judging.power import claim_power
 from verify.model import LOGARITHMS, Claim, Kind
 from verify.page import cards, terminal, wording
 from verify.page.formulas import lettered, typeset
-from verify.page.report.statements import how_closely, how_far
 from verify.page.report.tables import margins
+from verify.page.statements import how_closely, how_far
 from verify.page.vocabulary import inputs_named
 from verify.results import PointOutcome, Row
 

@@ -19,7 +19,7 @@ from verify.page.markup import themed
 from verify.page.outcomes import SEEN, reading_mark
 from verify.page.report import paper_pages
 from verify.page.report.findings import CHOSEN
-from verify.page.report.statements import place, rows_of_claims
+from verify.page.statements import place, rows_of_claims
 from verify.results import InventoryRow, Observed, Results, Row
 
 __all__ = [

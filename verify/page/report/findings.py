@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from verify.model import Standing
 from verify.page.outcomes import mark_of
-from verify.page.report.statements import (
+from verify.page.statements import (
     fails_as_foreseen,
     first_sentence,
     foremost,

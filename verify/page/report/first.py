@@ -13,7 +13,7 @@ from verify.page.counts import percent
 from verify.page.main import MainRun, draw_plot, main_plots
 from verify.page.markup import themed
 from verify.page.outcomes import mark_of, statement_outcomes
-from verify.page.report.statements import rows_of_claims
+from verify.page.statements import rows_of_claims
 from verify.results import Results, Row
 
 __all__ = ["Cell", "RunVerdict", "cells", "run_verdict"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Verdict
 from verify.page import wording
 from verify.page.outcomes import MARKS, mark_of
-from verify.page.report.statements import rows_of_claims, short_name
+from verify.page.statements import rows_of_claims, short_name
 from verify.results import Row
 
 DECADES = range(-2, 3)

@@ -15,12 +15,12 @@ from markupsafe import Markup
 from verify.claims.registry import count_statements
 from verify.judging.campaign import campaigns
 from verify.model import Verdict
-from verify.page import outcomes, plots, ratios, wording
+from verify.page import outcomes, plots, ratios, statements, wording
 from verify.page.cards import Card, centre, span
 from verify.page.counts import census_line, percent, promise_lines
 from verify.page.formulas import formula, in_cell, lettered
 from verify.page.markup import template, themed
-from verify.page.report import first, glance, statements, tables
+from verify.page.report import first, glance, tables
 from verify.page.report.contents import (
     ABOUT,
     CARDS,

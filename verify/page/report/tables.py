@@ -14,7 +14,7 @@ from verify.model import Standing, raised
 from verify.page import wording
 from verify.page.cards import sensitivity
 from verify.page.counts import percent
-from verify.page.report.statements import (
+from verify.page.statements import (
     corrections,
     entry_order,
     fails_as_foreseen,
