@@ -21,8 +21,6 @@ TIMES = 2.0
 
 _LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
 _NUMBERED = re.compile(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", re.IGNORECASE)
-_NEAR = re.compile(r"\b(before|after) (?=eq|theorem|lemma)")
-"""A sentence near a numbered statement is another one."""
 
 
 def place(row: Row, results: Results) -> str:
@@ -53,22 +51,20 @@ def number_of(row: Row, results: Results) -> str:
     return where if row.standing == Standing.KNOWN or "beside " in where else numbered(where)
 
 
-def slip_stands(row: Row, results: Results) -> str:
-    """The statement in which a misprint stands: of a theorem and its lemma the one that has it.
-
-    What stands before or after an equation is none of it: its section is named, if it says which.
-    """
-    where = re.split(", which |, line ", quoted_place(row, results))[0]
-    section, *near = _NEAR.split(where, maxsplit=1)
-    return capitalised(section.rstrip(", ") or where if near else numbered(where))
-
-
 def rows_of_claims(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """The readings of each claim."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row.claim, []).append(row)
     return found
+
+
+def rows_by_paper(results: Results) -> dict[str, list[Row]]:
+    """The rows of each paper that has some, in the order of the run."""
+    found: dict[str, list[Row]] = {paper.id: [] for paper in results.suite.papers}
+    for row in results.rows:
+        found.setdefault(row.paper, []).append(row)
+    return {paper: rows for paper, rows in found.items() if rows}
 
 
 def short_name(paper: str) -> str:
@@ -124,20 +120,6 @@ def foremost(rows: Iterable[Row], results: Results) -> list[Row]:
     return list(found.values())
 
 
-def distinct_statements(rows: Iterable[Row]) -> int:
-    """Count the statements behind readings: one for each numbered statement or quoted sentence.
-
-    Outside its condition a statement is named by the source: the words quoted there are the condition.
-    """
-
-    def spoken(row: Row) -> str:
-        where = (row.place if row.standing != Standing.OUTSIDE else "") or row.source
-        number = None if _NEAR.search(where.lower()) else _NUMBERED.search(where)
-        return f"{number[1].lower().rstrip('s.')} {number[2]}" if number else row.words or where
-
-    return len({(row.paper, spoken(row)) for row in rows})
-
-
 def fails_as_foreseen(row: Row) -> bool:
     """Return whether a formula that is expected to be wrong is found wrong."""
     return row.verdict == row.expected == Verdict.DISAGREES
@@ -165,13 +147,6 @@ def misprinted(rows: Iterable[Row]) -> list[Row]:
     }
     alone = {row.id for row in mended(listed) if row.claim not in failing.values()}
     return [row for row in listed if row.id in failing or row.id in alone]
-
-
-def upshot(row: Row) -> str:
-    """Return the outcome of a row: agrees, foreseen, surprise (which includes a crash) or undecided."""
-    if row.surprise or row.verdict == Verdict.BROKEN:
-        return "surprise"
-    return "foreseen" if row.verdict == Verdict.DISAGREES else row.verdict
 
 
 def left_to_a_fuller(results: Results) -> list[InventoryRow]:

@@ -9,7 +9,6 @@ from verify.model import Standing, Verdict
 from verify.page import counts, ratios, terminal
 from verify.page.statements import (
     corrections,
-    distinct_statements,
     fails_as_foreseen,
     foremost,
     holds_as_foreseen,
@@ -161,12 +160,8 @@ def _paper_lines(results: Results, paper: str) -> list[str]:
     tables = [made for made in results.observations if made.paper == paper and not made.error]
     if not rows:
         return [f"{paper}: " + ("observed" if tables else "left to --tier full"), *_tables(tables)]
-    statements = distinct_statements(failing)
-    told = [f"{statements} statements"] * (statements < len(failing))
-    told += [f"{len(misprints)} misprints"] * bool(misprints)
-    said = f"{paper}: {len(hold)} readings hold"
-    said += f", {len(failing)} fail as foreseen" * bool(failing) + f" ({'; '.join(told)})" * bool(told)
-    lines = [said]
+    said = f"{paper}: {len(hold)} readings hold" + f", {len(failing)} fail as foreseen" * bool(failing)
+    lines = [said + f" ({len(misprints)} misprints)" * bool(misprints)]
     for row in foremost(hold, results)[:1]:
         lines += _line("holds", f"{place(row, results)}: {row.says or row.quantity}, {how_closely(row)}")
     for row in foremost(misprints or stated or failing, results)[:1]:

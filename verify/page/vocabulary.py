@@ -1,26 +1,16 @@
-"""Words for what the records name: verdicts, kinds, standings, and the measured inputs of predictions."""
+"""Words for what the records name: verdicts, kinds, and the measured inputs of predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from verify.model import Kind, Standing
+from verify.model import Kind
 
 SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
 """A shape for each verdict, so that nothing hangs on colour."""
 
 EXACT = ("identity", "exact property")
 """Kinds judged without statistics."""
-
-STANDINGS: dict[str, str] = {
-    Standing.AS_STATED: "the paper's own wording, at the accuracy it claims",
-    Standing.MISPRINT: "a formula as our copy reads, which the paper's own derivation or limits contradict",
-    Standing.CORRECTED: "what stands beside a misprint: the formula that the paper's derivation gives",
-    Standing.OUTSIDE: "a formula of a paper where a condition that it states or implies does not hold; no error of it",
-    Standing.KNOWN: "what the paper does not say and others have shown or reported, as the source names them",
-    Standing.OURS: "what no paper says that we know: laws of our own, sharper or weaker readings of a paper's wording",
-}
-"""Relations of readings to the papers."""
 
 KINDS: dict[str, str] = {
     Kind.MEAN: "the mean over replicates",
@@ -44,26 +34,15 @@ KINDS: dict[str, str] = {
 
 NAMES: Mapping[str, str] = {
     "below": "forward variance of the layer below",
-    "classes": "number of classes",
     "diagonal_fourth": "sum of the squared diagonal elements of the square",
     "diagonal_square": "sum of the squared diagonal elements",
-    "excess": "excess of positive curvature",
     "excess_g": "excess of positive curvature of G",
     "fourth": "trace of the fourth power",
-    "full_eigenvalue": "eigenvalue of the full matrix",
     "g_frobenius": "Frobenius norm of G",
     "g_norm": "spectral norm of G",
-    "gap_density": "density, at 0, of the gap of the two largest logits",
     "h_frobenius": "Frobenius norm of the H-term",
     "h_norm": "spectral norm of the H-term",
-    "parameters": "number of parameters",
-    "root_of_squares": "root of the sum of squared eigenvalues",
     "square": "squared Frobenius norm",
-    "squares_over_trace": "sum of squared eigenvalues over the trace",
-    "theorem_4": "Theorem 4",
-    "theorem_4_for_one_sample": "Theorem 4 for one sample",
-    "theorem_7": "Theorem 7",
-    "theorem_7_read": "Theorem 7 as our copy reads",
     "vysogorets2024/frobenius-law/ratio": "Frobenius norm of the H-term over that of G",
     "vysogorets2024/hutchinson-norm/length": "mean length of the images",
     "karakida2019/known_largest": "Rayleigh quotient given the outputs",
@@ -92,6 +71,6 @@ def inputs_named(claim: str, values: Mapping[str, float]) -> dict[str, float]:
 
     def words(name: str) -> str:
         keys = (f"{claim}/{name}", f"{paper}/{name}", name)
-        return next((NAMES[key] for key in keys if key in NAMES), name)
+        return next((NAMES[key] for key in keys if key in NAMES), name.replace("_", " "))
 
     return {words(name): value for name, value in values.items()}

@@ -232,7 +232,7 @@ def test_every_claim_has_one_mark_at_its_largest_deviation() -> None:
         failing("far", points=[point({}, 2.0, 1e-6, 8.0, 0.0, verdict="disagrees")]),
         made("crash", "theorem 6", verdict="broken", expected="agrees", surprise=True, points=[]),
     ]
-    (strip,) = strips(rows, ["granziol2022"])
+    (strip,) = strips(run(rows))
     assert (strip.name, strip.claims) == ("Granziol 2022", 6)
     assert [dot.words.partition(":")[0] for dot in strip.exact] == ["exact", "bound"]
     assert [dot.mark for dot in strip.outright] == ["broken", "fails"]

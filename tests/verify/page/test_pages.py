@@ -249,7 +249,7 @@ def test_cards_stand_in_order_of_urgency_and_real_data_apart() -> None:
     ("site", "claim", "told"),
     [
         ("sample", "granziol2022/theorem-10",
-         ("3 of 4 rejected, the nearest at 1.3 margins", "limit instead of finite size: 1.3 margins, not rejected",
+         ("3 of 4 rejected, the nearest at 1.3 margins", "limit instead of finite size: 1.3 margins away, not rejected",
           "seen to differ, by less than the margin")),
         ("sample", "vysogorets2024/skewed",
          ("budget, needs about 1648", "outside the calibrated laws: too skewed; what helps: judge its logarithm")),

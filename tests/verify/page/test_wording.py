@@ -71,34 +71,20 @@ def test_measured_inputs_have_words() -> None:
 # --- rivals on a card
 
 
-def of(measured: float, near: float, far: float, *, rejected: bool) -> PointOutcome:
-    """Predicted 1, and a rival near to what was measured, one far from it."""
-    rivals = [rival("far", far, 1.0, 0.05), rival("near", near, 1.0, 0.05, rejected=rejected)]
-    return point({"batch": measured}, 1.0, 0.05, measured, 0.1, rivals=rivals)
-
-
 @pytest.mark.parametrize(
-    ("points", "changes", "told"),
-    [
-        # where the theory holds by their distance from it, where it fails by how they fit what was measured
-        ([of(1.0, 1.5, 6.0, rejected=True)], {"verdict": "agrees", "expected": "agrees"},
-         [("near", "10 margins", True), ("far", "100 margins", True)]),
-        ([of(3.0, 3.03, 6.0, rejected=False), of(2.0, 1.9, 1.0, rejected=True)], {},
-         [("far", "up to 100 % from what was measured, rejected at 2 of 2 points", True),
-          ("near", "up to 5 % from what was measured, rejected at 1 of 2 points", True)]),
-        # what was measured of functions is a distance from the theory, too: two alike may lie on opposite sides
-        ([of(1.3, 1.4, 6.0, rejected=True)], {"kind": "distribution"},
-         [("near", "8 margins", True), ("far", "100 margins", True)]),
-    ],
+    ("margins", "verdict", "far"),
+    [((3.0, -8.0), "agrees", "8 margins away"), ((math.nan, 2.0), "agrees", "2 margins away"),
+     ((math.nan,), "agrees", ""), ((3.0,), "disagrees", "")],
 )  # fmt: skip
-def test_rivals_are_told_by_a_distance(
-    points: list[PointOutcome], changes: dict[str, Any], told: list[tuple[str, str, bool]]
+def test_a_rival_is_told_by_its_greatest_distance_from_a_theory_that_holds(
+    margins: tuple[float, ...], verdict: str, far: str
 ) -> None:
-    shown = made(
-        "a", "theorem 4", **{"verdict": "disagrees", "expected": "disagrees", "points": points} | changes
-    )
+    one = rival("near", 1.5, 1.0, 0.05)
+    points = [point({"n": k}, 1.0, 0.05, 1.0, 0.1, rivals=[dataclasses.replace(one, margins=at)])
+              for k, at in enumerate(margins)]  # fmt: skip
+    shown = made("a", "theorem 4", verdict=verdict, expected=verdict, points=points)
     card = cards.ReadRow(shown, "row-a", points[0], wording.rival_tally(shown), None)
-    assert sorted(card.rival_lines) == sorted(told)
+    assert card.rival_lines == [("near", far, one.rejected)]
 
 
 # --- claims on logarithms are told in factors, exponents in their own unit, and no number as a power of ten

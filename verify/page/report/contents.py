@@ -16,15 +16,13 @@ from verify.page import plots, wording
 from verify.page.cards import Card, EntryLead, ReadRow
 from verify.page.main import PLOTS
 from verify.page.markup import themed
-from verify.page.outcomes import SEEN, reading_mark
 from verify.page.report import paper_pages
 from verify.page.report.findings import CHOSEN
-from verify.page.statements import place, rows_of_claims
+from verify.page.statements import rows_of_claims
 from verify.results import InventoryRow, Observed, Results, Row
 
 __all__ = [
-    "ABOUT", "CARDS", "NO_PAGES", "REPORT", "Chapter", "Contents", "Each", "Hit", "Links", "Pages", "PaperShelf",
-    "Sight", "topic_name", "topic_of",
+    "ABOUT", "CARDS", "NO_PAGES", "REPORT", "Contents", "Each", "Links", "Pages", "Sight", "topic_name", "topic_of",
 ]  # fmt: skip
 
 REPORT, ABOUT, CARDS = "report.html", "about.html", "cards"
@@ -73,33 +71,6 @@ class Sight(NamedTuple):
     figure: Markup | None
 
 
-class Chapter(NamedTuple):
-    """The entries of one paper, each with its anchor, its claims and observations, and the anchors of their cards."""
-
-    paper: str
-    name: str
-    entries: list[tuple[InventoryRow, str, list[tuple[str, str | None]]]]
-
-
-class Hit(NamedTuple):
-    """A line of the index: a row, a table, or an entry that nothing judges; `words` are searched, but not shown."""
-
-    mark: str
-    name: str
-    anchor: str
-    says: str
-    tags: list[str]
-    words: str
-
-
-class PaperShelf(NamedTuple):
-    """The lines of a paper in the index, by topic."""
-
-    paper: str
-    name: str
-    topics: dict[str, list[Hit]]
-
-
 def topic_of(item: Row | Observed) -> str:
     """The topic of a row; observations are all of networks."""
     return item.topic if isinstance(item, Row) else "networks"
@@ -120,6 +91,11 @@ class Contents:
 
     results: Results
     pages: Pages
+
+    @property
+    def items(self) -> list[Row | Observed]:
+        """Rows and observations."""
+        return [*self.results.rows, *self.results.observations]
 
     @cached_property
     def anchors(self) -> dict[str, str]:
@@ -204,66 +180,35 @@ class Contents:
             found.append(Sight(made, anchor, self.entries(made), themed(figure) if figure else None))
         return found
 
-    def inventory(self) -> list[Chapter]:
-        """The entries of all papers, with the anchors of what judges or shows them."""
+    @cached_property
+    def papers(self) -> list[str]:
+        """Papers with an entry, a row or an observation, in their order."""
+        return sorted({item.paper for item in (*self.items, *self.results.inventory)}, key=self.paper_place)
 
-        def about(entry: InventoryRow) -> list[tuple[str, str | None]]:
-            named = [(f"claim/{name}", name) for name in entry.claims]
-            named += [(f"observed/{name}", name) for name in entry.observations]
-            return [(name, self.anchors.get(key)) for key, name in named]
+    def about(self, entry: InventoryRow) -> list[tuple[str, str | None]]:
+        """Claims and observations of an entry, with the anchors of their cards."""
+        named = [(name, f"claim/{name}") for name in entry.claims]
+        named += [(name, f"observed/{name}") for name in entry.observations]
+        return [(name, self.anchors.get(key)) for name, key in named]
 
-        papers = sorted({entry.paper for entry in self.results.inventory}, key=self.paper_place)
-        listed = {
-            paper: [
-                (entry, self.anchors[f"entry/{paper}/{entry.id}"], about(entry))
-                for entry in self.results.inventory
-                if entry.paper == paper
-            ]
-            for paper in papers
-        }
-        return [Chapter(paper, self.names.get(paper, paper), found) for paper, found in listed.items()]
+    def topics(self, paper: str) -> dict[str, list[Row | Observed]]:
+        """Rows and observations of a paper by topic, in each in the order of the inventory."""
+        own = [item for item in self.items if item.paper == paper]
+        topics: dict[str, list[Row | Observed]] = {topic_of(item): [] for item in own}
+        for item in sorted(own, key=self.entry_place):
+            topics[topic_of(item)].append(item)
+        return topics
 
-    def shelves(self) -> list[PaperShelf]:
-        """The index by paper and topic, in each the order of the inventory; entries without a verdict are last."""
-        items = (*self.results.rows, *self.results.observations)
-        shelves = []
-        for paper in sorted({item.paper for item in items}, key=self.paper_place):
-            own = sorted((item for item in items if item.paper == paper), key=self.entry_place)
-            topics: dict[str, list[Hit]] = {topic_of(item): [] for item in items if item.paper == paper}
-            for item in own:
-                topics[topic_of(item)].append(self._hit(item))
-            named = {_entry(item, name) for item in own for name in item.entries}
-            rest = [
-                self._silent(e)
-                for e in self.results.inventory
-                if e.paper == paper and (paper, e.id) not in named
-            ]
-            topics |= {"not judged": rest} if rest else {}
-            shelves.append(PaperShelf(paper, self.names.get(paper, paper), topics))
-        return shelves
+    def silent(self, paper: str) -> list[InventoryRow]:
+        """The entries of a paper that have no claim and no table in this run."""
+        named = {_entry(item, name) for item in self.items for name in item.entries}
+        return [e for e in self.results.inventory if e.paper == paper and (paper, e.id) not in named]
 
-    def _hit(self, item: Row | Observed) -> Hit:
-        if isinstance(item, Observed):
-            words = " ".join(
-                [item.id, item.source, *item.entries, *(column.heading for column in item.columns)]
-            )
-            anchor = self.anchors[f"observed/{item.id}"]
-            return Hit("broken" if item.error else SEEN, item.title, anchor, "", ["table"], words)
-        tags = [wording.standing_name(item)] * (item.standing != Standing.AS_STATED or item.id != item.claim)
-        tags += ["real data"] * bool(item.data) + ["model-based"] * item.model_based
-        tags += ["surprise"] * item.surprise + ["after pilot draws"] * bool(item.pilot)
-        words = " ".join([place(item, self.results), *item.entries])
-        name = item.claim.removeprefix(f"{item.paper}/")
-        return Hit(
-            reading_mark(item), name, self.anchors[f"row/{item.id}"], item.says or item.quantity, tags, words
-        )
-
-    def _silent(self, entry: InventoryRow) -> Hit:
-        """The line of an entry that has no claim and no table in this run."""
-        judged = (Status.JUDGED, Status.PARTLY, Status.OBSERVED)
-        why = "not in this run" if entry.status in judged else entry.status
-        anchor = self.anchors[f"entry/{entry.paper}/{entry.id}"]
-        return Hit("", f"{entry.id} {entry.title}", anchor, entry.reason, [why], "")
+    def tags(self, row: Row) -> list[str]:
+        """What distinguishes a reading in the index."""
+        tags = [wording.standing_name(row)] * (row.standing != Standing.AS_STATED or row.id != row.claim)
+        tags += ["real data"] * bool(row.data) + ["model-based"] * row.model_based
+        return tags + ["surprise"] * row.surprise + ["after pilot draws"] * bool(row.pilot)
 
 
 def _figure(mark: str, row: Row) -> Markup:

@@ -15,8 +15,8 @@ from verify.page.statements import (
     holds_as_foreseen,
     how_closely,
     how_far,
+    rows_by_paper,
     rows_of_claims,
-    short_name,
 )  # fmt: skip
 from verify.results import Results, Row
 
@@ -62,17 +62,14 @@ class Finding(NamedTuple):
 
 def findings(results: Results) -> dict[str, list[Finding]]:
     """Return the findings by the name of their paper; papers with few rows share a list."""
-    papers = [paper.id for paper in results.suite.papers]
-    known = dict.fromkeys(paper for paper in (*papers, *(row.paper for row in results.rows)))
-    rows = {paper: [row for row in results.rows if row.paper == paper] for paper in known}
-    small = [paper for paper in known if 0 < len(rows[paper]) < FEW]
-    authors = {paper.id: paper.authors for paper in results.suite.papers}
-    lists = {paper: rows[paper] for paper in known if rows[paper] and paper not in small}
-    found = {authors.get(paper) or short_name(paper): own for paper, own in lists.items()}
-    if small:
-        name = SHARED if len(small) > 1 else authors.get(small[0]) or short_name(small[0])
-        found[name] = [row for paper in small for row in rows[paper]]
-    shown = {name: [_finding(row, own) for row in _chosen(own, results)] for name, own in found.items()}
+    rows = rows_by_paper(results)
+    names = {paper.id: paper.authors for paper in results.suite.papers}
+    small = [paper for paper in rows if len(rows[paper]) < FEW]
+    names |= dict.fromkeys(small, SHARED) if len(small) > 1 else {}
+    lists: dict[str, list[Row]] = {}
+    for paper in sorted(rows, key=small.__contains__):  # stable: those that share a list are last
+        lists.setdefault(names.get(paper, paper), []).extend(rows[paper])
+    shown = {name: [_finding(row, own) for row in _chosen(own, results)] for name, own in lists.items()}
     return {name: listed for name, listed in shown.items() if listed}
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, Verdict
 from verify.page import wording
 from verify.page.outcomes import MARKS, mark_of
-from verify.page.statements import rows_of_claims, short_name
-from verify.results import Row
+from verify.page.statements import rows_by_paper, rows_of_claims, short_name
+from verify.results import Results, Row
 
 DECADES = range(-2, 3)
 """Decades of the deviation in margins: 0.01 to 1000."""
@@ -40,21 +40,18 @@ class Strip(NamedTuple):
     outright: list[Dot]
 
 
-def strips(rows: Sequence[Row], papers: Iterable[str]) -> list[Strip]:
-    """Return the claims of each paper that has some; of a column those that do not hold come first."""
-    claims = rows_of_claims(rows)
-    known = dict.fromkeys([*papers, *(row.paper for row in rows)])
-    of = {paper: [own for own in claims.values() if own[0].paper == paper] for paper in known}
-    return [_strip(paper, own) for paper, own in of.items() if own]
+def strips(results: Results) -> list[Strip]:
+    """Return the claims of each paper; of a column those that do not hold come first."""
+    return [_strip(paper, rows_of_claims(rows).values()) for paper, rows in rows_by_paper(results).items()]
 
 
-def _strip(paper: str, claims: Sequence[Sequence[Row]]) -> Strip:
+def _strip(paper: str, claims: Collection[Sequence[Row]]) -> Strip:
     exact: list[Dot] = []
     outright: list[Dot] = []
     decades = [[[list[Dot]() for _ in range(BINS)] for _ in range(GROUPS)] for _ in DECADES]
-    found = [(mark_of(rows), *_deviation(rows), rows[0]) for rows in claims]
-    for mark, lead, margins, row in sorted(found, key=lambda item: (-[*MARKS].index(item[0]), item[2])):
-        dot = Dot(mark, f"row/{lead.id}", f"{_name(row)}: {MARKS[mark]}{_told(margins, lead)}")
+    found = [(mark_of(rows), *_deviation(rows)) for rows in claims]
+    for mark, row, margins in sorted(found, key=lambda item: (-[*MARKS].index(item[0]), item[2])):
+        dot = Dot(mark, f"row/{row.id}", f"{_name(row)}: {MARKS[mark]}{_told(margins, row)}")
         if margins == 0:
             exact.append(dot)
         elif margins >= 10.0**DECADES.stop:

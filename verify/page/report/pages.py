@@ -66,7 +66,7 @@ def one_page(contents: Contents, each: Each, changed: bool) -> str:
 def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, str]:
     """A first page, one on the whole run, and pages of cards by paper and topic."""
     rooms: dict[tuple[str, str], list[Card | Sight]] = {
-        (shelf.paper, topic): [] for shelf in contents.shelves() for topic in shelf.topics
+        (paper, topic): [] for paper in contents.papers for topic in contents.topics(paper)
     }
     for item in (*contents.cards(each), *contents.sights()):
         told = item.first if isinstance(item, Card) else item.made
@@ -109,11 +109,10 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         run=first.run_verdict(results),
         cells=first.cells(results),
         crashed=[made for made in results.observations if made.error],
-        strips=glance.strips(results.rows, [paper.id for paper in suite.papers]),
+        strips=glance.strips(results),
         found=findings(results),
         misprints=tables.misprint_table(results),
         errors=tables.error_table(results),
-        shelves=contents.shelves(),
         coverage=count_statements(results.inventory),
         fuller=[entry for entry in statements.left_to_a_fuller(results) if not entry.ours],
         census=census_line(suite.census),
@@ -121,7 +120,6 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         pilots=len({row.claim for row in results.rows if row.pilot}),
         exact=sum(row.kind in EXACT for row in results.rows),
         modelled={verdict: modelled[verdict] for verdict in Verdict if modelled[verdict]},
-        names=contents.names,
         host=suite.host,
     )
 
@@ -152,7 +150,6 @@ def _about(contents: Contents, links: Links) -> Markup:
         unread=results.unread,
         planted=results.planted,
         derivations=results.derivations,
-        inventory=contents.inventory(),
         pages=contents.pages,
     )
 
@@ -180,14 +177,14 @@ def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup,
 
 def _papers_named(contents: Contents) -> str:
     """The papers of a run, by name if they are few."""
-    rows = contents.results.rows
-    shown = sorted({row.paper for row in rows}, key=contents.paper_place)
+    shown = statements.rows_by_paper(contents.results)
     return f"{len(shown)} papers" if len(shown) > NAMED else ", ".join(map(statements.short_name, shown))
 
 
 def _part(name: str, contents: Contents, links: Links, **values: Any) -> Markup:
     """A template filled in, with what every template may ask for."""
     shared: Mapping[str, Any] = {
+        "contents": contents,
         "links": links,
         "campaigns": campaigns(),
         "suite": contents.results.suite,
@@ -236,4 +233,5 @@ _FILTERS: dict[str, Any] = {
     "standing": wording.standing_name,
     "mark": outcomes.reading_mark,
     "topic": topic_name,
+    "place": statements.place,
 }

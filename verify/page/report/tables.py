@@ -23,7 +23,7 @@ from verify.page.statements import (
     how_far,
     misprinted,
     quoted_place,
-    slip_stands,
+    rows_by_paper,
 )
 from verify.page.vocabulary import EXACT
 from verify.results import Results, Row
@@ -75,7 +75,7 @@ def error_table(results: Results) -> WrongTable:
 def _table(rows: Sequence[Row], results: Results) -> WrongTable:
     groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
-        groups[row.paper, slip_stands(row, results)].append(row)
+        groups[row.paper, quoted_place(row, results).partition(",")[0]].append(row)
     beside = corrections(results.rows)
     places = {key: entry_order(foremost(own, results)[0], results) for key, own in groups.items()}
     papers: dict[str, list[Wrong]] = {}
@@ -88,8 +88,7 @@ def _table(rows: Sequence[Row], results: Results) -> WrongTable:
             head, *others = alike
             papers.setdefault(key[0], []).append(head._replace(span=1 + len(others)))
             papers[key[0]] += [line._replace(span=0) for line in others]
-    known = [paper.id for paper in results.suite.papers]
-    return WrongTable({p: papers[p] for p in (*known, *papers) if p in papers}, len(groups))
+    return WrongTable({p: papers[p] for p in rows_by_paper(results) if p in papers}, len(groups))
 
 
 def _wrong(row: Row, results: Results, beside: Mapping[str, Row]) -> Wrong:
