@@ -26,7 +26,7 @@ COUNT = "losscurv_checks"
 _made = pytest.StashKey[int]()
 
 TOO_MANY = (
-    "this session makes more than {most:,} checks, which share its error of {error:g}: run the tests in several "
+    "this session makes more than {most:,} checks, which share its error of {error:g}; run the tests in several "
     "sessions, or judge several points in one check"
 )
 
@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=_probability,
         default=1e-3,
         metavar="P",
-        help=f"chance that any losscurv_check of the session is wrong (default 0.001); each uses P/{MOST}",
+        help=f"probability of any wrong verdict in the session (default 0.001); each losscurv_check uses P/{MOST}",
     )
 
 
@@ -68,7 +68,7 @@ def losscurv_check(request: pytest.FixtureRequest) -> Callable[..., Checked]:
 
         if "error" in options:
             raise TypeError(
-                "losscurv_check shares the error of the session: leave error out, use --losscurv-error"
+                "losscurv_check takes its error from the session: leave error out and set --losscurv-error"
             )
         config: Any = request.config
         config.stash[_made] = made = config.stash.get(_made, 0) + 1

@@ -1,6 +1,6 @@
-"""``losscurv``: the report, quick estimates, the inventory, plots and replays from the shell.
+"""The command ``losscurv``: measurements, plans, reports, the inventory, estimates and plots.
 
-How they end, and the exit status, stands in `verify.endings`.
+`verify.endings` describes the exit status and the messages of errors.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from verify.endings import (
     INTERRUPTED,
     SURPRISE,
     ended,
+    fit_to_line,
     one_line,
     refuse,
     show_traceback,
-    told,
 )
 from verify.escapes import escaped
 from verify.heartbeat import Heartbeat
@@ -38,10 +38,12 @@ CLEAR = "\x1b[2K"
 """Empties the line of a terminal."""
 
 EPILOG = """\
-Exit status: 0 as expected, 1 not as expected (a surprise, a replay that
-differs, a registered claim that is missing, too little decided), 2 bad input
-or a crash, 130 interrupted. LOSSCURV_TRACEBACK=1 in the environment shows the
-traceback of an error.
+Options of a command: losscurv COMMAND --help
+
+Exit status: 0 as expected; 1 not as expected (an unexpected verdict, a replay
+that differs, a registered claim that is missing, too few claims decided);
+2 bad input or a crash; 130 interrupted. Set LOSSCURV_TRACEBACK=1 in the
+environment to see the traceback of an error.
 """
 
 
@@ -56,7 +58,7 @@ def _near(name: str, known: Any, **options: Any) -> str:
 
 
 def _require_ours() -> None:
-    """Our packages are those beside this one, whatever the current folder or the path holds under their names."""
+    """Import `simulate` and `theory` from next to this package, whatever the path holds under their names."""
     for name in ("simulate", "theory"):
         spec = PathFinder.find_spec(name, [str(Path(__file__).resolve().parents[1])])
         if spec is not None and spec.loader is not None and name not in sys.modules:
@@ -98,12 +100,12 @@ def _run(words: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and which option or choice was meant."""
+    """Parser whose errors are one line, with the option or choice that was probably meant."""
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - of its overloads only the general one
         self, args: Any = None, namespace: Any = None
     ) -> Any:
-        """Refuse an option that there is not, before it is said that another is missing."""
+        """Refuse an unknown option first: argparse would complain about missing ones instead."""
         known = [name for action in self._actions for name in action.option_strings]
         for word in args or ():
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
@@ -118,10 +120,10 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known, near = ", ".join(map(repr, action.choices)), _near(str(value), action.choices)
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r} (choose from {known}){near}")
+            raise argparse.ArgumentError(action, f"unknown value {value!r}{near or f'; choose from {known}'}")
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {told(message)}; see {self.prog} --help\n")
+        self.exit(BAD_INPUT, f"{self.prog}: {fit_to_line(message)}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):
@@ -137,7 +139,10 @@ class _Version(argparse.Action):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="losscurv",
-        description="Theory against simulation for the curvature of neural-network losses.",
+        description=(
+            "Measure the curvature of the loss of a neural network, choose learning rates,\n"
+            "and compare published formulas for curvature with simulation."
+        ),
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -145,7 +150,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_report(commands)
     _add_claims(commands)
-    estimate = _command(commands, "estimate", _run, "evaluate a theory function; without one, list them")
+    estimate = _command(
+        commands, "estimate", _run, "evaluate a theory function; without one, list the topics"
+    )
     estimate.add_argument("function", nargs="?", metavar="TOPIC.FUNCTION")
     _add_plot(commands)
     _add_gallery(commands)
@@ -153,76 +160,91 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, run: Callable[..., int], help_text: str) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, run: Callable[..., int], help_text: str, required: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command; its usage line names the required arguments alone, since all others fill a third of a screen."""
     command = commands.add_parser(
-        name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".", allow_abbrev=False
+        name,
+        help=help_text,
+        description=help_text[0].upper() + help_text[1:] + ".",
+        usage=f"losscurv {name} {required}{' ' * bool(required)}[OPTIONS]",
+        allow_abbrev=False,
     )
     command.set_defaults(run=run, refuse=command.error)
     return command
 
 
 def _add_report(commands: Any) -> None:
-    told = "judge the claims, make the observations and write the report"
-    report = _command(commands, "report", _report, told)
+    report = _command(commands, "report", _report, "judge the claims by simulation and write the report")
     _add_options(report)
-    replay = _command(commands, "replay", _report, "repeat a recorded run and compare every score")
-    replay.add_argument("file", metavar="RESULTS.JSON", help="what an earlier run left, or its folder")
+    replay = _command(
+        commands, "replay", _report, "repeat a recorded run and compare every score", "RESULTS.JSON"
+    )
+    replay.add_argument("file", metavar="RESULTS.JSON", help="results file of the earlier run, or its folder")
     _add_options(replay, without=("--replay", "--seed", "--vary-seed", "--tier", "--replicates", "--fresh"))
     for command in (report, replay):
-        command.add_argument("--json", action="store_true", help="print the results as JSON, not the table")
+        command.add_argument("--json", action="store_true", help="print JSON instead of the table")
 
 
 def _add_claims(commands: Any) -> None:
     from verify.model.inventory import Status
 
-    claims = _command(commands, "claims", _claims, "list every statement of the papers and where it stands")
-    claims.add_argument("--paper", action="append", metavar="NAME", help="this paper only (repeatable)")
+    claims = _command(commands, "claims", _claims, "list every statement of the papers with its status")
+    claims.add_argument("--paper", action="append", metavar="NAME", help="list this paper only (repeatable)")
     statuses = [status.value for status in Status]
-    claims.add_argument("--status", action="append", choices=statuses, help="this status only (repeatable)")
+    listed = f"list this status only (repeatable): {', '.join(statuses)}"
+    claims.add_argument("--status", action="append", metavar="STATUS", choices=statuses, help=listed)
     claims.add_argument("--json", action="store_true", help="print as JSON")
 
 
 def _add_plot(commands: Any) -> None:
-    plot = _command(commands, "plot", _plot, "redraw report and plots from a results file, or one figure")
+    plot = _command(
+        commands, "plot", _plot, "redraw the report and its plots, or draw one figure", "[RESULTS.JSON]"
+    )
     plot.add_argument(
         "file",
         nargs="?",
         metavar="RESULTS.JSON",
-        help="what a run left, or its folder (default: losscurv-report)",
+        help="results file of a run, or its folder (default: losscurv-report)",
     )
-    plot.add_argument("--output", metavar="FOLDER", help="where to draw (default: beside the results file)")
-    plot.add_argument("--one-file", action="store_true", help="the whole report in report.html")
+    plot.add_argument(
+        "--output", metavar="FOLDER", help="folder for report and plots (default: as the results)"
+    )
+    plot.add_argument("--one-file", action="store_true", help="write the whole report into report.html")
     plot.add_argument(
         "--claim",
         metavar="ID",
-        help="only the figure of this claim or observation, judged first where losscurv-report does not hold it",
+        help="draw only the figure of this claim or observation; judge it first if the results file lacks it",
     )
     plot.add_argument(
-        "--format", metavar="FORM", help="of that figure: pdf, svg or png (default: as --out, or svg)"
+        "--format", metavar="FORM", help="format of the figure: pdf, svg or png (default: from --out, or svg)"
     )
-    plot.add_argument("--out", metavar="FILE", help="file of that figure (default: the id, in this folder)")
+    plot.add_argument(
+        "--out", metavar="FILE", help="file of the figure (default: the id of the claim, in this folder)"
+    )
 
 
 def _add_gallery(commands: Any) -> None:
-    gallery = _command(commands, "gallery", _gallery, "draw pictures of the laws beside fresh draws")
+    gallery = _command(
+        commands, "gallery", _gallery, "draw pictures of laws against simulations", "[PICTURE ...]"
+    )
     gallery.add_argument(
-        "names", nargs="*", metavar="PICTURE", help="these only (default: all); --list names them"
+        "names", nargs="*", metavar="PICTURE", help="pictures to draw (default: all); --list names them"
     )
     gallery.add_argument("--list", action="store_true", help="name the pictures and draw nothing")
     gallery.add_argument(
         "--output",
         metavar="FOLDER",
         default="losscurv-gallery",
-        help="where to draw (default: losscurv-gallery)",
+        help="folder for the pictures (default: losscurv-gallery)",
     )
-    gallery.add_argument(
-        "--seed", type=int, metavar="N", default=2024, help="seed of the draws (default 2024)"
-    )
+    gallery.add_argument("--seed", type=int, metavar="N", default=2024, help="random seed (default 2024)")
     gallery.add_argument(
         "--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index> or auto"
     )
     gallery.add_argument(
-        "--data", metavar="FILE.npz", default="digits", help="images in place of the embedded digits"
+        "--data", metavar="FILE.npz", default="digits", help="images to use instead of the built-in digits"
     )
 
 
@@ -241,7 +263,7 @@ def _report(options: argparse.Namespace) -> int:
 
     values = vars(options)
     again = {"replay": values["file"]} if "file" in values else {}
-    with Heartbeat(_say, "loading the claims and checking what may be judged"):
+    with Heartbeat(_say, "loading the claims"):
         request = requested({**values, **again}, tier=Tier.DEFAULT, report_dir=REPORT_DIR)
     return _judge(request, as_json=options.json)
 
@@ -252,9 +274,9 @@ def _judge(request: Request, *, as_json: bool) -> int:
 
     session, interrupted = None, False
     for line in request.heading:
-        _tell(told(line))
+        _tell(fit_to_line(line))
     written, problem = None, ""
-    with Heartbeat(_say, "looking for earlier replicates and starting workers") as heart:
+    with Heartbeat(_say, "reading earlier replicates and starting workers") as heart:
         try:
             with suite.open_session(request, _tell) as session:
                 progress = session.progress
@@ -265,7 +287,7 @@ def _judge(request: Request, *, as_json: bool) -> int:
             if session is None or not (session.finished_rows() or session.finished_observations()):
                 raise
             interrupted = True  # what is finished is kept
-            _tell("interrupted, keeping what is finished")
+            _tell("interrupted; finished claims are kept")
         results = suite.collect(session, request, interrupted=interrupted, doing=heart.doing)
         heart.doing("writing the page")
         if request.report_dir is not None:  # before anything is printed: nobody may read the terminal
@@ -283,7 +305,7 @@ def _judge(request: Request, *, as_json: bool) -> int:
 def _conclude(
     results: Results, request: Request, written: Path | None, problem: str, *, as_json: bool
 ) -> int:
-    """Print what came out; the exit status."""
+    """Print the results and return the exit status."""
     from verify.page import summary
     from verify.results import dumps
     from verify.running import suite
@@ -296,9 +318,11 @@ def _conclude(
         if as_json:
             sys.stdout.write(dumps(results))
             for note in notes:
-                _tell(told(note))
+                _tell(fit_to_line(note))
         else:
-            notes = [escaped(note) for note in (*map(told, notes), *[f"report: {written}"] * bool(written))]
+            notes = [
+                escaped(note) for note in (*map(fit_to_line, notes), *[f"report: {written}"] * bool(written))
+            ]
             table = request.options.table
             print(summary.closing_text(results, bad, notes, table=table, colour=sys.stdout.isatty()))
     for doubt in doubts:
@@ -309,7 +333,7 @@ def _conclude(
 
 
 def _line(text: str, end: str = "\n") -> None:
-    """On standard error; on a terminal in the place of the line that says how far a run is."""
+    """Write a line on standard error; on a terminal it replaces the line that shows progress."""
     print(f"{CLEAR * sys.stderr.isatty()}{text}", end=end, file=sys.stderr, flush=True)
 
 
@@ -329,12 +353,12 @@ def _claims(options: argparse.Namespace) -> int:
     from verify.claims.registry import whose
     from verify.page import terminal
 
-    papers, asked = options.paper or [], options.status or []
+    papers, statuses = options.paper or [], options.status or []
     registry.require_papers(papers)
     rows = [
         row
         for row in registry.inventory()
-        if (not papers or row.paper in papers) and (not asked or row.status in asked)
+        if (not papers or row.paper in papers) and (not statuses or row.status in statuses)
     ]
     claims = {claim.id: claim for claim in registry.claims()}
     if options.json:
@@ -357,13 +381,13 @@ def _plot(options: argparse.Namespace) -> int:
         return _plot_one(options)
     for name in ("format", "out"):
         if getattr(options, name) is not None:
-            raise ValueError(f"--{name} must stand beside --claim, which says what it is the figure of")
+            raise ValueError(f"--{name} needs --claim ID, which names the figure")
     file = Path(options.file or REPORT_DIR)
     if options.file is None and not file.exists():
         raise ValueError(f"no results in {file}: run losscurv report first, or name a results file")
     results = load_results(str(file))
     if edited(results):
-        _tell(f"results file {file} was edited after its run: its sha256 does not fit; the page says so")
+        _tell(f"results file {file} was edited after its run (its sha256 does not match); the page says so")
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     require_writable(folder, "--output")
     with Heartbeat(_say, "drawing the plots"):
@@ -376,13 +400,13 @@ def _plot(options: argparse.Namespace) -> int:
 
 
 def _plot_one(options: argparse.Namespace) -> int:
-    """One figure into one file, from the results that are there or of a run of its own."""
+    """Draw one figure into one file, from the results at hand or from a run of this claim alone."""
     from verify import reporting
     from verify.page import plots, wording
     from verify.running.options import REPORT_DIR, load_results
 
     if options.output is not None:
-        raise ValueError("--output must not stand beside --claim: --out names the file of one figure")
+        raise ValueError("--output cannot be combined with --claim; name the file of the figure with --out")
     ending = Path(options.out).suffix.removeprefix(".").lower() if options.out else ""
     form = options.format or ending or "svg"
     if form not in plots.FORMATS:
@@ -391,9 +415,9 @@ def _plot_one(options: argparse.Namespace) -> int:
     if source is None and Path(REPORT_DIR, "results.json").exists():
         source = load_results(REPORT_DIR)
     if source is None:
-        _tell(f"no results in {REPORT_DIR}: judging {told(options.claim)} first")
+        _tell(f"no results in {REPORT_DIR}; judging {fit_to_line(options.claim)} first")
     elif not options.file and not reporting.holds(source, options.claim):
-        _tell(f"results in {REPORT_DIR} do not hold {told(options.claim)}: judging it first")
+        _tell(f"{fit_to_line(options.claim)} is not in the results in {REPORT_DIR}; judging it first")
         source = None
     figure = reporting.plot(source, options.claim)
     out = Path(options.out or f"{wording.slugs([options.claim])[options.claim]}.{form}")

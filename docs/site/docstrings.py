@@ -1,4 +1,4 @@
-"""Docstrings of this project, reStructuredText with numpy's sections, as the Markdown that mkdocstrings reads."""
+"""Convert docstrings (reStructuredText with the sections of numpydoc) to the Markdown that mkdocstrings reads."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ RULE = re.compile(r"=+(?: +=+)+")
 
 
 class Markdown(griffe.Extension):
-    """Rewrites every docstring before it is parsed."""
+    """Extension of griffe that converts every docstring before it is parsed."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Those of all objects but the packages at the top."""
+        """Convert the docstring of an object."""
         if obj.docstring:
             obj.docstring.value = markdown(obj.docstring.value)
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Those of the packages at the top; a map of topics leads to their pages."""
+        """Convert the docstring of a package, and link the topics that it lists to their pages."""
         if pkg.docstring:
             text = markdown(pkg.docstring.value)
             pkg.docstring.value = re.sub(r"(?<!`)`(\w+)`(?!`)", lambda name: _led(pkg.path, name[1]), text)
 
 
 def _led(package: str, name: str) -> str:
-    """A name on the map of a package as a link to where it is told."""
+    """Return a name as a link to its page, or as code if it has none."""
     if package in ("theory", "simulate"):
         return f"[`{name}`][{package}.{name}]"
     room = losscurv._ROOMS.get(name) if package == "losscurv" else None
@@ -37,7 +37,7 @@ def _led(package: str, name: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Tables, sessions, formulas and what is returned."""
+    """Convert tables, interactive sessions, formulas and the section *Returns* of a docstring."""
     opening, examples, rest = text.partition("Examples\n--------\n")
     text = _prose_of_returns(_fenced(_tables(opening)) + examples + rest)
     text = re.sub(
@@ -48,7 +48,7 @@ def markdown(text: str) -> str:
 
 
 def _tables(text: str) -> str:
-    """Tables between rules of equal signs; a line without a first cell continues the one before."""
+    """Convert simple tables (between rules of equal signs); a line without a first cell continues the line before."""
     lines, out = text.split("\n"), list[str]()
     while lines:
         line = lines.pop(0)
@@ -63,6 +63,7 @@ def _tables(text: str) -> str:
             line = lines.pop(0)
             if RULE.fullmatch(line.strip()):
                 rules += 1
+                # a table without a header has two rules, one with a header three
                 if rules == 2 and (not lines or not lines[0].strip()):
                     break
                 continue
@@ -78,7 +79,7 @@ def _tables(text: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Sessions that stand outside of a section of examples."""
+    """Fence interactive sessions outside of *Examples*, which mkdocstrings fences itself."""
     return re.sub(
         r"^( *)>>> (?:.*\n?)(?:\1.*\S.*\n?)*",
         lambda found: f"{found[1]}```pycon\n{found[0].rstrip()}\n{found[1]}```\n",
@@ -88,7 +89,7 @@ def _fenced(text: str) -> str:
 
 
 def _prose_of_returns(text: str) -> str:
-    """What is returned is told in prose here, without a name or a type: it belongs to the annotation."""
+    """Indent *Returns* and *Yields*: they are prose here, where mkdocstrings expects a name or a type."""
     parts = re.split(
         r"^((?:Returns|Yields)\n-+\n)(.*?)(?=^\w[\w ]*\n-+\n|\Z)", text, flags=re.MULTILINE | re.DOTALL
     )

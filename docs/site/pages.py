@@ -1,4 +1,4 @@
-"""What mkdocs is told beside mkdocs.yml: pages from texts that stand elsewhere, formulas as MathML."""
+"""Hooks of mkdocs: add pages that are generated or kept elsewhere, resolve links, draw formulas as MathML."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEXTS = {
     "examples.md": ("examples/README.md", ""),
     "changelog.md": ("CHANGELOG.md", ""),
 }
-"""Pages, each with the file at the root that it shows, and with the section of it if it is not the whole."""
+"""Generated pages: name, source file relative to the root, and the section shown (empty: all of it)."""
 
 MODULES = {
     "api/verify.model.md": "verify.model",
@@ -40,11 +40,12 @@ MODULES = {
     **{f"api/simulate/{topic}.md": f"simulate.{topic}" for topic in simulate.__all__},
 }
 MAPS = {"api/losscurv.md": losscurv, "api/theory/index.md": theory, "api/simulate/index.md": simulate}
-"""Packages that are maps of what stands elsewhere."""
+"""Pages of packages whose docstring is a map of topics."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List the topics where their map is listed."""
+    """Add the topics of a package to the navigation, below the entry of the package."""
+    # topics come from __all__, so that a new module of theory or simulate appears without a change of mkdocs.yml
     for section in config.nav or []:
         for listed in section.values():
             for place in (
@@ -64,10 +65,11 @@ def _maps(item: Any) -> bool:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that have no file of their own."""
+    """Add the generated pages: texts outside docs/, the reference, the commands and the equations."""
     made = {page: _text(*place) for page, place in TEXTS.items()}
     made |= {page: _module(name) for page, name in MODULES.items()}
     made |= {page: f"::: {of.__name__}\n    options: {{members: false}}\n" for page, of in MAPS.items()}
+    # losscurv only re-exports: names of theory and simulate have pages of their own, names of verify are shown here
     verify = [f"{room}.{name}" for name, room in losscurv._ROOMS.items() if room.startswith("verify.")]
     made["api/losscurv.md"] += "".join(
         f"\n::: {name}\n    options: {{heading_level: 2}}\n" for name in verify
@@ -79,7 +81,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _commands() -> str:
-    """The help of each command."""
+    """Return the page with the help of each command."""
     parser = cli._parser()
     (listed,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     helps = {name: command.format_help() for name, command in listed.choices.items()}
@@ -87,14 +89,14 @@ def _commands() -> str:
 
 
 def _module(name: str) -> str:
-    """The directive for a module; a package without names of its own shows those of its modules."""
+    """Return the mkdocstrings directive for a module; a package without ``__all__`` shows its submodules."""
     face = ROOT / name.replace(".", "/") / "__init__.py"
     bare = face.is_file() and "__all__" not in face.read_text(encoding="utf-8")
     return f"::: {name}\n    options: {{show_submodules: {str(bare).lower()}}}\n"
 
 
 def _text(file: str, section: str) -> str:
-    """A text, or the part below one of its headings."""
+    """Return the text of a file, or of one of its sections with the heading as title."""
     text = (ROOT / file).read_text(encoding="utf-8")
     if not section:
         return text
@@ -102,24 +104,23 @@ def _text(file: str, section: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links where their targets stand on the site; of those that are not on it only the words stay.
-
-    Of several headings of the first level only the title remains one: the theme lists what is below a single title.
-    """
+    """Resolve links to pages of the site; replace links to files that are not on the site by their text."""
+    # a page of a paper has several headings of the first level, but the theme's table of contents expects one title
     if page.file.src_uri.startswith("claims/") and len(re.findall(r"^# ", markdown, re.MULTILINE)) > 1:
         markdown = re.sub(r"(?<=\n)(?=#+ )", "#", markdown)
-    if page.file.src_uri == "index.md":  # README has no links, which would lead nowhere on a package index
+    # README names files without relative links, because these would be dead on a package index
+    if page.file.src_uri == "index.md":
         markdown = re.sub(r"`(docs/[\w/-]+\.md|[A-Z]+\.md)`", r"[`\1`](\1)", markdown)
     source = PurePosixPath(TEXTS.get(page.file.src_uri, (f"docs/{page.file.src_uri}",))[0])
     pages = {file: name for name, (file, section) in TEXTS.items() if not section}
 
     def lead(found: re.Match[str]) -> str:
         words, target, anchor = found.groups()
-        if ":" in target:
+        if ":" in target:  # a URL
             return found.group()
         place = os.path.normpath(source.parent / target)
         name = pages.get(place, place.removeprefix("docs/"))
-        if files.get_file_from_path(name) is None:
+        if files.get_file_from_path(name) is None:  # code, say: strict builds refuse a dead link
             return words[words.index("[") + 1 : -1]
         return f"{words}({os.path.relpath(name, PurePosixPath(page.file.src_uri).parent)}{anchor or ''})"
 
@@ -127,12 +128,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Formulas as MathML, which browsers draw without a script."""
+    """Convert formulas to MathML, which browsers draw without a script or a network."""
     return re.sub(r'<(span|div) class="arithmatex">(.*?)</\1>', _formula, content, flags=re.DOTALL)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Refuse what a reader without a network would miss, and formulas that nothing has turned into MathML."""
+    """Warn, which fails a strict build, of resources that need a network and of formulas left as LaTeX."""
     for found in re.findall(r'<(?:script|img|link|iframe)[^>]+(?:src|href)="https?:[^"]*"|:math:`', output):
         LOG.warning("%s needs a network or shows LaTeX: %s", page.file.src_uri, found)
     return output
@@ -144,6 +145,6 @@ def _formula(found: re.Match[str]) -> str:
         r"\\text\{[^}]*\}", lambda text: text[0].replace(r"\_", "_"), html.unescape(found[2])[2:-2]
     )
     made = formula(latex, display)
-    if made.startswith("<code"):
+    if made.startswith("<code"):  # `formula` falls back to the source of what it cannot draw
         LOG.warning("formula cannot be drawn: %s", found[2])
     return f'<div class="formula">{made}</div>' if display else made

@@ -1,7 +1,5 @@
 """Commands and options: what is judged, what is printed, and the status at the end."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -111,7 +109,9 @@ def test_a_planted_error_that_is_missed_fails_the_run(
     monkeypatch.setattr(suite, "PLANTED", (toy_claims.RIGHT,))
 
     assert judged() == 1
-    assert "planted errors not caught, this run proves nothing: beyond/right" in capsys.readouterr().err
+    assert (
+        "planted errors were not caught, so this run proves nothing: beyond/right" in capsys.readouterr().err
+    )
 
 
 def test_options_decide_what_is_judged_and_json_is_the_results_file(plant: Planter, capsys: Printed) -> None:
@@ -237,7 +237,7 @@ def test_plot_draws_from_the_file_alone(capsys: Printed) -> None:
     assert Path("drawn/report.html").exists() and list(Path("drawn/plots").glob("*.svg"))
     assert not Path("run/plots").exists()
     assert main(["plot", "run/results.json", "--output", "run/results.json/x"]) == 2
-    told = "--output must be a folder that can be written, got run/results.json/x: Not a directory"
+    told = "--output: cannot write to folder run/results.json/x: Not a directory"
     assert capsys.readouterr().err == f"losscurv: {told}\n"
     assert main(["plot"]) == 2
     assert "no results in losscurv-report: run losscurv report first" in capsys.readouterr().err

@@ -1,7 +1,5 @@
 """Runs that are stopped, and runs that are repeated from their results file."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +21,7 @@ __all__ = ["elsewhere", "plant"]
 def test_an_interruption_keeps_what_is_finished(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     plant(toy_claims.RIGHT, toy_claims.STOPS, toy_claims.EXACT)
     assert judged("--report-dir", "out") == 130
-    assert "interrupted, keeping what is finished" in capsys.readouterr().err
+    assert "interrupted; finished claims are kept" in capsys.readouterr().err
     kept = load(Path("out/results.json"))
     assert [row.id for row in kept.rows] == ["beyond/right"]
     assert kept.suite.selection == "all claims (interrupted)"
@@ -91,9 +89,9 @@ def test_a_replay_names_and_skips_claims_that_are_gone(
     assert "the same; left out: beyond/exact" in output.out
     for words, told in (
         (["replay", "out", "--claim", "beyond/exact"], "this version has no claim beyond/exact"),
-        (["replay", "out", "--claim", "beyond/wrong"], "--claim must name what the results file judges"),
-        (["report", "--replay", "out", "--seed", "3"], "--seed must not stand beside --replay"),
-        (["report", "--replay", "out", "--vary-seed"], "--vary-seed must not stand beside --replay"),
+        (["replay", "out", "--claim", "beyond/wrong"], "the results file has no claim beyond/wrong"),
+        (["report", "--replay", "out", "--seed", "3"], "--seed cannot be combined with --replay"),
+        (["report", "--replay", "out", "--vary-seed"], "--vary-seed cannot be combined with --replay"),
     ):
         assert main(words) == 2 and told in capsys.readouterr().err
     plant(toy_claims.WRONG)
@@ -101,7 +99,7 @@ def test_a_replay_names_and_skips_claims_that_are_gone(
     assert "this version has no claim beyond/right, beyond/exact" in capsys.readouterr().err
     results.save(replace(sample(), rows=[], observations=[]), Path("results.json"))
     assert main(["replay", "."]) == 2
-    assert "--replay must name a run that judged at least one claim" in capsys.readouterr().err
+    assert "the results file of --replay judges no claim" in capsys.readouterr().err
 
 
 # --- what a run leaves out
@@ -117,7 +115,7 @@ def test_a_replay_names_and_skips_claims_that_are_gone(
     ids=["all", "named", "interrupted"],
 )
 def test_only_whole_runs_check_the_derivations(plant, monkeypatch, words, last, status, derived) -> None:
-    asked: list[int] = []
+    asked = []
     plant(toy_claims.RIGHT, last)
     monkeypatch.setattr(suite, "_derivations", lambda *_: asked.append(1) or [])
 

@@ -24,31 +24,34 @@ from verify.estimate.words import bind, option_name
 __all__ = ["FUNCTIONS", "estimate", "evaluate", "run"]
 
 USAGE = """\
-usage: losscurv estimate [TOPIC.FUNCTION [ARGUMENT ...]] [--list] [--json] [--help]
+usage: losscurv estimate [TOPIC.FUNCTION [ARGUMENT ...]] [OPTIONS]
 
-Evaluate a theory function. Without one, all are listed by topic; a topic lists its own.
+Evaluate a theory function. Without a function, list the topics; with a topic
+alone, list its functions.
 
-ARGUMENTS are values in the order of the function's signature, or options by name (--sigma 0.6).
+Arguments are values in the order of the signature, or named (--sigma 0.6):
   numbers    1.7  -2  1e-3  inf
   lists      0.7,0.2,0.1        matrices  "0.7,0.3;0.4,0.6"
   names      relu  tanh  erf    one per hidden layer: relu,tanh
 
 options:
   --list      list the functions of all topics, or of one
-  --json      print as JSON; NaN and infinity are strings there
-  -h, --help  this text, or that of a function"""
+  --json      print JSON, in which NaN and infinity are strings
+  -h, --help  show this help, or the help of a function"""
 
 
 def run(words: Sequence[str]) -> int:
     """List the functions, explain one, or evaluate one and print what it returns."""
     options = {"--json", "--list", "-h", "--help"}
-    printed, listed, asked = "--json" in words, "--list" in words, {"-h", "--help"} & set(words)
+    printed, listed, help_wanted = "--json" in words, "--list" in words, {"-h", "--help"} & set(words)
     name, *rest = [word for word in words if word not in options] or [""]
-    if asked and not name:
+    if help_wanted and not name:
         print(USAGE)
+    elif not (name or listed or printed):
+        _print_topics()
     elif listed or (not rest and (not name or name in topics())):
         _print_list(name, printed)
-    elif asked:
+    elif help_wanted:
         print(_help(full_name(name)))
     else:
         result = evaluate(name, rest)
@@ -103,6 +106,14 @@ def evaluate(name: str, words: Sequence[str]) -> Any:
         raise ValueError(f"{name} cannot be computed: {error or type(error).__name__}") from None
 
 
+def _print_topics() -> None:
+    """Print the topics alone, since all functions fill five screens."""
+    width = max(map(len, topics()))
+    for topic, line in topics().items():
+        print(textwrap.fill(f"{topic:{width}}  {line}", WIDTH, subsequent_indent=" " * (width + 2)))
+    print("\nFunctions of a topic: losscurv estimate TOPIC; of all: losscurv estimate --list")
+
+
 def _print_list(topic: str, printed: bool) -> None:
     if topic and topic not in topics():
         near = did_you_mean(topic, topics())
@@ -147,7 +158,7 @@ def _help(name: str) -> str:
 def _usage(p: inspect.Parameter) -> str:
     if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty:
         return p.name.upper()
-    given = (
+    value = (
         "" if isinstance(p.default, bool) else f" {'VALUE' if p.default in (p.empty, None) else p.default}"
     )
-    return f"{option_name(p.name)}{given}" if p.default is p.empty else f"[{option_name(p.name)}{given}]"
+    return f"{option_name(p.name)}{value}" if p.default is p.empty else f"[{option_name(p.name)}{value}]"

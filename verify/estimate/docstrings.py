@@ -19,6 +19,23 @@ _SIGNS = {
     r"\\sqrt\s*": "√",
     r"\\cdot\b": "·",
     r"\\infty\b": "∞",
+    r"\\sim\b": "~",
+    r"\\cap\b": "∩",
+    r"\\[cl]?dots\b": "…",
+    r"\\times\b": "×",
+    r"\\approx\b": "≈",
+    r"\\propto\b": "∝",
+    r"\\in\b": "∈",
+    r"\\ll\b": "≪",
+    r"\\gg\b": "≫",
+    r"\\int\b": "∫",
+    r"\\partial\b": "∂",
+    r"\\oplus\b": "⊕",
+    r"\\ell\b": "ℓ",
+    r"\\varepsilon\b": "ε",
+    r"\\[lr]Vert\b\s*": "‖",
+    r"\\rm\b\s*": "",
+    r"\\[td]frac": r"\\frac",
     r"\\nabla\s*": "∇",
     r"\\succeq\b": "⪰",
     r"\\langle\s*": "⟨",
@@ -48,10 +65,10 @@ def summary(function: Callable[..., Any]) -> str:
 
 def description(function: Callable[..., Any]) -> str:
     """Return a docstring as plain text, without the sections Raises and Examples."""
-    kept = re.sub(
+    text = re.sub(
         r"^(Raises|Examples)\n-+\n.*?(?=^\w+\n-+$|\Z)", "", _doc(function), flags=re.MULTILINE | re.DOTALL
     )
-    return without_markup(kept)
+    return without_markup(text)
 
 
 def without_markup(text: str) -> str:
@@ -60,7 +77,7 @@ def without_markup(text: str) -> str:
     >>> without_markup(r"Edge :math:`\pm 2\sigma\sqrt{P/b}` of `noise`, at least :math:`\frac{T-1}{T} \hat q_{st}`.")
     'Edge ± 2σ√(P/b) of noise, at least (T-1)/T q̂_st.'
     """
-    text = re.sub(r"\.\. math::\s*((?:.+\n?)+)", lambda found: _tex(found[1]), text)
+    text = re.sub(r"\.\. math::\s*((?:.+\n?)+)", lambda found: _tex(found[1]) + "\n", text)
     text = re.sub(r":math:`([^`]*)`", lambda found: _tex(found[1]), text)
     text = re.sub(r"(?::\w+:)?`+~?([^`]*)`+", lambda found: found[1].rpartition("theory.")[2], text)
     return text.strip()

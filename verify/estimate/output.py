@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-WIDTH = 100
+WIDTH = 80
 """Columns of a text."""
 
 

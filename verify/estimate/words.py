@@ -16,24 +16,24 @@ _LONGEST = 500  # characters of a message that repeats what was typed
 
 def bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> dict[str, Any]:
     """Return arguments from words: by option name, or in the order of the signature where it has an order."""
-    given: dict[str, Any] = {}
+    bound: dict[str, Any] = {}
     places = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     for option, word in _pairs(parameters, words):
-        target = option or next((place for place in places if place not in given), "")
+        target = option or next((place for place in places if place not in bound), "")
         if not target:
-            free = f"only {' '.join(places).upper()} may" if places else "nothing may"
+            free = f"only {' '.join(places).upper()} can" if places else "no argument can"
             raise ValueError(
-                f"no place for {shown(word)}: {free} stand without an option, see {_options(parameters)}"
+                f"unexpected argument {shown(word)}: {free} be given without a name; options: {_options(parameters)}"
             )
-        if target in given:
-            raise ValueError(f"{option_name(target)} must be given once")
+        if target in bound:
+            raise ValueError(f"{option_name(target)} is given twice")
         switch = parameters[target].annotation in ("bool", bool)
-        given[target] = _switch(target, word) if switch else _value(target, word)
-    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in given]
+        bound[target] = _switch(target, word) if switch else _value(target, word)
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in bound]
     if missing:
         listed = ", ".join(place.upper() if place in places else option_name(place) for place in missing)
         raise ValueError(f"{name} needs {listed}; see losscurv estimate {name} --help")
-    return given
+    return bound
 
 
 def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -47,8 +47,8 @@ def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) ->
         target = flag.lstrip("-").replace("-", "_")
         if target not in parameters:
             near = did_you_mean(target, parameters, suggest={n: option_name(n) for n in parameters})
-            hint = near or f"; there are {_options(parameters)}"
-            raise ValueError(f"no option {flag if flag.isprintable() else shown(flag)}{hint}"[:_LONGEST])
+            hint = near or f"; options: {_options(parameters)}"
+            raise ValueError(f"unknown option {flag if flag.isprintable() else shown(flag)}{hint}"[:_LONGEST])
         if isinstance(parameters[target].default, bool) and not equals:
             yield target, "true"
         elif (found := value if equals else next(rest, None)) is None:
@@ -82,7 +82,7 @@ def _value(name: str, word: str) -> Any:
 
 def _switch(name: str, word: str) -> bool:
     if word.lower() not in ("true", "false"):
-        raise ValueError(f"{option_name(name)} must stand alone or be true or false, got {shown(word)}")
+        raise ValueError(f"{option_name(name)} takes no value but true or false, got {shown(word)}")
     return word.lower() == "true"
 
 

@@ -55,7 +55,9 @@ def extrapolated(
     (True, True)
     """
     if len(sizes) < len(terms) + 2:
-        raise ValueError(f"sizes must be at least {len(terms) + 2} for {len(terms)} terms, got {len(sizes)}")
+        raise ValueError(
+            f"a fit of {len(terms)} terms needs at least {len(terms) + 2} sizes, got {len(sizes)}"
+        )
     design = _design(sizes, terms)
     weights = np.linalg.pinv(design)[0]
     fewer = np.linalg.pinv(design[1:])[0]

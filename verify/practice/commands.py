@@ -1,4 +1,4 @@
-"""Options of the commands `measure` and `plan`, whose code is loaded when they run."""
+"""Options of the commands `measure` and `plan`; their code is loaded only when they run."""
 
 from __future__ import annotations
 
@@ -6,168 +6,159 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-Command = Callable[[Any, str, Callable[..., int], str], argparse.ArgumentParser]
+Command = Callable[[Any, str, Callable[..., int], str, str], argparse.ArgumentParser]
+
+_REQUIRED = "--model MODULE:BUILD --data FILE.npz"
 
 
 def add(commands: Any, command: Command) -> None:
     """Add the commands to the parser."""
-    measure = command(commands, "measure", _measure, "measure the curvature of the loss of your model")
+    measure = command(
+        commands, "measure", _measure, "measure the curvature of the loss of your model", _REQUIRED
+    )
     _add_problem(measure, "losscurv-measure")
     _put(
         measure,
         ("--top", "number of largest eigenvalues (default 10)", "N", int, 10),
-        ("--layers", "measure each layer too (some 80 products per layer)"),
-        (
-            "--factors",
-            "distance of KFAC and EKFAC from the Gauss-Newton matrix (some 40 products per layer)",
-        ),
-        (
-            "--save-vectors",
-            "save eigenvectors of the Hessian, by parameter name",
-            "FILE.npz",
-            str,
-            None,
-        ),
-        ("--probes", "random vectors that estimates start with (default 20)", "N", int, 20),
-        (
-            "--tolerance",
-            "target for the standard error of traces and norms, relative (default 0.05)",
-            "SHARE",
-            float,
-            0.05,
-        ),
+        ("--layers", "measure each layer too (about 80 products per layer)"),
+        ("--factors", "errors of KFAC and EKFAC (about 40 products per layer)"),
+        ("--save-vectors", "save the top eigenvectors of the Hessian", "FILE", str, None),
+        ("--probes", "random vectors per estimate at first (default 20)", "N", int, 20),
+        ("--tolerance", "relative standard error to aim for (default 0.05)", "SHARE", float, 0.05),
         (
             "--budget",
-            "most matrix-vector products in all (default 3000); the first estimates, some 500 with ten eigenvalues,"
-            " are always made",
+            "most matrix-vector products (default 3000); the first estimates (about 500 for --top 10) are always made",
             "N",
             int,
             3000,
         ),
     )
-    plan = command(commands, "plan", _plan, "find learning rates for your model, one for each batch size")
+    sizes = f"{_REQUIRED}\n       --batch-sizes B,B"
+    plan = command(commands, "plan", _plan, "choose a learning rate for each batch size by trial runs", sizes)
     _add_problem(plan, "losscurv-plan")
     plan.add_argument(
         "--batch-sizes",
         required=True,
-        metavar="B,B,...",
-        help="batch sizes to plan for, such as 16,32,64; at most all samples",
+        metavar="B,B",
+        help="batch sizes to plan for, such as 16,32,64",
     )
     plan.add_argument(
         "--optimizer",
+        metavar="NAME",
         choices=("sgd", "momentum", "adam", "adamw"),
         default="sgd",
-        help="optimizer of the trial runs (default sgd; momentum is sgd with momentum 0.9)",
+        help="sgd (default), momentum, adam or adamw",
     )
     _put(
         plan,
-        ("--momentum", "momentum of sgd (default 0; with momentum 0.9)", "BETA", float, None),
+        ("--momentum", "momentum (default 0 for sgd, 0.9 for momentum)", "BETA", float, None),
         ("--weight-decay", "weight decay as in torch (default 0; adamw 0.01)", "RATE", float, None),
-        ("--rate", "rate of the first trial, such as the one that you use now", "RATE", float, None),
+        ("--rate", "learning rate of the first trial run, such as yours", "RATE", float, None),
         (
             "--steps",
-            "training steps that trials look ahead (default 200, or 5 epochs of at most 5120 samples if more)",
+            "training steps for which rates are chosen (default 200, or 5 epochs of up to 5120 samples if more)",
             "N",
             int,
             None,
         ),
-        (
-            "--seconds",
-            "about how long trials may take; they look fewer steps ahead if they would take longer",
-            "S",
-            float,
-            None,
-        ),
-        ("--intended", "steps of your whole training, shown with the steps of the trials", "N", int, None),
-        ("--drop-last", "leave out the short batch at the end of an epoch"),
-        ("--evaluation", "train in evaluation mode: stored statistics, no dropout"),
-        ("--adam-rate", "a good learning rate of Adam, scaled to each batch size", "RATE", float, None),
+        ("--seconds", "about how long the trial runs may take; lowers --steps", "S", float, None),
+        ("--intended", "steps of your whole training, to be printed", "N", int, None),
+        ("--drop-last", "leave out the short last batch of each epoch"),
+        ("--evaluation", "train in evaluation mode, as model.eval() sets it"),
+        ("--adam-rate", "a good rate of Adam, to be scaled to each batch size", "RATE", float, None),
         ("--adam-batch", "batch size of --adam-rate", "B", int, None),
     )
-    for part, told in (("trials", "curvature alone, without trial training"),
-                       ("linearised", "trial training alone, without curvature")):  # fmt: skip
-        plan.add_argument(f"--no-{part}", dest=part, action="store_false", help=told)
+    plan.add_argument("--no-trials", dest="trials", action="store_false", help="skip the trial runs")
+    skipped = "skip the stability limits from curvature"
+    plan.add_argument("--no-linearised", dest="linearised", action="store_false", help=skipped)
 
 
 def _put(parser: argparse.ArgumentParser, *options: tuple[Any, ...]) -> None:
     """Add options: flag and help, and except for switches the name of the value, its type and its default."""
-    for flag, told, *value in options:
+    for flag, text, *value in options:
         if value:
             metavar, kind, default = value
-            parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=told)
+            parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=text)
         else:
-            parser.add_argument(flag, action="store_true", help=told)
+            parser.add_argument(flag, action="store_true", help=text)
 
 
 def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
-    """Add the options for problem and output, which `loading.from_options` reads."""
+    """Add the options for problem and output, which `loading.from_options` reads.
+
+    `plan` takes ``--training`` only to say why it is wrong there, so its help does not show it.
+    """
+    measured = folder == "losscurv-measure"
     parser.add_argument(
         "--model",
         required=True,
         metavar="MODULE:BUILD",
-        help="pkg.module:build or path/file.py:build, a function or class that returns the torch module;"
-        " or hf:config.json, a configuration of transformers",
+        help="file.py:build or pkg.module:build, which returns the torch module; or hf:config.json (transformers)",
     )
     parser.add_argument(
         "--data",
         required=True,
         metavar="FILE.npz",
-        help="archive with x_train, y_train (or x, y); or digits (built in); or a text, FILE.txt; or"
-        " pkg.module:name, a loader, data set or pair, or a function that returns one",
+        help="archive with x_train, y_train (or x, y); or digits (built in), a text FILE.txt, or pkg.module:name"
+        " (data loader, data set, pair, or function that returns one)",
     )
     parser.add_argument(
         "--parameters",
         action="append",
         metavar="NAME",
-        help="only this parameter or submodule (repeatable)",
+        help="use only this parameter or submodule (repeatable)",
     )
     parser.add_argument(
-        "--dtype", choices=("float32", "float64"), default="float32", help="precision (default float32)"
+        "--dtype",
+        metavar="NAME",
+        choices=("float32", "float64"),
+        default="float32",
+        help="float32 (default) or float64",
     )
     _put(
         parser,
         (
             "--loss",
-            "cross-entropy, mse, bce or pkg.module:function (default: cross-entropy for integer targets, else mse)",
+            "cross-entropy (default for integer targets), mse (else), bce or pkg.module:function",
             "NAME",
             str,
             None,
         ),
         (
             "--checkpoint",
-            "state_dict to load; code in it is never run (measure: or a quoted pattern of files)",
+            f"state_dict to load{', or a quoted pattern of files' * measured}; code in it is never run",
             "FILE",
             str,
             None,
         ),
         (
             "--field",
-            "output that the loss takes, by name or number, if the model returns several (default: logits)",
+            "output for the loss, name or number (default: logits)",
             "NAME",
             str,
             None,
         ),
         (
             "--tokenizer",
-            "folder with the tokenizer of a text, or bytes (default: the folder of hf:config.json)",
+            "folder of the tokenizer of a text (default: that of hf:config.json), or bytes",
             "FOLDER",
             str,
             None,
         ),
         (
             "--length",
-            "tokens in each sequence of a text (default 128, or the most that the model takes)",
+            "tokens per sequence of a text (default at most 128)",
             "N",
             int,
             None,
         ),
-        ("--training", "measure in training mode, with all data in one batch"),
-        ("--samples", "measure a random subset of this size (default: all samples)", "N", int, None),
-        ("--batch-size", "most samples in one pass, to limit memory (default 1000)", "N", int, None),
+        ("--training", "measure in training mode, all data in one batch" if measured else argparse.SUPPRESS),
+        ("--samples", "use a random subset of N data samples (default: all)", "N", int, None),
+        ("--batch-size", "samples per pass; limits memory only (default 1000)", "N", int, None),
         ("--device", "cpu (default), cuda, cuda:<index> or auto", "NAME", str, "cpu"),
         ("--seed", "random seed, an integer >= 0 (default 0)", "N", int, 0),
         ("--json", "print JSON instead of the table"),
-        ("--output", f"folder for page and JSON (default: {folder})", "FOLDER", str, folder),
+        ("--output", f"folder for page and JSON (default {folder})", "FOLDER", str, folder),
     )
 
 

@@ -23,9 +23,9 @@ def full_gradient_lines(hessian: float, gauss_newton: float) -> Iterator[str]:
     """
     if hessian > 0:
         yield (
-            f"2/λ₁(H) = {numeral(2 / hessian, 3)}: full-batch gradient descent is stable below (linearised here)"
+            f"2/λ₁(H) = {numeral(2 / hessian, 3)}: full-batch gradient descent, linearised here, is stable below it"
         )
     if gauss_newton > 0:
         yield (
-            f"2/λ₁(G) = {numeral(2 / gauss_newton, 3)}: used by plan for batches; both meet as outputs fit targets"
+            f"2/λ₁(G) = {numeral(2 / gauss_newton, 3)}: the same for G, which plan uses; equal once outputs fit targets"
         )

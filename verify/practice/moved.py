@@ -32,10 +32,8 @@ def moved_groups(optimizer: torch.optim.Optimizer, model: Any) -> dict[str, Mapp
     known = dict(model.named_parameters())
     strangers = len(held) - sum(p in held for p in known.values())
     if strangers:
-        raise ValueError(
-            f"optimizer must hold parameters of the model only, got {strangers} of something else"
-        )
+        raise ValueError(f"optimizer holds {strangers} tensors that are not parameters of the model")
     moved = {name: held[p] for name, p in known.items() if p in held and p.requires_grad}
     if not moved:
-        raise ValueError("optimizer must hold a parameter that requires a gradient, got none")
+        raise ValueError("optimizer holds no parameter that requires a gradient")
     return moved

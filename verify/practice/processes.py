@@ -44,7 +44,7 @@ def run_together(
                 return run(options)
         with contextlib.suppress(Exception), ranks.together("a command"), _without_output(options):
             return run(options)
-        return 2  # as the first process has told
+        return 2  # the first process prints the error
     finally:
         distributed.destroy_process_group()
 

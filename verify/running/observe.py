@@ -79,7 +79,7 @@ def _group(observation: Observation, point: Point, scores: Scores) -> ObservedGr
 def _columns(scores: Scores, column: Column, places: int, along: str) -> NDArray[np.float64]:
     """A score as (replicates, places); a number stands at all of its places."""
     if column.score not in scores:
-        raise ValueError(f"column must show one of the scores {', '.join(scores)}, not {column.score!r}")
+        raise ValueError(f"column must show one of the scores {', '.join(scores)}, got {column.score!r}")
     values = scores[column.score]
     if values.ndim == 1:
         return np.repeat(values[:, None], places, axis=1)

@@ -1,4 +1,4 @@
-"""The options of a run, the same for pytest, for the command line and for Python, and what a word of them may be."""
+"""Options of a run, shared by pytest, the command line and Python, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from verify.running.settings import COUNTED, STREAMS
 SEED = 2024
 LARGEST_SEED = 2**128 - 1
 MOST_REPLICATES = 10**8
-"""Scores of so many fill a gigabyte each, and their drawing takes days."""
+"""With this many replicates each score fills a gigabyte and takes days to simulate."""
 
 PLACES = {"file": "RESULTS.JSON", "names": "PICTURE"}
-"""What stands on the command line without an option, as its help calls it."""
+"""Names that the help gives to positional arguments."""
 
 REPORT_DIR = "losscurv-report"
 
 
-def _asked(what: str, metavar: str, default: Any = None, **how: Any) -> Any:
+def _option(what: str, metavar: str, default: Any = None, **how: Any) -> Any:
     return field(default=default, metadata={"help": what, "metavar": metavar, **how})
 
 
-def _several(what: str, metavar: str) -> Any:
-    return _asked(f"{what} (repeatable)", metavar, (), action="append")
+def _repeatable(what: str, metavar: str) -> Any:
+    return _option(f"{what} (repeatable)", metavar, (), action="append")
 
 
-def _chosen(what: str, *words: str) -> Any:
-    return field(default="", metadata={"help": what, "choices": words})
+def _choice(what: str, metavar: str, *choices: str) -> Any:
+    return _option(what, metavar, "", choices=choices)
 
 
 def _switch(what: str) -> Any:
@@ -43,42 +43,45 @@ def _switch(what: str) -> Any:
 class Options:
     """Options of a run; those not given are None, empty or False."""
 
-    claim: Sequence[str] = _several("judge this claim, or make this observation, only, from any tier", "ID")
-    paper: Sequence[str] = _several("this paper's claims and observations only", "NAME")
-    tier: str = _chosen(
-        "cheap checks (smoke), all but the dearest (default), or all with up to eight times the replicates (full)",
+    claim: Sequence[str] = _repeatable("judge only this claim or observation, whatever its tier", "ID")
+    paper: Sequence[str] = _repeatable("judge only claims and observations of this paper", "NAME")
+    tier: str = _choice(
+        "smoke: cheap checks only; default: all but the most expensive; full: all, with up to 8 times the replicates",
+        "TIER",
         *(tier.value for tier in Tier),
     )
-    seed: int | None = _asked(f"suite seed, an integer >= 0 (default {SEED})", "N", type=int)
-    vary_seed: bool = _switch("draw a new suite seed and print it")
-    replicates: int | None = _asked(
-        "most replicates per point, in place of each experiment's own", "N", type=int
+    seed: int | None = _option(f"random seed, an integer >= 0 (default {SEED})", "N", type=int)
+    vary_seed: bool = _switch("choose a random seed and print it")
+    replicates: int | None = _option(
+        "most replicates per point (default: set by each experiment)", "N", type=int
     )
-    data: str = _asked(
-        "images for the real networks (x_train, y_train) in place of the embedded digits", "FILE.npz", ""
+    data: str = _option(
+        "images for the real networks (x_train, y_train) instead of the built-in digits", "FILE.npz", ""
     )
-    device: str = _asked("cpu (default), cuda, cuda:<index> or auto", "NAME", "cpu")
-    draws: str = _chosen(
-        "normal numbers from streams of the CPU, or counted on the device (default: as device or replay has it)",
+    device: str = _option("cpu (default), cuda, cuda:<index> or auto", "NAME", "cpu")
+    draws: str = _choice(
+        "normal random numbers: streams (CPU) or counted (counter-based, on the device); default: by device, or as"
+        " recorded",
+        "SOURCE",
         STREAMS,
         COUNTED,
     )
-    workers: int | None = _asked(
-        "local processes (default: one per core, with --device cuda one per GPU)", "N", type=int
+    workers: int | None = _option(
+        "local processes (default: one per core; with --device cuda, one per GPU)", "N", type=int
     )
-    executor: str | None = _asked("run on this Dask cluster instead of local processes", "dask://HOST:PORT")
-    report_dir: str = _asked(
-        "where report.html and results.json go; what an earlier run drew there is not drawn again",
+    executor: str | None = _option(
+        "Dask cluster to run on (dask://HOST:PORT) instead of local processes", "URL"
+    )
+    report_dir: str = _option(
+        "folder for report.html and results.json; replicates that are saved there are reused",
         "FOLDER",
         "",
     )
-    one_file: bool = _switch("the whole report in report.html, without pages of cards beside it")
-    fresh: bool = _switch("draw every replicate anew, whatever earlier runs left in the folder")
-    replay: str = _asked(
-        "repeat the run of a results file, with its seed, and compare every score", "FILE", ""
-    )
-    table: bool = _switch("print a line for each claim and observation, however many there are")
-    strict_undecided: bool = _switch("what is undecided fails the run though something excuses it")
+    one_file: bool = _switch("write the whole report into report.html, without further pages")
+    fresh: bool = _switch("simulate every replicate again instead of reusing saved ones")
+    replay: str = _option("repeat the run of this results file and compare every score", "FILE", "")
+    table: bool = _switch("print a line for every claim and observation, even in a long run")
+    strict_undecided: bool = _switch("exit with status 1 if any verdict is undecided, even one that may be")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Options:
@@ -118,8 +121,8 @@ def require_words(values: Mapping[str, Any]) -> None:
             word = "--" if given == [] else given  # what argparse makes of --option=--
             if isinstance(word, str) and (word in ("", "--") or "\0" in word):
                 option = PLACES.get(name) or f"--{name.replace('_', '-')}"
-                rule = "given a value" + ", without NUL characters" * ("\0" in word)
-                raise ValueError(f"{option} must be {rule}, got {word!r}")
+                kind = "a value without NUL characters" if "\0" in word else "a value"
+                raise ValueError(f"{option} needs {kind}, got {word!r}")
 
 
 def require_seed(seed: int) -> int:
@@ -134,7 +137,7 @@ def require_seed(seed: int) -> int:
 
 
 def require_writable(folder: Path, option: str = "--report-dir") -> None:
-    """Fail before the run, not after it; `option` is what named the folder.
+    """Create the folder and check that a file can be written to it, before the run and not after it.
 
     Raises
     ------
@@ -146,9 +149,7 @@ def require_writable(folder: Path, option: str = "--report-dir") -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise ValueError(
-            f"{option} must be a folder that can be written, got {folder}: {error.strerror}"
-        ) from None
+        raise ValueError(f"{option}: cannot write to folder {folder}: {error.strerror}") from None
 
 
 def require_between(option: str, least: int, most: int, value: int) -> int:
@@ -162,5 +163,5 @@ def require_between(option: str, least: int, most: int, value: int) -> int:
     if value < least:
         raise ValueError(f"{option} must be at least {least}, got {value}")
     if value > most:
-        raise ValueError(f"{option} must be at most {most}, got more")
+        raise ValueError(f"{option} must be at most {most}, got a larger number")
     return value

@@ -105,8 +105,8 @@ def why_not_stored(here: Origin, there: Origin) -> str:
     shared = here.files.keys() & there.files.keys() if here.files != there.files else ()
     if here.code != there.code or any(here.files[name] != there.files[name] for name in shared):
         raise OtherCodeError(
-            "a worker runs other code or other library versions than this process: install the same on the"
-            " cluster; if code or images were changed during the run, run again"
+            "a worker runs different code or library versions than this process; install the same versions on the"
+            " cluster, or run again if code or images changed during the run"
         )
     if here.hardware != there.hardware:
         return "blocks drawn on other hardware than this process runs on"
@@ -138,10 +138,14 @@ def _sources() -> str:
 def _module(simulate: Callable[..., Any]) -> str:
     """Hash of the module that defines the function."""
     if not inspect.isfunction(simulate) or hasattr(simulate, "__wrapped__") or simulate.__closure__:
-        raise TypeError("only a function that stands for itself is known by its source")
+        raise TypeError(
+            "a plain function is needed, not a closure, method or wrapper: its source must identify it"
+        )
     module, source = sys.modules.get(simulate.__module__), inspect.getsourcefile(simulate)
     if source is None or getattr(module, "__dict__", {}).get(simulate.__qualname__) is not simulate:
-        raise TypeError("a function that is not the one of its module is not known by its source")
+        raise TypeError(
+            "the function must be the one that its module has under its name: its source must identify it"
+        )
     return f"{simulate.__module__}.{simulate.__qualname__} {_as_loaded(simulate.__module__, source)}"
 
 

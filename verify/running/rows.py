@@ -148,7 +148,7 @@ _BLANK: dict[str, Any] = {
 def row_of(
     claim: AnyClaim,
     label: str,
-    told: Passage,
+    passage: Passage,
     settings: Settings,
     *,
     verdict: Verdict,
@@ -173,13 +173,13 @@ def row_of(
         finding=claim.finding
         if label == PRINTED
         or expected is Verdict.DISAGREES
-        or (told.standing is Standing.CORRECTED and told.words)
+        or (passage.standing is Standing.CORRECTED and passage.words)
         else "",
-        standing=told.standing.value,
-        words=told.words,
-        place=told.place,
-        slip=told.slip,
-        root=told.root,
+        standing=passage.standing.value,
+        words=passage.words,
+        place=passage.place,
+        slip=passage.slip,
+        root=passage.root,
         no_theory=claim.no_theory or "",
         rerun=rerun_command(claim.id, settings),
         seconds=round(seconds, 3),
@@ -215,7 +215,7 @@ def require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> No
     for name in rivals:
         if name not in rejected:
             raise ValueError(
-                f"rival {name!r} must differ by two tolerances at one point, this check cannot fail"
+                f"rival {name!r} must differ by two tolerances at one point, else this check cannot fail"
             )
 
 
@@ -250,10 +250,10 @@ def _rivals(claim: Claim, reading: Reading) -> Mapping[str, Any]:
     return claim.rivals if reading.label != PRINTED else {}
 
 
-def _made(
+def _rounded_curve(
     claim: Claim, at: Point, x: Iterable[float], predicted: Iterable[float], rivals: Mapping[str, Any]
 ) -> Curve:
-    """A curve; its numbers have fewer digits than those of the table and of all that a verdict rests on."""
+    """Return a curve in fewer digits than the table and all numbers that a verdict rests on."""
     return Curve(
         axis=claim.axis,
         at=dict(_setting(claim, at)),
@@ -275,7 +275,7 @@ def _measured_curve(
     values = [{rival.name: rival.value for rival in o.rivals} for o in mine.values()]
     rivals = {name: [each[name] for each in values] for name in _rivals(claim, reading)}
     said = {r.label: [here[r][x].predicted if x in here[r] else math.nan for x in mine] for r in others}
-    return _made(claim, at, mine, (o.predicted for o in mine.values()), {**rivals, **said})
+    return _rounded_curve(claim, at, mine, (o.predicted for o in mine.values()), {**rivals, **said})
 
 
 def _grid(values: Sequence[float]) -> list[float]:
@@ -309,7 +309,7 @@ def _curve(
     whole = isinstance(at[claim.axis], int)
     found = _bends(x, said, whole=whole) if between else {v: said(v) for v in x}
     predicted, *values = zip(*found.values(), strict=True)
-    return _made(claim, at, found, predicted, dict(zip(rivals, values, strict=True)))
+    return _rounded_curve(claim, at, found, predicted, dict(zip(rivals, values, strict=True)))
 
 
 def _bends(

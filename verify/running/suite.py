@@ -107,7 +107,7 @@ def collect(
     doing("collecting the results")
     return Results(
         suite=suite,
-        rows=_told(session.finished_rows(), request.papers),
+        rows=_with_claim_facts(session.finished_rows(), request.papers),
         runs=session.records(),
         inventory=registry.inventory(items if named else None),
         planted=planted,
@@ -117,8 +117,8 @@ def collect(
     )
 
 
-def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
-    """With what is known of each claim beside what was judged, and its history.
+def _with_claim_facts(rows: Sequence[Row], only: registry.Only) -> list[Row]:
+    """Return the rows with what the registry says of each claim, and its history.
 
     The history is of the claim as the registry has it: images in place of the digits change nothing of it.
     """
@@ -128,7 +128,7 @@ def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
         for row in rows
         if row.id == row.claim and row.points
     }
-    told = {
+    facts = {
         name: {
             "registered": register.registered(claim, routes.get(name)),
             "says": claim.says,
@@ -139,7 +139,7 @@ def _told(rows: Sequence[Row], only: registry.Only) -> list[Row]:
         for name in {row.claim for row in rows}
         if (claim := listed.get(name))
     }
-    return [replace(row, **told.get(row.claim, {})) for row in rows]
+    return [replace(row, **facts.get(row.claim, {})) for row in rows]
 
 
 def planted_rows(settings: Settings) -> list[Row]:
@@ -159,7 +159,7 @@ def replayed(results: Results, request: Request) -> tuple[list[str], list[str]]:
     changed = replay_differences(
         request.replay, results, request.asked, request.not_drawn, request.single, request.rounding
     )
-    how = f"replay: recorded on {one}, repeated on {other}: numbers compared to {CLOSE:g}, scores not by their hash"
+    how = f"replay: recorded on {one}, repeated on {other}: numbers are compared to {CLOSE:g}, hashes of scores are not"
     same = "replay: every score and verdict is the same" + f"; left out: {left_out}" * bool(left_out)
     return [how] * (one != other) + ([f"replay differs: {line}" for line in changed] or [same]), changed
 
@@ -182,9 +182,9 @@ def doubts(results: Results) -> list[str]:
     decided = sum(row.verdict in (Verdict.AGREES, Verdict.DISAGREES) for row in results.rows)
     found = [str(line) for line in results.suite.host.get("off_the_cpu") or ()]
     if missed:
-        found.append(f"planted errors not caught, this run proves nothing: {', '.join(missed)}")
+        found.append(f"planted errors were not caught, so this run proves nothing: {', '.join(missed)}")
     if gone:
-        found.append(f"claims that are registered are missing, dropped or renamed: {', '.join(gone)}")
+        found.append(f"registered claims are missing (dropped or renamed): {', '.join(gone)}")
     if results.suite.census.asked and not decided:
         found.append("no verdict was decided: this run shows nothing")
     elif undecided > MOST_UNDECIDED * len(results.rows):

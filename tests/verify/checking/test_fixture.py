@@ -94,7 +94,7 @@ def test_examples(losscurv_check, n):
         ("", "", 0, "1 passed"),
         ("return sum(", "return 1.5 * sum(", 1, "  n = 10   disagrees   predicted 4.39   measured "),
         ("=0.1", "=0.01, budget=2000", 1, "the budget of 2,000 replicates ended; it would take about "),
-        ("=0.1", "=0.1, error=0.1", 1, "leave error out, use --losscurv-error"),
+        ("=0.1", "=0.1, error=0.1", 1, "leave error out and set --losscurv-error"),
         ("1e-3", "0.1", 0, "--losscurv-error=0.1"),
         ("", "", 4, "--losscurv-error=nan"),
     ],

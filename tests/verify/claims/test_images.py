@@ -68,7 +68,7 @@ def test_a_claim_is_run_on_the_images_that_it_needs(
         assert judged(*words) == 0
         told = capsys.readouterr()
         assert told.out.splitlines()[-1].startswith("1 agrees, 0 disagrees")
-        assert "losscurv: not run for want of images of 3 x 6 x 5 (--data): beyond/colours" in told.err
+        assert "losscurv: not run without images of 3 x 6 x 5 (--data): beyond/colours" in told.err
 
 
 def test_by_name_it_is_refused_without_them(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,5 @@
 """Every function of the theory, from the shell and from Python; what is no call is one line."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json
@@ -107,8 +105,9 @@ def test_functions_are_listed_by_topic(
         assert estimate.run(words) == 0
         return capsys.readouterr().out
 
-    listed = said()
-    assert listed == said("--list") and all(name in listed for name in estimate.FUNCTIONS)
+    topics, listed = said(), said("--list")
+    assert all(f"\n{topic} " in f"\n{topics}" for topic in catalogue.topics())
+    assert len(topics.splitlines()) <= 40 and all(name in listed for name in estimate.FUNCTIONS)
     assert "\nzone: edges of the Goldilocks zone, training inside it (vysogorets2024)\n  zone.curv" in listed
     assert said("--list", "zone") == said("zone") and said("zone").partition("Arguments")[0] in listed
     assert json.loads(said("--json")).keys() == estimate.FUNCTIONS.keys()
@@ -183,18 +182,18 @@ def test_infinity_and_nan_are_strings_in_json_and_plain_output_is_one_line_per_f
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("additive_wiger 2", r"no function 'additive_wiger'; did you mean outliers\.additive_wigner"),
-        ("frobnicate 2", r"no function 'frobnicate'; losscurv estimate lists all"),
+        ("additive_wiger 2", r"unknown function 'additive_wiger'; did you mean outliers\.additive_wigner"),
+        ("frobnicate 2", r"unknown function 'frobnicate'; losscurv estimate --list names all"),
         ("additive_wigner 2", r"outliers\.additive_wigner needs --sigma; see losscurv estimate outliers"),
-        ("additive_wigner 2 --sgima 1", r"no option --sgima; did you mean --sigma\?"),
-        ("additive_wigner 2 --frob 1", r"no option --frob; there are --spike, --sigma"),
+        ("additive_wigner 2 --sgima 1", r"unknown option --sgima; did you mean --sigma\?"),
+        ("additive_wigner 2 --frob 1", r"unknown option --frob; options: --spike, --sigma"),
         ("additive_wigner 2 --sigma", r"--sigma needs a value"),
-        ("additive_wigner 2 --sigma 1 --sigma 2", r"--sigma must be given once"),
-        ("additive_wigner 2 3 --sigma 1", r"no place for '3': only SPIKE may stand without an option"),
-        ("parameter_count 3", r"no place for '3': nothing may stand without an option, see --depth, --width"),
+        ("additive_wigner 2 --sigma 1 --sigma 2", r"--sigma is given twice"),
+        ("additive_wigner 2 3 --sigma 1", r"unexpected argument '3': only SPIKE can be given without a name"),
+        ("parameter_count 3", r"unexpected argument '3': no argument can .* without a name; options: --depth, --width"),
         ("additive_wigner 1,2;3 --sigma 1", r"--spike must have rows of one length, got '1,2;3'"),
         ("additive_wigner two --sigma 1", r"spike must be real numbers, got 'two'; see losscurv estimate"),
-        ("softmax.gamma 0.5,0.5 --average=perhaps", r"--average must stand alone or be true or false"),
+        ("softmax.gamma 0.5,0.5 --average=perhaps", r"--average takes no value but true or false"),
         ("critical_weight_variance tanh 1,;2", r"bias_variance must be a scalar, got array\(\[\[1\.\], "),
         # a number that no float holds is not infinity
         *((f"effective_batch_size 64 {word}", r"dataset_size must be") for word in (

@@ -181,7 +181,7 @@ def test_gradients_of_the_random_model_are_as_predicted() -> None:
     ("words", "message"),
     [
         (["nothing"], "picture must be one of semicircle, .*, got 'nothing'"),
-        (["semicircle", "--output", "/proc/none"], "--output must be a folder that can be written"),
+        (["semicircle", "--output", "/proc/none"], "--output: cannot write to folder"),
         (["network", "--data", "missing.npz"], "file not found: missing.npz"),
         (
             ["network", "--data", "few.npz"],

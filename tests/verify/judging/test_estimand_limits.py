@@ -50,7 +50,7 @@ def test_a_curve_of_the_declared_terms_is_extrapolated_exactly() -> None:
 
 
 def test_the_smallest_size_can_only_be_dropped_where_enough_are_left() -> None:
-    with pytest.raises(ValueError, match="sizes must be at least 4 for 2 terms, got 3"):
+    with pytest.raises(ValueError, match="a fit of 2 terms needs at least 4 sizes, got 3"):
         extrapolated(np.ones((64, 3)), M[:3], (1, 2), alpha=0.05)
 
 

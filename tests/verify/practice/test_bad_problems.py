@@ -17,18 +17,18 @@ from verify.practice.loading import load_problem, problem
 pytestmark = pytest.mark.usefixtures("folder")
 
 MODELS = {
-    "needs": "must need no arguments, got width",
-    "stops": r"must build without an error, got exit\(\): 3 \(user_net.py, line \d+\)",
-    "word": "must give a torch.nn.Module, got str",
-    "absent": "must name what user_net.py holds, got 'absent'; it has build, drawn, Net",
+    "needs": r"needs arguments \(width\)",
+    "stops": r"cannot be built: exit\(\): 3 \(user_net.py, line \d+\)",
+    "word": "must return a torch.nn.Module, got str",
+    "absent": "user_net.py has no 'absent'; it has build, drawn, Net",
     "infinite": "parameters must be finite, got NaN or infinity in 'layer.weight'",
-    "Fails": r"run on inputs of shape \(2, 64\), got KeyError: 'no such thing' \(user_net.py, line 31\)",
+    "Fails": r"run on inputs of shape \(2, 64\): KeyError: 'no such thing' \(user_net.py, line 31\)",
     "Pair": "must return one tensor, or one as logits, got tuple",
     "Full": "memory must suffice",
     "Noisy": "the same loss twice",
     "Lazy": "got a lazy '1.weight'",
     "Cut": "look for no_grad and detach",
-    "Uncopied": "can be copied, got TypeError",
+    "Uncopied": "cannot be copied: TypeError",
     "empty": "got none",
     "one": "at least 2 for cross-entropy",
 }
@@ -42,11 +42,11 @@ def test_a_bad_model_is_told(model: str) -> None:
 
 PLACES = {
     "user_net": "must be pkg.module:name or path/file.py:name",
-    "absent_module:build": "must import without an error, got ModuleNotFoundError",
+    "absent_module:build": "cannot be imported: ModuleNotFoundError",
     "./nets:build": "got ./nets, a folder$",
     "absent.py:build": "^file not found: absent.py$",
-    "broken_net.py:build": "got SyntaxError: .*broken_net.py, line 1",
-    "leaving_net.py:build": r"got exit\(\) \(leaving_net.py, line 1\)",
+    "broken_net.py:build": "cannot be imported: SyntaxError: .*broken_net.py, line 1",
+    "leaving_net.py:build": r"cannot be imported: exit\(\) \(leaving_net.py, line 1\)",
 }
 
 
@@ -67,7 +67,7 @@ X = np.ones((3, 64))
     ("x", "y", "line"),
     [
         (X[:0], np.zeros(0), "at least one sample, got none"),
-        (X, np.arange(2), "of one number of samples, got 3 and 2"),
+        (X, np.arange(2), "the same number of samples, got 3 and 2"),
         (np.nan * X, np.arange(3), "inputs must be finite"),
         (X, [0.0, np.inf, 1.0], "targets must be finite"),
         (X, [0, 10, 1], "0..9 for 10 outputs, got 0..10"),
@@ -115,10 +115,10 @@ def test_a_file_that_is_none_is_told(data: str, line: str, monkeypatch: pytest.M
         ({"loss": "user_net.py:rows"}, r"one number for a batch, got \(12,\)"),
         ({"loss": "user_net.py:nothing"}, "loss must be finite, got nan"),
         ({"loss": "user_net.py:summed"}, "a mean over the samples of a batch, got a sum"),
-        ({"loss": "user_net.py:needs"}, "run on all samples, got TypeError"),
+        ({"loss": "user_net.py:needs"}, "run on all samples: TypeError"),
         ({"loss": "bce", "data": "values.npz"}, "0..1 for bce, got -"),
         ({"device": "tpu"}, "^device must be auto, cpu, .* got 'tpu'"),
-        ({"samples": N + 1}, f"^samples must be 1 to the {N} there are"),
+        ({"samples": N + 1}, f"^samples must be from 1 to {N}, the number in the data"),
     ],
 )
 def test_bad_options_are_told(options: dict[str, Any], line: str) -> None:
@@ -174,7 +174,7 @@ PAIR = torch.ones(4, 3), torch.zeros(4, 2)
         ("a model", PAIR, {}, "^model must be a torch.nn.Module, got str"),
         (NET, 7, {}, "^data must be batches"),
         (NET, PAIR[:1], {}, "^data must give batches"),
-        (NET, _breaks(), {}, "^data must give batches .*, got OSError: the disk is gone"),
+        (NET, _breaks(), {}, "^data cannot be read as batches .*: OSError: the disk is gone"),
         (NET, PAIR, {"loss": "l1"}, "^loss must be one of cross-entropy"),
         (NET, PAIR, {"loss": lambda z, y: _Cut.apply(z - y).mean()}, "by functions with derivatives"),
         (NET, PAIR, {"loss": lambda z, y: z.detach().mean()}, "must depend on the parameters, got"),
@@ -201,7 +201,7 @@ def test_a_loss_that_says_it_is_a_sum_is_one() -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--model", "user_net.py:stops"], "must build without an error"),
+        (["--model", "user_net.py:stops"], "cannot be built"),
         (["--model", "user_net.py:net", "--samples", "0"], "--samples must be at least 1, got 0"),
         (["--model", "user_net.py:net", "--batch-size", "-1"], "--batch-size must be at least 1"),
     ],

@@ -1,7 +1,6 @@
 """The calls that a new user tries first: each works, or one sentence has the right call in it."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def loader(size: int | None = 16) -> DataLoader[Any]:
     return DataLoader(TensorDataset(*samples()), size)
 
 
-CALLS: dict[str, Callable[[], tuple[Any, ...]]] = {
+CALLS = {
     "a pair": lambda: (network(), samples()),
     "a pair and a loss": lambda: (network(), samples(), nn.CrossEntropyLoss()),
     "a name of a loss": lambda: (network(), samples(), "cross-entropy"),
@@ -64,7 +63,7 @@ def test_a_network_is_measured_however_its_data_come(form: str) -> None:
     assert found.hessian.top[0].value == pytest.approx(float(torch.linalg.eigvalsh(matrix)[-1]), rel=1e-6)
 
 
-FEW: dict[str, Any] = {"batch_sizes": 8, "steps": 20, "linearised": False}
+FEW = {"batch_sizes": 8, "steps": 20, "linearised": False}
 
 
 @pytest.mark.parametrize("form", ["a pair", "a loss of model and batch", "an Objective of batches"])
@@ -236,12 +235,12 @@ HEAD = torch.optim.SGD(NET[2].parameters(), 0.1)
         (PLAN, (NET, PAIR, "adma"), {}, "optimizer must be one of sgd, .* got 'adma'"),
         (PLAN, (NET, PAIR, nn.MSELoss()), {}, r"a loss goes by name, loss=MSELoss\(\)"),
         (PLAN, (NET,), {}, r"data must be given, got none: call plan\(model, data\)"),
-        (PLAN, (NET, PAIR, OWN), {}, "must hold parameters"),
-        (PLAN, (MADE, None, HEAD), {"batch_sizes": 8}, "hold all parameters that are measured, got 2 of 4"),
+        (PLAN, (NET, PAIR, OWN), {}, "not parameters of the model"),
+        (PLAN, (MADE, None, HEAD), {"batch_sizes": 8}, "optimizer holds 2 of the 4 measured parameters"),
         (PLAN, (NET, PAIR, Ignoring), FEW, "must call the closure that its step is given, got Ignoring"),
         (MEASURE, (NET, nn.MSELoss(), PAIR), {}, r"got MSELoss: call measure\(model, data, loss\)"),
-        (MEASURE, (MADE, PAIR), {}, r"data must be set where .*\(objective\)"),
-        (MEASURE, (MADE,), {"dtype": "float32"}, "dtype must be set where the Obj"),
+        (MEASURE, (MADE, PAIR), {}, r"an Objective has its own data.*\(objective\)"),
+        (MEASURE, (MADE,), {"dtype": "float32"}, "an Objective has its own dtype"),
         (MEASURE, (NET, loader(None)), {}, "got a single number; stack samples"),
         (MEASURE, (NET, PAIR), {"samples": 9.0}, "samples must be an integer, got 9.0"),
     ],

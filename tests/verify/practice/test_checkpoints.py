@@ -43,7 +43,7 @@ def _prefixed(prefix: str, weights: dict[str, Tensor] = WEIGHTS) -> dict[str, Te
 @pytest.mark.parametrize("prefix", ["", "_orig_mod.", "module._orig_mod.", "net.backbone."])
 def test_a_checkpoint_sets_the_parameters(wrap: Callable[[Any], Any], told: str, prefix: str) -> None:
     torch.save(wrap(_prefixed(prefix)), "net.pt")
-    lines: list[str] = []
+    lines = []
 
     found = load(checkpoint="net.pt", tell=lines.append)
 
@@ -58,7 +58,7 @@ def test_a_checkpoint_sets_the_parameters(wrap: Callable[[Any], Any], told: str,
 def test_what_stands_beside_the_model_is_left_out_and_told() -> None:
     """As Lightning keeps the weights of a loss, and averaging the number of models."""
     torch.save({"state_dict": {**_prefixed("model."), "loss.weight": torch.ones(10)}}, "net.pt")
-    lines: list[str] = []
+    lines = []
 
     load(checkpoint="net.pt", tell=lines.append)
 
@@ -96,32 +96,32 @@ class _Evil:
 @pytest.mark.parametrize(
     ("state", "line"),
     [
-        (nn.Linear(2, 2).state_dict(), "got none of layer.weight, layer.bias; too much: weight, bias"),
-        ({"model": {}, "epoch": {"a": 1}}, "must hold a state_dict, got a dictionary of model, epoch"),
+        (nn.Linear(2, 2).state_dict(), "missing layer.weight, layer.bias; unexpected weight, bias"),
+        ({"model": {}, "epoch": {"a": 1}}, "holds no state_dict, got a dictionary with model, epoch"),
         (
             {"model_state_dict": _prefixed("module.", {"layer.weight": torch.zeros(10, 64)})},
-            "must hold what the model has, got none of layer.bias under model_state_dict",
+            "does not fit the model: missing layer.bias under model_state_dict",
         ),
         (
             {**_prefixed("model."), "model.head.weight": torch.ones(1)},
-            "must hold what the model has, got too much: head.weight$",
+            "does not fit the model: unexpected head.weight$",
         ),
         (
             _prefixed("student.") | _prefixed("teacher."),
-            "must hold one state_dict that fits the model, got 'student.' and 'teacher.'",
+            "holds several state_dicts that fit the model: 'student.' and 'teacher.'",
         ),
         (
             {"layer.weight": torch.zeros(9, 64), "layer.bias": torch.zeros(9)},
-            r"layer.weight of shape \(10, 64\), got \(9, 64\), and 1 more of another shape",
+            r"layer.weight must have shape \(10, 64\), got \(9, 64\), and 1 more differ",
         ),
         (
             {**WEIGHTS, "layer.bias": torch.zeros(10, dtype=torch.complex64)},
             r"got \(10,\) of complex numbers",
         ),
-        ({"best": np.float64(3.0), "model": WEIGHTS}, "whose code is never run, got numpy"),
+        ({"best": np.float64(3.0), "model": WEIGHTS}, "since loading other objects can run code, got numpy"),
         (
             {"layer.weight": _Evil()},
-            "must hold tensors by name and no other objects, whose code is never run",
+            "must hold tensors only, since loading other objects can run code",
         ),
     ],
 )
@@ -136,8 +136,8 @@ def test_a_bad_checkpoint_is_told(state: Any, line: str) -> None:
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"hello", "checkpoint bad.pt must be a file of torch.save that can be read, got"),
-        (pickle.dumps(_Evil()), "no other objects, whose code is never run"),
+        (b"hello", "checkpoint bad.pt cannot be read as a file of torch.save:"),
+        (pickle.dumps(_Evil()), "since loading other objects can run code"),
         (None, "^file not found: bad.pt$"),
     ],
 )

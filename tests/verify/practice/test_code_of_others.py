@@ -99,15 +99,18 @@ PLAIN = {
 """What harms nothing."""
 
 ENDS = {
-    "exits": ("then(exits)", "must build without an error, got exit(): 0 (net.py, line "),
-    "leaves": ("then(leaves)", "must build without an error, got exit(): os._exit(0) (net.py, line "),
+    "exits": ("then(exits)", "cannot be built: exit(): 0 (net.py, line "),
+    "leaves": ("then(leaves)", "cannot be built: exit(): os._exit(0) (net.py, line "),
     "leaves in forward": (
         "in_forward(leaves, 20)",
-        "must run on all samples, got exit(): os._exit(0) (net.py",
+        "cannot run on all samples: exit(): os._exit(0) (net.py",
     ),
-    "interrupts in forward": ("in_forward(raised(KeyboardInterrupt), 20)", "got KeyboardInterrupt (net.py"),
-    "recursion": ("in_forward(deep, 20)", "must run on all samples, got RecursionError"),
-    "exit on import": ("sys.exit(0)", "must import without an error, got exit(): 0 (net.py"),
+    "interrupts in forward": (
+        "in_forward(raised(KeyboardInterrupt), 20)",
+        "cannot run on all samples: KeyboardInterrupt (net.py",
+    ),
+    "recursion": ("in_forward(deep, 20)", "cannot run on all samples: RecursionError"),
+    "exit on import": ("sys.exit(0)", "cannot be imported: exit(): 0 (net.py"),
     "meta": ("lambda: Net().to('meta')", "got 'layer.weight' on the meta device"),
 }
 """What no results can come of, and the line."""
@@ -238,7 +241,10 @@ def test_a_plan_keeps_the_same_rules(losscurv: Losscurv, tmp_path: Path) -> None
     found = ended(losscurv, tmp_path, builds, ["plan", "--batch-sizes", "2", "--steps", "10"])
 
     assert found["prints"].status == 0 and json.loads(found["prints"].out)["samples"] == 6
-    assert found["leaves"].status == 2 and ", got exit()" in found["leaves"].err[-1]
+    assert (
+        found["leaves"].status == 2
+        and "cannot train on batches of 2 samples: exit()" in found["leaves"].err[-1]
+    )
 
 
 def test_results_are_whole_even_if_something_prints_to_the_last(
@@ -282,7 +288,7 @@ def test_an_interruption_from_outside_is_none_of_the_code(capsys: pytest.Capture
 
 
 def test_a_defect_of_ours_is_one_line_and_status_2(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    error: Exception = TypeError("no such\nthing")
+    error = TypeError("no such\nthing")
 
     def run(_: list[str]) -> int:
         raise error

@@ -3,7 +3,6 @@
 import errno
 import json
 import re
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.verify.practice.small_measurements import (
     no_constant,
 )
 from verify import cli
-from verify.practice.measure import command, pages
+from verify.practice.measure import pages
 
 WORDS = ["measure", "--model", "my_net.py:Net", "--data", "data.npz", "--top", "3"]
 SOURCE = """
@@ -75,18 +74,7 @@ def test_a_full_disk_is_one_line_and_takes_no_numbers_away(capsys: Any, monkeypa
     assert "eigenvalue 1" in out and "page:" not in out
     assert err.splitlines()[-1].endswith("cannot be written to losscurv-measure: No space left on device")
     assert cli.main([*WORDS, "--output", "data.npz"]) == 2
-    assert "--output must be a folder that can be written, got data.npz: " in capsys.readouterr().err
-
-
-def test_an_interrupt_ends_the_command(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any, **__: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(command, "measure_problem", interrupt)
-
-    assert cli.main(WORDS) == 130
-    assert capsys.readouterr().err.endswith("losscurv: interrupted\n")
-    assert not list(Path("losscurv-measure").iterdir())
+    assert "--output: cannot write to folder data.npz: " in capsys.readouterr().err
 
 
 # --- a series of checkpoints: curvature through training, in the order of the numbers in names
@@ -134,8 +122,8 @@ def test_what_is_no_series_and_what_was_measured_before_a_bad_checkpoint(series:
         return capsys.readouterr().err
 
     assert cli.main([*SERIES, "--checkpoint", "step-2*.pt"]) == 0 and rows() is None
-    assert "a pattern that some files fit, got 'nothing-*.pt'" in told("nothing-*.pt")
-    one = "--save-vectors must go with one checkpoint, got 3"
+    assert "no file matches --checkpoint 'nothing-*.pt'" in told("nothing-*.pt")
+    one = "--save-vectors works with one checkpoint only, got 3"
     assert one in told("step-*.pt", "--save-vectors", "v.npz")
     torch.save(nn.Linear(2, 2).state_dict(), "step-50.pt")
     assert "step-50.pt" in told("step-*.pt") and [row["at"] for row in rows()] == [3, 20]

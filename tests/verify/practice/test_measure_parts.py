@@ -47,7 +47,6 @@ def test_factors_are_measured_against_the_gauss_newton_matrix() -> None:
     given = small_problem(nn.Tanh())
     found = measure_problem(given, top=1, factors=True)
     exact = gauss_newton(given.objective).dense()
-    assert found.factors is not None
 
     for method, whole, largest in (
         (kfac, found.factors.kfac, found.factors.kfac_largest),
@@ -88,7 +87,7 @@ def test_a_model_without_factors_is_refused_before_it_is_measured() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return (x * self.scales)[:, :3]
 
-    told: list[str] = []
+    told = []
     with pytest.raises(ValueError, match="model must act by its layers alone"):
         measure_problem(
             problem(Scaled(), small_data(), dtype="float64"),
@@ -100,7 +99,7 @@ def test_a_model_without_factors_is_refused_before_it_is_measured() -> None:
 
 def test_the_loss_is_followed_along_the_first_eigenvectors() -> None:
     given = small_problem(nn.Tanh())
-    kept: list[np.ndarray] = []
+    kept = []
     found = measure_problem(given, top=3, keep=lambda *both: kept.extend(both))
     _, vectors = kept
 
@@ -111,7 +110,6 @@ def test_the_loss_is_followed_along_the_first_eigenvectors() -> None:
             at = theta + s * torch.as_tensor(vectors[:, k].copy())
             nn.utils.vector_to_parameters(at, moved.parameters())
             x, y = small_data()
-            assert loss is not None
             assert_allclose(loss, nn.functional.cross_entropy(moved(x), y).item(), rtol=1e-10)
         near = LINE_POINTS // 2
         assert line.distance[near] == 0 and line.loss[near] == line.parabola[near]
@@ -162,7 +160,7 @@ def test_vectors_that_find_no_room_take_nothing_else_away(
     assert cli.main(["measure", *net, "--save-vectors", "vectors.npz"]) == 2
     told = capsys.readouterr()
     assert "eigenvalue 1" in told.out and Path("losscurv-measure/measure.json").exists()
-    assert "--save-vectors must name a file that can be written" in told.err
+    assert "--save-vectors: cannot write" in told.err
 
 
 def test_a_loss_whose_squares_are_no_numbers_is_refused() -> None:
@@ -170,5 +168,5 @@ def test_a_loss_whose_squares_are_no_numbers_is_refused() -> None:
     given = problem(
         small_net(nn.Tanh()), small_data(), loss=lambda z, y: 1e-200 * loss(z, y), dtype="float64"
     )
-    with pytest.raises(ValueError, match="squares of it are no numbers; multiply the loss by a constant"):
+    with pytest.raises(ValueError, match=r"or its square overflows, got .*; multiply the loss by a constant"):
         measure_problem(given, top=1)

@@ -171,12 +171,15 @@ def test_what_fails_in_theirs_is_told_by_its_own_name() -> None:
     write(Path(), net="import theory.absent\nnet = None", theory__in____init__="")
 
     with pytest.raises(
-        ValueError, match=r"got ModuleNotFoundError: No module named 'theory\.absent' \(net\.py, line 1\)"
+        ValueError,
+        match=r"imported: ModuleNotFoundError: No module named 'theory\.absent' \(net\.py, line 1\)",
     ):
         build("net.py:net")
     write(Path(), net="import simulate\nnet = None", simulate="raise KeyError('early')")
     for _ in range(2):  # a half of it is not kept
-        with pytest.raises(ValueError, match=r"got KeyError: 'early' \(simulate\.py, line 1\)"):
+        with pytest.raises(
+            ValueError, match=r"cannot be imported: KeyError: 'early' \(simulate\.py, line 1\)"
+        ):
             build("net.py:net")
 
 

@@ -119,8 +119,8 @@ def test_a_plan_that_fails_in_one_process_ends_in_all_with_its_words(
     planned: list[tuple[dict[str, Any], str]],
 ) -> None:
     (_, first), (_, second) = planned
-    assert first.startswith("ValueError: process 1 of 2: model and loss must train on batches of 3 samples")
-    assert second.startswith("ValueError: model and loss must train on batches of 3 samples")
+    assert first.startswith("ValueError: process 1 of 2: model and loss cannot train on batches of 3 samples")
+    assert second.startswith("ValueError: model and loss cannot train on batches of 3 samples")
 
 
 def _names(folder: str) -> list[str]:

@@ -1,7 +1,5 @@
 """Runs say how many claims they judged of how many, what left the others out, and what their promise is about."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +24,7 @@ pytest_plugins = ["pytester"]
 FAR = replace(toy_claims.RIGHT, id="granziol2022/far", entries=("B13",))
 WHOLE = replace(toy_claims.RIGHT, id="beyond/whole", pilot="the margin: first draws were off by a third")
 GONE = "beyond/lost-and-gone"
-WRONG_NAME = f"claims that are registered are missing, dropped or renamed: {GONE}"
+WRONG_NAME = f"registered claims are missing (dropped or renamed): {GONE}"
 PROMISE = "of the 20 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong"
 
 Printed = pytest.CaptureFixture[str]

@@ -34,7 +34,12 @@ def test_the_printed_route_is_a_row_of_its_own() -> None:
         ("infinite", ("twice",), "disagrees", ""),
         ("pair", ("twice",), "broken", r"routes must have one shape, got \(\) and \(2,\)"),
         ("nonsense", ("twice",), "broken", "KeyError: 'nonsense'"),
-        ("eigenvalues", (), "broken", "routes must be what is measured, the theory and a rival at least"),
+        (
+            "eigenvalues",
+            (),
+            "broken",
+            "an identity needs at least three routes: measured, theory and a rival",
+        ),
         ("eigenvalues", ("close",), "broken", "rival 'close' must differ by two tolerances at one point"),
     ],
 )

@@ -1,7 +1,5 @@
 """Observations that need a GPU run if it has the memory, and are else left out with a line."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -44,7 +42,7 @@ PHOTOS = dataclasses.replace(
 
 
 def chosen(*observations: Observation, **changes: Any) -> GpuOnly:
-    how: dict[str, Any] = {
+    how = {
         "device": "cuda",
         "memory": 50 * GIB,
         "images": lambda: ImagesThere(1797, 10),
@@ -156,7 +154,7 @@ def test_only_a_full_run_on_a_gpu_or_its_name_draws_it(plant: Planter) -> None:
     assert "an executor is not known" in asked(tier="full", device="cuda", executor="dask://x").for_a_gpu[0]
     assert [o.id for o in asked(claim=[LARGE.id], device="cuda").observations] == [LARGE.id]
     with pytest.raises(
-        ValueError, match=r"on-a-gpu must be possible here: it needs a GPU .* see beyond/seen$"
+        ValueError, match=r"on-a-gpu cannot run here: it needs a GPU .* a smaller version is beyond/seen$"
     ):
         asked(claim=[LARGE.id])
 
@@ -182,7 +180,5 @@ def test_a_replay_on_a_cpu_compares_all_but_what_a_gpu_drew(
     assert "at sizes for a GPU, not run" in told.err and "replay differs" not in told.out
     assert f"replay: every score and verdict is the same; left out: {LARGE.id}" in told.out
     recorded(rows=[], observations=[there])
-    with pytest.raises(
-        ValueError, match=r"^--replay must leave at least one claim, got none: at sizes for a GPU"
-    ):
+    with pytest.raises(ValueError, match=r"^no claim is left to judge with --replay: at sizes for a GPU"):
         asked(replay="out")

@@ -1,7 +1,5 @@
 """Observations: the table is that of the scores, drawn like any others, and nothing of it is judged."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

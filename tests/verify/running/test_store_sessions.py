@@ -47,7 +47,6 @@ def test_examples_of_a_property_are_stored_too(tmp_path: Path) -> None:
 def test_a_stored_block_of_other_scores_breaks_its_claim_like_one_just_drawn(tmp_path: Path) -> None:
     judged(tmp_path, COUNTED)
     found = filed_under(counted, COUNTED.experiment.id, COUNTED.experiment.points[0], 2024, "cpu")
-    assert found is not None
     with Store(tmp_path, print) as opened:
         opened.add(found, 3, RESULT)
     assert [row.verdict for row in judged(tmp_path, COUNTED)[2]] == ["broken"]
@@ -85,7 +84,7 @@ def test_a_block_drawn_by_other_code_breaks_its_run_and_is_not_stored(part: str,
     bad = judged(tmp_path, COUNTED, executor=Elsewhere(**{part: OTHER[part]}))
     (row,) = bad[2]
     assert row.verdict == "broken" and row.error.count("\n") == 1 and bad[:2] == (1, 64)
-    assert row.error.startswith("a worker runs other code or other library versions than this process: ")
+    assert row.error.startswith("a worker runs different code or library versions than this process; ")
     assert sql(tmp_path / FILE, "SELECT count(*) FROM blocks") == [(4,)]
 
 

@@ -103,7 +103,7 @@ class Problem:
             If the problem is an `Objective` of a function.
         """
         if self.model is None:
-            raise ValueError("model must be a module to be trained, got an Objective of a function")
+            raise ValueError("trial training needs a torch module, got an Objective of a function")
         return self.model
 
     def batch_objective(self, indices: Any) -> Objective:
@@ -283,7 +283,9 @@ def asked_problem(call: str, model: Any, data: Any, loss: Any, **options: Any) -
         n for n, value in own.items() if n != "seed" and value is not None and value is not False
     )
     if given:
-        raise ValueError(f"{given} must be set where the Objective is made, got both; call {call}(objective)")
+        raise ValueError(
+            f"an Objective has its own {given}; set them when it is made and call {call}(objective)"
+        )
     return problem_of(model)
 
 
@@ -396,16 +398,16 @@ def load_problem(
             tell(restore(net, checkpoint))
         criterion = loss if loss is None or loss in LOSSES else function(loss)
         if data.endswith(_TEXT):
-            given, told = language.sequences(data, model, net, tokenizer=tokenizer, length=length)
-            tell(told)
+            given, message = language.sequences(data, model, net, tokenizer=tokenizer, length=length)
+            tell(message)
         elif tokenizer is not None or length is not None:
-            raise ValueError(f"--tokenizer and --length must go with a text, FILE.txt, as --data, got {data}")
+            raise ValueError(f"--tokenizer and --length need a text (FILE.txt) as --data, got {data}")
         else:
             given = _load_named_data(data)
         name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
         found = problem(net, given, loss=criterion, seed=seed, name=name, **options)
         if found.shifted:
-            tell("labels: moved by one position, as the model's own loss does")
+            tell("labels: shifted by one position, as the model's own loss does")
         return found
 
 

@@ -47,7 +47,7 @@ def restore(net: nn.Module, path: str) -> str:
     """Load the parameters and buffers of a checkpoint, all of them, by name; returns what was loaded, in words.
 
     A state_dict may be nested in dictionaries, and its names may have a prefix, such as ``module.`` of a model that
-    was trained in parallel or the name that a model has in a larger one. What stands beside the prefix is left out.
+    was trained in parallel or the name that a model has in a larger one. Entries without the prefix are left out.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def restore(net: nn.Module, path: str) -> str:
     state = _choose_state(path, _fitting(found, named) or [_nearest(found, named)], named)
     tensors = {named[name]: value for name, value in state.inside().items()}
     _require_shapes(path, tensors, own)
-    with calling(f"checkpoint {path}", "load into the model"):
+    with calling(f"checkpoint {path}", "be loaded into the model"):
         net.load_state_dict(tensors, assign=any(not is_lazy(v) and v.is_meta for v in own.values()))
     left = [name for name in state.tensors if not name.startswith(state.prefix)]
     others = f"; left out: {_few(left)}" if left else ""
@@ -73,16 +73,18 @@ def _choose_state(path: str, fitting: list[_State], named: Mapping[str, str]) ->
     likely = [state for state in fitting if _rank(state) == best]
     if len(likely) > 1:
         got = " and ".join(repr(" / ".join((*state.where, state.prefix)).strip(" /")) for state in likely[:2])
-        raise ValueError(f"checkpoint {path} must hold one state_dict that fits the model, got {got}")
+        raise ValueError(
+            f"checkpoint {path} holds several state_dicts that fit the model: {got}; save one alone"
+        )
     state = likely[0]
     inside = state.inside()
     missing = [own for name, own in named.items() if name not in inside]
     unexpected = [name for name in inside if name not in named]
     if missing or unexpected:
-        words = (("none of", missing), ("too much:", unexpected))
+        words = (("missing", missing), ("unexpected", unexpected))
         got = "; ".join(f"{word} {_few(names)}" for word, names in words if names)
         place = f" under {' / '.join(state.where)}" if state.where else ""
-        raise ValueError(f"checkpoint {path} must hold what the model has, got {got}{place}")
+        raise ValueError(f"checkpoint {path} does not fit the model: {got}{place}")
     return state
 
 
@@ -125,8 +127,8 @@ def _plain(name: str) -> str:
 def _require_shapes(path: str, tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
     wrong = [n for n, value in tensors.items() if not is_lazy(own[n]) and _form(value) != _form(own[n])]
     if wrong:
-        first, more = wrong[0], f", and {len(wrong) - 1} more of another shape" * (len(wrong) > 1)
-        rule = f"checkpoint {path} must hold {first} of shape {_form(own[first])}"
+        first, more = wrong[0], f", and {len(wrong) - 1} more differ" * (len(wrong) > 1)
+        rule = f"checkpoint {path} does not fit the model: {first} must have shape {_form(own[first])}"
         raise ValueError(f"{rule}, got {_form(tensors[first])}{more}")
 
 
@@ -138,7 +140,7 @@ def _states(path: str) -> list[_State]:
     found = _read(path)
     states = list(_nested(found, ()))
     if not states:
-        raise ValueError(f"checkpoint {path} must hold a state_dict, got {_content(found)}")
+        raise ValueError(f"checkpoint {path} holds no state_dict, got {_content(found)}")
     return states
 
 
@@ -158,18 +160,16 @@ def _read(path: str) -> Any:
         raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is wrong is told below
+            warnings.simplefilter("ignore")  # the error below says what is wrong
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        rule = f"checkpoint {path} must hold tensors by name and no other objects, whose code is never run"
+        rule = f"checkpoint {path} must hold tensors only, since loading other objects can run code"
         raise ValueError(
             f"{rule}{_object(error)}; save it with torch.save(model.state_dict(), path)"
         ) from None
     except Exception as error:
         got = type(error).__name__
-        raise ValueError(
-            f"checkpoint {path} must be a file of torch.save that can be read, got {got}"
-        ) from None
+        raise ValueError(f"checkpoint {path} cannot be read as a file of torch.save: {got}") from None
 
 
 def _object(error: Exception) -> str:
@@ -179,7 +179,7 @@ def _object(error: Exception) -> str:
 
 def _content(found: Any) -> str:
     return (
-        f"a dictionary of {_few(list(map(str, found)))}"
+        f"a dictionary with {_few(list(map(str, found)))}"
         if isinstance(found, Mapping)
         else type(found).__name__
     )

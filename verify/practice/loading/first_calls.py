@@ -35,7 +35,7 @@ def own_copy(
     place = None if device is None else resolve_device(str(device))
     first = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
     kind = dtype_of(dtype) if dtype is not None else torch.float32 if first in HALVES else first
-    with calling("model", "be such that it can be copied"):
+    with calling("model", "be copied"):
         own = copy.deepcopy(model)
     with calling("model", f"move to {place or 'its device'} as {kind}"):
         return own.to(device=place, dtype=kind)

@@ -50,17 +50,15 @@ def output_apart() -> Iterator[TextIO]:
 
 
 @contextlib.contextmanager
-def calling(name: str, rule: str) -> Iterator[None]:
-    """Whatever code of others raises, as a `ValueError` about `name`: `rule` says what it should have done."""
+def calling(name: str, what: str) -> Iterator[None]:
+    """Turn whatever code of others raises into a `ValueError`: `name` cannot do `what`."""
     try:
         with _one_process(), in_full_precision():
             yield
     except BaseException as error:
         if by_signal(error) or (isinstance(error, ValueError) and _is_ours(_frames(error)[-1])):
             raise
-        raise ValueError(
-            _memory_line(error) or f"{name} must {rule}, got {_describe_error(error)}"
-        ) from error
+        raise ValueError(_memory_line(error) or f"{name} cannot {what}: {_describe_error(error)}") from error
 
 
 @contextlib.contextmanager
@@ -70,20 +68,20 @@ def measured() -> Iterator[None]:
         with _one_process(), in_full_precision():
             yield
     except BaseException as error:
-        rule = _broken_rule(error)
-        if by_signal(error) or not rule:
+        failure = _failure(error)
+        if by_signal(error) or not failure:
             raise
         raise ValueError(
-            _memory_line(error) or f"model and loss must {rule}, got {_describe_error(error)}"
+            _memory_line(error) or f"model and loss {failure}: {_describe_error(error)}"
         ) from error
 
 
-def _broken_rule(error: BaseException) -> str:
-    """Return what the model should have done, judged by who raised the error; empty if we did."""
+def _failure(error: BaseException) -> str:
+    """Return what the model failed to do, judged by who raised the error; empty if we did."""
     by_torch = isinstance(error, RuntimeError | MemoryError)
     if by_torch and ("derivative" in str(error) or not _foreign_frames(error)):
-        return "have second derivatives"
-    return "run on all samples" if _foreign_frames(error) else ""
+        return "have no second derivatives"
+    return "cannot run on all samples" if _foreign_frames(error) else ""
 
 
 def build(words: str) -> nn.Module:
@@ -98,10 +96,10 @@ def build(words: str) -> nn.Module:
     if isinstance(found, nn.Module):
         return found
     _require_no_arguments(f"model {words}", found)
-    with calling(f"model {words}", "build without an error"):
+    with calling(f"model {words}", "be built"):
         made = found()
     if not isinstance(made, nn.Module):
-        raise ValueError(f"model {words} must give a torch.nn.Module, got {type(made).__name__}")
+        raise ValueError(f"model {words} must return a torch.nn.Module, got {type(made).__name__}")
     return made
 
 
@@ -119,7 +117,7 @@ def function(words: str) -> Callable[..., Any]:
     found = _load_attribute("loss", words)
     if inspect.isclass(found):
         _require_no_arguments(f"loss {words}", found)
-        with calling(f"loss {words}", "be made without an error"):
+        with calling(f"loss {words}", "be made"):
             found = found()
     if not callable(found):
         raise ValueError(f"loss {words} must be a function, got {type(found).__name__}")
@@ -137,7 +135,7 @@ def given_data(words: str) -> Any:
     found = _load_attribute("data", words)
     if inspect.isclass(found) or not any(hasattr(found, way) for way in ("__iter__", "__getitem__")):
         _require_no_arguments(f"data {words}", found, "data")
-        with calling(f"data {words}", "be made without an error"):
+        with calling(f"data {words}", "be made"):
             return found()
     return found
 
@@ -150,13 +148,11 @@ def _load_attribute(what: str, words: str) -> Any:
     if os.sep in place and not place.endswith(".py"):  # an import would look for a module of this name
         got = f"{place}, a folder" if Path(place).is_dir() else place
         raise ValueError(f"{what} {words} must be path/file.py:name or pkg.module:name, got {got}")
-    with calling(f"{what} {words}", "import without an error"):
+    with calling(f"{what} {words}", "be imported"):
         found: Any = imported(place)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ValueError(
-                f"{what} {words} must name what {place} holds, got {part!r}; {_list_names(found)}"
-            )
+            raise ValueError(f"{what} {words}: {place} has no {part!r}; {_list_names(found)}")
         found = getattr(found, part)
     return found
 
@@ -168,7 +164,7 @@ def _list_names(module: Any) -> str:
         for name, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", None) == own and not name.startswith("_")
     ]
-    return f"it has {', '.join(names[:_SHOWN])}" if names else "it has no function of its own"
+    return f"it has {', '.join(names[:_SHOWN])}" if names else "it defines no function"
 
 
 def _require_no_arguments(words: str, found: Any, else_: str = "a module") -> None:
@@ -179,7 +175,7 @@ def _require_no_arguments(words: str, found: Any, else_: str = "a module") -> No
     except (ValueError, TypeError):  # written in C: the call will tell
         return
     if needed:
-        raise ValueError(f"{words} must need no arguments, got {', '.join(needed)}; wrap it in a function")
+        raise ValueError(f"{words} needs arguments ({', '.join(needed)}); wrap it in a function without any")
 
 
 def _required(parameter: inspect.Parameter) -> bool:
@@ -190,7 +186,7 @@ def _required(parameter: inspect.Parameter) -> bool:
 @contextlib.contextmanager
 def _printing_aside() -> Iterator[TextIO]:
     found, kept = (sys.stdout, sys.stderr), {number: os.dup(number) for number in (1, 2)}
-    lent: Any = _Lent(sys.stderr)
+    lent: Any = _UnclosableStream(sys.stderr)
     found[0].flush()
     os.dup2(2, 1)
     sys.stdout = sys.stderr = lent
@@ -221,8 +217,8 @@ def _number(stream: TextIO) -> int | None:
         return None
 
 
-class _Lent:
-    """A stream that who has it cannot close."""
+class _UnclosableStream:
+    """Stream that foreign code cannot close."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -52,13 +52,13 @@ def from_configuration(words: str) -> nn.Module:
     described = _described(words, file)
     transformers = _transformers(words)
     kind, names = described.pop("model_type"), described.pop("architectures", None) or []
-    with calling(f"model {words}", "be a configuration that transformers knows"):
+    with calling(f"model {words}", "be built by transformers from this configuration"):
         config = transformers.AutoConfig.for_model(kind, **described)
         if not names:
             return transformers.AutoModelForCausalLM.from_config(config)
         known = getattr(transformers, str(names[0]), None)
         if known is None:
-            raise ValueError(f"model {words} must name architectures that transformers has, got {names[0]!r}")
+            raise ValueError(f"model {words}: transformers has no architecture {names[0]!r}")
         return known(config)
 
 
@@ -66,7 +66,7 @@ def _file(words: str) -> Path:
     path = Path(words.removeprefix(PREFIX))
     file = path / "config.json" if path.is_dir() else path
     if not words.removeprefix(PREFIX):
-        raise ValueError(f"model {words} must be hf: and a configuration file, such as hf:config.json")
+        raise ValueError(f"model {words} lacks a configuration file, such as hf:config.json")
     if not file.is_file():
         raise ValueError(f"file not found: {file}")
     return file
@@ -76,11 +76,9 @@ def _described(words: str, file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(
-            f"model {words} must be a configuration in JSON, got {type(error).__name__}: {error}"
-        ) from None
+        raise ValueError(f"model {words} cannot be read as JSON: {type(error).__name__}: {error}") from None
     if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
-        raise ValueError(f'model {words} must say its "model_type", such as "gpt2", got none')
+        raise ValueError(f'model {words} lacks the entry "model_type", such as "gpt2"')
     return found
 
 
@@ -88,9 +86,7 @@ def _transformers(words: str) -> Any:
     try:
         return import_module("transformers")
     except ImportError as error:
-        raise ValueError(
-            f"{words} must be read by transformers, got {error}; pip install transformers"
-        ) from None
+        raise ValueError(f"{words} needs transformers: {error}; pip install transformers") from None
 
 
 def sequences(path: str, model: str, net: nn.Module, *, tokenizer: str | None, length: int | None) -> Any:
@@ -101,7 +97,7 @@ def sequences(path: str, model: str, net: nn.Module, *, tokenizer: str | None, l
     path
         Of a text in UTF-8.
     model
-        Words of the model: the tokenizer lies beside its configuration where nobody says.
+        Words of the model; without `tokenizer`, the folder of its configuration has the tokenizer.
     net
         The model, whose configuration may bound the length.
     tokenizer
@@ -127,11 +123,11 @@ def sequences(path: str, model: str, net: nn.Module, *, tokenizer: str | None, l
         got = f"{len(tokens)} tokens for sequences of {length}"
         advice = "use a smaller --length" if len(tokens) > 1 and length > 2 else "give a longer text"
         advice = "use a larger --length" if length < 2 else advice
-        raise ValueError(f"data {path} must have a sequence of at least 2 tokens, got {got}; {advice}")
+        raise ValueError(f"data {path} must fill a sequence of at least 2 tokens, got {got}; {advice}")
     ids = tokens[: count * length].view(count, length)
     left = len(tokens) - ids.numel()
-    told = f"data {path}: {count} sequences of {length} tokens{f', the last {left} tokens left out' if left else ''}"
-    return {"input_ids": ids, "labels": ids.clone()}, told
+    message = f"data {path}: {count} sequences of {length} tokens{f', the last {left} tokens left out' if left else ''}"
+    return {"input_ids": ids, "labels": ids.clone()}, message
 
 
 def _require_known(tokens: Tensor, place: str | Path, config: Any) -> None:
@@ -139,7 +135,7 @@ def _require_known(tokens: Tensor, place: str | Path, config: Any) -> None:
     size = getattr(config, "vocab_size", None)
     if isinstance(size, int) and len(tokens) and (largest := int(tokens.max())) >= size:
         raise ValueError(
-            f"tokenizer {place} must give tokens below the {size} of the model's vocabulary, got {largest}"
+            f"tokenizer {place} gives token {largest}, but the model's vocabulary has {size}; use its own tokenizer"
         )
 
 
@@ -156,19 +152,19 @@ def _text(path: str) -> str:
     try:
         return Path(path).read_bytes().decode("utf-8")  # as it is, ends of lines too
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"data {path} must be a text in UTF-8, got {type(error).__name__}") from None
+        raise ValueError(f"data {path} cannot be read as UTF-8 text: {type(error).__name__}") from None
 
 
 def _place(model: str, tokenizer: str | None) -> str | Path:
     if tokenizer == BYTES:
         return BYTES
     if tokenizer is None and not model.startswith(PREFIX):
-        raise ValueError("tokenizer must be a folder or bytes where --model is no hf:CONFIG.json, got none")
+        raise ValueError("a text needs a tokenizer: give --tokenizer FOLDER or --tokenizer bytes")
     folder = Path(tokenizer) if tokenizer is not None else _file(model).parent
     if not any((folder / name).is_file() for name in _TOKENIZERS):
         raise ValueError(
             f"tokenizer must be a folder with one of {', '.join(_TOKENIZERS)}, got {folder};"
-            " name one by --tokenizer, or take --tokenizer bytes"
+            " give another --tokenizer FOLDER, or --tokenizer bytes"
         )
     return folder
 
@@ -181,6 +177,6 @@ def _tokens(text: str, place: str | Path, config: Any) -> Tensor:
     # files of a vocabulary do not say which tokenizer reads them: the kind of the model does
     silent = not any((place / name).is_file() for name in _SPEAKING)
     kind = {"config": config} if silent and config is not None else {}
-    with calling(f"tokenizer {place}", "be one that transformers reads"):
+    with calling(f"tokenizer {place}", "be read by transformers"):
         made = transformers.AutoTokenizer.from_pretrained(str(place), local_files_only=True, **kind)
         return torch.tensor(list(made(text, add_special_tokens=False)["input_ids"]), dtype=torch.int64)

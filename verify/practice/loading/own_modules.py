@@ -59,8 +59,8 @@ def _searched(folder: Path) -> Iterator[None]:
     """A folder, searched first for what is imported, and last for what is imported later."""
     if folder not in _folders:
         _folders.append(folder)
-    if _Beside not in sys.meta_path:
-        sys.meta_path.append(_Beside)
+    if _UserFolderFinder not in sys.meta_path:
+        sys.meta_path.append(_UserFolderFinder)
     if any(_find_user_module(name, folder) for name in _OURS):
         builtins.__import__, importlib.import_module = _import_as_meant, _import_module_as_meant
     sys.path.insert(0, str(folder))
@@ -72,8 +72,8 @@ def _searched(folder: Path) -> Iterator[None]:
             sys.path.remove(str(folder))
 
 
-class _Beside:
-    """Finds what nothing else finds in the folders of the user: what is imported while a model runs."""
+class _UserFolderFinder:
+    """Finder of last resort for imports while a model runs: it searches the folders of the user."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, _: Any = None) -> ModuleSpec | None:

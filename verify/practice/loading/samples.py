@@ -67,7 +67,7 @@ def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False)
     Of a mapping with labels `labels` makes inputs and targets. With `whole` targets are structures of tensors, as they
     are to stay.
     """
-    with preserve_state(None, training=False), calling("data", "give batches (inputs, targets)"):
+    with preserve_state(None, training=False), calling("data", "be read as batches (inputs, targets)"):
         items = list(held(repeatable(data)))
         batches = [pair(item) for item in items]
     if not batches:
@@ -80,7 +80,7 @@ def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False)
     for x, y in zip(inputs, targets, strict=True):
         if not cuttable(x, y):
             got = " and ".join(map(str, sample_counts(x, y)))
-            raise ValueError(f"inputs and targets must be of one number of samples, got {got}")
+            raise ValueError(f"inputs and targets must have the same number of samples, got {got}")
     if not sum(map(rows, targets)):
         raise ValueError("data must hold at least one sample, got none")
     return joined(inputs), joined(targets)
@@ -133,7 +133,7 @@ def subsample(inputs: Any, targets: Any, samples: int | None, seed: int) -> tupl
     if rows(targets) == samples:
         return inputs, targets
     if not 1 <= samples <= rows(targets):
-        raise ValueError(f"samples must be 1 to the {rows(targets)} there are, got {samples}")
+        raise ValueError(f"samples must be from 1 to {rows(targets)}, the number in the data, got {samples}")
     chosen = torch.as_tensor(_sample_indices(rows(targets), samples, seed))
     return tuple(window(part, chosen) for part in (inputs, targets))
 

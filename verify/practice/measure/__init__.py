@@ -205,7 +205,7 @@ def measure_problem(
     by_layer: tuple[Layer, ...] = ()
     near: Factors | None = None
     with measured():
-        loss, gradient, told = objective.value(), objective.gradient(), setup_warnings(problem)
+        loss, gradient, warnings = objective.value(), objective.gradient(), setup_warnings(problem)
         own = factors_of(objective) if factors else None  # refused before anything takes long
         with spent.part(_TRACES):
             whole, part = _traces(problem, spent, streams[0], stopping.probes)
@@ -238,7 +238,7 @@ def measure_problem(
                 near, nothing = measured_factors(
                     spent.on(gauss_newton(objective)), own, streams[7], stopping.probes
                 )
-                told = (*told, *nothing)
+                warnings = (*warnings, *nothing)
         with spent.part(_LINES):
             lines = _lines(objective, first, gradient)
         with spent.part(_PROJECTION):
@@ -268,7 +268,7 @@ def measure_problem(
         layers=by_layer,
         factors=near,
         lines=lines,
-        doubts=told,
+        doubts=warnings,
         short=_budget_shortfall(first, second, by_layer, stopping),
         products=spent.products,
         seconds=time.monotonic() - started,
@@ -369,8 +369,8 @@ def _require_size(matrix: Matrix) -> None:
     size = max((abs(each.value) for each in matrix.top), default=0.0)
     if size and not 1 / _LARGEST < size < _LARGEST:
         raise ValueError(
-            f"loss must have a curvature between {1 / _LARGEST:g} and {_LARGEST:g}, got {size:g}: squares of it are no"
-            " numbers; multiply the loss by a constant"
+            f"curvature must be between {1 / _LARGEST:g} and {_LARGEST:g}, or its square overflows, got {size:g};"
+            " multiply the loss by a constant"
         )
 
 

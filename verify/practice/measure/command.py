@@ -41,8 +41,7 @@ def run_measure(options: argparse.Namespace) -> int:
             require_writable(vectors.parent, "--save-vectors")
             if EIGENVALUES in problem.objective.blocks():
                 raise ValueError(
-                    f"--save-vectors must not meet a parameter named {EIGENVALUES}, as the array of the eigenvalues is;"
-                    " rename the parameter"
+                    f"--save-vectors writes an array {EIGENVALUES}, but a parameter has that name; rename the parameter"
                 )
         kept: list[tuple[np.ndarray, np.ndarray]] = []
         with on_terminal("measuring") as tell:
@@ -65,7 +64,7 @@ def _run_series(options: argparse.Namespace, files: list[Path], stopping: Stoppi
     """Measure one checkpoint after the other; after an interruption or error the finished ones are still written."""
     folder, found = Path(options.output), list[series.Checkpoint]()
     if options.save_vectors:
-        raise ValueError(f"--save-vectors must go with one checkpoint, got {len(files)}")
+        raise ValueError(f"--save-vectors works with one checkpoint only, got {len(files)}")
     with output_apart() as output:
         require_writable(folder, "--output")
         try:
@@ -118,6 +117,4 @@ def _save(problem: Problem, file: Path, values: np.ndarray, vectors: np.ndarray)
     try:
         replace_files({file: held.getvalue()})
     except OSError as error:
-        raise ValueError(
-            f"--save-vectors must name a file that can be written, got {file}: {error.strerror or error}"
-        ) from None
+        raise ValueError(f"--save-vectors: cannot write {file}: {error.strerror or error}") from None

@@ -124,7 +124,7 @@ def _layers(found: Measurement) -> Iterator[str]:
     ]
     yield from terminal.fitted_table(head, rows)
     rest = f"{100 * share_between_layers(found):.1f} %"
-    yield f"share: of the squared Frobenius norm, of which {rest} is between layers"
+    yield f"share: of the squared Frobenius norm; {rest} of it lies between layers"
     yield ""
 
 
@@ -138,7 +138,7 @@ def _factors(found: Measurement) -> Iterator[str]:
     rows.append(("whole", str(found.parameters), value(own.kfac), value(own.ekfac)))
     rows.append(("eigenvalue 1, of G", "", f"{own.kfac_largest:.3f}", f"{own.ekfac_largest:.3f}"))
     yield from terminal.fitted_table(("|G - K| / |G|", "P", "KFAC", "EKFAC"), rows)
-    yield f"between layers: {value(own.between)} of |G|^2"
+    yield f"between layers: {value(own.between)} of the squared norm |G|^2"
     yield ""
 
 
@@ -150,9 +150,9 @@ def share_between_layers(found: Measurement) -> float:
 def _rest(found: Measurement) -> Iterator[str]:
     for name, matrix in (("Hessian", found.hessian), ("Gauss-Newton matrix", found.gauss_newton)):
         if not all(each.converged for each in matrix.top):
-            yield f"{name}: Lanczos stopped at {matrix.stopped}; bounds of what did not converge are wide"
+            yield f"{name}: Lanczos stopped at {matrix.stopped}; eigenvalues that are not converged have wide bounds"
     if found.short:
-        yield f"not decided within the budget: {found.short}; raise --budget"
+        yield f"budget too small to decide {found.short}; raise --budget"
     yield from _zone_lines(found)
     yield from _noise_lines(found)
     yield from _full_gradients(found)
@@ -189,7 +189,7 @@ def _zone_lines(found: Measurement) -> Iterator[str]:
 def _noise_lines(found: Measurement) -> Iterator[str]:
     noise = found.noise
     if found.coupling:
-        yield f"no noise of single samples: {found.coupling}; all samples are one batch"
+        yield f"no variance over samples, since they depend on each other: {found.coupling}"
     if noise is None:
         return
     yield f"Hessian variance     {value(noise.total)}, mean of |H_i - H|^2 over samples"

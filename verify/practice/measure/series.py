@@ -54,7 +54,7 @@ def checkpoint_files(pattern: str) -> list[Path]:
         return [path]
     found = [file for file in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if file.is_file()]
     if not found:
-        raise ValueError(f"--checkpoint must name a file, or a pattern that some files fit, got {pattern!r}")
+        raise ValueError(f"no file matches --checkpoint {pattern!r}")
     return sorted(found, key=_order)
 
 
@@ -93,11 +93,11 @@ def series_text(found: Sequence[Checkpoint]) -> str:
     """A table, one line for each checkpoint."""
     head = ("checkpoint", "loss", "eigenvalue 1 of H", "of G", "lowest of H", "trace / Frobenius", "zone")
     rows = [(escaped(each.file), *_cells(each.found)) for each in found]
-    lines = [*terminal.fitted_table(head, rows), *_doubted(found)]
+    lines = [*terminal.fitted_table(head, rows), *_setup_warnings(found)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _doubted(found: Sequence[Checkpoint]) -> list[str]:
+def _setup_warnings(found: Sequence[Checkpoint]) -> list[str]:
     """Return the setup warnings of all checkpoints, each once."""
     return list(dict.fromkeys(line for each in found for line in each.found.doubts))
 
@@ -126,7 +126,7 @@ def write_series(found: Sequence[Checkpoint], folder: Path) -> Path:
     html = template("series.html.j2").render(
         name=escaped(found[0].found.name.replace(f" from {found[0].file}", "")),
         count=len(found),
-        doubts=_doubted(found),
+        doubts=_setup_warnings(found),
         rows=[(escaped(each.file), list(_cells(each.found))) for each in found],
         figure=themed(plots.series_figure([(each.at, each.found) for each in found])),
     )

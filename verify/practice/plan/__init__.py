@@ -115,7 +115,7 @@ def plan(
     evaluation
         Whether the network trains in evaluation mode, as when stored statistics of a normalisation are kept.
     intended
-        Steps of training that are planned in all, to be printed beside those that were tried.
+        Steps of training that are planned in all, printed with those that were tried.
     trials, linearised
         Whether to train, and whether to add what curvature at these parameters says.
     seed
@@ -215,10 +215,10 @@ def plan_problem(
     seed, optimizer, momentum, weight_decay, rate, seconds, trials, linearised
         As in `plan`.
     steps
-        That trials look ahead: a rung has half of them, a continued one 0.6, one on a plateau up to twice as many. If
-        None 200, or five epochs, of 5120 samples at most, where these are more: see `trials.looked_ahead`.
+        That trials look ahead: a trial run has half of them, a continued one 0.6, one on a plateau up to twice as many.
+        If None 200, or five epochs, of 5120 samples at most, where these are more: see `trials.looked_ahead`.
     intended
-        Steps that training is to take in all; printed beside those that were tried.
+        Steps that training is to take in all; printed with those that were tried.
     drop_last
         Whether trials leave out the short batch at the end of an epoch.
     evaluation
@@ -270,7 +270,7 @@ def plan_problem(
         if announce is not None:
             announce(_cost(tried, parts))
         work = Work(parts, tell)
-        found = _tried(tried, work)
+        found = _run_trials(tried, work)
         section = _Section(problem, own, sizes, effort, rng, work, anchor)
         curvature, of_batches, why = section.measured(state, linearised, must=not trials)
         return Plan(
@@ -307,8 +307,8 @@ def _constant(problem: Problem) -> tuple[float, Tensor]:
             and (fewer := outputs_of(count - 1)).shape[1:] != outputs.shape[1:]
         ):
             raise ValueError(
-                "model must give each sample as many outputs in batches of any size for a plan, got shape"
-                f" {tuple(outputs.shape)} and {tuple(fewer.shape)}: it compares samples"
+                "a plan compares samples, so a model must give each of them as many outputs in batches of any size, got"
+                f" shapes {tuple(outputs.shape)} and {tuple(fewer.shape)}"
             )
     given = problem.loss, outputs, problem.targets
     return constant_loss(*given), constant_output(*given).to(objective.dtype)
@@ -320,7 +320,7 @@ def _pass_seconds(problem: Problem) -> float:
     return time.monotonic() - started
 
 
-def _tried(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
+def _run_trials(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
     if trials is None:
         return ()
     with work.part(_TRIALS) as done:
@@ -389,14 +389,14 @@ def _parts(
 def _cost(trials: Trials | None, parts: Mapping[str, float]) -> str:
     curvature = sum(seconds for name, seconds in parts.items() if name != _TRIALS)
     words = [] if trials is None else [_training(trials)]
-    words += [f"curvature about {_span(curvature)}"] if len(parts) > (trials is not None) else []
-    return "; ".join(words)
+    words += [f"{_span(curvature)} for curvature"] if len(parts) > (trials is not None) else []
+    return f"about {'; '.join(words)}"
 
 
 def _training(trials: Trials) -> str:
     (least, most), (short, long) = trials.span()
     took = f"{short:.0f} to {long:.0f} s" if short < 120 else f"{short / 60:.0f} to {long / 60:.0f} minutes"
-    return f"about {least} to {most} training steps (more if little is learned), {took}"
+    return f"{least} to {most} training steps, {took}, or more"
 
 
 def _span(seconds: float) -> str:
@@ -406,7 +406,7 @@ def _span(seconds: float) -> str:
 def _sizes(batch_sizes: Sequence[int], samples: int) -> tuple[int, ...]:
     given = list(batch_sizes)
     if not given:
-        raise ValueError("batch sizes must be at least one, got none")
+        raise ValueError("a plan needs at least one batch size, got none")
     for size in given:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise ValueError(f"batch sizes must be integers of at least 1, got {size!r}")
@@ -433,7 +433,7 @@ def _require_asked(
     if intended is not None and intended < 1:
         raise ValueError(f"intended must be at least 1, got {intended}")
     if not trials and not linearised:
-        raise ValueError("a plan must have trials or the linearised section, got neither")
+        raise ValueError("nothing to plan: both trials and linearised are switched off")
 
 
 def _require_plain(problem: Problem) -> None:
@@ -443,9 +443,7 @@ def _require_plain(problem: Problem) -> None:
     if problem.samples < 2:
         raise ValueError("data must hold at least two samples for a plan, got one")
     if problem.objective.training:
-        raise ValueError(
-            "a plan needs evaluation mode: it puts the model into training mode itself where that counts"
-        )
+        raise ValueError("a plan needs evaluation mode; its trial runs switch to training mode themselves")
 
 
 def run_plan(options: argparse.Namespace) -> int:
@@ -486,7 +484,7 @@ def run_plan(options: argparse.Namespace) -> int:
         finally:  # a full disk does not take away what was found
             output.write(plan_pages.plan_json(made) if options.json else plan_text(made))
         if not options.json:
-            output.write(f"\npage: {escaped(str(page))}\n")
+            output.write(f"page: {escaped(str(page))}\n")
     return 0
 
 

@@ -70,20 +70,20 @@ class BatchLaw:
     def __init__(self, statistics: SampleStatistics, unit: float = 1.0) -> None:
         self._statistics, self._unit = statistics, unit
         count = statistics.projected.shape[1]
-        self._whole, self._half = self._on(count), self._on(-(-count // 2))
+        self._all_samples, self._half_of_samples = self._on(count), self._on(-(-count // 2))
 
     def at(
         self, size: int, rng: np.random.Generator, watch: Callable[[float], None] = lambda _: None
     ) -> BatchEigenvalue:
         """At one batch size, from 1 to the number of samples; the share that is done is told to `watch`."""
         batches = self._sample_batch(size, rng)
-        values = own_direction.batch_eigenvalues(self._whole, batches)
+        values = own_direction.batch_eigenvalues(self._all_samples, batches)
         watch(1 / 3)
-        mean = float(own_direction.expected_eigenvalue(self._whole, batches))
+        mean = float(own_direction.expected_eigenvalue(self._all_samples, batches))
         watch(2 / 3)
-        fewer = float(own_direction.expected_eigenvalue(self._half, batches))
+        fewer = float(own_direction.expected_eigenvalue(self._half_of_samples, batches))
         scatter = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-        error = 0.0 if size == self._whole.samples else math.hypot(scatter, mean - fewer)
+        error = 0.0 if size == self._all_samples.samples else math.hypot(scatter, mean - fewer)
         low, high = np.quantile(values, _SHARE).tolist()
         return BatchEigenvalue(mean=Estimate(mean, error), low=low, high=high)
 
@@ -99,7 +99,7 @@ class BatchLaw:
         )
 
     def _sample_batch(self, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        samples = self._whole.samples
+        samples = self._all_samples.samples
         if size == samples:
             return np.arange(samples)[None]
         count = max(_LEAST, min(_BATCHES, _ENTRIES // size))

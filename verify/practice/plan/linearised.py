@@ -285,5 +285,5 @@ def require_effort(effort: Effort) -> None:
 def _require_separable(problem: Problem) -> None:
     if not problem.objective.separable:
         raise ValueError(
-            f"loss must be a mean over samples, each for itself, for a plan, got another: {problem.objective.coupling}"
+            f"a plan needs a loss that is a mean of losses of single samples, got another: {problem.objective.coupling}"
         )

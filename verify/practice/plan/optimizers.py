@@ -100,7 +100,7 @@ def chosen_optimizer(
         return _named(optimizer, momentum, weight_decay, rate)
     if momentum is not None or weight_decay:
         raise ValueError(
-            "momentum and weight_decay must go with an optimizer given by name; set them in the optimizer itself"
+            "momentum and weight_decay apply to an optimizer given by name only; set them in the optimizer itself"
         )
     if isinstance(optimizer, Optimizer):
         return _in_use(optimizer, rate, places or {})
@@ -128,7 +128,7 @@ def _named(name: str, momentum: float | None, weight_decay: float | None, rate: 
         inertia = (_MOMENTUM if name == "momentum" else 0.0) if momentum is None else momentum
         return _of_class(SGD, {"momentum": inertia, "weight_decay": weight_decay or 0.0}, rate)
     if momentum is not None:
-        raise ValueError(f"momentum must be left out with {name}, got {momentum}")
+        raise ValueError(f"{name} takes no momentum, got {momentum}; leave it out")
     settings = {} if weight_decay is None else {"weight_decay": weight_decay}
     return _of_class(Adam if name == "adam" else AdamW, settings, rate)
 
@@ -159,11 +159,11 @@ def _in_use(optimizer: Optimizer, rate: float | None, places: Mapping[int, int])
     ]
     held = {place for chosen, _ in groups for place in chosen}
     if not held:
-        raise ValueError("optimizer must hold parameters of the model, got one that holds others")
+        raise ValueError("optimizer holds no parameters of the model; build it from model.parameters()")
     if len(held) < len(set(places.values())):
         raise ValueError(
-            f"optimizer must hold all parameters that are measured, got {len(held)} of {len(set(places.values()))}:"
-            " name those that it moves by parameters="
+            f"optimizer holds {len(held)} of the {len(set(places.values()))} measured parameters; list those that it"
+            " moves in parameters="
         )
     rates = _rates(optimizer, rate)
     lead = next(each for each in rates if each)

@@ -33,14 +33,16 @@ def power_between(one: SizeRate, other: SizeRate) -> float:
     return math.log(other[1] / one[1]) / math.log(other[0] / one[0])
 
 
-def told_power(one: SizeRate, other: SizeRate) -> tuple[float, float] | None:
+def power_with_error(one: SizeRate, other: SizeRate) -> tuple[float, float] | None:
     """Return the exponent of the rate in the batch size, with its error from the grid of rates; None if too uncertain.
 
     The error is half a trial step at either end. The exponent is too uncertain if its interval is wider than 1, or has
     at most an end in common with the interval from 0 to 1, in which the laws of rates and batch sizes lie.
 
-    >>> told_power((16, 0.1), (256, 0.4)), told_power((4, 0.1), (16, 0.8)), told_power((16, 0.1), (32, 0.2))
-    ((0.5, 0.25), None, None)
+    >>> power_with_error((16, 0.1), (256, 0.4))
+    (0.5, 0.25)
+    >>> power_with_error((4, 0.1), (16, 0.8)), power_with_error((16, 0.1), (32, 0.2))
+    (None, None)
     """
     found, error = power_between(one, other), math.log(FACTOR) / abs(math.log(other[0] / one[0]))
     if 2 * error > 1 + _ROUNDING or not _ROUNDING - error < found < 1 - _ROUNDING + error:
@@ -122,7 +124,7 @@ class Plan(Result):
             if below[0] < batch_size < above[0]:
                 return along_power(below, above, batch_size)
         known = ", ".join(str(at.batch_size) for at in self.trials if at.start is not None) or "none"
-        raise ValueError(f"batch size must lie among those with a rate, {known}, got {batch_size}")
+        raise ValueError(f"batch size must lie between those with a rate ({known}), got {batch_size}")
 
     @property
     def segments(self) -> tuple[tuple[SizeRate, SizeRate], ...]:

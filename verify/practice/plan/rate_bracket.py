@@ -66,7 +66,7 @@ def square_bound(
         raise ValueError(f"batch_size must be from 1 to the {dataset_size} samples, got {batch_size}")
     if not heaviest >= largest > 0:
         raise ValueError(
-            f"heaviest must be at least largest, which is positive, got {heaviest} and {largest}"
+            f"largest must be positive and heaviest at least largest, got {largest} and {heaviest}"
         )
     share = (dataset_size - sizes) / (sizes * max(dataset_size - 1, 1))
     return (1 - share) * largest + share * heaviest

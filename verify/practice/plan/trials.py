@@ -166,7 +166,7 @@ class Trials:
         return replace(self, steps=ahead)
 
     def span(self) -> tuple[tuple[int, int], tuple[float, float]]:
-        """Least and most of steps, and of seconds: how many rungs there will be nobody knows before the walk."""
+        """Least and most of steps, and of seconds: the number of trial runs is not known before."""
         steps = sum(self.steps[size] for size in self.sizes)
         seconds = self._elapsed(lambda size: self.steps[size] * self._step_seconds(size))
         return (round(_LEAST * steps), round(_MOST * steps)), (_LEAST * seconds, _MOST * seconds)
@@ -236,7 +236,7 @@ class Trials:
 
     def _training(self, size: int) -> Training:
         model = self.problem.module
-        parameters = _chosen(model, self.problem.objective.names)
+        parameters = _parameters_named(model, self.problem.objective.names)
         return Training(
             model=model,
             loss=self.problem.loss,
@@ -326,7 +326,7 @@ def _best_rate(found: SizeTrial) -> float | None:
     return found.walked.best.rate if found.start else None
 
 
-def _chosen(model: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:
+def _parameters_named(model: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:
     known: dict[str, Any] = dict(model.named_parameters())
     return [known[name] for name in names]
 

@@ -1,10 +1,10 @@
-"""A walk over rates in factors of 2 by short runs of training: which to start with, and up to which a network trains.
+"""Search over learning rates in factors of 2 by short trial runs: which rate to start with, up to which it trains.
 
-A *rung* is a run of some steps at one rate, all of them on the same batches. The walk goes from a first rung up or down
-as long as the loss gets better, and continues the best two. Where the best of them still lies near the loss of a
-constant output, they go on, since a plateau rewards rates that diverge later. Of two neighbours that hardly differ it
-takes the higher, since short runs favour low rates (Wu et al. 2018, arXiv 1803.02021). Then it climbs until a rung
-fails, and takes one step back if that is the very next one.
+A trial run (a *rung*) takes some steps at one rate, all of them on the same batches. The walk goes from a first rate up
+or down as long as the loss gets better, and continues the best two runs. Where the best of them still lies near the
+loss of a constant output, they go on, since a plateau rewards rates that diverge later. Of two neighbours that hardly
+differ it takes the higher, since short runs favour low rates (Wu et al. 2018, arXiv 1803.02021). Then it climbs until a
+run fails, and takes one step back if that is the very next one.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ FACTOR = 2.0
 """Ratio of neighbouring trial rates."""
 
 _LEADERS = 2
-"""Rungs that are continued."""
+"""Number of trial runs that are continued."""
 
-_RUNG, _LONGER, _PATIENCE = 0.5, 0.6, 2.0
-"""Steps of a rung, of a continued one, and of the longest on a plateau, over those that a user looks ahead."""
+_TRIAL, _LONGER, _PATIENCE = 0.5, 0.6, 2.0
+"""Steps of a trial run, of a continued one, and of the longest on a plateau, over those that a user looks ahead."""
 
 _NEAR = 0.05
 """Share of the best gain that a larger rate may lose and still replace the best."""
@@ -34,13 +34,13 @@ _BEATS = 0.99
 """A loss that is not below this share of a constant's, or of the first, is not told apart from it."""
 
 _MOVED = 0.99
-"""A rung that leaves the loss above this share of the first has hardly moved: below it nothing is looked for."""
+"""A trial run that leaves the loss above this share of the first has hardly moved: below it nothing is looked for."""
 
 _STILL = 1e-3
-"""A rung whose loss is within this share of the first throughout has not moved: lower ones would not either."""
+"""A trial run whose loss is within this share of the first throughout has not moved: lower ones would not either."""
 
 _MOST = 14
-"""Rungs in one direction: a factor of 16,000."""
+"""Most trial runs in one direction: a factor of 16,000."""
 
 
 class Continued(Protocol):
@@ -82,7 +82,7 @@ class Ladder:
     @property
     def rung(self) -> int:
         """Steps of a trial run."""
-        return max(1, round(_RUNG * self.horizon))
+        return max(1, round(_TRIAL * self.horizon))
 
     @property
     def longer(self) -> int:
@@ -129,11 +129,11 @@ class Walked:
     Attributes
     ----------
     start
-        The rung to start with; None where no rung beats a constant output.
+        The trial run to start with; None where no run beats a constant output.
     best
-        The rung with the lowest loss: `start` itself, or the one above it.
+        The trial run with the lowest loss: `start` itself, or the one above it.
     largest
-        The highest up to which all rungs from `best` on trained.
+        The highest up to which all runs from `best` on trained.
     failed
         The next one above it; None if there was no end.
     rungs
@@ -176,7 +176,7 @@ def walked(
     constant
         Loss of the best constant output.
     ladder
-        How long rungs are.
+        Lengths of the trial runs.
     stride
         Factors of 2 at once at first: 1 where the first rate is expected to be near, 2 where nobody knows.
     constant_at
@@ -224,23 +224,23 @@ class _Walk:
         self.runs = dict[int, Continued]()
 
     def go(self, stride: int) -> Walked:
-        best = self._climbed(0, stride)
+        best = self._climb(0, stride)
         if stride > 1:
-            best = self._climbed(best, 1)
+            best = self._climb(best, 1)
         if not self._score(best) < _BEATS * self.constant:
             self._look_everywhere(best)
-        best = self._continued()
+        best = self._continue_leaders()
         if not self._trains(best):
-            return self._found(None, best, None)
-        best = self._higher(best)
+            return self._result(None, best, None)
+        best = self._take_higher(best)
         edge = self._edge(best)
-        best = self._bettered(best, edge)
-        return self._found(self._stepped_back(best) if edge == best else best, best, edge)
+        best = self._second_valley(best, edge)
+        return self._result(self._step_back(best) if edge == best else best, best, edge)
 
-    # --- the parts ---
+    # --- the steps ---
 
-    def _climbed(self, at: int, stride: int) -> int:
-        """The best place by the losses of rungs, up first, else down."""
+    def _climb(self, at: int, stride: int) -> int:
+        """Return the best place by the losses of short runs, up first, else down."""
         up = not self._failed(at) and self._better(at + stride, at)
         way = stride if up else -stride
         for _ in range(_MOST):
@@ -252,7 +252,7 @@ class _Walk:
         return at
 
     def _look_everywhere(self, best: int) -> None:
-        """Where no rung has left the constant, as with dead units: all rungs that move the loss."""
+        """Try all rates that move the loss, where no run has left the constant, as with dead units."""
         for place in range(best - 1, best - _MOST, -1):
             hardly = self._score(place) > _MOVED * self._at_first(self.ladder.rung)
             if hardly and not self._came_back(place):
@@ -261,25 +261,25 @@ class _Walk:
             if self._failed(place):
                 break
 
-    def _continued(self) -> int:
-        """The best of the leaders, taken further; on a plateau until it ends."""
+    def _continue_leaders(self) -> int:
+        """Continue the best two runs, on a plateau until it ends, and return the best place."""
         steps, leaders = self.ladder.longer, self._leaders(list(self.runs))
-        leaders = self._settled(leaders, steps)
+        leaders = self._continue_runs(leaders, steps)
         while steps < self.ladder.longest and self._on_plateau(leaders):
             steps = min(2 * steps, self.ladder.longest)
-            leaders = self._settled(self._leaders(leaders), steps)
+            leaders = self._continue_runs(self._leaders(leaders), steps)
         return self._best(leaders)
 
-    def _higher(self, best: int) -> int:
-        """The place above, if that has lost little by as many steps."""
+    def _take_higher(self, best: int) -> int:
+        """Return the place above, if its run has lost little by as many steps."""
         steps, above = self.runs[best].steps, best + 1
         self._extend([above], steps)
         bound = min(self._at_first(steps), self.constant_at(steps))
         lost = self._score(above) - self._score(best)
         return above if lost <= _NEAR * (bound - self._score(best)) else best
 
-    def _settled(self, places: list[int], steps: int) -> list[int]:
-        """These taken further, and lower ones as long as they are better where higher ones were lost, or came late."""
+    def _continue_runs(self, places: list[int], steps: int) -> list[int]:
+        """Continue these runs; add lower places as long as they are better, if higher ones diverged or took longer."""
         self._extend(places, steps)
         late = steps > self.ladder.longer or any(self.runs[place].lost for place in places)
         found = list(places)
@@ -290,8 +290,8 @@ class _Walk:
             self._extend(found[-1:], steps)
         return found
 
-    def _bettered(self, best: int, edge: int) -> int:
-        """A place on the way to the edge, where it shows to be better: a second valley."""
+    def _second_valley(self, best: int, edge: int) -> int:
+        """Return a better place on the way to the edge, if the loss has a second valley there."""
         steps, found = self.runs[best].steps, self._best(list(range(best, edge + 1)))
         if found == best:
             return best
@@ -299,14 +299,14 @@ class _Walk:
         self._extend(places, steps)
         return self._best([best, *places])
 
-    def _stepped_back(self, best: int) -> int:
-        """The place below, where the one above failed, if that trains."""
+    def _step_back(self, best: int) -> int:
+        """Return the place below if that trains; called if the place above failed."""
         back = best - 1
         self._extend([back], self.runs[best].steps)
         return back if self._trains(back) else best
 
     def _edge(self, best: int) -> int:
-        """The highest place up to which all train."""
+        """Return the highest place up to which all train."""
         edge = best
         for _ in range(_MOST):
             if not self._trains(edge + 1, like=best):
@@ -314,7 +314,7 @@ class _Walk:
             edge += 1
         return edge
 
-    # --- what is known of a place ---
+    # --- one place ---
 
     def _run(self, place: int) -> Continued:
         if place not in self.runs:
@@ -376,19 +376,19 @@ class _Walk:
         bound = min(self._at_first(run.steps), self.constant_at(run.steps))
         return not run.lost and run.final() < _BEATS * bound
 
-    # --- what is told ---
+    # --- the result ---
 
-    def _found(self, start: int | None, best: int, edge: int | None) -> Walked:
-        rungs = {place: self._rung(place) for place in sorted(self.runs)}
+    def _result(self, start: int | None, best: int, edge: int | None) -> Walked:
+        records = {place: self._record(place) for place in sorted(self.runs)}
         return Walked(
-            start=None if start is None else rungs[start],
-            best=rungs[best],
-            largest=None if edge is None else rungs[edge],
-            failed=None if edge is None else rungs.get(edge + 1),
-            rungs=tuple(rungs.values()),
+            start=None if start is None else records[start],
+            best=records[best],
+            largest=None if edge is None else records[edge],
+            failed=None if edge is None else records.get(edge + 1),
+            rungs=tuple(records.values()),
         )
 
-    def _rung(self, place: int) -> Rung:
+    def _record(self, place: int) -> Rung:
         run = self.runs[place]
         return Rung(
             rate=self.rate * FACTOR**place,

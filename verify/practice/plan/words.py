@@ -11,20 +11,22 @@ from verify.page.wording import numeral
 from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.plan.gradient_noise import NoiseScales
 from verify.practice.plan.linearised import Linearised
-from verify.practice.plan.planned import Plan, told_power
+from verify.practice.plan.planned import Plan, power_with_error
 from verify.practice.plan.rules import BatchRates
 from verify.practice.plan.state import State
 from verify.practice.plan.trials import SizeTrial
 from verify.practice.plan.uncertainty import hold_out
-from verify.practice.plan.walk import FACTOR
 
 BIASES = {
-    "2/E λ₁(B)": "not the limit; 1.4 to 43 times too high at B = 1, up to 27 % low at B = 16 to 64, right from 1000 on",
-    "Theorem 4": "too high on all real networks; its eigenvalue is 2 to 13 times too low at small B, within 10 % from"
+    "2/E λ₁(B)": "on real networks 1.4 to 43 times too high at B = 1, up to 27 % too low at B = 16 to 64, right from"
+    " 1000 on; no stability limit",
+    "Theorem 4": "too high on all real networks; its eigenvalue is up to 13 times too low at small B, within 10 % from"
     " B = 256 (at the start) or 1024 (later) on",
-    "Adam": "a rule applied to the rate that you gave, not a measurement",
 }
 """Errors of the rules next to the bracket on real networks: claims D2, B19 and B45."""
+
+_BIASES_IN_SHORT = "2/E λ₁(B), Theorem 4: at small B up to 43 and 13 times too high (errors: page)"
+"""The same on one line, since a terminal has room for five notes."""
 
 SHARPER = 1.1
 """Ratio of the largest eigenvalues of Hessian and Gauss-Newton matrix above which a note says so."""
@@ -41,9 +43,8 @@ def plan_text(made: Plan) -> str:
     if made.trials:
         blocks += [_fit_table(trial_table(made)), _wrapped(trial_notes(made))]
     if section_title(made):
-        blocks.append(_wrapped([section_title(made)]))
-        blocks += [_fit_table(batch_table(made))] if batch_table(made) else []
-        blocks.append(_wrapped(curvature_notes(made)))
+        table = _fit_table(batch_table(made)) if batch_table(made) else []
+        blocks += [[*_wrapped([section_title(made)]), *table], _wrapped(curvature_notes(made, short=True))]
     blocks.append(_wrapped([_ending(made)]))
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
@@ -69,35 +70,35 @@ def state_lines(state: State) -> Iterator[str]:
     """Yield lines on the state of the network, each with its meaning for the rates."""
     yield _level(state)
     yield from state.doubts
-    if state.units:
-        yield f"dead units: {state.dead} of {state.units} ReLU units respond to no sample{_dead(state)}"
+    if state.dead:
+        yield f"dead ReLU units (zero for every sample): {state.dead} of {state.units}{_advice_on_dead_units(state)}"
     if state.batch_statistics:
         yield (
-            "batch normalisation: samples of a batch affect each other. Trials and curvature use the statistics of each"
-            " batch, and there is no bracket, which needs single samples"
+            "batch normalisation: trial runs and curvature use the statistics of each batch. There are no stability"
+            " limits, which need single samples"
         )
     if state.dropout:
         yield "dropout: on in the trial runs, off for curvature"
     if state.near_constant:
         yield (
             f"nearly constant outputs: they vary by {numeral(state.spread, 2)} over the samples, at a scale of"
-            f" {numeral(state.scale, 2)}. Curvature is small now and grows once they differ, so rates from curvature"
-            " are too high here (4 to 21 times on a convolutional network)"
+            f" {numeral(state.scale, 2)}. Curvature grows once they differ, so rates from curvature are too high here"
+            " (4 to 21 times on a convolutional network)"
         )
 
 
 def _level(state: State) -> str:
     ratio = state.loss / state.constant if state.constant > 0 else float("inf")
-    line = f"loss {numeral(state.loss)}, best constant output {numeral(state.constant)}"
+    line = f"loss {numeral(state.loss)} (best constant {numeral(state.constant)})"
     if not state.learned:
-        return f"{line}: nothing is learned yet, and curvature will change"
-    return f"{line} ({numeral(ratio, 2)} of it): the network has learned something"
+        return f"{line}: nothing is learned yet; curvature will change"
+    return f"{line}, {numeral(ratio, 2)} of it: the network has learned something"
 
 
-def _dead(state: State) -> str:
+def _advice_on_dead_units(state: State) -> str:
     if state.dead_share > 0.5:
-        return ": most of the network is off, and no learning rate revives it"
-    return ": off until other units change" if state.dead else ""
+        return ". Most of the network is off, and no learning rate revives it"
+    return ". They stay off until other units change"
 
 
 # --- trials ------------------------------------------------------------------------------------------------------
@@ -110,10 +111,10 @@ def trial_table(made: Plan) -> Table:
 
 
 def _trial_row(made: Plan, at: SizeTrial) -> list[str]:
-    rung = at.walked.start or at.walked.best
+    trial = at.walked.start or at.walked.best
     within = "" if at.within is None else _interval(*at.within)
-    steps = f"{rung.steps}/{at.ahead if made.intended is None else made.intended}"
-    loss = "diverged" if rung.loss is None else numeral(rung.loss, 3)
+    steps = f"{trial.steps}/{at.ahead if made.intended is None else made.intended}"
+    loss = "diverged" if trial.loss is None else numeral(trial.loss, 3)
     return [str(at.batch_size), _rate(at.start), within, _largest(at), _failed(at), steps, loss]
 
 
@@ -132,101 +133,90 @@ def _largest(at: SizeTrial) -> str:
 
 
 def _failed(at: SizeTrial) -> str:
-    rung = at.walked.failed
-    return "" if rung is None else f"{numeral(rung.rate, 3)}: {rung.fate()}"
+    trial = at.walked.failed
+    if trial is None:
+        return ""
+    return (
+        f"{numeral(trial.rate, 3)}: {'diverged' if trial.loss is None else f'loss {numeral(trial.loss, 3)}'}"
+    )
 
 
 def trial_notes(made: Plan) -> Iterator[str]:
-    """Yield the notes on the rates: what is wrong with some of them, and what they mean."""
+    """Yield at most five notes on the rates, and one for each batch size without a rate."""
     yield from _refusals(made)
     if any(at.start is not None for at in made.trials):
         yield from uncertain(made)
-    yield _ahead(made)
-    yield from _power_lines(made)
-    yield from _short_batch_lines(made.trials)
+    yield _steps_note(made)
+    yield from _power_note(made)
+    yield from _short_batch_note(made.trials)
 
 
 def uncertain(made: Plan) -> Iterator[str]:
-    """Yield the errors of such rates on the held-out networks of the benchmark."""
-    seen, own = hold_out(made.kind, made.state.learned)
-    given, cells = seen.cells
-    none = f"; {cells - given} got no rate" if given < cells else ""
+    """Yield the errors of the suggested rates on the held-out networks of the benchmark, in two notes."""
+    seen, measured = hold_out(made.kind, made.state.learned)
+    given, runs = seen.cells
+    none = f", no rate in {runs - given}" if given < runs else ""
     yield (
-        f"start with: on {cells} held-out runs (200 steps or 5 epochs{none}) within 2x of the best rate in"
-        f" {_percent(seen.twice)}, lost at most a tenth of the gain in {_percent(seen.cheap)}, failed in"
-        f" {_percent(seen.above)}; *within* held the best rate in eight of ten"
-        f"{'' if own else _elsewhere(made)}"
+        f"start with: on {runs} held-out runs within 2x of the best rate in {_percent(seen.twice)}, lost at most a"
+        f" tenth of the gain in {_percent(seen.cheap)}, failed in {_percent(seen.above)}{none}; 'within' held the"
+        f" best in 80 %{'' if measured else _other_optimizer(made)}"
     )
-    low, high = seen.edge
-    yield (
-        "largest that should train: from the largest trial that trained to the next, which did not; the true rate was"
-        f" {numeral(low, 2)} to {numeral(high, 2)} times the first in eight of ten held-out runs"
-    )
+    low, high = (numeral(end, 2) for end in seen.edge)
+    yield f"largest that should train: true limit {low} to {high} times the first number in 80 %"
 
 
-def _elsewhere(made: Plan) -> str:
+def _other_optimizer(made: Plan) -> str:
     """Return the clause on an optimiser or state that was not measured."""
     state = "after some training" if made.state.learned else "at the start"
-    return f". All this is for plain SGD {state}; {made.optimizer} was not measured there"
+    return f". These are errors for plain SGD {state}; {made.optimizer} was not measured there"
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _power_lines(made: Plan) -> Iterator[str]:
-    """Yield how the rate changes with the batch size, for sizes that were not tried."""
-    told, untold = list[str](), list[str]()
+def _power_note(made: Plan) -> Iterator[str]:
+    """Yield the note on how the rate changes with the batch size, if two sizes have a rate."""
+    laws = list[str]()
     for one, other in made.segments:
-        places, power = f"from {one[0]} to {other[0]}", told_power(one, other)
-        if power is None:
-            untold.append(places)
-        else:
-            told.append(f"as B^({numeral(power[0], 2)} ± {numeral(power[1], 2)}) {places}")
-    if told:
-        yield (
-            f"other batch sizes: the rate goes {', '.join(told)}, ± from the grid of rates alone; not beyond these"
-            " sizes"
-        )
-    if untold:
-        yield (
-            f"{', '.join(untold)}: the rates do not follow a power of B that trials a factor of {FACTOR:.0f} apart"
-            " can show"
-        )
+        power = power_with_error(one, other)
+        law = "no clear power" if power is None else f"B^({numeral(power[0], 2)} ± {numeral(power[1], 2)})"
+        laws.append(f"{law} from {one[0]} to {other[0]}")
+    if laws:
+        error = " (± from the grid of rates alone)" * any("±" in law for law in laws)
+        yield f"rate between sizes: {', '.join(laws)}{error}"
 
 
 def _refusals(made: Plan) -> Iterator[str]:
-    stuck = [at for at in made.trials if at.start is None]
-    for at in stuck:
+    failed = [at for at in made.trials if at.start is None]
+    for at in failed:
         best = f"{numeral(at.walked.best.rate, 3)}, {at.walked.best.fate()}"
-        yield (
-            f"B = {at.batch_size}: no trial {_unbeaten(made.state, at)}; the best was {best}. Check the"
-            " initialisation, data and loss, or let trials look further ahead (--steps)"
-        )
+        yield f"B = {at.batch_size}: no trial {_loss_not_reached(made.state, at)}; the best was {best}"
+    if failed:
+        yield "no rate: check the initialisation, data and loss, or try longer trials (--steps)"
 
 
-def _unbeaten(state: State, at: SizeTrial) -> str:
-    """Return the loss that no trial went below by 1 %."""
+def _loss_not_reached(state: State, at: SizeTrial) -> str:
+    """Return the loss below which no trial went by 1 %."""
     loss = at.walked.best.loss
     if loss is not None and loss < 0.9 * state.constant:
         return f"brings the loss below its start ({numeral(state.loss, 3)})"
     return f"beats a constant output on the same batches ({numeral(state.constant, 3)} on all data)"
 
 
-def _ahead(made: Plan) -> str:
-    line = f"trials with {made.optimizer}; *steps* and *loss* at *start with*, over "
-    if made.intended is None:
-        return f"{line}the steps looked ahead. Longer training may need another rate"
-    return f"{line}the {made.intended} steps that you intend. Later steps were not seen"
+def _steps_note(made: Plan) -> str:
+    found = any(at.start is not None for at in made.trials)
+    later = "Longer training may need another rate"
+    if made.intended is not None:
+        later = f"The rest of the {made.intended} intended steps was not tried"
+    held_out = "; held-out runs took 200 steps or 5 epochs" * found
+    return f"steps, loss: {made.optimizer} at the {'rate to start with' if found else 'best rate'}. {later}{held_out}"
 
 
-def _short_batch_lines(trials: Sequence[SizeTrial]) -> Iterator[str]:
-    for at in trials:
-        if at.short:
-            yield (
-                f"B = {at.batch_size}: the last batch of an epoch has only {at.short} samples, a noisy step at the full"
-                " rate; leave it out (drop_last=True in a DataLoader, --drop-last here)"
-            )
+def _short_batch_note(trials: Sequence[SizeTrial]) -> Iterator[str]:
+    short = ", ".join(f"{at.short} at B = {at.batch_size}" for at in trials if at.short)
+    if short:
+        yield f"samples in the last batch, a noisy step: {short}; leave it out (drop_last)"
 
 
 # --- curvature ---------------------------------------------------------------------------------------------------
@@ -235,10 +225,10 @@ def _short_batch_lines(trials: Sequence[SizeTrial]) -> Iterator[str]:
 def section_title(made: Plan) -> str:
     """Title of the section on curvature; empty without one."""
     if made.linearised is not None:
-        return "Dynamics of plain SGD, linearised at these parameters: a bracket, no rate to use"
+        return "Stability of plain SGD, linearised at these parameters: limits, not rates to use"
     if made.batch_curvature:
-        return "Curvature of batches at these parameters, in training mode: no rate to use"
-    return "Dynamics of plain SGD, linearised at these parameters" if made.not_linearised else ""
+        return "Curvature of batches at these parameters, in training mode: not rates to use"
+    return "Stability of plain SGD, linearised at these parameters" if made.not_linearised else ""
 
 
 def batch_table(made: Plan) -> Table:
@@ -281,42 +271,43 @@ def _row(at: BatchRates, limit: float | None, scaled: bool) -> list[str]:
     return [str(at.batch_size), numeral(at.lower, 3), numeral(at.upper, 3), at.deciding, *rules, *own, *adam]
 
 
-def curvature_notes(made: Plan) -> Iterator[str]:
-    """Yield the notes on the numbers of the section."""
+def curvature_notes(made: Plan, *, short: bool = False) -> Iterator[str]:
+    """Yield what was measured, then the notes on the table; `short` leaves the errors of the rules to the page."""
     if made.linearised is not None:
-        yield from _notes(made.linearised, made.plain)
+        yield from _measured_lines(made.linearised)
+        yield from _notes(made.linearised, made.plain, short)
     elif made.batch_curvature:
         yield (
-            "2/E λ₁(H_B): from the mean largest Hessian eigenvalue of random batches, each with its own statistics."
-            " Steps on one batch alone would be stable below it. Only its shape over batch sizes means something"
+            "2/E λ₁(H_B): H_B is the Hessian of a random batch with its own statistics; below this rate steps on that"
+            " one batch are stable. Only its change with the batch size is of use"
         )
     else:
         yield f"none: {made.not_linearised}"
 
 
-def _notes(found: Linearised, plain: bool) -> Iterator[str]:
-    first = _bounded(found.bracket.largest, found.bracket.bound)
-    yield f"λ₁(G), Gauss-Newton matrix: {first}"
-    yield f"λ₁(H), Hessian: {_bounded(found.hessian, found.hessian_bound)}{_sharper(found)}"
-    yield f"largest λ₁(G_i) of a sample {numeral(found.bracket.heaviest)}; |G_i − G|² {with_error(found.variance)}"
-    yield from full_gradient_lines(found.hessian, found.bracket.largest)
-    yield _growth(found)
-    yield from _optimizer_lines(found, plain)
-    yield _noise(found.noise)
-    yield ("λ₁(B): eight of ten batches, by theory; mean within 3 % (small perceptrons 12 %)")
-    for rule, bias in BIASES.items():
-        if rule != "Adam" or found.anchor is not None:
-            yield f"{rule}: {bias}"
-    yield f"± is one standard error; {numeral(found.products, 3)} products over all samples"
-
-
-def _sharper(found: Linearised) -> str:
+def _measured_lines(found: Linearised) -> Iterator[str]:
+    hessian = _bounded(found.hessian, found.hessian_bound)
+    gauss_newton = _bounded(found.bracket.largest, found.bracket.bound)
+    yield f"Hessian λ₁(H) = {hessian}, Gauss-Newton λ₁(G) = {gauss_newton}"
     if found.hessian > SHARPER * found.bracket.largest:
-        return "; sharper than G until training shrinks the other part of H"
-    return ""
+        yield "λ₁(H) exceeds λ₁(G) until training shrinks the rest of H"
+    yield from full_gradient_lines(found.hessian, found.bracket.largest)
+    heaviest, variance = numeral(found.bracket.heaviest), with_error(found.variance)
+    yield f"single samples: largest λ₁(G_i) = {heaviest}, mean |G_i − G|² = {variance}"
+    yield _growth(found)
+    yield _noise(found.noise)
 
 
-def _optimizer_lines(found: Linearised, plain: bool) -> Iterator[str]:
+def _notes(found: Linearised, plain: bool, short: bool) -> Iterator[str]:
+    yield from _optimizer_notes(found, plain)
+    yield "λ₁(B): 8 of 10 batches, by theory; mean within 3 % (small perceptrons 12 %)"
+    yield from [_BIASES_IN_SHORT] if short else (f"{rule}: {bias}" for rule, bias in BIASES.items())
+    if found.anchor is not None:
+        yield "Adam √B: the rate that you gave times √B, not a measurement"
+    yield f"± is a bound for λ₁(H), λ₁(G), else one standard error; {numeral(found.products, 3)} products"
+
+
+def _optimizer_notes(found: Linearised, plain: bool) -> Iterator[str]:
     """Yield the stable rate of the given optimiser with full gradients."""
     limit = found.own.rates[-1]
     if plain:
@@ -325,14 +316,13 @@ def _optimizer_lines(found: Linearised, plain: bool) -> Iterator[str]:
         yield f"your optimizer, full gradients: {found.own.rule}"
     elif found.own.scaled:
         yield (
-            f"Adam, frozen: full gradients are stable below {found.own.rule}, with the mean squared gradients of"
-            " batches held fixed. Noise between batches is left out; in training squared gradients fall, and this rate"
-            " falls with them"
+            f"Adam, frozen: stable below {found.own.rule} (full gradients, their squares held fixed); falls as they"
+            " shrink in training"
         )
     else:
         yield (
-            f"your optimizer: full gradients are stable below {numeral(limit, 3)} = {found.own.rule}, of the Hessian"
-            " with weight decay; noise between batches is left out"
+            f"your optimizer, full gradients: stable below {numeral(limit, 3)} = {found.own.rule} of H with weight"
+            " decay"
         )
 
 
@@ -345,20 +335,20 @@ def _noise(noise: NoiseScales) -> str:
     ]
     if not said:
         return "gradient noise scale: none, the gradient is zero here"
-    return f"gradient noise scale: {', '.join(said)} samples; larger batches help little per step. It grows in training"
+    return f"gradient noise scale: {', '.join(said)} samples; it grows in training, and batches beyond it help little"
 
 
 def _growth(found: Linearised) -> str:
     first, last = (numeral(size, 3) for size in found.crossover)
     if found.crossover[1] <= 1:
-        return "the stable rate of SGD is 2/λ₁(G) at every batch size, within a factor of 2"
+        return "stability limit of SGD: 2/λ₁(G) at every batch size, within a factor of 2"
     size = f"{first} to {last}" if found.crossover[0] > 1 else f"{last} at most"
-    return f"the stable rate of SGD grows to B = {size}, then levels off at 2/λ₁(G)"
+    return f"stability limit of SGD: grows up to B = {size}, then stays near 2/λ₁(G)"
 
 
 def _ending(made: Plan) -> str:
     steps = f"{made.trial_steps} training steps, " if made.trials else ""
-    return f"{steps}{made.seconds:.1f} s, seed {made.seed}; every number belongs to the current parameters"
+    return f"{steps}{made.seconds:.1f} s, seed {made.seed}; valid at these parameters only"
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
@@ -372,7 +362,7 @@ def with_error(value: Estimate) -> str:
 
 
 def _bounded(value: float, bound: float) -> str:
-    return f"{numeral(value)} (error below {numeral(bound, 1)})"
+    return f"{numeral(value)} ± {numeral(bound, 1)}"
 
 
 def _fit_table(table: Table) -> list[str]:

@@ -110,7 +110,7 @@ class _Lightning(_Watching):
         if self.watcher is None:
             if len(trainer.optimizers) != 1:
                 raise ValueError(
-                    f"module must have one optimizer to be watched, got {len(trainer.optimizers)}"
+                    f"only a module with one optimizer can be watched, got {len(trainer.optimizers)}"
                 )
             self.watcher = self._make(_unwrap(trainer.optimizers[0]), pl_module)
         parts = self._batch(batch)

@@ -34,9 +34,7 @@ class Journal:
             with self.path.open("ab"):
                 pass
         except OSError as error:
-            raise ValueError(
-                f"file must be one that can be written, got {self.path}: {_cause(error)}"
-            ) from None
+            raise ValueError(f"cannot write file {self.path}: {_cause(error)}") from None
 
     def write(self, line: str) -> None:
         """Append a line, and those that are waiting before it."""
@@ -47,7 +45,7 @@ class Journal:
             if not self._warned:
                 self._warned = True
                 warnings.warn(
-                    f"records cannot be written to {self.path}: {_cause(error)}; training goes on, they are kept",
+                    f"cannot write records to {self.path}: {_cause(error)}; training continues, they are kept",
                     stacklevel=2,
                 )
             return
@@ -91,7 +89,7 @@ def read_records(file: str | os.PathLike[str], *, run: int = -1) -> tuple[Curvat
     try:
         text = Path(file).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise ValueError(f"file must be one that can be read, got {file}: {_cause(error)}") from None
+        raise ValueError(f"cannot read file {file}: {_cause(error)}") from None
     runs: list[list[CurvatureRecord]] = []
     for line in text.splitlines():
         try:
@@ -105,7 +103,7 @@ def read_records(file: str | os.PathLike[str], *, run: int = -1) -> tuple[Curvat
     try:
         return tuple(runs[run])
     except IndexError:
-        raise ValueError(f"run must be one of the {len(runs)} in {file}, got {run}") from None
+        raise ValueError(f"run must be one of the {len(runs)} runs in {file}, got {run}") from None
 
 
 def _cause(error: OSError) -> str:

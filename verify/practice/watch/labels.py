@@ -61,8 +61,8 @@ class LabelledPairs:
         if in_place and of_classes(self._loss):
             return {**named, "labels": targets}
         raise ValueError(
-            "targets must be what the loss takes, got labels of a model that moves them by one position itself; give a"
-            " cross-entropy of torch and the whole batch with its labels"
+            "this model shifts labels by one position itself and the loss does not, so they cannot be targets; pass"
+            " a torch cross-entropy and the whole batch with its labels"
         )
 
     def _moves(self, named: dict[str, Any], targets: Tensor, in_place: bool) -> bool:

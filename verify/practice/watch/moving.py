@@ -92,7 +92,7 @@ class MovingCurvature:
                 loss = objective.criterion(objective.outputs(objective.leaves(), part.inputs), part.targets)
                 if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
                     shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-                    raise WrongLossError(f"loss must be one number for a batch, its mean, got {shape}")
+                    raise WrongLossError(f"loss must return one number for a batch, its mean, got {shape}")
                 total += float(loss)
         return total
 
@@ -103,7 +103,7 @@ class MovingCurvature:
         if not self._asked:
             objective.require_sound()
             if objective.sums():
-                raise ValueError("loss must be a mean over the samples of a batch, got their sum")
+                raise ValueError("loss must be a mean over the samples of a batch, got their sum; divide it")
             self._asked = True
         matrix = with_decay(hessian(objective), objective.shapes, limit.decay)
         top = count.found(self._follow("samples", matrix, step), self._samples)

@@ -114,7 +114,7 @@ def watch(
     References
     ----------
     Cohen, Kaur, Li, Kolter and Talwalkar (2021), Gradient descent on neural networks typically occurs at the edge of
-    stability, arXiv 2103.00065: :math:`\lambda_1` beside :math:`2/\eta`. McCandlish, Kaplan, Amodei and the OpenAI
+    stability, arXiv 2103.00065: :math:`\lambda_1` against :math:`2/\eta`. McCandlish, Kaplan, Amodei and the OpenAI
     Dota team (2018), An empirical model of large-batch training, arXiv 1812.06162, eqs. (2.9) and appendix A.1: the
     simple noise scale :math:`\mathrm{tr}\,\Sigma / |g|^2` from gradients of two sizes of batch.
 
@@ -139,16 +139,16 @@ def watch(
     _require_step_alone(optimizer)
     model = unwrapped(model)
     if isinstance(model, nn.parallel.DistributedDataParallel):
-        raise ValueError(
-            "model must be the module itself, got it in a DistributedDataParallel; give its .module"
-        )
+        raise ValueError("model must be the module itself, got a DistributedDataParallel; pass model.module")
     kinds = {p.dtype for name, p in model.named_parameters() if name in moved_groups(optimizer, model)}
     if len(kinds) > 1 or not kinds <= {torch.float32, torch.float64}:
         got = ", ".join(sorted(map(str, kinds)))
-        raise ValueError(f"parameters must be all float32 or all float64 to have their curvature, got {got}")
+        raise ValueError(f"parameters must all be float32 or all float64, got {got}")
     reduction = getattr(loss, "reduction", "mean")
     if reduction not in ("mean", "batchmean"):
-        raise ValueError(f"loss must be a mean over the samples of a batch, got reduction={reduction!r}")
+        raise ValueError(
+            f"loss must be a mean over the samples of a batch, got reduction={reduction!r}; use 'mean'"
+        )
     several = isinstance(samples, tuple | list) and len(samples) == 2
     if samples is not None and not several and not carries_labels(samples):
         raise ValueError(
@@ -309,7 +309,7 @@ class Watcher(Result):
         if self._followed is None:
             chosen = batch if self._samples is None else self._on_device(self._samples)
             if chosen is None:
-                raise ValueError("samples must be given to watch where step is given no inputs and targets")
+                raise ValueError("give inputs and targets to step, or samples to watch; got neither")
             self._followed = copied(chosen)
         return self._followed, batch
 
@@ -337,7 +337,7 @@ class Watcher(Result):
             reason = f"not measured: {error}".splitlines()[0]
             if not self._warned:
                 self._warned = True
-                warnings.warn(f"step {self._step} was {reason}; training goes on", stacklevel=3)
+                warnings.warn(f"step {self._step} was {reason}; training continues", stacklevel=3)
             return replace(record, outcome=reason)
 
     def _moving(self, followed: Any, mode: bool) -> MovingCurvature:
@@ -387,8 +387,8 @@ class Watcher(Result):
                 name for name, m in self._model.named_modules() if m.training != self._model.training
             )
             raise ValueError(
-                f"model must be in one mode, got {other!r} in another than the whole; say which by training=True or"
-                " training=False"
+                f"all modules must be in one mode, got {other!r} in another mode than the model; choose one with"
+                " training=True or training=False"
             )
         return modes.pop()
 
@@ -447,11 +447,11 @@ def _means(latest: deque[OfBatch]) -> dict[str, Any]:
 
 def _require_step_alone(optimizer: Any) -> None:
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise ValueError(f"optimizer must be one of torch, got {type(optimizer).__name__}")
+        raise ValueError(f"optimizer must be a torch optimizer, got {type(optimizer).__name__}")
     closure = inspect.signature(type(optimizer).step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
         raise ValueError(
-            f"optimizer must step without a closure, got {type(optimizer).__name__}, which moves more than once"
+            f"optimizer must step without a closure, got {type(optimizer).__name__}, which moves several times a step"
         )
 
 

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 import re
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,7 @@ from tests.verify.practice.plan.small_plans import SIZES, small_network
 from verify import cli
 from verify.practice import work
 from verify.practice.loading import Problem, problem
-from verify.practice.measure import measure_problem
-from verify.practice.measure.pages import measurement_text
-from verify.practice.plan import Plan, pages as plan_pages, plan_problem, words as plan_words
+from verify.practice.plan import Plan, pages as plan_pages, plan_problem
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +34,14 @@ def made(given: Problem) -> Plan:
 def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
     given = small_network()
     model, state = given.objective.model, torch.get_rng_state()
-    assert model is not None
     before = {name: p.clone() for name, p in model.state_dict().items()}
-    few: dict[str, Any] = {"directions": 2, "heavy": 1, "batches": 2, "steps": 10}
+    few = {"directions": 2, "heavy": 1, "batches": 2, "steps": 10}
     first, again = (plan_problem(given, [2], seed=5, **few) for _ in range(2))
     assert (first.trials, first.linearised, first.state) == (again.trials, again.linearised, again.state)
     assert all(torch.equal(p, before[name]) for name, p in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
     assert torch.equal(torch.get_rng_state(), state)
     other = plan_problem(given, [2], seed=6, **few)
-    assert other.linearised is not None and first.linearised is not None
     assert other.linearised.rates[0].batch != first.linearised.rates[0].batch
     assert other.trials[0].walked != first.trials[0].walked
 
@@ -62,7 +57,7 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ([], "^batch sizes must be at least one, got none"),
+        ([], "^a plan needs at least one batch size, got none"),
         ([1.5], "^batch sizes must be integers of at least 1, got 1.5"),
         ([True], "integers of at least 1, got True"),
         ([15], "^batch sizes must be at most the number of samples, 14, got 15"),
@@ -81,14 +76,14 @@ def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, mess
         ({"rate": -0.1}, "rate must be positive and finite, got -0.1"),
         ({"momentum": 1.0}, "momentum must be from 0 to below 1, got 1.0"),
         ({"optimizer": "adamx"}, "optimizer must be one of sgd, momentum, adam, adamw, .*, got 'adamx'"),
-        ({"optimizer": "adam", "momentum": 0.9}, "momentum must be left out with adam, got 0.9"),
+        ({"optimizer": "adam", "momentum": 0.9}, "adam takes no momentum, got 0.9; leave it out"),
         (
             {"optimizer": torch.optim.Adam, "weight_decay": 0.1},
-            "must go with an optimizer given by name; set them in the optimizer itself",
+            "apply to an optimizer given by name only; set them in the optimizer itself",
         ),
         (
             {"trials": False, "linearised": False},
-            "a plan must have trials or the linearised section, got neither",
+            "nothing to plan: both trials and linearised are switched off",
         ),
     ],
 )
@@ -106,7 +101,11 @@ def _line() -> nn.Module:
     [
         (nn.MSELoss(), True, "a plan needs evaluation mode"),
         (nn.L1Loss(), False, "model must have curvature along some direction"),
-        (lambda o, y: (y * (o - y) ** 2).sum() / y.sum(), False, "each for itself, for a plan, got another"),
+        (
+            lambda o, y: (y * (o - y) ** 2).sum() / y.sum(),
+            False,
+            "a mean of losses of single samples, got another",
+        ),
         (lambda o, y: -((o - y) ** 2).mean(), False, "loss must be convex in the outputs"),
         (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), False, "loss must be convex in the .* use float64"),
     ],
@@ -133,9 +132,9 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     more = ["--adam-rate", "1e-3", "--adam-batch", "3", "--steps", "20"]
     assert cli.main([*words, "--batch-sizes", "1,3,8", *more]) == 0
     printed = capsys.readouterr()
-    assert re.fullmatch(r"losscurv: about \d+ to \d+ training steps .* about \d+ s\n", printed.err)
+    assert re.fullmatch(r"losscurv: about \d+ to \d+ training steps, .*; \d+ s for curvature\n", printed.err)
     assert printed.out.endswith("\npage: out/plan.html\n")
-    tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B  ")]
+    tables = [b.splitlines() for b in re.split(r"\n\n|to use\n", printed.out) if b.lstrip().startswith("B  ")]
     assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "8"]] * 2
     assert [table[0].split("  ")[-1].strip() for table in tables] == ["loss", "Adam √B"]
     files = {file.name for file in Path("out").iterdir()}
@@ -191,15 +190,6 @@ def test_a_full_disk_takes_no_rates_away(
 
 
 # --- pages -----------------------------------------------------------------------------------------------------
-
-
-def test_measure_says_the_same_of_full_gradients_in_the_same_words(given: Problem, made: Plan) -> None:
-    """On pages as in the terminal."""
-    text = measurement_text(measure_problem(given, top=1))
-    lines = [line for line in text.splitlines() if line.startswith("2/λ₁(")]
-    assert [line[:7] for line in lines] == ["2/λ₁(H)", "2/λ₁(G)"]
-    printed, page = " ".join(plan_words.plan_text(made).split()), plan_pages.plan_page(made)
-    assert all(line in printed and escape(line) in page for line in lines)
 
 
 def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:

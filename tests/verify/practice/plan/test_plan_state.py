@@ -99,13 +99,13 @@ def test_outputs_that_hardly_differ_are_near_constant() -> None:
         ({"loss": 2.0}, "nothing is learned yet"),
         (
             {"units": 8, "dead": 1},
-            "dead units: 1 of 8 ReLU units respond to no sample: off until other units change",
+            "dead ReLU units (zero for every sample): 1 of 8. They stay off until other units change",
         ),
-        ({"batch_statistics": True}, "there is no bracket, which needs single samples"),
+        ({"batch_statistics": True}, "no stability limits, which need single samples"),
     ],
 )
 def test_each_state_is_said_with_what_it_means(changed: dict[str, Any], line: str) -> None:
-    plain: dict[str, Any] = {
+    plain = {
         "loss": 0.5, "constant": 2.0, "units": 0, "dead": 0, "batch_statistics": False, "dropout": False,
         "spread": 1.0, "scale": 1.0,
     }  # fmt: skip
@@ -145,7 +145,7 @@ def test_a_plan_of_batch_statistics_has_no_bracket() -> None:
 def test_who_trains_in_evaluation_mode_has_the_bracket_of_it() -> None:
     given = normalised()
     made = plan_problem(given, [1, 4], steps=10, batches=2, evaluation=True)
-    assert made.linearised is not None and not made.batch_curvature
+    assert made.linearised and not made.batch_curvature
     assert not made.state.batch_statistics
     assert_allclose(made.state.loss, given.objective.value())
     other = plan_problem(given, [4], steps=10, linearised=False)
@@ -153,7 +153,7 @@ def test_who_trains_in_evaluation_mode_has_the_bracket_of_it() -> None:
 
 
 def test_a_batch_of_one_sample_has_no_statistics() -> None:
-    with pytest.raises(ValueError, match="model and loss must train on batches of 1 samples, got ValueError"):
+    with pytest.raises(ValueError, match="model and loss cannot train on batches of 1 samples: ValueError"):
         plan_problem(normalised(), [1, 4], steps=10, batches=2)
-    with pytest.raises(ValueError, match="run on batches of 1 samples in training mode, got ValueError"):
+    with pytest.raises(ValueError, match="run on batches of 1 samples in training mode: ValueError"):
         plan_problem(normalised(), [1, 4], trials=False, batches=2)

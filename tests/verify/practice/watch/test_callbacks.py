@@ -53,7 +53,7 @@ def test_lightning_refuses_several_optimisers_and_is_silent_elsewhere() -> None:
     callback.on_train_batch_end(trainer, model, None, data, 0)
     assert callback.records == ()
     trainer.is_global_zero = True
-    with pytest.raises(ValueError, match="module must have one optimizer to be watched, got 2"):
+    with pytest.raises(ValueError, match="only a module with one optimizer can be watched, got 2"):
         callback.on_train_batch_end(trainer, model, None, data, 0)
 
 

@@ -75,9 +75,9 @@ def test_records_can_be_read_while_training_runs_and_runs_follow_each_other(tmp_
     assert len(read_records(file, run=0)) == 3 and read_records(file, run=0) != read_records(file)
     heads = [json.loads(line) for line in file.read_text().splitlines() if "watch" in json.loads(line)]
     assert [head["seed"] for head in heads] == [0, 1] and heads[0]["parameters"] == 43
-    with pytest.raises(ValueError, match="run must be one of the 2 in"):
+    with pytest.raises(ValueError, match="run must be one of the 2 runs in"):
         read_records(file, run=2)
-    with pytest.raises(ValueError, match="file must be one that can be read"):
+    with pytest.raises(ValueError, match="cannot read file"):
         read_records(tmp_path / "none")
 
 
@@ -106,7 +106,7 @@ def test_a_full_disk_is_one_warning_and_nothing_is_lost(
 
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "_append", full)
-        with pytest.warns(UserWarning, match=r"No space left on device; training goes on") as caught:
+        with pytest.warns(UserWarning, match=r"No space left on device; training continues") as caught:
             [watcher.step(*batch) for batch in data[1:3]]
         assert len(caught) == 1 and file.read_bytes() == held
     watcher.step(*data[3])
@@ -114,5 +114,5 @@ def test_a_full_disk_is_one_warning_and_nothing_is_lost(
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_training(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"file must be one that can be written, got {tmp_path}")):
+    with pytest.raises(ValueError, match=re.escape(f"cannot write file {tmp_path}")):
         watched(net(), file=tmp_path)

@@ -33,16 +33,16 @@ def test_options_that_make_no_sense(options: dict[str, Any], match: str) -> None
 
 def test_models_that_cannot_be_watched() -> None:
     model, other = net(), net()
-    with pytest.raises(ValueError, match="optimizer must hold parameters of the model only, got 4"):
+    with pytest.raises(ValueError, match="optimizer holds 4 tensors that are not parameters of the model"):
         losscurv.watch(torch.optim.SGD(other.parameters()), model, LOSS)
-    with pytest.raises(ValueError, match=r"must be all float32 or all float64 .* got torch.bfloat16"):
+    with pytest.raises(ValueError, match=r"must all be float32 or all float64, got torch.bfloat16"):
         watched(other.bfloat16())
     with pytest.raises(ValueError, match="optimizer must step without a closure, got LBFGS"):
         losscurv.watch(torch.optim.LBFGS(model.parameters()), model, LOSS)
-    with pytest.raises(ValueError, match="optimizer must be one of torch, got Sequential"):
+    with pytest.raises(ValueError, match="optimizer must be a torch optimizer, got Sequential"):
         losscurv.watch(model, model, LOSS)
     model.requires_grad_(False)
-    with pytest.raises(ValueError, match="optimizer must hold a parameter that requires a gradient"):
+    with pytest.raises(ValueError, match="optimizer holds no parameter that requires a gradient"):
         watched(model)
 
 
@@ -50,7 +50,7 @@ def test_models_that_cannot_be_watched() -> None:
     ("loss", "count", "match"),
     [
         (LOSS, 0, "targets must hold at least one sample, got none"),
-        (LOSS, None, "samples must be given to watch where step is given no inputs"),
+        (LOSS, None, "give inputs and targets to step, or samples to watch; got neither"),
         (lambda o, t: (o[:, 0] - t).square(), 16, r"one number for a batch, its mean, got \(16,\)"),
         (nn.CrossEntropyLoss(reduction="sum"), 16, "a mean over the samples of a batch, got reduction='sum'"),
         (lambda o, t: (o[:, 0] - t).square().sum(), 16, "a mean over the samples of a batch, got their sum"),
@@ -67,12 +67,12 @@ def test_a_loss_that_is_no_number_is_a_record() -> None:
     watcher = watched(model)
     watcher.step(*data[0])
     found = watcher.step(data[1][0] * math.nan, data[1][1])
-    assert found is not None and found.diverged and found.outcome == "diverged: the loss is nan"
+    assert found.diverged and found.outcome == "diverged: the loss is nan"
     assert found.eigenvalue is None and found.rates == (0.1,)
     with torch.no_grad():
         model[0].weight[0, 0] = math.inf
     found = watcher.step(*data[2])
-    assert found is not None and found.outcome == "diverged: parameters are not finite" and found.loss is None
+    assert found.outcome == "diverged: parameters are not finite" and found.loss is None
     assert [each.diverged for each in watcher.records] == [False, True, True]
 
 
@@ -88,7 +88,7 @@ def test_a_measurement_that_fails_later_is_one_warning_and_training_goes_on() ->
     watcher.step(*data[0])
     fails.append(True)
     with pytest.warns(
-        UserWarning, match="step 2 was not measured: out of memory; training goes on"
+        UserWarning, match="step 2 was not measured: out of memory; training continues"
     ) as caught:
         found = [watcher.step(*batch) for batch in data[1:3]]
     assert None not in found and len(caught) == 1
