@@ -15,7 +15,7 @@ from verify.model import BOUNDS_EVERY_REPLICATE, Verdict, raised
 from verify.page import wording
 from verify.page.counts import percent
 from verify.page.outcomes import mark_of
-from verify.page.vocabulary import EXACT, inputs_named
+from verify.page.vocabulary import EXACT
 from verify.results import PointOutcome, Row
 
 
@@ -77,10 +77,8 @@ class ReadRow:
             share = percent(p.measured) if p.measured else "none"
             return [("predicted", "none"), (self.terms.measured, f"{share} of {p.replicates} replicates"),
                     ("would be seen", percent(p.margin))]  # fmt: skip
-        width = percent(row.margin) if row.relative else wording.numeral(p.margin, 2)
-        width = factor(row.logarithm, row.margin) if row.logarithm else width
         return [(self.terms.predicted, wording.numeral(p.predicted, 6)), (self.terms.measured, wording.measurement(p)),
-                ("margin", width)]  # fmt: skip
+                ("margin", margin_width(row))]  # fmt: skip
 
     def of(self, value: float) -> str:
         """Format the quantity whose logarithm is judged, at this value of the logarithm."""
@@ -90,11 +88,6 @@ class ReadRow:
     def redraws(self) -> list[str]:
         """The commands that draw the violations again, as far as they are not drawn by one before."""
         return list(dict.fromkeys(wording.redraw(self.row, p) for p in self.row.points if p.violations))
-
-    @property
-    def inputs(self) -> dict[str, float]:
-        """Inputs of the prediction at the point shown, by name."""
-        return inputs_named(self.row.claim, self.point.inputs) if self.point else {}
 
     @property
     def sensitivity(self) -> str:
@@ -181,6 +174,13 @@ def span(point: PointOutcome) -> str:
 def centre(point: PointOutcome) -> str:
     """The measured value, to the digits that the interval makes meaningful."""
     return re.split(r" [±+]", wording.measurement(point))[0]
+
+
+def margin_width(row: Row) -> str:
+    """The margin: a share of the prediction, of a logarithm a factor, else in its own unit."""
+    if row.logarithm:
+        return factor(row.logarithm, row.margin)
+    return percent(row.margin) if row.relative else wording.numeral(row.margin)
 
 
 def sensitivity(row: Row) -> str:

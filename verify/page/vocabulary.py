@@ -1,8 +1,6 @@
-"""Words for what the records name: verdicts, kinds, and the measured inputs of predictions."""
+"""Words for what the records name: verdicts and kinds."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from verify.model import Kind
 
@@ -31,46 +29,3 @@ KINDS: dict[str, str] = {
     "check": "crashed before anything was judged",
 }
 """Judged quantity in each kind of row."""
-
-NAMES: Mapping[str, str] = {
-    "below": "forward variance of the layer below",
-    "diagonal_fourth": "sum of the squared diagonal elements of the square",
-    "diagonal_square": "sum of the squared diagonal elements",
-    "excess_g": "excess of positive curvature of G",
-    "fourth": "trace of the fourth power",
-    "g_frobenius": "Frobenius norm of G",
-    "g_norm": "spectral norm of G",
-    "h_frobenius": "Frobenius norm of the H-term",
-    "h_norm": "spectral norm of the H-term",
-    "square": "squared Frobenius norm",
-    "vysogorets2024/frobenius-law/ratio": "Frobenius norm of the H-term over that of G",
-    "vysogorets2024/hutchinson-norm/length": "mean length of the images",
-    "karakida2019/known_largest": "Rayleigh quotient given the outputs",
-    "karakida2019/known_mean": "trace given the outputs",
-    "karakida2019/layer-norm-largest/lower": "lower bound given the outputs",
-    "karakida2019/layer-norm-largest/root": "largest eigenvalue given the outputs",
-    "karakida2019/layer-norm-largest/upper": "upper bound given the outputs",
-    "karakida2019/own": "quotient of the softmax within samples",
-    "karakida2019/q1": "Q_1",
-    "karakida2019/q2": "Q_2",
-    "karakida2019/shared": "quotient of the softmax over all pairs of samples",
-    "karakida2019/spread": "one less the mean sum of squared probabilities",
-}
-"""Words by name, or by paper or claim and name if others use the name for something else."""
-
-
-def inputs_named(claim: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Measured inputs of a claim, by what they are.
-
-    >>> inputs_named("karakida2019/batch-normalised-mean", {"q1": 3.6})
-    {'Q_1': 3.6}
-    >>> inputs_named("ours/x", {"g_norm": 2.0, "own": 1.0})
-    {'spectral norm of G': 2.0, 'own': 1.0}
-    """
-    paper = claim.partition("/")[0]
-
-    def words(name: str) -> str:
-        keys = (f"{claim}/{name}", f"{paper}/{name}", name)
-        return next((NAMES[key] for key in keys if key in NAMES), name.replace("_", " "))
-
-    return {words(name): value for name, value in values.items()}

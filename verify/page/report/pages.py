@@ -16,7 +16,7 @@ from verify.claims.registry import count_statements
 from verify.judging.campaign import campaigns
 from verify.model import Verdict
 from verify.page import outcomes, plots, ratios, statements, wording
-from verify.page.cards import Card, centre, span
+from verify.page.cards import Card, centre, margin_width, sensitivity, span
 from verify.page.counts import census_line, percent, promise_lines
 from verify.page.formulas import formula, in_cell, lettered
 from verify.page.markup import template, themed
@@ -37,9 +37,6 @@ from verify.page.report.sealing import classed, policy
 from verify.page.vocabulary import EXACT, KINDS
 from verify.page.wording import duration
 
-FOLDED = 12
-"""Longer tables of points are folded."""
-
 NAMED = 4
 """Papers that are named at the head; more are counted."""
 
@@ -58,9 +55,7 @@ def one_page(contents: Contents, each: Each, changed: bool) -> str:
         _claims(contents, links, [*cards, *sights]),
         _about(contents, links),
     ]
-    parts = {"claims": cards, "observed": [c for c in cards if c.first.data], "observations": sights}
-    named = [name for name, listed in parts.items() if listed]
-    return _page(contents, links, TITLE, "all", Markup("\n").join(body), parts=named)
+    return _page(contents, links, TITLE, "all", Markup("\n").join(body))
 
 
 def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, str]:
@@ -145,12 +140,8 @@ def _about(contents: Contents, links: Links) -> Markup:
         contents,
         links,
         overview=themed(plots.overview(results.rows, plots.stamp(results))) if results.rows else None,
-        margins=tables.margins(results.rows),
+        margins=tables.by_margin(results.rows),
         changed=tables.histories(results.rows),
-        unread=results.unread,
-        planted=results.planted,
-        derivations=results.derivations,
-        pages=contents.pages,
     )
 
 
@@ -169,9 +160,8 @@ def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup,
         title=title,
         kind=kind,
         body=body,
-        papers=contents.pages,
         papers_named=_papers_named(contents),
-        **{"before": None, "after": None, "paper": "", "parts": ()} | more,
+        **{"before": None, "after": None, "paper": ""} | more,
     )
 
 
@@ -187,9 +177,9 @@ def _part(name: str, contents: Contents, links: Links, **values: Any) -> Markup:
         "contents": contents,
         "links": links,
         "campaigns": campaigns(),
+        "results": contents.results,
         "suite": contents.results.suite,
         "anchors": contents.anchors,
-        "folded": FOLDED,
         "kinds": KINDS,
         "marks": outcomes.MARKS,
         "differing": wording.differing,
@@ -223,12 +213,13 @@ _FILTERS: dict[str, Any] = {
     "undecided": wording.undecided,
     "unseen": wording.unseen,
     "finite": math.isfinite,
-    "constant": ratios.constant,
     "level": ratios.level,
     "triangles": ratios.mark,
     "duration": duration,
     "percent": percent,
     "span": span,
+    "width": margin_width,
+    "sensitivity": sensitivity,
     "centre": centre,
     "standing": wording.standing_name,
     "mark": outcomes.reading_mark,

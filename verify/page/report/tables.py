@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from verify.judging.power import factor
 from verify.model import Standing, raised
-from verify.page import wording
-from verify.page.cards import sensitivity
-from verify.page.counts import percent
 from verify.page.statements import (
     corrections,
     entry_order,
@@ -113,39 +108,14 @@ REPEATED = 12
 """Letters at the head of a quotation by which a statement in words is told from a formula."""
 
 
-class Margin(NamedTuple):
-    """A row with the width of its margin, how it was declared, and the smallest error that was told apart."""
+def by_margin(rows: Sequence[Row]) -> list[Row]:
+    """A row of each claim that is judged with a margin, the widest first; of a logarithm its factor counts."""
 
-    row: Row
-    width: str
-    declared: str
-    told: str
+    def width(row: Row) -> float:
+        return raised(row.logarithm, row.margin) - 1 if row.logarithm else row.margin
 
-
-def margins(rows: Sequence[Row]) -> list[Margin]:
-    """Claims by the width of their margin, widest first."""
     claims = {row.claim: row for row in reversed(rows) if row.points and row.kind not in EXACT}
-    listed = sorted(claims.values(), key=lambda row: (-_width(row), row.claim))
-    return [Margin(row, *_margin(row), sensitivity(row)) for row in listed]
-
-
-def _width(row: Row) -> float:
-    """The margin as a number: a share of the prediction, of a logarithm what its factor exceeds 1 by, else itself.
-
-    An absolute margin is no share of the prediction: that may be an exponent or a probability, and 0.
-    """
-    return raised(row.logarithm, row.margin) - 1 if row.logarithm else row.margin
-
-
-def _margin(row: Row) -> tuple[str, str]:
-    """The width in words, and what it is of."""
-    if not math.isfinite(_width(row)):
-        return "—", "no number"
-    if row.logarithm:
-        return factor(row.logarithm, row.margin), f"{wording.numeral(row.margin)} in {wording.unit(row)}"
-    if row.relative:
-        return percent(row.margin), "of the prediction"
-    return wording.numeral(row.margin), "in its own unit"
+    return sorted(claims.values(), key=lambda row: (-width(row), row.claim))
 
 
 STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")
