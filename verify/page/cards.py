@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,9 +39,17 @@ class ReadRow:
 
     row: Row
     anchor: str
-    point: PointOutcome | None
-    rivals: wording.RivalTally
-    figure: Markup | None
+    figure: Markup | None = None
+
+    @cached_property
+    def point(self) -> PointOutcome | None:
+        """The point that the verdict depends on."""
+        return wording.telling(self.row)
+
+    @cached_property
+    def rivals(self) -> wording.RivalTally:
+        """How many rivals are rejected."""
+        return wording.rival_tally(self.row)
 
     @property
     def exact(self) -> bool:

@@ -16,7 +16,7 @@ from verify.claims import registry
 from verify.judging.admission import problems
 from verify.judging.power import claim_power
 from verify.model import LOGARITHMS, Claim, Kind
-from verify.page import cards, terminal, wording
+from verify.page import cards, terminal
 from verify.page.formulas import lettered, typeset
 from verify.page.report.tables import by_margin
 from verify.page.statements import how_closely, how_far
@@ -75,7 +75,7 @@ def test_a_rival_is_told_by_its_greatest_distance_from_a_theory_that_holds(
     points = [point({"n": k}, 1.0, 0.05, 1.0, 0.1, rivals=[dataclasses.replace(one, margins=at)])
               for k, at in enumerate(margins)]  # fmt: skip
     shown = made("a", "theorem 4", verdict=verdict, expected=verdict, points=points)
-    card = cards.ReadRow(shown, "row-a", points[0], wording.rival_tally(shown), None)
+    card = cards.ReadRow(shown, "row-a")
     assert card.rival_lines == [("near", far, one.rejected)]
 
 
@@ -121,7 +121,7 @@ def test_deviations_of_logarithms_are_factors() -> None:
     assert judged(LATER, *off).startswith("At its worst point it is off by at least a factor of 4.3.")
     assert how_far(shown(LATER, *off, verdict="disagrees")) == "4.8 times too large"  # e^1.56
     made = shown(DEEPER, point({}, math.log10(12), 0.2, 1.1, 0.03), sensitivity=0.26, verdict="disagrees")
-    read = cards.ReadRow(made, "", made.points[0], wording.rival_tally(made), None)
+    read = cards.ReadRow(made, "")
     told = (read.of(math.log10(12)), dict(read.numbers)["margin"], read.sensitivity)
     assert told == ("log₁₀ of 12", "a factor of 1.6", "a factor of 1.8")
     assert "1.07918 (log10 of 12)" in terminal.surprise_block(made)

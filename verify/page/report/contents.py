@@ -148,16 +148,7 @@ class Contents:
             Card(
                 claim=claim,
                 anchor=self.anchors[f"claim/{claim}"],
-                readings=[
-                    ReadRow(
-                        row=row,
-                        anchor=self.anchors[f"row/{row.id}"],
-                        point=wording.telling(row),
-                        rivals=wording.rival_tally(row),
-                        figure=figures.get(row.id),
-                    )
-                    for row in rows
-                ],
+                readings=[ReadRow(row, self.anchors[f"row/{row.id}"], figures.get(row.id)) for row in rows],
                 entries=self.entries(rows[0]),
             )
             for claim, rows in groups.items()

@@ -82,7 +82,7 @@ def cells(results: Results) -> list[Cell]:
     for plot in main_plots(results):
         try:
             figure, caption = themed(draw_plot(plot, run)), plot.caption(run)
-        except (ArithmeticError, LookupError, StopIteration, ValueError):
+        except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
             continue  # a file of another version has other parameters; all that it has is on the cards
         found.append(Cell(plot.where, plot.formula, plot.outcome(run), figure, caption, plot.target))
     return found

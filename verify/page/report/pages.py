@@ -37,9 +37,6 @@ from verify.page.report.sealing import classed, policy
 from verify.page.vocabulary import EXACT, KINDS
 from verify.page.wording import duration
 
-NAMED = 4
-"""Papers that are named at the head; more are counted."""
-
 SECTIONS = ("overview", "margins", "registered", "limits", "planted", "campaign", "derivations", "inventory")
 """Parts of the page on the whole run, and their anchors."""
 
@@ -80,15 +77,11 @@ def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, st
         ABOUT: _page(contents, about, "The whole run", "about", _about(contents, about)),
     }
     authors = {paper.id: paper.authors for paper in contents.results.suite.papers}
-    titled = [(file, f"{authors.get(paper, paper)}: {topic_name(topic)}") for file, (paper, topic) in listed]
-    for k, (file, room) in enumerate(listed):
+    for file, (paper, topic) in listed:
         links = Links(file, known)
-        around = {
-            "before": titled[k - 1] if k else None,
-            "after": titled[k + 1] if k + 1 < len(titled) else None,
-        }
-        body = _claims(contents, links, rooms[room])
-        made[file] = _page(contents, links, titled[k][1], "cards", body, paper=room[0], **around)
+        title = f"{authors.get(paper, paper)}: {topic_name(topic)}"
+        body = _claims(contents, links, rooms[paper, topic])
+        made[file] = _page(contents, links, title, "cards", body, paper)
     return made
 
 
@@ -145,7 +138,7 @@ def _about(contents: Contents, links: Links) -> Markup:
     )
 
 
-def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup, **more: Any) -> str:
+def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup, paper: str = "") -> str:
     """A whole page, with the policy that lets its own style sheet and script be used and no other."""
     body, sheet = classed(body)
     style = _template("report.css").render() + sheet
@@ -160,15 +153,8 @@ def _page(contents: Contents, links: Links, title: str, kind: str, body: Markup,
         title=title,
         kind=kind,
         body=body,
-        papers_named=_papers_named(contents),
-        **{"before": None, "after": None, "paper": ""} | more,
+        paper=paper,
     )
-
-
-def _papers_named(contents: Contents) -> str:
-    """The papers of a run, by name if they are few."""
-    shown = statements.rows_by_paper(contents.results)
-    return f"{len(shown)} papers" if len(shown) > NAMED else ", ".join(map(statements.short_name, shown))
 
 
 def _part(name: str, contents: Contents, links: Links, **values: Any) -> Markup:
