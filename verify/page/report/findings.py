@@ -23,10 +23,10 @@ from verify.results import Results, Row
 MOST, HOLD = 6, 2
 """Findings of a paper, and how many that hold where some do not."""
 
-FEW = 20
-"""Rows below which papers share one list of findings."""
-
 SHARED = "Newer papers and laws of our own"
+"""Heading of the findings on papers that state their own bound on errors, and on what no paper says."""
+
+NOT_OF_A_PAPER = (Standing.OURS, Standing.KNOWN)
 
 CHOSEN = (
     "granziol2022/theorem-4", "granziol2022/theorem-10", "granziol2022/theorem-4-on-networks",
@@ -61,13 +61,14 @@ class Finding(NamedTuple):
 
 
 def findings(results: Results) -> dict[str, list[Finding]]:
-    """Return the findings by the name of their paper; papers with few rows share a list."""
+    """Return the findings by the name of their paper; newer ones share a list."""
     rows = rows_by_paper(results)
     names = {paper.id: paper.authors for paper in results.suite.papers}
-    small = [paper for paper in rows if len(rows[paper]) < FEW]
-    names |= dict.fromkeys(small, SHARED) if len(small) > 1 else {}
+    newer = {paper.id for paper in results.suite.papers if paper.family_error}
+    newer |= {paper for paper in rows if all(row.standing in NOT_OF_A_PAPER for row in rows[paper])}
+    names |= dict.fromkeys(newer, SHARED) if len(newer.intersection(rows)) > 1 else {}
     lists: dict[str, list[Row]] = {}
-    for paper in sorted(rows, key=small.__contains__):  # stable: those that share a list are last
+    for paper in sorted(rows, key=newer.__contains__):  # stable: those that share a list are last
         lists.setdefault(names.get(paper, paper), []).extend(rows[paper])
     shown = {name: [_finding(row, own) for row in _chosen(own, results)] for name, own in lists.items()}
     return {name: listed for name, listed in shown.items() if listed}

@@ -22,13 +22,15 @@ __all__ = ["Cell", "RunVerdict", "cells", "run_verdict"]
 class RunVerdict(NamedTuple):
     """Verdict of a run in a line, what came out otherwise than declared, the chance of an error, and counts.
 
-    `counts` are of statements of papers by outcome, or of claims where no statement of a paper is judged.
+    `error` is of the `decided` verdicts, those that rest on sampling. `counts` are of statements of papers by outcome,
+    or of claims where no statement of a paper is judged.
     """
 
     title: str
     surprises: list[Row]
     claims: int
     error: str
+    decided: int
     counts: Mapping[str, int]
     counted: str
 
@@ -59,6 +61,7 @@ def run_verdict(results: Results) -> RunVerdict:
         surprises=surprises,
         claims=len(claims),
         error=percent(error) if error else "",
+        decided=sum(promise.decided for promise in results.suite.promises),
         counts=statements or Counter(map(mark_of, claims.values())),
         counted="statement" if statements else "claim",
     )

@@ -17,7 +17,7 @@ from verify.judging.campaign import campaigns
 from verify.model import Verdict
 from verify.page import outcomes, plots, ratios, statements, wording
 from verify.page.cards import Card, centre, margin_width, sensitivity, span
-from verify.page.counts import census_line, percent, promise_lines
+from verify.page.counts import census_line, percent
 from verify.page.formulas import formula, in_cell, lettered
 from verify.page.markup import template, themed
 from verify.page.report import first, glance, tables
@@ -74,7 +74,7 @@ def several_pages(contents: Contents, each: Each, changed: bool) -> dict[str, st
     first, about = Links(REPORT, known), Links(ABOUT, known)
     made = {
         REPORT: _page(contents, first, TITLE, "first", _first(contents, first, changed)),
-        ABOUT: _page(contents, about, "The whole run", "about", _about(contents, about)),
+        ABOUT: _page(contents, about, "Details of the run", "about", _about(contents, about)),
     }
     authors = {paper.id: paper.authors for paper in contents.results.suite.papers}
     for file, (paper, topic) in listed:
@@ -104,7 +104,6 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         coverage=count_statements(results.inventory),
         fuller=[entry for entry in statements.left_to_a_fuller(results) if not entry.ours],
         census=census_line(suite.census),
-        promises=[f"{line[:1].upper()}{line[1:]}." for line in promise_lines(suite.promises)],
         pilots=len({row.claim for row in results.rows if row.pilot}),
         exact=sum(row.kind in EXACT for row in results.rows),
         modelled={verdict: modelled[verdict] for verdict in Verdict if modelled[verdict]},
