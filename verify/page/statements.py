@@ -20,7 +20,6 @@ TIMES = 2.0
 """Ratio from which a factor reads better than percent."""
 
 _LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
-_NUMBERED = re.compile(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", re.IGNORECASE)
 
 
 def place(row: Row, results: Results) -> str:
@@ -31,24 +30,6 @@ def place(row: Row, results: Results) -> str:
             place = place.replace(f"{paper.authors}, ", "").replace(f" of {paper.authors}", "")
     place = place.partition(";")[0]
     return row.entries[0] if place.startswith(("ours", "Ours")) and row.entries else capitalised(place)
-
-
-def numbered(place: str) -> str:
-    """The first numbered statement that a place names; the place itself where it names none.
-
-    >>> numbered("Theorem 4, eq. (9)"), numbered("eq. (26b)"), numbered("Section 3")
-    ('theorem 4', 'eq. (26b)', 'Section 3')
-    """
-    found = _NUMBERED.search(place)
-    if not found:
-        return place
-    return found.group().lower() + ")" * (found.group().count("(") - found.group().count(")"))
-
-
-def number_of(row: Row, results: Results) -> str:
-    """The numbered statement of its paper that a row judges; a number in the work of others is none."""
-    where = place(row, results)
-    return where if row.standing == Standing.KNOWN or "beside " in where else numbered(where)
 
 
 def rows_of_claims(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -116,7 +97,7 @@ def foremost(rows: Iterable[Row], results: Results) -> list[Row]:
 
     found: dict[str, Row] = {}
     for row in sorted(rows, key=rank):
-        found.setdefault(number_of(row, results), row)
+        found.setdefault(place(row, results).partition(",")[0], row)
     return list(found.values())
 
 
@@ -130,23 +111,15 @@ def holds_as_foreseen(row: Row) -> bool:
     return row.verdict == row.expected == Verdict.AGREES
 
 
-def mended(rows: Iterable[Row]) -> list[Row]:
-    """The readings that replace a misprint and agree, as foreseen."""
-    return [row for row in rows if row.standing == Standing.CORRECTED and holds_as_foreseen(row)]
+def misprinted(rows: Sequence[Row]) -> list[Row]:
+    """Formulas as our copy reads that fail, as foreseen, and corrected ones where no such formula fails beside them.
 
-
-def misprinted(rows: Iterable[Row]) -> list[Row]:
-    """A row for whatever our copies misprint, by which every part of a page counts.
-
-    These are the formulas as our copy reads that fail, as foreseen, and corrected ones that agree where no such formula
-    fails beside them: what our copy has there may be no formula that could be judged.
+    What our copy has there may be no formula that could be judged.
     """
-    listed = list(rows)
-    failing = {
-        row.id: row.claim for row in listed if row.standing == Standing.MISPRINT and fails_as_foreseen(row)
-    }
-    alone = {row.id for row in mended(listed) if row.claim not in failing.values()}
-    return [row for row in listed if row.id in failing or row.id in alone]
+    failing = [row for row in rows if row.standing == Standing.MISPRINT and fails_as_foreseen(row)]
+    claims = {row.claim for row in failing}
+    alone = [row for row in rows if row.standing == Standing.CORRECTED and holds_as_foreseen(row)]
+    return [*failing, *(row for row in alone if row.claim not in claims)]
 
 
 def left_to_a_fuller(results: Results) -> list[InventoryRow]:
