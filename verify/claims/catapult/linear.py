@@ -191,6 +191,11 @@ ENDS = Experiment(
         Point(product=2.3, width=40, steps=90),
         Point(product=2.7, width=320, steps=80),
         Point(product=3.6, width=140, steps=160),
+        *(
+            Point(product=product, width=40, steps=steps)
+            for steps, products in ((100, (2.2,)), (45, (2.5,)), (30, (2.7, 2.8, 2.9)), (50, (3.4, 3.6)))
+            for product in products
+        ),
     ),
     seconds=0.47,
 )

@@ -66,8 +66,12 @@ WIGNER = Experiment(
     simulate=spiked_wigner,
     points=tuple(
         Point(law=law, eigenvalue=eigenvalue, sigma=0.07, dim=200, batch_size=24, dataset_size=120)
-        for law in ("gaussian", "rademacher")
-        for eigenvalue in (0.33, 0.53)
+        for law, eigenvalues in (
+            ("gaussian", (0.33, 0.53)),
+            ("rademacher", (0.33, 0.53)),
+            ("gaussian", (0.4, 0.72, 0.95)),
+        )
+        for eigenvalue in eigenvalues
     ),
     budget=6144,
     seconds=0.77,
