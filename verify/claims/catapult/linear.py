@@ -289,6 +289,7 @@ CLAIMS = (
         predict=lambda _: 2.0,
         margin=0.02,
         margin_reason="the share of exceptions that some hundred networks would show",
+        pilot="the number of steps at width 40: after 45 at a product of 2.15 one of 448 networks had not settled",
         relative=False,
         rivals={"below half of that": lambda _: 1.0, "below three quarters": lambda _: 1.5},
         no_theory=NoTheory.CONSTANT,
