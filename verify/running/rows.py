@@ -38,6 +38,9 @@ CURVE_POINTS = 13
 STRAIGHT = 1 / 400
 """Part of an axis by which a line may miss: less than a pixel."""
 
+REACH = 3.0
+"""Ranges of the prediction beyond which no picture shows a rival: there its bends do not count."""
+
 HALVINGS = 9
 """Of the distance of two such places where a formula bends or jumps: less than a pixel is left."""
 
@@ -320,9 +323,13 @@ def _bends(
     Between `whole` numbers are no others.
     """
     known = {x: said(x) for x in grid}
-    scale, decades = _extent([values[0] for values in known.values()])
-    if not scale:  # a prediction of 0 everywhere: what stands beside it has one
-        scale, _ = _extent([y for values in known.values() for y in values])
+    predicted = [values[0] for values in known.values()]
+    scale, decades = _extent(predicted)
+    if not scale:  # a prediction of 0 everywhere: the rivals have a range
+        predicted = [y for values in known.values() for y in values]
+        scale, _ = _extent(predicted)
+    finite = [y for y in predicted if math.isfinite(y)] or [0.0]
+    seen = min(finite) - REACH * scale, max(finite) + REACH * scale
     along = math.log if spans_decades([grid[0], grid[-1]]) else float
     between = [(a, b, HALVINGS) for a, b in pairwise(grid)]
     while between:
@@ -332,7 +339,8 @@ def _bends(
         if left and a < m < b:
             known[m] = said(m)
             share = (along(m) - along(a)) / (along(b) - along(a))
-            if any(_bent(y, share, scale, decades) for y in zip(known[a], known[m], known[b], strict=True)):
+            values = zip(known[a], known[m], known[b], strict=True)
+            if any(_bent(y, share, scale, decades, seen) for y in values):
                 between += [(a, m, left - 1), (m, b, left - 1)]
     return dict(sorted(known.items()))
 
@@ -346,15 +354,18 @@ def _extent(predicted: Sequence[float]) -> tuple[float, float]:
     return (high - low) or abs(high), math.log(high / low) if spans_decades(finite) else 0.0
 
 
-def _bent(y: tuple[float, float, float], share: float, scale: float, decades: float) -> bool:
+def _bent(
+    y: tuple[float, float, float], share: float, scale: float, decades: float, seen: tuple[float, float]
+) -> bool:
     """Whether the value between two lies visibly off the line that joins them, or one of the three is no number."""
-    left, middle, right = y
     if not all(map(math.isfinite, y)):
         return any(map(math.isfinite, y))
+    left, middle, right = (min(max(value, seen[0]), seen[1]) for value in y)
     if abs(left + share * (right - left) - middle) > STRAIGHT * scale:
         return True
     if not decades or min(y) <= 0:
         return False
+    left, middle, right = y
     return abs(math.log(left) + share * math.log(right / left) - math.log(middle)) > STRAIGHT * decades
 
 
