@@ -42,3 +42,10 @@ def test_every_tutorial_is_listed() -> None:
     listed = re.findall(r"^\| \[(\w+\.py)\]\((\w+\.py)\) \|", readme, re.MULTILINE)
     assert sorted(listed) == [(path.name, path.name) for path in TUTORIALS]
     assert sorted(re.findall(r": tutorials/(\w+)\.md$", nav, re.MULTILINE)) == [p.stem for p in TUTORIALS]
+
+
+def test_each_picture_of_the_gallery_is_followed_by_short_code() -> None:
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"^!\[.+\]\(gallery/.+\)\n\n(?:```python\n(.*?)^```)?", text, re.MULTILINE | re.DOTALL)
+    assert len(pictures) == 10
+    assert all(0 < code.count("\n") <= 15 for code in pictures)
