@@ -1,7 +1,5 @@
 """The tutorials as documents. Building the documentation runs them, and fails on an error or a missing picture."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
