@@ -27,16 +27,16 @@ def plan_pictures(made: Plan) -> list[Picture]:
     """Rate against batch size, both logarithmic: a picture for each section of the plan."""
     drawn = list[Picture]()
     if made.trials:
-        caption = "Bars: rates among which the best one was in 80 % of held-out runs."
+        caption = "In 80 % of held-out runs the best rate was within the bar."
         title = f"Trial training: {made.optimizer}"
         drawn.append(Picture(title, partial(_draw_trials, made=made), caption, ROOM))
     found = made.linearised
     if found is not None:
-        caption = "Squares: 2/E λ₁(B), the bars hold eight of ten batches. Limits, not rates to use."
+        caption = "Squares: 2/E λ₁(B). Bars: eight of ten batches. These are limits, not rates to use."
         title = "Plain SGD, linearised at these parameters"
         drawn.append(Picture(title, partial(_draw_bracket, found=found), caption, ROOM))
     if made.batch_curvature:
-        caption = "H_B is the Hessian of a random batch. Only its change with B is of use."
+        caption = "H_B is the Hessian of a random batch. Only the change with B is of use."
         title = "2/E λ₁(H_B), with the statistics of each batch"
         drawn.append(Picture(title, partial(_draw_batches, made=made), caption))
     return drawn

@@ -68,14 +68,16 @@ def header_lines(made: Plan) -> Iterator[str]:
 
 def headline(made: Plan) -> str:
     """Return the result in one line: the rate at each batch size, of many sizes at the first and the last."""
-    if not made.trials:
-        return "Stability limits of plain SGD" if made.linearised else "Curvature of batches"
-    found = [f"{_rate(at.start)} at {at.batch_size}" for at in made.trials if at.start is not None]
+    rates = [(at.batch_size, at.start) for at in made.trials]
+    said = "Start with"
+    if not rates and made.linearised is not None:
+        rates = [(at.batch_size, at.lower) for at in made.linearised.rates]
+        said = "Plain SGD, linearised here, is stable below"
+    found = [f"{_rate(rate)} at {size}" for size, rate in rates if rate is not None]
     if not found:
-        return "No learning rate was found"
+        return "No learning rate was found" if made.trials else "Curvature of batches"
     first = found[0].replace(" at ", " at batch size ")
-    rest = ", ".join([first, *found[1:]]) if len(found) < 5 else f"{first} to {found[-1]}"
-    return f"Start with {rest}"
+    return f"{said} {', '.join([first, *found[1:]]) if len(found) < 5 else f'{first} to {found[-1]}'}"
 
 
 def state_lines(state: State) -> Iterator[str]:
