@@ -1,7 +1,5 @@
 """Whose scores hang on the last digit: a device that rounds otherwise finds them, and what they say of it holds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -19,13 +17,13 @@ pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices 
 
 ALL = {one.name: one for one in drawn()}
 
-ALIKE: dict[str, Callable[[Tensor], Tensor]] = {
+ALIKE = {
     "sum of entries": lambda x: x + 2 * x,
     "comparison": lambda x: x > 0.5,
     "view": lambda x: x.mT,
 }
 
-OTHERWISE: dict[str, Callable[[Tensor], Tensor]] = {
+OTHERWISE = {
     "product": lambda x: x @ x.mT,
     "sum": torch.sum,
     "exp": torch.exp,

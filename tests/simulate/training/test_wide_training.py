@@ -149,7 +149,7 @@ def test_explosions_begin_where_a_quadratic_loss_overflows() -> None:
 def test_a_search_that_misses_the_limit_says_so() -> None:
     network, targets = networks((5, 1), 4)
     limits = 2 / wide_training.sharpness(network, "linear")
-    how: dict[str, Any] = {"steps": 60, "halvings": 1}
+    how = {"steps": 60, "halvings": 1}
     calm, wild = (
         wide_training.critical_rates(
             network, "linear", targets, lower=limits * low, upper=limits * high, **how
@@ -161,7 +161,7 @@ def test_a_search_that_misses_the_limit_says_so() -> None:
 
 
 ONE, TWO = torch.ones(2), torch.full((2,), 2.0)
-SEARCH: dict[str, Any] = {"lower": ONE, "upper": TWO, "halvings": 1}
+SEARCH = {"lower": ONE, "upper": TWO, "halvings": 1}
 
 
 @pytest.mark.parametrize(

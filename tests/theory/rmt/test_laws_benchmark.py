@@ -1,7 +1,5 @@
 """The benchmark of the laws: it runs without the other libraries, and sees an error and a slow function."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

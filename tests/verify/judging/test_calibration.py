@@ -1,7 +1,5 @@
 """The calibration: its fast intervals are the engine's, its miss rates are right, and a broken interval shows."""
 
-from __future__ import annotations
-
 import dataclasses
 import doctest
 import re

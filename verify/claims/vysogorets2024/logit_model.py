@@ -13,7 +13,7 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, Arrays, Claim, Experiment, Kind, Passage, Standing, Tier
+from verify.model import OURS, Arrays, Claim, Experiment, Kind, Tier, misprint
 
 UNBIASED = "unbiased; at most 1 % for random matrices"
 
@@ -186,7 +186,7 @@ SPECTRUM_CLAIMS = (
         score="top",
         predict=_top,
         printed=lambda p: 1 / len(p.p),
-        passage=Passage(Standing.MISPRINT, "as they get squeezed between values", "Appendix B"),
+        passage=misprint("as they get squeezed between values", "Appendix B"),
         finding="As our copy reads, the outliers of E G are 1/K; those are the eigenvalues of diag(p) - p p', the "
         "lambda-tilde of the formula above it, which gives those of E G.",
         rivals={
@@ -201,8 +201,8 @@ SPECTRUM_CLAIMS = (
         source=f"{PAPER}, eq. (8)",
         statement=r"\mathrm{exc}(\mathbb{E}_e G)^2 = \frac{d\,(\sigma_c^2 + \sigma_e^2)^2}"
         r"{\sigma_e^4 + 2 \sigma_e^2 \sigma_c^2 + d\,\sigma_c^4\,\Gamma_p^{-2}}",
-        says="In the random model, the excess of the mean Gauss-Newton term is set by dimension, gradient "
-        "variances and the softmax covariance.",
+        says="In the random model, dimension, gradient variances and the softmax covariance set the excess of the "
+        "mean Gauss-Newton term.",
         reads=r"\frac{\mathrm{Tr}(\mathbb{E}_e \mathcal{G})}{\|\mathbb{E}_e \mathcal{G}\|_F} = "
         r"\frac{\sqrt{d}(\sigma_c^2 + \sigma_e^2)}{\sqrt{\sigma_e^4 + 2\sigma_e^2\sigma_c^2 + "
         r"d\sigma_e^4\Gamma_p^{-2}}}",
@@ -211,7 +211,7 @@ SPECTRUM_CLAIMS = (
         score=("trace_product", "inner_product"),
         predict=lambda p: _eq_8(softmax.gamma(p.p), p),
         printed=lambda p: _squared_excess(p, repeated=p.sigma_e),
-        passage=Passage(Standing.MISPRINT, "directly from its elements", "before Eq 8", slip=True, root=2),
+        passage=misprint("directly from its elements", "before Eq 8", slip=True, root=2),
         finding="As our copy reads, the last term of the denominator carries sigma_e^4, and sigma_e -> 0 diverges; "
         "from the elements of Eq 7 it is sigma_c^4, as in the authors' published code.",
         margin=0.01,
@@ -542,9 +542,7 @@ CLAIMS = (
         score="inner",
         predict=lambda p: _norm(p) ** 2,
         printed=lambda p: (p.dim**0.5 * p.sigma_c * _norm(p)) ** 2,
-        passage=Passage(
-            Standing.MISPRINT, "By the orthogonality assumption on logit gradient means", "after Eq 9", root=2
-        ),
+        passage=misprint("By the orthogonality assumption on logit gradient means", "after Eq 9", root=2),
         finding="As our copy reads, the norm is d sigma_c^2 |Qhat - Q|; with |c_k|^2 = d sigma_c^2, as the paper has "
         "it, the root of d sigma_c^2 multiplies the distance.",
         margin=0.01,

@@ -14,7 +14,7 @@ from verify.page.markup import template
 from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.measure import plots
 from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Number
-from verify.practice.pictures import pictures_html
+from verify.practice.page_plots import plots_html
 
 VERSION = 1
 """Version of the JSON."""
@@ -38,8 +38,8 @@ def measurement_page(found: Measurement) -> str:
         zone=found.zone,
         name=escaped(found.name),
         full_gradients=list(_full_gradients(found)),
-        pictures=pictures_html(plots.pictures(found)),
-        layers=pictures_html(plots.layer_pictures(found)) if found.layers else "",
+        pictures=plots_html(plots.measurement_plots(found)),
+        layers=plots_html(plots.layer_plots(found)) if found.layers else "",
         between=share_between_layers(found),
     )
 

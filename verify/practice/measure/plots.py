@@ -23,7 +23,7 @@ from verify.practice.measure.measurement import (
     Number,
     SampleNoise,
 )
-from verify.practice.pictures import Picture, scale
+from verify.practice.page_plots import PagePlot, fit_axes
 from verify.results.lines import spans_decades
 
 _STYLES = {"H": (PALETTE["theory"], "o", "Hessian H"), "G": (PALETTE["nets"], "s", "Gauss-Newton G")}
@@ -33,9 +33,9 @@ _BELOW = 0.1
 """Lowest density shown, as a share of what one eigenvalue alone makes."""
 
 
-def pictures(found: Measurement) -> list[Picture]:
+def measurement_plots(found: Measurement) -> list[PagePlot]:
     """Pictures of the spectrum, the loss and single samples; what was not measured is left out."""
-    drawn = list[Picture]()
+    drawn = list[PagePlot]()
     smeared = [
         f"{wording.numeral(matrix.density.width, 2)} ({name})"
         for name, matrix in _matrices(found)
@@ -43,22 +43,22 @@ def pictures(found: Measurement) -> list[Picture]:
     ]
     if smeared:
         caption = f"Ticks: eigenvalues found. The line smears each by {' or '.join(smeared)}."
-        drawn.append(Picture("Spectral density", partial(_densities, found=found), caption))
+        drawn.append(PagePlot("Spectral density", partial(_densities, found=found), caption))
     caption = "Bars: bound on the error. Hollow: not converged."
-    drawn.append(Picture("Largest eigenvalues", partial(draw_eigenvalues, found=found), caption))
+    drawn.append(PagePlot("Largest eigenvalues", partial(draw_eigenvalues, found=found), caption))
     for line in found.lines[:1]:
         caption = "v₁: first eigenvector of H. Dots: the loss. Line: its gradient and curvature alone."
-        drawn.append(Picture("Loss along v₁", partial(_line, line=line), caption))
+        drawn.append(PagePlot("Loss along v₁", partial(_line, line=line), caption))
     if found.noise is not None:
         first = found.hessian.top[0]
         caption = (
             f"Curvature of each sample along v₁. Line: the mean, λ₁(H) = {wording.numeral(first.value)}."
         )
-        drawn.append(Picture("Single samples", partial(_histogram, noise=found.noise, first=first), caption))
+        drawn.append(PagePlot("Single samples", partial(_histogram, noise=found.noise, first=first), caption))
     return drawn
 
 
-def layer_pictures(found: Measurement) -> list[Picture]:
+def layer_plots(found: Measurement) -> list[PagePlot]:
     """Pictures of the largest eigenvalue of each layer and of its share of the squared Frobenius norm."""
     names = [shorten(layer.name, 18) for layer in found.layers]
     largest = [(layer.largest.value, layer.largest.bound) for layer in found.layers]
@@ -68,18 +68,18 @@ def layer_pictures(found: Measurement) -> list[Picture]:
         "Share of the squared Frobenius norm": shares,
     }
     return [
-        Picture(title, partial(_bars, names=names, pairs=pairs), bars=names)
+        PagePlot(title, partial(_bars, names=names, pairs=pairs), bars=names)
         for title, pairs in titles.items()
     ]
 
 
-def series_pictures(at: Sequence[float], made: Sequence[Measurement]) -> list[Picture]:
+def series_plots(at: Sequence[float], made: Sequence[Measurement]) -> list[PagePlot]:
     """Pictures of curvature through training: first eigenvalues, loss, excess of positive curvature."""
     excess = [each.hessian.excess for each in made]
     return [
-        Picture("Largest eigenvalue", partial(_first_eigenvalues, at=at, made=made), "Bars: bound on the error."),
-        Picture("Loss", partial(_through, at=at, name="loss", found=[each.loss for each in made])),
-        Picture("Excess of positive curvature of H", partial(_through, at=at, name="trace / Frobenius norm",
+        PagePlot("Largest eigenvalue", partial(_first_eigenvalues, at=at, made=made), "Bars: bound on the error."),
+        PagePlot("Loss", partial(_through, at=at, name="loss", found=[each.loss for each in made])),
+        PagePlot("Excess of positive curvature of H", partial(_through, at=at, name="trace / Frobenius norm",
                 found=excess), "Bars: standard error."),
     ]  # fmt: skip
 
@@ -88,7 +88,7 @@ def draw_eigenvalues(axes: Axes, found: Measurement) -> None:
     """The top eigenvalues of both matrices by rank."""
     values = [each.value for _, matrix in _matrices(found) for each in matrix.top]
     ranks = np.arange(1.0, len(found.hessian.top) + 1)
-    scale(axes, ("rank", ranks), ("eigenvalue", values), "y" * spans_decades(values))
+    fit_axes(axes, ("rank", ranks), ("eigenvalue", values), "y" * spans_decades(values))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     for name, matrix in _matrices(found):
         _draw_top(axes, ranks, matrix.top, name)
@@ -122,7 +122,7 @@ def _densities(axes: Axes, found: Measurement) -> None:
     known = [(name, matrix, seen) for name, matrix, seen in drawn if seen is not None]
     alone = [1 / (found.parameters * math.sqrt(2 * math.pi) * seen.width) for *_, seen in known]
     low, high = _BELOW * min(alone), 3 * max([*alone, *(max(seen.value) for *_, seen in known)])
-    scale(axes, ("eigenvalue", [seen.x for *_, seen in known]), ("density", [low, high]), "y")
+    fit_axes(axes, ("eigenvalue", [seen.x for *_, seen in known]), ("density", [low, high]), "y")
     for k, (name, matrix, seen) in enumerate(known):
         x, value, colour = np.array(seen.x), np.array(seen.value), _STYLES[name][0]
         error = np.array(seen.standard_error) + np.array(seen.truncation)
@@ -140,7 +140,7 @@ def _densities(axes: Axes, found: Measurement) -> None:
 
 def _line(axes: Axes, *, line: LossLine) -> None:
     seen = [math.nan if each is None else each for each in line.loss]
-    scale(axes, ("distance along v₁", line.distance), ("loss", [seen, line.parabola]))
+    fit_axes(axes, ("distance along v₁", line.distance), ("loss", [seen, line.parabola]))
     draw_law(axes, line.distance, line.parabola)
     draw_points(axes, line.distance, seen, seen, seen, size=3.0)
 
@@ -148,7 +148,7 @@ def _line(axes: Axes, *, line: LossLine) -> None:
 def _histogram(axes: Axes, noise: SampleNoise, first: Eigenvalue) -> None:
     edges, counts = np.array(noise.edges), np.array(noise.counts)
     many = bool(counts.max() > 30)
-    scale(axes, ("$v_1^T H_i v_1$", edges), ("samples", [0.6 if many else 0, counts.max()]), "y" * many)
+    fit_axes(axes, ("$v_1^T H_i v_1$", edges), ("samples", [0.6 if many else 0, counts.max()]), "y" * many)
     axes.bar(
         edges[:-1], counts, np.diff(edges), align="edge", color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6
     )
@@ -158,7 +158,7 @@ def _histogram(axes: Axes, noise: SampleNoise, first: Eigenvalue) -> None:
 def _bars(axes: Axes, *, names: Sequence[str], pairs: Sequence[tuple[float, float]]) -> None:
     values, errors = np.array(pairs).T
     places = np.arange(len(names))[::-1]
-    scale(axes, ("", [0.0, *(values - errors), *(values + errors)]), ("", [-0.4, len(names) - 0.6]))
+    fit_axes(axes, ("", [0.0, *(values - errors), *(values + errors)]), ("", [-0.4, len(names) - 0.6]))
     axes.barh(places, values, height=0.6, color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6)
     axes.errorbar(values, places, xerr=errors, ls="", color=PALETTE["ink"], elinewidth=1.1)
     axes.set_yticks(places, names)
@@ -166,7 +166,7 @@ def _bars(axes: Axes, *, names: Sequence[str], pairs: Sequence[tuple[float, floa
 
 def _first_eigenvalues(axes: Axes, *, at: Sequence[float], made: Sequence[Measurement]) -> None:
     values = [matrix.top[0].value for each in made for _, matrix in _matrices(each)]
-    scale(axes, ("checkpoint", at), ("eigenvalue", values), "y" * spans_decades(values))
+    fit_axes(axes, ("checkpoint", at), ("eigenvalue", values), "y" * spans_decades(values))
     for k, name in enumerate(_STYLES):
         firsts = [_matrices(each)[k][1].top[0] for each in made]
         axes.plot(at, [first.value for first in firsts], color=_STYLES[name][0], lw=1.3)
@@ -179,6 +179,6 @@ def _through(axes: Axes, *, at: Sequence[float], name: str, found: Sequence[Numb
     pairs = [(math.nan, math.nan) if each is None else (each.value, each.error) for each in found]
     values, errors = np.array(pairs).T
     shown = values[np.isfinite(values)].tolist()
-    scale(axes, ("checkpoint", at), (name, values), "y" * bool(shown and spans_decades(shown)))
+    fit_axes(axes, ("checkpoint", at), (name, values), "y" * bool(shown and spans_decades(shown)))
     axes.plot(at, values, color=PALETTE["theory"], lw=1.3)
     draw_points(axes, at, values, values - errors, values + errors)

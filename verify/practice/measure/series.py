@@ -16,7 +16,7 @@ from verify.page.markup import template
 from verify.practice.measure import plots
 from verify.practice.measure.measurement import Measurement
 from verify.practice.measure.pages import VERSION, rounded, value, write_both
-from verify.practice.pictures import pictures_html
+from verify.practice.page_plots import plots_html
 
 _WILD = set("*?[")
 
@@ -129,6 +129,6 @@ def write_series(found: Sequence[Checkpoint], folder: Path) -> Path:
         name=escaped(made[0].name.replace(f" from {found[0].file}", "")),
         doubts=_setup_warnings(found),
         rows=[(escaped(each.file), each.found) for each in found],
-        pictures=pictures_html(plots.series_pictures(at, made)),
+        pictures=plots_html(plots.series_plots(at, made)),
     )
     return write_both(folder, series_json(found), html)

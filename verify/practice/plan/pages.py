@@ -9,9 +9,9 @@ from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import plots
 from verify.page.markup import template
-from verify.practice.pictures import pictures_html
+from verify.practice.page_plots import plots_html
 from verify.practice.plan import words
-from verify.practice.plan.picture import plan_figure, plan_pictures
+from verify.practice.plan.picture import plan_figure, plan_plots
 from verify.practice.plan.planned import Plan
 
 VERSION = 3
@@ -43,7 +43,7 @@ def plan_json(made: Plan) -> str:
 
 def plan_page(made: Plan) -> str:
     """One HTML page that needs nothing else."""
-    drawn = plan_pictures(made)
+    drawn = plan_plots(made)
     level, *state = words.state_lines(made.state)
     return template("plan.html.j2").render(
         name=escaped(made.name),
@@ -56,6 +56,6 @@ def plan_page(made: Plan) -> str:
         title=words.section_title(made),
         curvature=words.batch_table(made),
         notes=list(words.curvature_notes(made)) if words.section_title(made) else [],
-        pictures=pictures_html(drawn),
+        pictures=plots_html(drawn),
         alone=len(drawn) == 1,
     )

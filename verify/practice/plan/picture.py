@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from verify.page.canvas import draw_law, draw_points, draw_rival, name_lines
 from verify.page.drawing import Floats
 from verify.page.theme import PALETTE
-from verify.practice.pictures import ROOM, Picture, figure_of, scale
+from verify.practice.page_plots import ROOM, PagePlot, figure_of, fit_axes
 from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.words import SHARPER
@@ -23,33 +23,33 @@ _GRID = 200
 _TICKS = 8
 
 
-def plan_pictures(made: Plan) -> list[Picture]:
+def plan_plots(made: Plan) -> list[PagePlot]:
     """Rate against batch size, both logarithmic: a picture for each section of the plan."""
-    drawn = list[Picture]()
+    drawn = list[PagePlot]()
     if made.trials:
         caption = "In 80 % of held-out runs the best rate was within the bar."
         title = f"Trial training: {made.optimizer}"
-        drawn.append(Picture(title, partial(_draw_trials, made=made), caption, ROOM))
+        drawn.append(PagePlot(title, partial(_draw_trials, made=made), caption, ROOM))
     found = made.linearised
     if found is not None:
         caption = "Squares: 2/E λ₁(B). Bars: eight of ten batches. These are limits, not rates to use."
         title = "Plain SGD, linearised at these parameters"
-        drawn.append(Picture(title, partial(_draw_bracket, found=found), caption, ROOM))
+        drawn.append(PagePlot(title, partial(_draw_bracket, found=found), caption, ROOM))
     if made.batch_curvature:
         caption = "H_B is the Hessian of a random batch. Only the change with B is of use."
         title = "2/E λ₁(H_B), with the statistics of each batch"
-        drawn.append(Picture(title, partial(_draw_batches, made=made), caption))
+        drawn.append(PagePlot(title, partial(_draw_batches, made=made), caption))
     return drawn
 
 
 def plan_figure(made: Plan) -> Figure:
     """All pictures in one figure."""
-    return figure_of(plan_pictures(made), "Learning rate against batch size", f"losscurv · seed {made.seed}")
+    return figure_of(plan_plots(made), "Learning rate against batch size", f"losscurv · seed {made.seed}")
 
 
 def draw_rates(axes: Axes, made: Plan) -> None:
     """Draw the first picture alone."""
-    for picture in plan_pictures(made)[:1]:
+    for picture in plan_plots(made)[:1]:
         picture.draw(axes)
     if not axes.has_data():
         axes.set_title("no rates: summary() says why")
@@ -96,6 +96,6 @@ def _draw_batches(axes: Axes, made: Plan) -> None:
 
 def _scale(axes: Axes, sizes: Floats, *rates: Floats) -> None:
     """Batch sizes as they were asked for, as far as there is room."""
-    scale(axes, ("batch size B", sizes), ("learning rate", np.concatenate(rates)), "xy")
+    fit_axes(axes, ("batch size B", sizes), ("learning rate", np.concatenate(rates)), "xy")
     axes.xaxis.set_major_locator(FixedLocator(sizes[:: -(-len(sizes) // _TICKS)].tolist()))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:.0f}"))

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from verify.page.axes import plain_ticks
 from verify.page.canvas import name_lines
 from verify.page.theme import PALETTE
-from verify.practice.pictures import ROOM, Picture, figure_of, scale
+from verify.practice.page_plots import ROOM, PagePlot, figure_of, fit_axes
 from verify.practice.watch.record import CurvatureRecord
 from verify.results.lines import spans_decades
 
@@ -32,19 +32,19 @@ def watch_figure(records: Records) -> Figure:
     if not records:
         raise ValueError("records must hold at least one measurement, got none")
     pictures = [
-        Picture(
+        PagePlot(
             "Largest eigenvalue of the Hessian", partial(draw_top_eigenvalues, records=records), right=ROOM
         )
     ]
     if any(each.preconditioned is not None for each in records):
         title = "Largest eigenvalue, scaled as the steps of the optimizer"
-        pictures.append(Picture(title, partial(_preconditioned, records=records), right=ROOM))
+        pictures.append(PagePlot(title, partial(_preconditioned, records=records), right=ROOM))
     pictures.append(
-        Picture("Loss of the batch, after its step", partial(_draw_field, records=records, name="loss"))
+        PagePlot("Loss of the batch, after its step", partial(_draw_field, records=records, name="loss"))
     )
     if any(each.noise_scale is not None for each in records):
         title = "Gradient noise scale, in samples"
-        pictures.append(Picture(title, partial(_draw_field, records=records, name="noise_scale")))
+        pictures.append(PagePlot(title, partial(_draw_field, records=records, name="noise_scale")))
     took = f"measuring took {100 * records[-1].share:.1f} % of the time" if len(records) > 1 else ""
     return figure_of(pictures, "Curvature through training", took)
 
@@ -107,7 +107,7 @@ def _numbers(records: Records, name: str) -> np.ndarray:
 def _finish(axes: Axes, records: Records, name: str) -> None:
     shown = [float(y) for line in axes.get_lines() for y in np.ravel(line.get_ydata())]
     known = [y for y in shown if math.isfinite(y)]
-    scale(
+    fit_axes(
         axes,
         ("step", [each.step for each in records]),
         (name, known),

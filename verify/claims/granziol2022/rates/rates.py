@@ -244,8 +244,8 @@ RATES_CLAIMS = (
             "Section 10.1",
         ),
         expected=Verdict.DISAGREES,
-        finding="Below b = B_c, where the broadening would exceed the eigenvalue, Theorem 4 has the edge, and the "
-        "exponent is 1/2, as in footnote 6; it never gives more.",
+        finding="Below b = B_c Theorem 4 gives the edge of the noise, so the exponent is 1/2, as in footnote 6, "
+        "and never more. The broadening would exceed the eigenvalue there.",
         experiment=RATES,
         score="exponent",
         predict=_outlier_exponent,
@@ -406,10 +406,6 @@ LEAST_SQUARES = Experiment(
 )
 
 
-def _least_squares(p: Point) -> Any:
-    return learning_rates.gaussian_least_squares_limit(p.batch_size, p.dim)
-
-
 def _growth(p: Point, dim: int) -> Any:
     return learning_rates.gaussian_least_squares_growth(p.rate, batch_size=p.batch_size, dim=dim) ** p.steps
 
@@ -436,7 +432,7 @@ LEAST_SQUARES_CLAIMS = (
         "constant is linear in the batch size, then flat.",
         kind=Kind.RATIO,
         score=("twice trace", "square"),
-        predict=_least_squares,
+        predict=lambda p: learning_rates.gaussian_least_squares_limit(p.batch_size, p.dim),
         rivals={
             "2 over the Marchenko-Pastur edge": lambda p: 2 / (1 + math.sqrt(p.dim / p.batch_size)) ** 2,
             "gradient descent": lambda _: 2.0,

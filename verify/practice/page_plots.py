@@ -31,7 +31,7 @@ _TITLE, _GAP = 24.0, 28.0
 """Points for a title in a figure of several pictures, and between them."""
 
 
-class Picture(NamedTuple):
+class PagePlot(NamedTuple):
     """A plot with a title, a caption, and room in points for names on the right; `bars` are the names of its rows."""
 
     title: str
@@ -41,7 +41,7 @@ class Picture(NamedTuple):
     bars: Sequence[str] = ()
 
 
-def scale(axes: Axes, x: tuple[str, ArrayLike], y: tuple[str, ArrayLike], logarithmic: str = "") -> None:
+def fit_axes(axes: Axes, x: tuple[str, ArrayLike], y: tuple[str, ArrayLike], logarithmic: str = "") -> None:
     """Give the axes names, ends around these numbers, and ticks; `logarithmic` holds x, y or both."""
     ends = []
     for letter, (name, values) in zip("xy", (x, y), strict=True):
@@ -59,7 +59,7 @@ def scale(axes: Axes, x: tuple[str, ArrayLike], y: tuple[str, ArrayLike], logari
         decades(axis, *each.ends) if each.logarithmic else plain_ticks(axis)
 
 
-def pictures_html(pictures: Sequence[Picture]) -> Markup:
+def plots_html(pictures: Sequence[PagePlot]) -> Markup:
     """Return pictures for a row of a page."""
     width = _WIDTHS.get(len(pictures), WIDTH)
     found = Markup()
@@ -76,7 +76,7 @@ def pictures_html(pictures: Sequence[Picture]) -> Markup:
     return found
 
 
-def figure_of(pictures: Sequence[Picture], label: str, foot: str) -> Figure:
+def figure_of(pictures: Sequence[PagePlot], label: str, foot: str) -> Figure:
     """Return one figure with the pictures side by side, two in a row; `foot` is its small print."""
     width, height = _WIDTHS[2] + _GAP, HEIGHT * _WIDTHS[2] / WIDTH + _TITLE
     whole = min(2, len(pictures)) * width + _GAP, -(-len(pictures) // 2) * height + _TITLE
