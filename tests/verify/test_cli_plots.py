@@ -45,7 +45,7 @@ def test_a_claim_that_the_last_report_does_not_hold_is_judged_first(
     before = Path("losscurv-report/results.json").read_bytes()
     assert main(["plot", "--claim", CLAIM, "--out", "rank.svg"]) == 0
     said = capsys.readouterr().err
-    assert said == f"losscurv: results in losscurv-report do not hold {CLAIM}: judging it first\n"
+    assert said == f"losscurv: {CLAIM} is not in the results in losscurv-report; judging it first\n"
     assert f'aria-label="{CLAIM}: agrees"' in Path("rank.svg").read_text(encoding="utf-8")
     assert Path("losscurv-report/results.json").read_bytes() == before
     assert main(["plot", "--claim", stored, "--out", "stored.svg"]) == 0

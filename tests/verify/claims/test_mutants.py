@@ -171,7 +171,7 @@ UNSEEN = {
         "karakida2019/subtracted-growth-at-fixed-samples": "depth: twice samples",
         "karakida2019/tangent-second-moment": "weight_variance: root outputs, bias_variance: root, depth: half root",
         "karakida2019/depth-of-variances": "weight_variance: root",
-        "catapult/where-the-curvature-ends": "width: twice half root steps",
+        "catapult/where-the-curvature-ends": "width: twice half steps",
         "catapult/growth": "wider: twice half",
         "structure/classifiers": "dim: twice half samples, samples: half dim",
         "structure/neurons": "samples: twice half dim, dim: twice half root classes samples width networks",

@@ -165,4 +165,4 @@ def test_the_budget_bounds_the_whole_measurement() -> None:
     assert found[1].hessian.trace.error < found[0].hessian.trace.error
     assert "Gauss-Newton matrix: errors of its trace or norm" in found[0].short
     text = " ".join(pages.measurement_text(found[0]).split())
-    assert "not decided" in text and "raise --budget" in text
+    assert "budget too small" in text and "raise --budget" in text
