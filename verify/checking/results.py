@@ -158,7 +158,7 @@ class Checked(Result):
         )
 
     def summary(self) -> str:
-        """Return every point as a line of text, with what helps where there is no verdict."""
+        """Return a line of text for each point, and what to do where there is no verdict."""
         helps = dict.fromkeys(wording.undecided(p) for p in self.points if p.reason not in ("", "budget"))
         lines = [self._headline(), *self._lines(self.points), *(f"  {text}" for text in helps)]
         lines += [f"  reproduce: {self.reproduce}"] if self.reproduce else []
@@ -202,6 +202,7 @@ class Checked(Result):
     def _columns(self) -> Columns:
         columns: dict[str, list[Any]] = {}
         for name in dict.fromkeys(name for point in self.points for name in point.parameters):
+            # A parameter may have the name of a column.
             title = f"parameter {name}" if name in COLUMNS else name
             columns[title] = [_cell(point.parameters.get(name)) for point in self.points]
         if any(point.component for point in self.points):

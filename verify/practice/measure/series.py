@@ -51,8 +51,10 @@ def checkpoint_files(pattern: str) -> list[Path]:
     ['step-9.pt', 'step-20.pt', 'step-100.pt']
     """
     path = Path(pattern)
+    # The name of a file may have such characters too.
     if path.exists() or not set(pattern) & _WILD:
         return [path]
+    # `glob` takes no absolute pattern.
     found = [file for file in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if file.is_file()]
     if not found:
         raise ValueError(f"no file matches --checkpoint {pattern!r}")
@@ -62,6 +64,7 @@ def checkpoint_files(pattern: str) -> list[Path]:
 def _order(file: Path) -> list[Any]:
     """Text as text and digits as numbers."""
     parts = re.split(r"(\d+)", str(file))
+    # As pairs text and numbers can be compared.
     return [(int(part), "") if k % 2 else (0, part) for k, part in enumerate(parts)]
 
 
