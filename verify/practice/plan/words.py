@@ -198,10 +198,10 @@ def _power_note(made: Plan) -> Iterator[str]:
             unclear.append(places)
         else:
             laws.append(f"B^({numeral(power[0], 2)} ± {numeral(power[1], 2)}) from {places}")
-    error = " (± from the grid of rates alone)" * bool(laws)
-    laws += [f"no clear power from {', '.join(unclear)}"] if unclear else []
-    if laws:
-        yield f"rate between sizes: {', '.join(laws)}{error}"
+    said = [f"{', '.join(laws)} (± from the grid of rates alone)"] if laws else []
+    said += [f"no clear power from {', '.join(unclear)}"] if unclear else []
+    if said:
+        yield f"rate between sizes: {'; '.join(said)}"
 
 
 def _refusals(made: Plan) -> Iterator[str]:
