@@ -75,8 +75,17 @@ TABLE = (
 
 COMMANDS: Mapping[str, Sequence[str]] = {
     "report --claim granziol2022/theorem-4": ("verdict", "●"),
-    "measure --model my_net.py:build --data digits --top 2": (" " * 20, "eigenvalue 1", "trace   ", "Goldilocks"),
-    "plan --model my_net.py:build --data digits --batch-sizes 16,64 --no-linearised": (" B  start", "16  ", "64  "),
+    "measure --model my_net.py:build --data digits --top 2": (
+        " " * 20,
+        "eigenvalue 1",
+        "trace   ",
+        "Goldilocks",
+    ),
+    "plan --model my_net.py:build --data digits --batch-sizes 16,64 --no-linearised": (
+        " B  start",
+        "16  ",
+        "64  ",
+    ),
 }
 """Commands, with the beginnings of the lines of their output that are shown."""
 
