@@ -48,6 +48,7 @@ def replace_files(contents: Mapping[Path, str | bytes]) -> None:
                     os.fsync(file.fileno())
             # All parts are complete before the first file is replaced.
             for path, part in parts.items():
+                # A kill between two of these leaves files of two runs next to each other.
                 part.replace(path)
         except BaseException:
             for part in parts.values():
