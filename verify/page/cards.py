@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -167,22 +166,6 @@ class Card:
     def statements(self) -> list[str]:
         """Statements of the readings; one if they have it in common."""
         return list(dict.fromkeys(reading.row.statement for reading in self.readings))
-
-
-def span(point: PointOutcome) -> str:
-    """The interval, to the digits that its width makes meaningful."""
-    if math.isnan(point.measured):
-        return "none"
-    middle = centre(point)
-    decimals = len(middle.partition(".")[2])
-    if wording.half_width(point) == math.inf or "×" in middle:
-        return f"{wording.numeral(point.lower)} … {wording.numeral(point.upper)}"
-    return " … ".join(f"{side:.{decimals}f}".replace("-", "−") for side in (point.lower, point.upper))
-
-
-def centre(point: PointOutcome) -> str:
-    """The measured value, to the digits that the interval makes meaningful."""
-    return re.split(r" [±+]", wording.measurement(point))[0]
 
 
 def margin_width(row: Row) -> str:

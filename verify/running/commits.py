@@ -22,6 +22,7 @@ def commit_of(root: Path) -> str:
     A checkout is asked by git. What was installed from one has the commit in a file, since git knows nothing of it.
     """
     try:
+        # An installed package has no checkout to ask: the build wrote the commit into a file.
         if not (root / ".git").exists():
             return (root / "verify" / FILE).read_text(encoding="ascii").strip()
         run = subprocess.run(  # noqa: S603 - fixed words, no shell
@@ -32,5 +33,6 @@ def commit_of(root: Path) -> str:
             timeout=10,
         )
         return run.stdout.strip()
+    # The commit is information for a reader of the report: a missing or slow git stops no run.
     except (OSError, ValueError, subprocess.SubprocessError):
         return ""

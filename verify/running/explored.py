@@ -25,6 +25,7 @@ AGREEING_SHARE = 0.9
 
 def examples_drawn(claim: ExactProperty | StatisticalProperty, tier: Tier) -> int:
     """Return how many examples of a property are drawn, beside those that it names."""
+    # Declared seconds, not measured ones: a slow machine draws as many examples as a fast one.
     each = claim.seconds / (FEW + len(claim.examples))
     return MANY if tier is Tier.FULL or each < QUICK else FEW
 
@@ -68,7 +69,7 @@ def statistical_row(claim: StatisticalProperty, pump: Pump, settings: Settings, 
 def _row(
     claim: ExactProperty | StatisticalProperty, explored: Explored, settings: Settings, **facts: Any
 ) -> Row:
-    """One disagreeing example is enough, nine in ten must agree."""
+    """Return the row of a property: one disagreeing example decides it, else nine in ten must agree."""
     failing = [explored.failing] if explored.failing else []
     agreeing, count = sum(o.verdict == Verdict.AGREES for o in explored.outcomes), len(explored.outcomes)
     agrees = count and agreeing >= AGREEING_SHARE * count

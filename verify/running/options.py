@@ -86,6 +86,7 @@ class Options:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Options:
         """Return options from those values that are options of a run and were given."""
+        # argparse and pytest fill options that were not given with None, "" or [].
         return cls(
             **{f.name: values[f.name] for f in fields(cls) if values.get(f.name) not in (None, "", [])}
         )
@@ -116,6 +117,7 @@ def require_words(values: Mapping[str, Any]) -> None:
         Naming the option.
     """
     for name, value in values.items():
+        # An option that can be repeated is empty when it is absent, so only its items are checked.
         several = isinstance(value, list) and (value or name in PLACES)
         for given in value if several else [value]:
             word = "--" if given == [] else given  # what argparse makes of --option=--
@@ -146,6 +148,7 @@ def require_writable(folder: Path, option: str = "--report-dir") -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Mode bits show neither a read-only mount nor a full disk: only an attempt to write does.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 
 from tests.verify.page.full_size import full_size
 from tests.verify.results.sample_results import sample
@@ -147,15 +148,14 @@ def test_a_finding_is_a_sentence_with_its_formula_and_one_number() -> None:
         failing("theorem-4-on-networks", "outside its range", words="for large P"),
     ]
     holds, fails = told(rows)
-    assert holds == Finding(
-        "holds", "It holds.", "x", "", "row/granziol2022/theorem-4", "within ", "0.5 %", ""
-    )
+    number = Markup("within <b>0.5 %</b>")
+    assert holds == Finding("holds", "It holds.", "x", "", "row/granziol2022/theorem-4", number)
     assert (fails.mark, fails.words, fails.qualifier) == (
         "limits",
         "Words on theorem-4-on-networks.",
         "for large P",
     )
-    assert (fails.before, fails.number, fails.after) == ("", "4", " times too large")
+    assert fails.measure == "<b>4</b> times too large"
 
 
 def test_chosen_claims_come_first_then_two_that_hold_and_four_that_fail_misprints_left_out() -> None:
@@ -174,7 +174,7 @@ def test_chosen_claims_come_first_then_two_that_hold_and_four_that_fail_misprint
 def test_the_number_is_what_was_measured() -> None:
     wrong = failing("a", **one(0.0, 0.01, 2.5, 0.0, kind="scaling exponent", relative=False))
     (found,) = told([wrong])
-    assert (found.before, found.number, found.after) == ("exponent 0, measured ", "2.5", "")
+    assert found.measure == "exponent 0, measured <b>2.5</b>"
 
 
 def test_chosen_claims_are_registered() -> None:

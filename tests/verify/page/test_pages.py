@@ -215,6 +215,16 @@ def test_the_first_page_is_small_and_no_page_is_large() -> None:
 
 
 @pytest.mark.slow
+def test_main_plots_are_links_with_a_formula_a_mark_and_a_text_alternative() -> None:
+    first = pages_of("registry")["report.html"]
+    panels = re.findall(r'<a class="panel" href="cards/[^"]*">.*?</a>', first, re.DOTALL)
+    assert len(panels) >= 6
+    for panel in panels:
+        assert "<math" in panel and len(re.findall(r'<svg [^>]*role="img" aria-label="[^"]{3,}"', panel)) >= 1
+        assert panel.count('role="img"') == 2 and re.search(r'class="caption">[^<]{20,}', panel)
+
+
+@pytest.mark.slow
 def test_no_latex_is_left_on_a_page() -> None:
     pages = pages_of("registry")
     for name, text in pages.items():

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from markupsafe import Markup, escape
+
 from verify.model import Standing
 from verify.page.outcomes import mark_of
 from verify.page.statements import (
@@ -45,19 +47,14 @@ _NUMBER = re.compile(r"−?\d[\d.]*(?:\s×\s10\S+)?(?: %)?(?!.*measured)")
 
 
 class Finding(NamedTuple):
-    """A sentence with its mark, its formula (LaTeX), the paper's qualifier, the row that it leads to, and a number.
-
-    `number` stands between `before` and `after`.
-    """
+    """A sentence with its mark, its formula (LaTeX), the paper's qualifier, the row that it leads to, and a number."""
 
     mark: str
     words: str
     formula: str
     qualifier: str
     target: str
-    before: str
-    number: str
-    after: str
+    measure: Markup
 
 
 def findings(results: Results) -> dict[str, list[Finding]]:
@@ -95,15 +92,11 @@ def _finding(row: Row, rows: Sequence[Row]) -> Finding:
     measure = (how_far(row) if fails else how_closely(row)).replace(
         " ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
     )
-    number = _NUMBER.search(measure)
-    start, end = number.span() if number else (len(measure), len(measure))
     return Finding(
         mark=mark_of([other for other in rows if other.claim == row.claim]),
         words=first_sentence(row.finding) if fails and row.finding else row.says or row.quantity,
         formula=row.statement,
         qualifier=row.words if fails and row.standing == Standing.OUTSIDE else "",
         target=f"row/{row.id}",
-        before=measure[:start],
-        number=measure[start:end],
-        after=measure[end:],
+        measure=Markup(_NUMBER.sub(r"<b>\g<0></b>", str(escape(measure)), count=1)),  # noqa: S704 - escaped
     )

@@ -16,7 +16,7 @@ from verify.claims.registry import count_statements
 from verify.judging.campaign import campaigns
 from verify.model import Verdict
 from verify.page import outcomes, plots, ratios, statements, wording
-from verify.page.cards import Card, centre, margin_width, sensitivity, span
+from verify.page.cards import Card, margin_width, sensitivity
 from verify.page.counts import census_line, percent
 from verify.page.formulas import formula, in_cell, lettered
 from verify.page.markup import template, themed
@@ -202,10 +202,8 @@ _FILTERS: dict[str, Any] = {
     "triangles": ratios.mark,
     "duration": duration,
     "percent": percent,
-    "span": span,
     "width": margin_width,
     "sensitivity": sensitivity,
-    "centre": centre,
     "standing": wording.standing_name,
     "mark": outcomes.reading_mark,
     "topic": topic_name,

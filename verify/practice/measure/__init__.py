@@ -199,6 +199,7 @@ def measure_problem(
     """
     started, objective, stopping = time.monotonic(), problem.objective, stopping or StoppingRule()
     count = min(natural("top", top), objective.dim)
+    # A stream for each part: whether layers or factors are asked for changes no other number.
     streams = np.random.default_rng(require_seed(seed)).spawn(8)
     costs = _costs(problem, count, stopping.probes, layers=layers, factors=factors)
     spent = _Spent(Work(costs, tell), _aside(costs, count, stopping.probes))
@@ -286,6 +287,7 @@ _PROJECTION, _NOISE = "random subspace", "noise of the samples"
 
 def _costs(problem: Problem, count: int, probes: int, *, layers: bool, factors: bool) -> dict[str, float]:
     few = problem.objective.dim < _SMALLEST_PROJECTED
+    # A small matrix is taken whole, by its rows.
     each = min(cost(count, probes), problem.objective.dim)
     return {
         _TRACES: 20,
@@ -375,6 +377,7 @@ def _require_size(matrix: Matrix) -> None:
 
 
 def _rate(first: Eigenvalue) -> Number | None:
+    # The eigenvalue may be 0 or negative within its error.
     if first.value <= first.bound:
         return None
     return Number(value=2 / first.value, error=2 * (first.bound / first.value) / first.value, kind="bound")
@@ -392,6 +395,7 @@ def _traces(
     if few and (both := _if_possible(trace_hessian, objective)) is not None:
         return GrowingTrace(both, None, rng), GrowingTrace(both, None, rng)
     if few and (part := _if_possible(trace_gauss_newton, objective)) is not None:
+        # With the exact trace of the Gauss-Newton part only that of the H-term is left to estimate.
         found = GrowingTrace(part, spent.on(h_term(objective)), rng), GrowingTrace(part, None, rng)
     else:
         found = (
@@ -429,6 +433,7 @@ def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> f
 def _exact_trace_affordable(problem: Problem) -> bool:
     """Whether samples are taken together, each for itself, and have few outputs."""
     objective = problem.objective
+    # In training mode the loss is no mean of losses of single samples.
     if math.prod(problem.outputs) > MOST_PASSES or objective.training:
         return False
     return sites.by_sample(objective)
@@ -469,6 +474,7 @@ def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> Sa
         return None
     unit = problem.unit
     total = Estimate(*(unit**2 * part for part in total_variance(objective, rng, probes=VARIANCE_PROBES)))
+    # An estimate of a variance may come out negative.
     root = math.sqrt(max(total.value, 0.0))
     element = Estimate(root, total.standard_error / (2 * root) if root else 0.0)
     forms = unit * quadratic_forms(objective, vector[:, None])[:, 0]

@@ -49,6 +49,7 @@ class GrowingNorm:
         self._beyond = replace(
             operator, product=lambda rows: operator.product(rows - (rows @ known) @ known.mT)
         )
+        # H v = value v + r with r orthogonal to v, so |H v|^2 is exactly this sum.
         self._along = float((found.values**2 + found.residuals**2).sum())
         self._rng = rng
         self._rounds: list[tuple[int, Estimate]] = []
@@ -60,6 +61,7 @@ class GrowingNorm:
 
     def grow(self, probes: int) -> None:
         """Estimate the rest by so many probes more."""
+        # A standard error needs two probes.
         count = max(2, probes)
         self._rounds.append((count, frobenius_norm(self._beyond, self._rng, probes=count)))
 

@@ -87,6 +87,7 @@ class GrowingTrace:
             self._known, self._rest = self._known + float(rows.double().trace()), None
             return
         while probes > 0:
+            # A standard error needs two probes.
             count = max(2, min(probes, _AT_ONCE))
             self._rounds.append((count, xtrace(self._rest, self._rng, probes=count)))
             probes -= count
