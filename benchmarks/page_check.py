@@ -116,8 +116,8 @@ def opened() -> Iterator[Tab]:
     into, out = os.pipe(), os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         running = subprocess.Popen(
-            # Chromium takes descriptors 3 and 4. `Popen` passes pipes under the numbers that they have; bash
-            # renames them.
+            # Chromium takes descriptors 3 and 4. `Popen` passes pipes under the
+            # numbers that they have; bash renames them.
             ["bash", "-c", f'exec "$0" "$@" 3<&{into[0]} 4>&{out[1]}', browser, *OPTIONS, f"--user-data-dir={profile}"],
             pass_fds=(into[0], out[1]), stderr=subprocess.DEVNULL,
         )  # fmt: skip

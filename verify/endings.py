@@ -124,8 +124,8 @@ def _nowhere() -> TextIO:
 
 def _flushed(status: int) -> int:
     """A full disk or a reader that has gone shows here, not while the interpreter ends."""
-    # A full disk or a reader that has gone must show now: at the end of the interpreter it is too late
-    # for an exit status.
+    # A full disk or a reader that has gone must show now: at the end of the
+    # interpreter it is too late for an exit status.
     try:
         sys.stdout.flush()
     except BrokenPipeError:

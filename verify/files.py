@@ -26,8 +26,8 @@ def replace_files(contents: Mapping[Path, str | bytes]) -> None:
     OSError
         If one of them cannot be written.
     """
-    # In the folder of the file, for a rename is atomic only within a file system. The process id keeps
-    # two runs apart.
+    # In the folder of the file, for a rename is atomic only within a file
+    # system. The process id keeps two runs apart.
     parts = {path: path.with_name(f"{path.name}.{os.getpid()}.part") for path in contents}
     for path in contents:
         for part in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
@@ -48,6 +48,7 @@ def replace_files(contents: Mapping[Path, str | bytes]) -> None:
                     os.fsync(file.fileno())
             # All parts are complete before the first file is replaced.
             for path, part in parts.items():
+                # A kill between two of these leaves files of two runs next to each other.
                 part.replace(path)
         except BaseException:
             for part in parts.values():

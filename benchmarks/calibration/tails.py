@@ -138,7 +138,7 @@ def _likeliest(tail: Tail, n: int, alpha: float, side: int) -> Tilt | None:
 
     def beyond(exponents: Floats) -> float:
         mean, sd, skewness = moments(tail, exponents)
-        # Above the bound the widening is infinite, of which the optimiser could take no derivative.
+        # At the bound the widening becomes infinite, which the optimiser could not follow.
         return side * mean * math.sqrt(n) / sd - widened(k, n, min(abs(skewness), 0.999 * most))
 
     best = optimize.minimize(

@@ -331,6 +331,7 @@ def judge(edit: Edit, told: Told, tell: Callable[[dict[str, Any]], object]) -> N
 # --- in the parent
 
 
+# A fork has the libraries that `preload` has imported, which takes seconds.
 _FORK = multiprocessing.get_context("fork")
 
 

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from matplotlib import pyplot
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -104,6 +105,7 @@ def tutorial(source: str) -> tuple[str, dict[str, bytes]]:
     title, _, introduction = (ast.get_docstring(tree) or "").partition("\n")
     page, space = [f"# {title.rstrip('.')}", introduction.strip()], {"__name__": "__main__"}
     rest = source.splitlines()[tree.body[0].end_lineno :]
+    pyplot.close("all")  # a script draws on no figure of another one
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for prose, lines in itertools.groupby(rest, lambda line: line.startswith("#")):
             text = "\n".join(line[2:] if prose else line for line in lines).strip()

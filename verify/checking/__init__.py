@@ -289,8 +289,8 @@ class _Task:
             for trial in trials:
                 trial.look(values if spans else columns[trial.component])
             still = self.kind in (Kind.MEAN, *ONE_SIDED) and all(trial.still for trial in trials)
-            # At a point that was asked for this is an error. Hypothesis often draws corners where nothing is random:
-            # there it is undecided.
+            # At a point that was asked for this is an error. Hypothesis often draws corners where nothing is
+            # random: there it is undecided.
             if still and not drawn:
                 raise ValueError(
                     f"simulate must vary, got {values.flat[0]:.6g} in all of {n} replicates{place.at}: use rng, or "

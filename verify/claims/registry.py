@@ -405,9 +405,11 @@ def select(
     """
     _require_known(claim, paper)
     if claim:
+        # Only the papers of these claims are loaded: a plug-in that fails stops no other paper.
         found = tuple(c for c in claims(papers_with(claim)) if c.id in claim)
         admit(found, _known_to(found))
         return tuple(c for c in found if not paper or c.paper in paper)
+    # All claims whatever the tier, since the limit on intervals is that of the whole family.
     _admit_papers(tuple(paper))
     runs = _up_to(tier)
     return tuple(c for c in claims() if (not paper or c.paper in paper) and tier_of(c) in runs)

@@ -358,8 +358,7 @@ def _exponent(estimand: Estimand) -> tuple[Interval, float]:
     if obstacle:
         return Interval(estimate=math.nan, obstacle=obstacle), estimand.predicted
     replicates = exponent_replicates(values, sizes)
-    # Each size is twice the one before, so a local exponent approaches its limit by the powers of the
-    # means.
+    # Each size is twice the one before, so a local exponent approaches its limit by the powers of the means.
     return extrapolated(replicates, sizes[:-1], claim.terms, alpha=alpha), estimand.predicted
 
 

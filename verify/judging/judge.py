@@ -139,8 +139,7 @@ def separation(claim: Claim, point: Point, formula: Prediction) -> float:
 
 def applies(claim: Claim, reading: Reading, point: Point) -> bool:
     """Whether a reading is judged at a point: not where it coincides with the theory."""
-    # Another score, or a violation in single replicates, differs even where the formulas give the same
-    # number.
+    # Another score, or a violation in single replicates, differs even where the formulas give the same number.
     if reading.label != PRINTED or reading.score != claim.score or claim.kind in BOUNDS_EVERY_REPLICATE:
         return True
     return separation(claim, point, reading.predict) >= SEPARATION

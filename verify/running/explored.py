@@ -15,10 +15,10 @@ from verify.running.sampled import judged_alone
 from verify.running.settings import Settings
 
 FEW, MANY = 10, 100
-"""Examples drawn of a property, and those of a quick one or in the full tier."""
+"""Examples drawn of a property; the second number if examples are quick or the tier is full."""
 
 QUICK = 0.01
-"""Seconds below which an example is quick: by what the property declares, so that a slow machine draws as many."""
+"""Declared seconds below which an example is quick."""
 
 AGREEING_SHARE = 0.9
 

@@ -93,7 +93,7 @@ class Options:
 
 
 OPTIONS = tuple((f"--{f.name.replace('_', '-')}", dict(f.metadata)) for f in fields(Options))
-"""As argparse and pytest take them."""
+"""Flags and keywords of the options, for argparse and pytest."""
 
 
 def load_results(name: str | Path) -> Results:
@@ -117,7 +117,7 @@ def require_words(values: Mapping[str, Any]) -> None:
         Naming the option.
     """
     for name, value in values.items():
-        # An option that can be repeated is empty when it is absent, so only its items are checked.
+        # Positional arguments that are absent leave an empty list too: only an option must not be empty.
         several = isinstance(value, list) and (value or name in PLACES)
         for given in value if several else [value]:
             word = "--" if given == [] else given  # what argparse makes of --option=--
@@ -128,7 +128,7 @@ def require_words(values: Mapping[str, Any]) -> None:
 
 
 def require_seed(seed: int) -> int:
-    """The seed, if it is one.
+    """Return a valid seed.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def require_writable(folder: Path, option: str = "--report-dir") -> None:
 
 
 def require_between(option: str, least: int, most: int, value: int) -> int:
-    """The number, if it lies between these; `option` is what it was given to.
+    """Return a number that lies between two others; `option` names it in the error.
 
     Raises
     ------

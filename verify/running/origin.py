@@ -55,9 +55,9 @@ class OtherCodeError(RuntimeError):
 def filed_under(
     simulate: Callable[..., Any], experiment: str, point: Point, seed: int, device: str, place: str = ""
 ) -> Key | None:
-    """Where the blocks of a run are filed; None where their code or their images cannot be known.
+    """Return the key of the blocks of a run in the store; None if their code or images cannot be identified.
 
-    `place` stands for the device where other things are to be told apart too.
+    `place`, if given, replaces the device in the key, to tell apart more than devices.
 
     Code is known if `simulate` is what its module, one with a source file, holds under its name, and neither
     wraps nor closes over anything: whatever else there is may depend on values that no file shows.
@@ -92,9 +92,9 @@ def draw_here(
     device: str,
     **arguments: Any,
 ) -> tuple[BlockResult, Origin]:
-    """Call `draw` with all the rest, in whatever process this is, and say what that draws with."""
-    # First, for this drops the cached images of a file that was replaced: a draw from them would be filed under
-    # the hash of the new file.
+    """Return the result of `draw`, and the origin of this process, which may be a worker."""
+    # First, for this drops the cached images of a file that was replaced: a draw from them would be filed
+    # under the hash of the new file.
     _images(point.get("images", DIGITS))
     result = draw(simulate=simulate, point=point, device=device, **arguments)
     return result, origin(simulate, point, device)
@@ -117,15 +117,14 @@ def why_not_stored(here: Origin, there: Origin) -> str:
         )
     if here.hardware != there.hardware:
         return "blocks drawn on other hardware than this process runs on"
-    # The fingerprint was taken before the draw and lacks these modules: an edit of them would go
-    # unnoticed.
+    # The fingerprint was taken before the draw and lacks these modules: an edit of them would go unnoticed.
     if there.files.keys() - here.files.keys():
         return "blocks whose experiment imports modules while it draws"
     return ""
 
 
 def refresh() -> None:
-    """Look at all files again: in a process that lives long, code is reloaded and images are replaced."""
+    """Forget the hashes of all files, since a long process may have reloaded code or replaced images."""
     for cached in (_sources, _files, _hash_of_version):
         cached.cache_clear()
 
@@ -174,9 +173,11 @@ def _files(experiment: str, _modules: int) -> dict[str, str]:
 
 
 def _is_users(name: str, file: str, experiment: str) -> bool:
-    """Neither installed nor ours, or of the same package as the experiment; the main program only if it is that."""
+    """Return whether an experiment of a user may depend on a module: not an installed one, and not ours."""
+    # The main program matters only if it defines the experiment.
     if name in ("__main__", "__mp_main__"):
         return name == experiment
+    # An installed package of the user counts too if the experiment is in it.
     if name.partition(".")[0] == experiment.partition(".")[0]:
         return True
     return not file.startswith(_installed()) and "site-packages" not in file and "dist-packages" not in file

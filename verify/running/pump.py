@@ -72,7 +72,7 @@ class Draws(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """Now that all is there that was asked for: ask for more, or be done."""
+        """Ask for more replicates or end the run, now that all requested ones have arrived."""
 
     @property
     def replicates(self) -> int:
@@ -86,16 +86,16 @@ class Draws(ABC):
 
     @property
     def share(self) -> float:
-        """Part of it that is done."""
+        """Share of the budget that is finished; 1 if the run is done."""
         return 1.0 if self.done else min(self._received / self.most_blocks, 1.0)
 
     @property
     def fresh(self) -> float:
-        """Part of its blocks that were drawn in this run, and not read."""
+        """Share of the finished blocks that were drawn in this run, not read from the store."""
         return self.drawn / self._received if self._received else 0.0
 
     def next_block(self) -> int | None:
-        """The next block that is wanted now; what an earlier run has left is taken in at once."""
+        """Return the index of the next block to draw, None if none is wanted; stored blocks are received at once."""
         while not self.done and self.size * self._submitted < self.wanted:
             index = self._submitted
             self._submitted += 1
@@ -105,7 +105,7 @@ class Draws(ABC):
         return None
 
     def receive(self, index: int, result: BlockResult) -> None:
-        """Take a finished block; when all are there that were asked for, put them in order."""
+        """Add a finished block; once all requested ones have arrived, join their scores."""
         # A simulator whose scores depend on the draw would leave arrays of different lengths.
         first = self.scores or next(iter(self._blocks.values()), result.scores)
         if result.scores.keys() != first.keys():
@@ -189,7 +189,7 @@ class Pump:
     def call(
         self, deliver: Callable[[Future[Any]], None], function: Callable[..., Any], **arguments: Any
     ) -> None:
-        """Have `function` called, before any block that nobody waits for; a later turn delivers its future."""
+        """Queue a call, ahead of blocks that nobody waits for; a later turn delivers its future."""
         self._queued_calls.append(Call(deliver, function, arguments))
 
     def turn(self, first: Sequence[Draws] = ()) -> list[Draws]:
@@ -212,11 +212,12 @@ class Pump:
         return complete
 
     def _blocks(self, runs: Iterable[Draws], most: int) -> list[Call]:
-        """So many of the blocks that are wanted, to be drawn; a run that can look already is not kept waiting."""
+        """Return calls for at most `most` blocks that these runs want."""
         wanted: list[Call] = []
         for run in runs:
             while len(wanted) < most and (index := self._next_block(run)) is not None:
                 wanted.append(self._block(run, index))
+            # Stored blocks may have completed this run: it must not wait for more blocks to be sent.
             if self._complete:
                 break
         return wanted
@@ -273,8 +274,8 @@ def traceback_of(error: BaseException) -> str:
 
 def _digest(scores: Scores) -> str:
     digest = hashlib.sha256()
-    # Sorted names, the width and a fixed byte order: the hash depends neither on the machine nor on the
-    # order in which the simulator returns its scores.
+    # Sorted names, the width and a fixed byte order: the hash depends neither on the machine nor on the order
+    # in which the simulator returns its scores.
     for name in sorted(scores):
         width = f"[{scores[name].shape[1]}]" if scores[name].ndim == 2 else ""
         digest.update(

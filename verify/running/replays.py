@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from verify.running.pump import Draws
 
 INTERRUPTED = " (interrupted)"
-"""At the end of the selection of a run that was stopped."""
+"""Ending of the selection of a run that was stopped."""
 
 _SETTINGS = ("seed", "tier", "draws", "data", "replicates", "alpha", "family_error")
 _ROW = ("expected", "surprise", "reading", "standing", "kind", "model_based", "relative", "margin")
@@ -36,7 +36,7 @@ _TABLE = ("replicates", "along", "columns", "groups")
 """What is compared, the most telling first: one difference of a row is told."""
 
 _SHOWN = 100
-"""Characters of a value."""
+"""Most characters of a value in a message."""
 
 CLOSE = 1e-6
 """Relative difference of numbers that two devices may leave: rounding in double precision, through decompositions.
@@ -45,13 +45,13 @@ Where an experiment is in single precision what its claim allows for, if that is
 """
 
 DERIVED = 100
-"""So many times as far as a mean what else is made of the scores may move: the ends of its interval, its skewness."""
+"""Factor by which the ends of an interval and a skewness may differ more than a mean."""
 
 SHARE = 0.05
-"""Of the blocks of a run on a device that are drawn again."""
+"""Share of the blocks of a run on a device that are drawn again on the CPU."""
 
 SECONDS = 60.0
-"""In which that should end; what takes longer is not begun."""
+"""Most seconds for drawing blocks again; a block that would take longer is not begun."""
 
 NONE: Mapping[str, float] = {}
 
@@ -187,8 +187,7 @@ def _row_change(
 def _tolerance(point: PointOutcome, name: str, close: float) -> float:
     """Return the relative difference allowed for a number of a point."""
     size = abs(point.measured or 0.0)
-    # An experiment in single precision is further off than rounding in double precision, and says by how
-    # much.
+    # An experiment in single precision is further off than rounding in double precision, and says by how much.
     allowed = max(close, point.numerical / size) if close and size > 0 else close
     return allowed if name in _FIRST else DERIVED * allowed
 
@@ -370,8 +369,7 @@ def _gap(here: NDArray[np.float64], there: NDArray[np.float64]) -> tuple[float, 
     size = float(np.abs(here[np.isfinite(here)]).max(initial=0.0)) or 1.0
     with np.errstate(invalid="ignore"):
         apart = np.abs(here - there)
-    # Two infinities subtract to NaN, and so does NaN from anything: infinitely far, unless both are the
-    # same.
+    # Two infinities subtract to NaN, and so does NaN from anything: infinitely far, unless both are the same.
     apart[np.isnan(apart)] = math.inf
     apart[(here == there) | (np.isnan(here) & np.isnan(there))] = 0.0
     largest = float(apart.max(initial=0.0))

@@ -38,7 +38,7 @@ WORTH_STARTING = 5.0
 """Seconds of work below which other processes are not started: each loads torch first."""
 
 WORKERS_PER_CORE = 16
-"""More local processes than this would only wait for each other, each with a library in memory."""
+"""Most local processes per core: more would only wait for each other, each with the libraries in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +137,7 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     candidates = _selected(o, replay, settings.tier, gone)
     settings = replace(settings, workers=o.workers or _workers(candidates, settings.device))
     waiting = {item.id: needed for item in candidates if (needed := unmet(item, settings.data))}
-    # Skipping is for a broad selection. What was named, recorded or is all there is must not vanish
-    # silently.
+    # Skipping is for a broad selection. What was named, recorded or is all there is must not vanish silently.
     if waiting and (o.claim or replay or len(waiting) == len(candidates)):
         name, needed = next(iter(waiting.items()))
         raise ValueError(f"claim {name} needs {needed}, got {settings.data}")

@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from verify.running.settings import Settings
 
 CURVE_POINTS = 13
-"""Places across the points and beside them, between which a curve takes those it needs to look smooth."""
+"""Places of the first grid of a curve, across the points and next to them."""
 
 STRAIGHT = 1 / 400
-"""Part of an axis by which a line may miss: less than a pixel."""
+"""Largest error of a line, as a share of its axis: less than a pixel."""
 
 REACH = 3.0
 """Ranges of the prediction beyond which no picture shows a rival: there its bends do not count."""
 
 HALVINGS = 9
-"""Of the distance of two such places where a formula bends or jumps: less than a pixel is left."""
+"""Most halvings of the distance between two places of the grid: less than a pixel is left."""
 
 SHOWN = 7
 """Digits of a curve: fewer would miss the table, which is to be met to a millionth; a picture shows four."""

@@ -160,8 +160,8 @@ class _Trial:
         """Judge on all replicates so far, or `later` on so many again, for the rivals: the verdict stays."""
         try:
             mine, count = self._component_scores(scores), later or self.fixed
-            # Other claims may have asked for more of these replicates: a kind judged at a fixed number must
-            # not see them.
+            # Other claims may have asked for more of these replicates: a kind
+            # judged at a fixed number must not see them.
             if count is not None:
                 mine = {name: column[:count] for name, column in mine.items()}
                 if len(next(iter(mine.values()))) < count:
@@ -178,7 +178,7 @@ class _Trial:
             self.later, self.recorded = found, None
 
     def outcome(self, scores: Scores) -> PointOutcome:
-        """The record of the last judgement, made once for each."""
+        """Return the record of the last judgement; it is kept until the next one."""
         if self.judgement is None:
             raise RuntimeError(f"{self.claim.id} has not been judged at {self.point}")
         if self.recorded is None:
@@ -198,7 +198,7 @@ class _Trial:
 
 
 class Run(Draws):
-    """An experiment at one point: blocks in, verdicts out."""
+    """An experiment at one point, with all readings that are judged on its replicates."""
 
     def __init__(
         self, experiment: Experiment, point: Point, settings: Settings, tried_at: Sequence[int]
@@ -244,7 +244,7 @@ class Run(Draws):
         return next((n for n in self._tried_at if n > replicates), None)
 
     def draw_on(self, replicates: int) -> None:
-        """Ask for so many though all is decided, unless they are there."""
+        """Request this many replicates, for the rivals, although every verdict is decided."""
         # More may be there already, because another claim shares this run.
         if replicates > self.replicates:
             self.done, self.wanted = False, replicates

@@ -15,7 +15,7 @@ FULL_FACTOR = 8
 """Replicates of the full tier to those of the default one."""
 
 FULL_REPEATS = 4
-"""The same for observations, of which eight times as many would take hours."""
+"""Replicates of an observation in the full tier to those of the default one; eight times as many would take hours."""
 
 STREAMS, COUNTED = "streams", "counted"
 
@@ -38,8 +38,7 @@ class Settings:
     draws: str = ""
 
     def __post_init__(self) -> None:
-        # The usual source is stored as empty: whether a run names it or not, stored blocks and records are
-        # the same.
+        # The usual source is stored as empty: whether a run names it or not, stored blocks and records are the same.
         if self.draws == self._default_source:
             object.__setattr__(self, "draws", "")
 

@@ -168,8 +168,8 @@ def exclusive(folder: Path) -> Iterator[None]:
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     try:
         try:
-            # SQLite has the locks that work between processes on all systems, and drops them if the process
-            # is killed.
+            # SQLite has the locks that work between processes on all systems, and
+            # drops them if the process is killed.
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
             if _primary_code(error) == sqlite3.SQLITE_BUSY:
@@ -224,8 +224,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             return
         except sqlite3.OperationalError as error:
-            # The switch fails at once if another run holds the file: the timeout of the connection does not
-            # apply.
+            # The switch fails at once if another run holds the file: the timeout of the connection does not apply.
             if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
         time.sleep(0.01)

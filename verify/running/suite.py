@@ -37,7 +37,7 @@ from verify.running.store import Store
 from verify.running.workers import open_workers
 
 MOST_UNDECIDED = 0.05
-"""Part of what was judged that may stay undecided, whatever was selected."""
+"""Largest share of undecided verdicts in a run, whatever was selected."""
 
 PACKAGES = ("numpy", "scipy", "sympy", "mpmath", "torch", "matplotlib", "hypothesis", "pytest")
 

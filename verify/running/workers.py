@@ -16,7 +16,7 @@ from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 from verify.signals import handling, interrupt
 
 DEATHS = 3
-"""So many workers lost to one call end it. The last time it runs alone, so that no other call can be to blame."""
+"""Lost workers after which a call fails."""
 
 PATIENCE = 1.0
 """Seconds between two looks at calls of which none has finished."""
@@ -47,14 +47,14 @@ def open_workers(workers: int, address: str | None = None) -> Iterator[Executor]
                 executor.start()
             yield executor
         except BaseException:
-            # The exception would wait for blocks in progress: end them first.
+            # Leaving the pool would wait for the blocks in progress: end its processes first.
             for worker in set(multiprocessing.active_children()) - others:
                 worker.terminate()
             raise
 
 
 FEW = 32
-"""Figures that are drawn by the time the workers that could help have started."""
+"""Number of figures that one process draws while further workers would start."""
 
 
 @contextlib.contextmanager

@@ -162,8 +162,8 @@ def _read(path: str) -> Any:
         raise ValueError(folder if Path(path).is_dir() else f"file not found: {path}")
     try:
         with warnings.catch_warnings():
-            # A pickle could run any code, hence `weights_only`. The device of the training may not exist
-            # here, hence the CPU.
+            # A pickle could run any code, hence `weights_only`. The device of the
+            # training may not exist here, hence the CPU.
             warnings.simplefilter("ignore")  # the error below says what is wrong
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:

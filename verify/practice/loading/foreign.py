@@ -32,7 +32,7 @@ _SHOWN = 6
 
 @contextlib.contextmanager
 def restored(seed: int) -> Iterator[None]:
-    """Draws of torch, numpy and Python from a seed; afterwards their generators are as found."""
+    """Seed the generators of torch, numpy and Python, and restore them afterwards."""
     with preserve_state(None, training=False):
         seed_generators(seed)
         yield
@@ -243,7 +243,8 @@ def _open(stream: TextIO, number: int) -> TextIO:
 
 @contextlib.contextmanager
 def _staying() -> Iterator[None]:
-    """`os._exit`, which nothing can catch, becomes an error; a process that was forked may leave by it."""
+    """Turn `os._exit` into an error."""
+    # Nothing could catch it. A process that was forked may leave by it.
     leave, here = os._exit, os.getpid()
 
     def stay(status: int) -> NoReturn:
@@ -260,7 +261,7 @@ def _staying() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _one_process() -> Iterator[None]:
-    """A process that code of others has forked does not go on with our work."""
+    """End a process that foreign code has forked, which would otherwise go on with our work."""
     here = os.getpid()
     try:
         yield

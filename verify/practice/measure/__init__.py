@@ -310,9 +310,10 @@ def _aside(costs: Mapping[str, float], count: int, probes: int) -> dict[str, flo
 
 
 def _values(found: MeasuredMatrix) -> np.ndarray:
-    """One for each vector; the lowest is among the top ones if all were asked for."""
+    """Return the eigenvalue of each vector."""
     matrix = found.matrix
     values = [each.value for each in matrix.top]
+    # If all eigenvalues were asked for, the lowest is among the top ones already.
     if matrix.lowest is not None and found.vectors.shape[1] > len(values):
         values.append(matrix.lowest.value)
     return np.array(values)
@@ -349,7 +350,7 @@ class _Spent:
             yield
 
     def expect(self, more: float) -> None:
-        """So many products more in the part that is under way."""
+        """Expect this many further products in the current part."""
         self._work.expect(self._name, self.products - self._start + more)
 
     def on(self, operator: Operator) -> Operator:
@@ -423,7 +424,7 @@ def _norm_of_rest(operator: Operator, rng: np.random.Generator, probes: int, *, 
 
 
 def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> float | None:
-    """None of a model or loss that this exact trace is not for."""
+    """Return an exact trace; None if it does not suit the model or the loss."""
     try:
         return trace(objective)
     except ValueError:
@@ -431,7 +432,7 @@ def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> f
 
 
 def _exact_trace_affordable(problem: Problem) -> bool:
-    """Whether samples are taken together, each for itself, and have few outputs."""
+    """Return whether an exact trace takes few passes: samples are independent and have few outputs."""
     objective = problem.objective
     # In training mode the loss is no mean of losses of single samples.
     if math.prod(problem.outputs) > MOST_PASSES or objective.training:

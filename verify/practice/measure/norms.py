@@ -56,7 +56,7 @@ class GrowingNorm:
 
     @property
     def probes(self) -> int:
-        """So far."""
+        """Number of probes so far."""
         return sum(count for count, _ in self._rounds)
 
     def grow(self, probes: int) -> None:
@@ -67,9 +67,9 @@ class GrowingNorm:
 
     @property
     def estimate(self) -> Estimate:
-        """As it is known now."""
+        """Current value of the norm, with its standard error."""
         square = sum(n * each.value**2 for n, each in self._rounds) / self.probes
-        # of the squares: twice the norm times its own
+        # standard errors of the squares: d(norm^2) = 2 norm d(norm)
         errors = [2 * each.value * each.standard_error * n for n, each in self._rounds]
         value = math.sqrt(self._along + square)
         return Estimate(value, math.hypot(*errors) / self.probes / (2 * value) if value else 0.0)

@@ -73,7 +73,7 @@ class GrowingTrace:
 
     @property
     def probes(self) -> int:
-        """So far."""
+        """Number of probes so far."""
         return sum(count for count, _ in self._rounds)
 
     def grow(self, probes: int) -> None:
@@ -94,7 +94,7 @@ class GrowingTrace:
 
     @property
     def number(self) -> Number:
-        """As it is known now."""
+        """Current value of the trace, with its error."""
         if self._rest is None:
             return Number.exact(self._known)
         value = sum(n * each.value for n, each in self._rounds) / self.probes

@@ -56,7 +56,7 @@ class Spent:
         self.count, self.rows = 0, 0.0
 
     def found(self, found: WarmStart, samples: int) -> WarmStart:
-        """Count in the products, and the graph that they are made of."""
+        """Count the products of a result and the pass that makes their graph; return the result."""
         self.count += found.products
         self.rows += samples * (found.products + 1)
         return found
@@ -80,7 +80,7 @@ class MovingCurvature:
         return tuple(names) == self._names and training == self._training
 
     def renew(self) -> None:
-        """Go to the parameters as they are now."""
+        """Move to the current parameters of the model."""
         self._objective = self._objective.at_current_parameters()
         self._count += 1
 
