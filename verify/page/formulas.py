@@ -28,13 +28,13 @@ def formula(latex: str, display: bool = True) -> Markup:
     >>> formula(r"\frac{")
     Markup('<code class="latex">\\frac{</code>')
     """
-    pieces = [_mathml(piece, display) for piece in _pieces(latex)]
+    pieces = [_mathml(piece, display) for piece in top_level_pieces(latex)]
     if any(piece is None for piece in pieces):
         return Markup('<code class="latex">{}</code>').format(latex)
     return Markup(" ").join(piece for piece in pieces if piece is not None)
 
 
-def _pieces(latex: str) -> list[str]:
+def top_level_pieces(latex: str) -> list[str]:
     """Split at spaces of a quad or more that stand outside of all braces and environments."""
     pieces, depth, start = [], 0, 0
     for match in re.finditer(r"\\begin\b|\\end\b|\\left\b|\\right\b|\\q?quad\b|\\.|[{}]", latex):

@@ -1,17 +1,18 @@
 """The panels of a row: prediction, margin, rivals and measured points, in the unit of the quantity and in margins.
 
-| kind | above | below |
+| kind | first panel | more, where all are asked for |
 |---|---|---|
 | with curves | over the parameter, lines or a bar at each point | the same points in margins |
 | spans sizes | over the sizes, with what they tend to | a line for each point, in margins |
 | distribution | its function | a line for each point, in margins |
-| any other | | a line for each point, in margins; of many points no names |
+| exact | a line for each point: the difference beside its tolerance | |
+| any other | a line for each point, in margins; of many points no names | |
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -22,13 +23,21 @@ from matplotlib.axes import Axes
 from verify.judging.judge import PRINTED
 from verify.model import ABSOLUTE, Kind
 from verify.page import wording
-from verify.page.axes import across, decades, deviation_axis, limits_around, plain_ticks, row_bands, share_of
+from verify.page.axes import (
+    limits_around,
+    margins_scale,
+    powers,
+    scale,
+    share_along,
+    share_of,
+    span,
+    tick_text,
+    uncrowded,
+)
+from verify.page.canvas import ABOVE, BELOW, Scale, draw_law, draw_rival, dress
 from verify.page.drawing import (
-    CURVE_MARKS,
-    DASHES,
-    EN,
+    EDGE,
     LARGEST,
-    OFF_CURVES,
     WIDTH,
     Floats,
     Limits,
@@ -37,21 +46,31 @@ from verify.page.drawing import (
     drawable,
     finite_values,
     in_lines,
+    points_per_pixel,
     tip,
+    width_of,
 )
 from verify.page.formulas import typeset
+from verify.page.heading import mathtext
 from verify.page.rival_labels import (
-    MARGIN,
+    LEADING,
+    SIZE,
+    AboveName,
+    LineName,
+    Written,
+    dashes_of,
     draw_names,
+    levels,
     line_names,
+    name_at,
     names_height,
-    rivals_in_margins,
+    names_width,
     shared_lines,
 )
 from verify.page.theme import PALETTE
 from verify.page.vocabulary import EXACT
 from verify.page.wording import Placed
-from verify.results import Curve, PointOutcome, ProfilePoint, Row
+from verify.results import PointOutcome, ProfilePoint, Row
 from verify.results.lines import (
     drawn_at_points_only,
     known_at_points_only,
@@ -60,8 +79,8 @@ from verify.results.lines import (
     spans_decades,
 )
 
-LEFT, RIGHT = 0.72, 0.22
-"""Inches beside a frame."""
+LEFT, RIGHT = 44.0, 14.0
+"""Points beside a frame."""
 
 SMALLEST = 1e-100
 """Numbers below are treated like 0 where an axis is logarithmic."""
@@ -72,26 +91,37 @@ OWN = ("corrected", "theory")
 BAR = 0.36
 """Half the length of the bar that stands for the prediction at a point; the next point is 1 away."""
 
+CURVE_MARKS = {"o": "●", "^": "▲", "v": "▼"}
+NETWORK_MARKS = {"s": "■", "^": "▲", "v": "▼"}
+"""Marks of the curves of a row that has several, as drawn and as at the end of the curve."""
+
+OFF_CURVES = "P"
+"""Mark of a point on none of the curves that are drawn."""
+
 FEW = 12
 """Points that have a line with a name each."""
 
+TALLEST, STRIP = 200.0, 96.0
+"""Height of a frame with a line for each point, and of one with many."""
+
+NAMES = 150.0
+"""Widest line of the name of a point."""
+
 MANY = 5
 """Entries of a list that a name shows in full; of a longer one the first ones, and how many more there are."""
-
-NAME = 66
-"""Longest line of the name of a point."""
 
 PLACES = 40
 """Places at which a distribution function is shown."""
 
 
 class Track(NamedTuple):
-    """A line of theory between the sides of its margin, and those of the rivals, over the same places."""
+    """A line of theory between the sides of its margin, and those of the rivals, over the same places; its name."""
 
     x: Floats
     predicted: Floats
     half: Floats
     rivals: Mapping[str, Floats]
+    name: str = ""
 
 
 class Mark(NamedTuple):
@@ -110,11 +140,14 @@ class Across(NamedTuple):
     logarithmic: bool = False
     ticks: Mapping[float, str] | None = None
 
-    def dress(self, axes: Axes) -> None:
-        """Draw it."""
-        across(axes, self.places, logarithmic=self.logarithmic, names=self.ticks)
-        axes.set_xlabel(typeset(self.name))
-        axes.grid(axis="y")
+    def scale(self, room: float) -> Scale:
+        """The axis, of so many points."""
+        ends = span(self.places, logarithmic=self.logarithmic)
+        if self.ticks is None:
+            whole = all(float(value).is_integer() for value in self.places)
+            return scale(self.name, ends, logarithmic=self.logarithmic, whole=whole)
+        shown = uncrowded(self.ticks, ends, room, logarithmic=self.logarithmic)
+        return Scale(self.name, ends, shown, self.logarithmic, self.ticks)
 
 
 class View(NamedTuple):
@@ -124,20 +157,35 @@ class View(NamedTuple):
     across: Across
     tracks: list[Track]
     marks: list[Mark]
-    notes: str
+    note: str
     decades: bool = False
 
 
-def row_panels(row: Row) -> list[Panel]:
-    """The panels of a row, as its kind has them."""
+def row_panels(row: Row, width: float = WIDTH) -> list[Panel]:
+    """The panels of a row, the main one first, as its kind has them."""
+    view = _view(row)
+    return [*([_view_panel(row, view, width)] if view else []), deviations_panel(row, width)]
+
+
+def main_panel(row: Row, width: float = WIDTH) -> Panel:
+    """The panel that stands for a row."""
+    view = _view(row)
+    return _view_panel(row, view, width) if view else deviations_panel(row, width)
+
+
+def _view(row: Row) -> View | None:
     if row.curves:
-        return [curve_panel(row), residual_panel(row)]
+        return curve_view(row)
     point, seen = wording.telling(row), PROFILES.get(row.kind)
-    view = seen(row, point) if seen and point else None
-    return [*([_view_panel(row, view)] if view else []), _forest_panel(row, titled=view is None)]
+    return seen(row, point) if seen and point else None
 
 
-def _view_panel(row: Row, view: View) -> Panel:
+def curve_panel(row: Row) -> Panel:
+    """Prediction with its margin, rivals, and the measured points, over the parameter of the curves."""
+    return _view_panel(row, curve_view(row), WIDTH)
+
+
+def _view_panel(row: Row, view: View, width: float) -> Panel:
     """Theory in its band, the rivals with their names at the ends of their lines, and what was measured."""
     limits = _value_limits(view)
     heights = [
@@ -145,35 +193,53 @@ def _view_panel(row: Row, view: View) -> Panel:
         for track in view.tracks
     ]
     groups = shared_lines(heights)
-    names = line_names(heights, groups)
-    height, right = max(1.9, names_height(names)), _right(names)
+    names = [*_curve_names(view, limits), *line_names(heights, groups)]
+    up = scale("", limits, logarithmic=view.decades)
+    left = max(LEFT, 10 + max((width_of(text, 9.5) for text in up.texts.values()), default=0.0))
+    right = max(RIGHT, names_width(names))
+    room = width - 2 * EDGE - left - right
+    title, lift = _named(row, view.title, width - 2 * EDGE)
+    over = view.across.scale(room)
+    name, drop = _named(row, view.across.name, room + left - 10)
+    ticks = 10.5 * max((text.count("\n") for text in over.texts.values()), default=0)
 
     def draw(axes: Axes) -> None:
-        view.across.dress(axes)
-        if view.decades:
-            axes.set_yscale("log")
-            decades(axes.yaxis, *limits)
-        else:
-            plain_ticks(axes.yaxis)
-        axes.set_ylim(*limits)
-        for x, y, half, rivals in view.tracks:
+        dress(
+            axes, over._replace(name=name), up._replace(name=title), left=left, above=ABOVE + lift, below=17 + ticks
+        )  # fmt: skip
+        for x, y, half, rivals, _ in view.tracks:
             low, high = _agreeing(row, limits, y - half, y + half)
             axes.fill_between(x, low, high, color=PALETTE["band"], linewidth=0)
             for k, group in enumerate(groups):
                 if group[0] in rivals:
-                    dashes = DASHES[k % len(DASHES)]
-                    axes.plot(x, rivals[group[0]], color=PALETTE["rival"], lw=1.1, dashes=dashes)
-            axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
-        draw_names(axes, names, 72 * (WIDTH - LEFT - right), 72 * height)
+                    draw_rival(axes, x, rivals[group[0]], ls=(0, dashes_of(k)))
+            draw_law(axes, x, y)
+        draw_names(axes, names)
         for x, point, shape in view.marks:
-            size = 4.6 if point.verdict else 3.6
-            draw_measured(axes, point, x, "y", limits, size=size, mark=shape, said=tip(point))
+            draw_measured(axes, point, x, "y", limits, mark=shape, networks=bool(row.data), said=tip(point),
+                          size=4.2 if point.verdict else 3.4)  # fmt: skip
 
-    return Panel(height, draw, title=typeset(view.title), notes=view.notes, left=LEFT, right=right)
+    above, below = ABOVE + lift, BELOW + 6 + ticks + drop
+    return Panel(max(150.0, names_height(names)), draw, view.note, left, right, above, below)
 
 
-def _right(names: Sequence[Any]) -> float:
-    return MARGIN if names else RIGHT
+def _named(row: Row, words: str, room: float) -> tuple[str, float]:
+    """The name of an axis in lines, with the letter that its paper has for it, and the height of all lines but one."""
+    lines = in_lines(typeset(words), room - 30, 10.0)
+    letter = next((latex for latex, said in row.symbols.items() if said in (words, f"number of {words}")), "")
+    escaped = "\n".join(lines).replace("$", r"\$")
+    return f"{escaped} {mathtext(letter)}".strip(), 12.2 * max(len(lines) - 1, 0)
+
+
+def _curve_names(view: View, limits: Limits) -> list[LineName]:
+    """Names of curves at their ends, where there are several."""
+    found = []
+    for track in view.tracks:
+        known = track.predicted[~np.isnan(track.predicted)]
+        if track.name and known.size:
+            end = float(share_of(known[-1:], limits, logarithmic=view.decades)[0])
+            found.append(name_at(track.name, end))
+    return found
 
 
 def _value_limits(view: View) -> Limits:
@@ -209,49 +275,44 @@ def _from_zero(row: Row) -> bool:
 # --- over a parameter
 
 
-def curve_panel(row: Row) -> Panel:
+def curve_view(row: Row) -> View:
     """Prediction with its margin, rivals, and the measured points, over the parameter of the curves.
 
     Predictions from measured inputs are known where these were measured, and where points have settings of their own no
     line leads from one to the next: points then stand side by side, a bar at each.
     """
     apart, placed = drawn_at_points_only(row), _axis_points(row)
-    tracks = _bars(row) if apart else [_line(row, curve) for curve in row.curves]
+    tracks = _bars(row) if apart else [_line(row, k) for k in range(len(row.curves))]
     values = finite_values(*(track.predicted for track in tracks), [p.measured for p in row.points])
     spread = bool(values.size and values.min() > 0 and values.max() / values.min() > 60)
-    marks = [Mark(x, point, _shape(row, place)) for x, point, place in placed if place is not None or apart]
+    marks = [
+        Mark(x, point, "" if apart else _shape(row, place))
+        for x, point, place in placed
+        if place is not None or apart
+    ]
     title = row.quantity or "measured and predicted"
-    return _view_panel(
-        row, View(title, _parameter(row), tracks, marks, _curve_key(row), decades=row.relative and spread)
-    )
+    return View(title, _parameter(row), tracks, marks, _note(row), decades=row.relative and spread)
 
 
 def _parameter(row: Row) -> Across:
     """The axis of the parameter; points side by side, each with its value, where only points are drawn."""
     name, placed = wording.named(row.curves[0].axis), _axis_points(row)
     if drawn_at_points_only(row):
-        ticks = {x: wording.numeral(_at(row, point), 4) for x, point, _ in placed}
-        return Across(name, [-BAR, len(placed) - 1 + BAR], ticks=ticks)
+        return Across(name, [-BAR, len(placed) - 1 + BAR], ticks=_bar_ticks(row))
     grid = [x for curve in row.curves for x in curve.x]
     return Across(name, grid, spans_decades(grid))
 
 
-def residual_panel(row: Row) -> Panel:
-    """Panel of the deviations from the prediction, in margins, which the scale of the curve hides."""
-    apart = drawn_at_points_only(row)
-    rivals = [name for curve in row.curves for name in curve.rivals]
-
-    def draw(axes: Axes) -> None:
-        _parameter(row).dress(axes)
-        limits = deviation_axis(axes, "y", row.points, "in margins", rivals=False, from_zero=_from_zero(row))
-        axes.axhspan(*_agreeing(row, limits, -1.0, 1.0), color=PALETTE["band"], linewidth=0)
-        axes.axhline(0, color=PALETTE["theory"], lw=1.2)
-        for x, point, place in _axis_points(row):
-            beside = x if apart else _dodged(axes, x, place, len(row.curves))
-            shape = _shape(row, place)
-            draw_measured(axes, _in_margins(point), beside, "y", limits, mark=shape, said=tip(point))
-
-    return Panel(1.05, draw, title="Deviation", left=LEFT, right=_right(rivals))
+def _bar_ticks(row: Row) -> dict[float, str]:
+    """The value of the parameter at each point, and below it what tells points of one value apart."""
+    placed = _axis_points(row)
+    values = [wording.numeral(_at(row, point), 4) for _, point, _ in placed]
+    if len({*values}) == len(values):
+        return {x: value for (x, *_), value in zip(placed, values, strict=True)}
+    axis = row.curves[0].axis
+    rest = [{k: v for k, v in point.parameters.items() if k != axis} for _, point, _ in placed]
+    names = [in_lines(name, 300 / len(placed), 9.5) for name in short_names(rest)]
+    return {x: "\n".join([value, *name]) for (x, *_), value, name in zip(placed, values, names, strict=True)}
 
 
 def _axis_points(row: Row) -> list[tuple[float, PointOutcome, int | None]]:
@@ -266,13 +327,21 @@ def _at(row: Row, point: PointOutcome) -> float:
     return float(point.parameters[row.curves[0].axis])
 
 
-def _line(row: Row, curve: Curve) -> Track:
+def _line(row: Row, place: int) -> Track:
     """A curve with its margin: a formula as it reads in our copy has that of the theory it is judged beside."""
+    curve = row.curves[place]
     beside = [curve.rivals[name] for name in OWN if name in curve.rivals] if row.reading == PRINTED else []
     theory = drawable(beside[0] if beside else curve.predicted)
     half = row.margin * np.abs(theory) if row.relative else np.full(len(curve.x), row.margin)
     rivals = {name: drawable(values) for name, values in curve.rivals.items()}
-    return Track(np.array(curve.x), drawable(curve.predicted), half, rivals)
+    signs = [*(NETWORK_MARKS if row.data else CURVE_MARKS).values()]
+    name = f"{signs[place % len(signs)]} {_curve_name(row, place)}" if len(row.curves) > 1 else ""
+    return Track(np.array(curve.x), drawable(curve.predicted), half, rivals, name)
+
+
+def _curve_name(row: Row, place: int) -> str:
+    """What tells a curve from the others."""
+    return short_names([others(curve) for curve in row.curves])[place]
 
 
 def _bars(row: Row) -> list[Track]:
@@ -301,47 +370,41 @@ def _bars(row: Row) -> list[Track]:
 
 
 def _shape(row: Row, place: int | None) -> str:
-    """The mark of a curve where there are several; that of the verdict where there is one."""
+    """The mark of a curve where there are several; on networks always a square or another of theirs."""
     if place is None:
-        return OFF_CURVES[0]
-    return list(CURVE_MARKS)[place % len(CURVE_MARKS)] if len(row.curves) > 1 else ""
+        return OFF_CURVES
+    marks = [*(NETWORK_MARKS if row.data else CURVE_MARKS)]
+    return marks[place % len(marks)] if len(row.curves) > 1 else _square(row)
 
 
-def _dodged(axes: Axes, x: float, place: int | None, count: int) -> float:
-    """Points of different curves at one parameter stand side by side."""
-    by = 0.022 * ((count if place is None else place) - (count - 1) / 2)
-    low, high = axes.get_xlim()
-    return x * (high / low) ** by if axes.get_xscale() == "log" else x + by * (high - low)
+def _square(row: Row) -> str:
+    return "s" if row.data else ""
 
 
-def _curve_key(row: Row) -> str:
-    """Return the key: the meaning of the lines, and the mark of each curve if there are several."""
-    lines = [
-        "bars: prediction, from what was measured beside it, and margin"
-        if known_at_points_only(row)
-        else "bars: prediction and margin, at settings that change from point to point"
-        if drawn_at_points_only(row)
-        else "line and band: prediction and margin"
-    ]
-    curves = row.curves
-    if len(curves) > 1:
-        varying = {
-            k for c in curves for k, v in others(c).items() if any(others(d).get(k) != v for d in curves)
-        }
-        names = [brief({k: v for k, v in others(c).items() if k in varying}) for c in curves]
-        lines += [f"{sign}{EN}{EN}{name}" for sign, name in zip(CURVE_MARKS.values(), names, strict=False)]
-    hidden = sum(place is None for _, place in on_axis(row))
-    if hidden:
-        more = f"{hidden} more point{'s' * (hidden > 1)}, at other settings"
-        where = "" if drawn_at_points_only(row) else ": only in the panel below"
-        lines.append(f"{OFF_CURVES[1]}{EN}{EN}{more}{where}")
+def _note(row: Row) -> str:
+    """Meaning of the lines, and the number of points that are on none of them."""
+    half = f"{wording.numeral(100 * row.margin, 3)} %" if row.relative else wording.numeral(row.margin, 3)
+    if known_at_points_only(row):
+        said = "Bars: predicted from what was measured with it"
+    elif drawn_at_points_only(row):
+        said = "Bars: predicted at the settings of each point"
+    else:
+        said = "Line: predicted"
+    hidden = 0 if drawn_at_points_only(row) else sum(place is None for _, place in on_axis(row))
+    more = f" {hidden} more point{'s' * (hidden > 1)} at other settings." if hidden else ""
+    return f"{said}; band: margin, {half}; {_marks_said(row)}.{more}"
+
+
+def _marks_said(row: Row) -> str:
+    """What the marks are, and how those that disagree look."""
     seen = {point.verdict for point in row.points}
-    said = {"disagrees": "with a cross: disagrees", "undecided": "hollow: undecided"}
-    told = "; ".join(text for verdict, text in said.items() if verdict in seen)
-    return "\n".join([*lines, told] if told and len(lines) > 1 else lines)
-
-
-# --- over sizes, and of a distribution
+    crossed = bool(row.data) or (len(row.curves) > 1 and not drawn_at_points_only(row))
+    plain = "diamonds" if seen == {"disagrees"} and not crossed else "dots"
+    said = "squares: measured on networks" if row.data else f"{plain}: measured"
+    odd = "crossed" if crossed else "diamonds"
+    return f"{said}, with intervals" + f", {odd} where they disagree" * (
+        "disagrees" in seen and plain == "dots"
+    )
 
 
 def _sizes(row: Row, point: PointOutcome) -> View | None:
@@ -356,13 +419,13 @@ def _sizes(row: Row, point: PointOutcome) -> View | None:
     marks = [Mark(p.x, mean_at(p)) for p in profile[: -1 if settled else None]]
     title, note = (
         row.quantity or "Mean at each size",
-        "line and band: prediction and margin; dots: means at each size",
+        "Line and band: predicted, with margin; dots: means at each size",
     )
     if row.kind == Kind.EXPONENT:
         marks = [Mark(x, _number(slope)) for x, slope in local_slopes(profile)]
         title, note = (
             f"Exponent between successive sizes of {row.quantity}",
-            "line and band: prediction and margin",
+            "Line and band: predicted, with margin; dots: between sizes",
         )
     x = np.array([math.exp(first), end])
     flat = {r.name: drawable([r.value] * 2) for r in point.rivals}
@@ -372,7 +435,7 @@ def _sizes(row: Row, point: PointOutcome) -> View | None:
         Across("size", x.tolist(), True, ticks if settled else {end: "∞", **ticks}),
         [Track(x, drawable([point.predicted] * 2), drawable([point.margin] * 2), flat)],
         [*marks, Mark(end, point)],
-        note if settled else f"{note}; at ∞: extrapolated",
+        f"{note}." if settled else f"{note}; at ∞: extrapolated, with its interval.",
     )
 
 
@@ -419,7 +482,7 @@ def _distribution(row: Row, point: PointOutcome) -> View | None:
         Across(row.quantity, x.tolist()),
         [Track(x, predicted, drawable([point.margin] * len(x)), {})],
         [Mark(p.x, mean_at(p, point.verdict)) for p in shown],
-        "line and band: prediction and margin; dots: the share of replicates up to here",
+        "Line and band: predicted, with margin; dots: share of replicates up to here.",
     )
 
 
@@ -435,70 +498,232 @@ PROFILES: dict[str, Callable[[Row, PointOutcome], View | None]] = {
 # --- in margins
 
 
-def _forest_panel(row: Row, *, titled: bool) -> Panel:
-    """A line for each point: its interval and its rivals, in margins; `titled` where no panel above says of what.
+class Rows(NamedTuple):
+    """Points of a row, each on a line of its own: its name in lines and its numbers; many have neither."""
 
-    Many points are sorted and have neither names nor rivals.
+    points: list[PointOutcome]
+    names: list[list[str]]
+    numbers: list[list[str]]
+
+    @property
+    def few(self) -> bool:
+        """Whether each has a name."""
+        return bool(self.names)
+
+    @property
+    def pitch(self) -> float:
+        """Points from one line to the next."""
+        if not self.few:
+            return STRIP / len(self.points)
+        return max(18.0, 4 + LEADING * max(map(len, self.names))) * (1.6 if len(self.points) == 1 else 1.0)
+
+
+def _rows(row: Row) -> Rows:
+    points = row.points
+    if len(points) <= FEW:
+        for names in (
+            [_name_of(point, points) for point in points],
+            short_names([point.parameters for point in points]),
+        ):
+            found = Rows(
+                points, [in_lines(name, NAMES, SIZE) for name in names], [_numbers(row, p) for p in points]
+            )
+            if found.pitch * len(points) <= TALLEST:
+                return found
+    return Rows(sorted(points, key=lambda p: -_order(wording.deviation(p))), [], [])
+
+
+def _numbers(row: Row, point: PointOutcome) -> list[str]:
+    """What was measured and predicted, as the table has it."""
+    if _from_zero(row):
+        return [wording.numeral(point.measured, 2)]
+    return [wording.measurement(point), wording.numeral(point.predicted)]
+
+
+def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
+    """A line for each point: its interval and its rivals, in margins; exact ones as differences beside their tolerance.
+
+    Many points are sorted and have neither names nor numbers.
     """
-    points, few = row.points, len(row.points) <= FEW
-    beyond = sum(p.verdict != "agrees" for p in points)
-    count = "" if few else f"beyond the margin: {beyond or 'none'} of {len(points)} examples"
-    heading = ": ".join(part for part in (row.quantity if titled else "", count) if part)
-    if not few:
-        points = sorted(points, key=lambda p: -_order(wording.deviation(p)))
+    rows, exact = _rows(row), row.kind in EXACT
+    points, headings = rows.points, wording.headings(row.kind)
+    columns = [headings.measured, headings.predicted][: len(rows.numbers[0]) if rows.few else 0]
+    widths = [
+        8 + max(width_of(text, SIZE) for text in (column, *(numbers[k] for numbers in rows.numbers)))
+        for k, column in enumerate(columns)
+    ]
+    left = 10 + max((width_of(line, SIZE) for name in rows.names for line in name), default=4.0)
+    right = RIGHT + sum(widths)
+    x = _exact_scale(row) if exact else margins_scale(
+        points, f"{headings.deviation} / margin", from_zero=_from_zero(row)
+    )  # fmt: skip
+    room, few = width - 2 * EDGE - left - right, rows.few
+    shown = [_on_axis(point, x.ends) if exact else _in_margins(point) for point in points]
     # the distance of two laws from a third says nothing of theirs
-    names = (
-        letters_of(r.name for p in points for r in p.rivals) if few and row.kind != Kind.DISTRIBUTION else {}
+    rivals = _rivals(() if row.kind == Kind.DISTRIBUTION else points, exact)
+    tags = _tags(rivals, x)
+    above_names = levels(tags, left - 4, 0.0 if columns else RIGHT - 4, room)
+    beyond = sum(p.verdict != "agrees" for p in points)
+    edge = "tolerance" if exact else "margin"
+    count = "" if few else f"beyond the {edge}: {beyond or 'none'} of {len(points)} points"
+    title, lift = _named(row, ": ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
+    tiers = max((level + 1 for _, level, _ in above_names), default=0)
+    above = (
+        (ABOVE + lift if title else 6.0) + LEADING * max(tiers, bool(columns)) + 4 * bool(tiers or columns)
     )
-    called = [in_lines(_name_of(p, points), NAME) for p in points] if few else []
+    height = rows.pitch * len(points)
+    last = -len(points) + 0.5
 
     def draw(axes: Axes) -> None:
-        name = f"{wording.headings(row.kind).deviation} / {'tolerance' if row.kind in EXACT else 'margin'}"
-        limits = deviation_axis(axes, "x", points, name, rivals=bool(names), from_zero=_from_zero(row))
-        axes.set_ylim(-len(points) + 0.4, 0.64)
-        axes.set_yticks([])
+        dress(axes, x, Scale(title, (last, 0.5), []), left=left, above=above)
         axes.spines["left"].set_visible(False)
-        low, high = _agreeing(row, limits, -1.0, 1.0)
-        if len(points) > 1 and few:
-            row_bands(axes, low, high, len(points))
-        else:
-            axes.axvspan(low, high, color=PALETTE["band"], linewidth=0)
-            axes.axvline(0, color=PALETTE["theory"], lw=1.2)
+        axes.tick_params(left=False)
         for place, point in enumerate(points):
+            sides = (x.ends[0], point.margin or x.ends[0]) if exact else _agreeing(row, x.ends, -1.0, 1.0)
+            axes.fill_between(sides, -place - 0.5, -place + 0.5, color=PALETTE["band"], linewidth=0)
+        if not exact:
+            axes.plot([0, 0], [last, 0.5], color=PALETTE["theory"], lw=1.9, zorder=2)
+        for k, values in enumerate(rivals.values()):
+            _draw_rival_marks(axes, values, x.ends, k, few)
+        _draw_tags(axes, tags, above_names, room)
+        for place, (point, at) in enumerate(zip(points, shown, strict=True)):
             size = 4.6 if few else 3.0
-            draw_measured(axes, _in_margins(point), -place, "x", limits, size=size, said=tip(point))
-            rivals_in_margins(axes, point, -place, limits, names) if names else None
+            draw_measured(axes, at, -place, "x", x.ends, size=size, said=tip(point), networks=bool(row.data),
+                          mark=_square(row))  # fmt: skip
             if few:
-                _write_name(axes, point, "\n".join(called[place]), place)
+                _write_beside(axes, place, rows, left, widths, missing=math.isnan(point.measured))
+        _write_columns(axes, columns, widths)
 
-    lines = max(map(len, called), default=1)
-    pitch = (0.54 if names else 0.44) + 0.16 * (max(lines, 1) - 1) if few else 1.4 / len(points)
-    key = [f"{letter}{EN}{EN}rival: {typeset(name)}" for name, letter in names.items()]
-    return Panel(
-        pitch * len(points) + 0.1,
-        draw,
-        title=typeset(heading) or "Deviation in margins",
-        left=RIGHT,
-        notes="\n".join(key),
-    )
+    return Panel(max(height, 30.0), draw, "", left, right, above, BELOW + 4)
 
 
-def _write_name(axes: Axes, point: PointOutcome, name: str, place: int) -> None:
-    """Write the name of a line above it."""
-    said = " — ".join(part for part in (name, "no value" * math.isnan(point.measured)) if part)
-    axes.annotate(
-        said, (0, -place), xycoords=("axes fraction", "data"), xytext=(2, 7), textcoords="offset points",
-        fontsize=7.5, color=PALETTE["muted"], va="bottom",
-    )  # fmt: skip
+def _exact_scale(row: Row) -> Scale:
+    """Logarithmic axis of differences, from the smallest, or from 0, to the farthest rival."""
+    seen = finite_values([p.measured for p in row.points])
+    tolerance = max(finite_values([p.margin for p in row.points]).max(initial=0.0), 1e-30)
+    others = finite_values([r.value for p in row.points for r in p.rivals])
+    least = min(seen[seen > SMALLEST].min(initial=tolerance), tolerance / 100)
+    floor = 10.0 ** math.floor(math.log10(least))
+    zero = bool((seen <= SMALLEST).any())
+    ends = (floor / (30 if zero else 2), 3 * max(tolerance, seen.max(initial=0.0), others.max(initial=0.0)))
+    texts = {ends[0]: "0"} if zero else {}
+    texts |= {value: tick_text(value) for value in powers(floor, ends[1])}
+    name = "violation" if "property" in row.kind else "relative difference of the two routes"
+    told = f"{name}; tolerance {wording.numeral(tolerance, 2)}"
+    return Scale(told, ends, [*texts], True, texts)
 
 
-def letters_of(names: Iterator[str]) -> dict[str, str]:
-    """Names to letters, numbers after z.
+def _on_axis(point: PointOutcome, ends: Limits) -> PointOutcome:
+    """Return a difference with what is 0 at the end of its logarithmic axis."""
+    low, seen, high = (max(value, ends[0]) for value in (point.lower, point.measured, point.upper))
+    return replace(point, lower=low, measured=seen, upper=high)
 
-    >>> letters_of(iter(["kappa2", "half", "kappa2"]))
-    {'kappa2': 'a', 'half': 'b'}
+
+def _rivals(points: Sequence[PointOutcome], exact: bool) -> dict[str, list[float]]:
+    """Places of each rival on the axis, one for each point; NaN where it has none."""
+    found: dict[str, list[float]] = {}
+    for place, point in enumerate(points):
+        for rival in point.rivals:
+            at = rival.value if exact else wording.deviation(point, rival.value)
+            found.setdefault(rival.name, [math.nan] * len(points))[place] = at
+    return found
+
+
+def _tags(rivals: Mapping[str, list[float]], x: Scale) -> list[AboveName]:
+    """Names of rivals above the frame: where the first of their marks is, or at the edge, with the nearest distance."""
+    low, high = x.ends
+    found = []
+    for k, (name, values) in enumerate(rivals.items()):
+        known = [value for value in values if not math.isnan(value)]
+        inside = [value for value in known if low <= value <= high]
+        text = typeset(name)
+        if inside:
+            found.append(AboveName(text, share_along(inside[0], x), "", dashes_of(k)))
+            continue
+        nearest = min(known, key=abs, default=math.nan)
+        far = "no value" if math.isnan(nearest) else wording.numeral(nearest, 2)
+        if nearest < low:
+            found.append(AboveName(f"◂ {text}: {far}", 0.0, "<", ()))
+        else:
+            found.append(AboveName(f"{text}: {far} ▸", 1.0, ">", ()))
+    return found
+
+
+def _draw_rival_marks(axes: Axes, values: Sequence[float], ends: Limits, k: int, few: bool) -> None:
+    """A dashed piece of line across each point's own line; of many points one line at the farthest."""
+    inside = [(place, value) for place, value in enumerate(values) if ends[0] <= value <= ends[1]]
+    if not few and inside:
+        farthest = max((value for _, value in inside), key=abs)
+        draw_rival(axes, [farthest] * 2, [-len(values) + 0.5, 0.5], ls=(0, dashes_of(k)))
+    for place, value in inside if few else ():
+        draw_rival(axes, [value] * 2, [-place - 0.5, -place + 0.5], ls=(0, dashes_of(k)))
+
+
+def _draw_tags(axes: Axes, tags: Sequence[AboveName], names: Sequence[Written], room: float) -> None:
+    """Names of rivals above the frame, each with a line that leads to its marks."""
+    height, width = (side * points_per_pixel(axes) for side in reversed(axes.bbox.size))
+    for tag, (start, level, text) in zip(tags, names, strict=True):
+        rise = 5 + LEADING * level
+        axes.annotate(
+            text, (0, 1), xycoords="axes fraction", xytext=(start * width / room, rise), textcoords="offset points",
+            fontsize=SIZE, color=PALETTE["rival"], va="baseline", annotation_clip=False, parse_math=False,
+        )  # fmt: skip
+        if tag.dash:
+            axes.plot(
+                [tag.place] * 2, [1, 1 + (rise - 2) / height], transform=axes.transAxes, clip_on=False, lw=1.0,
+                color=PALETTE["rival"], ls=(0, tag.dash),
+            )  # fmt: skip
+
+
+def _write_beside(
+    axes: Axes, place: int, rows: Rows, left: float, widths: Sequence[float], *, missing: bool
+) -> None:
+    """Name of a line to its left, its numbers to its right."""
+    style: Any = {
+        "fontsize": SIZE, "color": PALETTE["muted"], "textcoords": "offset points", "annotation_clip": False,
+        "va": "center_baseline", "parse_math": False,
+    }  # fmt: skip
+    name = rows.names[place]
+    for k, line in enumerate(name):
+        drop = LEADING * ((len(name) - 1) / 2 - k)
+        axes.annotate(line, (0, -place), (-left, drop), ("axes fraction", "data"), **style)
+    numbers, at = ["no value", *rows.numbers[place][1:]] if missing else rows.numbers[place], 0.0
+    for k, (text, width) in enumerate(zip(numbers, widths, strict=True)):
+        at += width
+        axes.annotate(
+            text, (1, -place), (at, 0), ("axes fraction", "data"), ha="right",
+            **style | ({} if k else {"color": PALETTE["ink"]}),
+        )  # fmt: skip
+
+
+def _write_columns(axes: Axes, columns: Sequence[str], widths: Sequence[float]) -> None:
+    """What the numbers to the right are."""
+    at = 0.0
+    for name, width in zip(columns, widths, strict=True):
+        at += width
+        axes.annotate(
+            name, (1, 1), (at, 4), "axes fraction", textcoords="offset points", fontsize=SIZE, ha="right",
+            color=PALETTE["muted"], annotation_clip=False,
+        )  # fmt: skip
+
+
+def short_names(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names by as few parameters as tell all apart.
+
+    >>> short_names([{"law": "relu", "dim": 7, "k": 1}, {"law": "relu", "dim": 7, "k": 2}])
+    ['k = 1', 'k = 2']
     """
-    return {name: chr(ord("a") + k) if k < 26 else str(k) for k, name in enumerate(dict.fromkeys(names))}
+    names = list(dict.fromkeys(name for at in values for name in at))
+
+    def kinds(chosen: Sequence[str]) -> int:
+        return len({repr([at.get(name) for name in chosen]) for at in values})
+
+    kept: list[str] = []
+    while kinds(kept) < kinds(names):
+        kept.append(
+            max(names, key=lambda name: (kinds([*kept, name]), -len(brief({name: values[0].get(name)}))))
+        )
+    return [brief({name: at[name] for name in kept if name in at}) for at in values]
 
 
 def _in_margins(point: PointOutcome) -> PointOutcome:

@@ -22,8 +22,7 @@ from tests.verify.results.drawn_rows import axes_of
 from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import looks, point, row
 from verify.page import drawing, plots, theme
-from verify.page.drawing import CURVE_MARKS
-from verify.page.panels import local_slopes, row_panels
+from verify.page.panels import CURVE_MARKS, local_slopes, row_panels
 from verify.results import Curve, PointOutcome, Row
 
 KINDS = {item.id: item for item in sample_of_kinds().rows}
