@@ -191,7 +191,7 @@ def draw_measured(
 
 
 def _colour(point: PointOutcome, networks: bool) -> str:
-    """Networks have a colour of their own; in a model what agrees is dark, and the rest has the colour of its verdict."""
+    """Networks have a colour of their own; in a model what agrees is dark, the rest in the colour of its verdict."""
     if networks:
         return PALETTE["nets"]
     return PALETTE["ink" if point.verdict == "agrees" else point.verdict or "ink"]

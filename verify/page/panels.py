@@ -79,8 +79,8 @@ from verify.results.lines import (
     spans_decades,
 )
 
-LEFT, RIGHT = 44.0, 14.0
-"""Points beside a frame."""
+LEFT, RIGHT, TOP = 44.0, 14.0, ABOVE + 4
+"""Points beside a frame, and above it."""
 
 SMALLEST = 1e-100
 """Numbers below are treated like 0 where an axis is logarithmic."""
@@ -101,11 +101,11 @@ OFF_CURVES = "P"
 FEW = 12
 """Points that have a line with a name each."""
 
-TALLEST, STRIP = 200.0, 96.0
+TALLEST, STRIP = 168.0, 96.0
 """Height of a frame with a line for each point, and of one with many."""
 
-NAMES = 150.0
-"""Widest line of the name of a point."""
+NAMES, LINES = 150.0, 3
+"""Widest line of the name of a point, and most lines; longer names have fewer parameters."""
 
 MANY = 5
 """Entries of a list that a name shows in full; of a longer one the first ones, and how many more there are."""
@@ -205,7 +205,7 @@ def _view_panel(row: Row, view: View, width: float) -> Panel:
 
     def draw(axes: Axes) -> None:
         dress(
-            axes, over._replace(name=name), up._replace(name=title), left=left, above=ABOVE + lift, below=17 + ticks
+            axes, over._replace(name=name), up._replace(name=title), left=left, above=TOP + lift, below=17 + ticks
         )  # fmt: skip
         for x, y, half, rivals, _ in view.tracks:
             low, high = _agreeing(row, limits, y - half, y + half)
@@ -219,7 +219,7 @@ def _view_panel(row: Row, view: View, width: float) -> Panel:
             draw_measured(axes, point, x, "y", limits, mark=shape, networks=bool(row.data), said=tip(point),
                           size=4.2 if point.verdict else 3.4)  # fmt: skip
 
-    above, below = ABOVE + lift, BELOW + 6 + ticks + drop
+    above, below = TOP + lift, BELOW + 6 + ticks + drop
     return Panel(max(150.0, names_height(names)), draw, view.note, left, right, above, below)
 
 
@@ -521,14 +521,13 @@ class Rows(NamedTuple):
 def _rows(row: Row) -> Rows:
     points = row.points
     if len(points) <= FEW:
-        for names in (
-            [_name_of(point, points) for point in points],
-            short_names([point.parameters for point in points]),
-        ):
+        short = short_names([point.parameters for point in points])
+        for names in ([_name_of(point, points) for point in points], short):
             found = Rows(
                 points, [in_lines(name, NAMES, SIZE) for name in names], [_numbers(row, p) for p in points]
             )
-            if found.pitch * len(points) <= TALLEST:
+            tall = max(map(len, found.names)) > LINES and names is not short
+            if found.pitch * len(points) <= TALLEST and not tall:
                 return found
     return Rows(sorted(points, key=lambda p: -_order(wording.deviation(p))), [], [])
 
@@ -566,11 +565,9 @@ def deviations_panel(row: Row, width: float = WIDTH) -> Panel:
     beyond = sum(p.verdict != "agrees" for p in points)
     edge = "tolerance" if exact else "margin"
     count = "" if few else f"beyond the {edge}: {beyond or 'none'} of {len(points)} points"
-    title, lift = _named(row, ": ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
+    title, lift = _named(row, "; ".join(part for part in (row.quantity, count) if part), width - 2 * EDGE)
     tiers = max((level + 1 for _, level, _ in above_names), default=0)
-    above = (
-        (ABOVE + lift if title else 6.0) + LEADING * max(tiers, bool(columns)) + 4 * bool(tiers or columns)
-    )
+    above = (TOP + lift if title else 6.0) + LEADING * max(tiers, bool(columns)) + 4 * bool(tiers or columns)
     height = rows.pitch * len(points)
     last = -len(points) + 0.5
 
@@ -607,7 +604,7 @@ def _exact_scale(row: Row) -> Scale:
     zero = bool((seen <= SMALLEST).any())
     ends = (floor / (30 if zero else 2), 3 * max(tolerance, seen.max(initial=0.0), others.max(initial=0.0)))
     texts = {ends[0]: "0"} if zero else {}
-    texts |= {value: tick_text(value) for value in powers(floor, ends[1])}
+    texts |= {value: tick_text(value) for value in powers(floor, ends[1]) if not zero or value > 20 * floor}
     name = "violation" if "property" in row.kind else "relative difference of the two routes"
     told = f"{name}; tolerance {wording.numeral(tolerance, 2)}"
     return Scale(told, ends, [*texts], True, texts)
